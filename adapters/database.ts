@@ -1,0 +1,63 @@
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import knexFactory, { type Knex } from "knex";
+import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
+import { migrations } from "./migrations/index.ts";
+
+/** An open database: what every store is made of. Times in it are epoch milliseconds. */
+export type Database = {
+  knex: Knex;
+  engine: Engine;
+  /** Runs several statements as one: all of them are committed, or none. */
+  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+  /** Brings the schema up to date; resolves to the names applied. Safe to call from several processes. */
+  migrate(): Promise<string[]>;
+  /** Resolves to the names of migrations that are still to be applied; rejects when the database is away. */
+  pendingMigrations(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+// How long a process waits for another one that is migrating.
+const MIGRATION_WAIT_MS = 30_000;
+const MIGRATION_POLL_MS = 200;
+
+/** Opens the database behind a `DATABASE_URL`; connects lazily, creates the folder of a SQLite file. */
+export function openDatabase(url: string): Database {
+  const engine = engineOf(url);
+  if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true });
+  const knex = knexFactory({
+    ...knexConfig(url),
+    migrations: { migrationSource: migrations(engine) },
+    log: silent,
+  });
+
+  return {
+    knex,
+    engine,
+    transaction: (work) => knex.transaction(work),
+    async migrate() {
+      const deadline = Date.now() + MIGRATION_WAIT_MS;
+      for (;;) {
+        try {
+          const [, applied] = (await knex.migrate.latest()) as [number, string[]];
+          return applied;
+        } catch (error) {
+          if (!isLocked(error) || Date.now() > deadline) throw error;
+          await new Promise((resolve) => setTimeout(resolve, MIGRATION_POLL_MS));
+        }
+      }
+    },
+    async pendingMigrations() {
+      const [, pending] = (await knex.migrate.list()) as [unknown[], { name: string }[]];
+      return pending.map((migration) => migration.name);
+    },
+    close: () => knex.destroy(),
+  };
+}
+
+function isLocked(error: unknown): boolean {
+  return (error as Error)?.name === "MigrationLocked" || String(error).includes("already locked");
+}
+
+// Knex prints its warnings itself; ours come from the caller, with their context.
+const silent = { warn() {}, error() {}, debug() {}, deprecate() {} };

@@ -1,0 +1,157 @@
+import type { Knex } from "knex";
+import { type Engine, keyColumn } from "../engine.ts";
+import type { Migration } from "./migration.ts";
+
+const ID = 40; // a prefix and a ULID
+const HASH = 43; // SHA-256 in base64url
+const CLIENT_ID = 255; // a client may be named by the address of its metadata document
+
+/** Organizations, people, clients, what oidc-provider keeps, and links. */
+export const initial: Migration = {
+  name: "0001_initial",
+  async up(knex, engine) {
+    await createTenants(knex, engine);
+    await createClients(knex, engine);
+    await createProtocolTables(knex, engine);
+    await createLinks(knex, engine);
+  },
+};
+
+async function createTenants(knex: Knex, engine: Engine) {
+  const { schema } = knex;
+  await schema.createTable("organizations", (table) => {
+    keyColumn(table, "id", ID, engine).primary();
+    table.string("name", 100).notNullable();
+    table.string("plan", 16).notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("updated_at").notNullable();
+  });
+  await schema.createTable("users", (table) => {
+    keyColumn(table, "id", ID, engine).primary();
+    table.string("username", 64).notNullable();
+    // The folded form of the name: "Ada" and "ada" are one person.
+    table.string("username_key", 64).notNullable().unique();
+    table.string("password_hash", 255);
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("disabled_at");
+  });
+  await schema.createTable("memberships", (table) => {
+    keyColumn(table, "user_id", ID, engine).notNullable().references("users.id").onDelete("CASCADE");
+    keyColumn(table, "organization_id", ID, engine)
+      .notNullable()
+      .references("organizations.id")
+      .onDelete("CASCADE");
+    table.string("role", 16).notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.primary(["user_id", "organization_id"]);
+    table.index("organization_id");
+  });
+  await schema.createTable("one_time_links", (table) => {
+    keyColumn(table, "id_hash", HASH, engine).primary();
+    table.string("purpose", 32).notNullable();
+    keyColumn(table, "user_id", ID, engine).notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("expires_at").notNullable().index();
+    table.bigInteger("used_at");
+  });
+}
+
+async function createClients(knex: Knex, engine: Engine) {
+  const { schema } = knex;
+  await schema.createTable("clients", (table) => {
+    keyColumn(table, "id", ID, engine).primary();
+    // Exactly one client per organization, whatever races.
+    keyColumn(table, "organization_id", ID, engine).notNullable().unique().references("organizations.id");
+    table.text("redirect_uris").notNullable();
+    // Counts the times that every token of the client was ended at once.
+    table.integer("generation").notNullable().defaultTo(0);
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("updated_at").notNullable();
+  });
+  await schema.createTable("client_secrets", (table) => {
+    keyColumn(table, "id", ID, engine).primary();
+    keyColumn(table, "client_id", ID, engine)
+      .notNullable()
+      .index()
+      .references("clients.id")
+      .onDelete("CASCADE");
+    keyColumn(table, "hash", HASH, engine).notNullable();
+    keyColumn(table, "last4", 4, engine).notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("expires_at");
+    table.bigInteger("last_used_at");
+  });
+  await schema.createTable("sealed_keys", (table) => {
+    keyColumn(table, "purpose", 32, engine).primary();
+    table.text("sealed").notNullable();
+    table.bigInteger("created_at").notNullable();
+  });
+}
+
+async function createProtocolTables(knex: Knex, engine: Engine) {
+  const { schema } = knex;
+  await schema.createTable("grants", (table) => {
+    keyColumn(table, "id", HASH, engine).primary();
+    keyColumn(table, "client_id", CLIENT_ID, engine).notNullable().index();
+    keyColumn(table, "user_id", ID, engine).notNullable().index();
+    keyColumn(table, "organization_id", ID, engine).index();
+    table.text("payload").notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("expires_at").notNullable().index();
+    table.bigInteger("revoked_at");
+  });
+  await schema.createTable("tokens", (table) => {
+    // The primary key is the hash, in a table that keeps its rowid: a random key costs no page splits of the rows.
+    keyColumn(table, "id_hash", HASH, engine).primary();
+    table.string("kind", 32).notNullable();
+    keyColumn(table, "client_id", CLIENT_ID, engine);
+    keyColumn(table, "grant_id", HASH, engine);
+    table.integer("generation");
+    table.text("payload").notNullable();
+    table.bigInteger("expires_at").notNullable().index();
+    table.bigInteger("consumed_at");
+  });
+  await schema.createTable("sessions", (table) => {
+    keyColumn(table, "id_hash", HASH, engine).primary();
+    keyColumn(table, "uid", HASH, engine).unique();
+    keyColumn(table, "user_id", ID, engine).index();
+    table.text("payload").notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("expires_at").notNullable().index();
+    table.bigInteger("destroyed_at");
+  });
+  await schema.createTable("interactions", (table) => {
+    keyColumn(table, "id_hash", HASH, engine).primary();
+    table.text("payload").notNullable();
+    table.bigInteger("expires_at").notNullable().index();
+    table.bigInteger("destroyed_at");
+  });
+}
+
+async function createLinks(knex: Knex, engine: Engine) {
+  await knex.schema.createTable("links", (table) => {
+    keyColumn(table, "id", ID, engine).primary();
+    keyColumn(table, "organization_id", ID, engine).notNullable();
+    keyColumn(table, "slug", 64, engine).notNullable().unique();
+    table.text("url").notNullable();
+    table.string("title", 255);
+    table.text("tags").notNullable();
+    table.string("external_id", 255);
+    table.text("metadata").notNullable();
+    table.boolean("archived").notNullable().defaultTo(false);
+    table.bigInteger("expires_at");
+    table.integer("max_clicks");
+    table.integer("redirect_type").notNullable();
+    table.bigInteger("clicks").notNullable().defaultTo(0);
+    table.bigInteger("last_clicked_at");
+    // Counts the changes; a click is none. It is the entity tag.
+    table.integer("version").notNullable().defaultTo(1);
+    keyColumn(table, "created_by", CLIENT_ID, engine).notNullable();
+    table.bigInteger("created_at").notNullable();
+    table.bigInteger("updated_at").notNullable();
+    // A deleted link keeps its row, so that its slug is never given out again.
+    table.bigInteger("deleted_at");
+    table.index(["organization_id", "id"]);
+    table.unique(["organization_id", "external_id"]);
+  });
+}

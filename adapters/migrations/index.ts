@@ -1,0 +1,18 @@
+import type { Knex } from "knex";
+import type { Engine } from "../engine.ts";
+import { initial } from "./0001_initial.ts";
+import type { Migration } from "./migration.ts";
+
+const steps: Migration[] = [initial];
+
+/** The steps in order, as Knex wants them; listed here because they are TypeScript and need no file search. */
+export function migrations(engine: Engine): Knex.MigrationSource<Migration> {
+  return {
+    getMigrations: async () => steps,
+    getMigrationName: (step) => step.name,
+    getMigration: async (step) => ({
+      up: (knex) => step.up(knex, engine),
+      down: () => Promise.reject(new Error("there is no way back: restore a backup")),
+    }),
+  };
+}

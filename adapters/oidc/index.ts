@@ -1,0 +1,46 @@
+import type { Adapter } from "oidc-provider";
+import type { ClientStore } from "../clients.ts";
+import type { Database } from "../database.ts";
+import { clientAdapter } from "./clients.ts";
+import { grantAdapter } from "./grants.ts";
+import { interactionAdapter } from "./interactions.ts";
+import type { ModelAdapter } from "./model.ts";
+import { sessionAdapter } from "./sessions.ts";
+import { tokenAdapter } from "./tokens.ts";
+
+/**
+ * oidc-provider's storage contract over the database: a function from the name of a model to its adapter. Where the
+ * library reads first and writes later, the adapter decides by one conditional statement and throws for the loser.
+ */
+export function createOidcAdapter(database: Database, clients: ClientStore): (model: string) => Adapter {
+  return (model) => ({ ...unused(model), ...adapterOf(model, database, clients) });
+}
+
+function adapterOf(model: string, database: Database, clients: ClientStore): ModelAdapter {
+  switch (model) {
+    case "Client":
+      return clientAdapter(clients);
+    case "Grant":
+      return grantAdapter(database);
+    case "Session":
+      return sessionAdapter(database);
+    case "Interaction":
+      return interactionAdapter(database);
+    default:
+      return tokenAdapter(database, model);
+  }
+}
+
+function unused(model: string): Adapter {
+  const refuse = () => Promise.reject(new TypeError(`nothing of that kind is kept for ${model}`));
+  return {
+    upsert: refuse,
+    find: refuse,
+    findByUid: refuse,
+    findByUserCode: refuse,
+    consume: refuse,
+    destroy: refuse,
+    // A token lives no longer than its grant, and the grant is ended beside this call: nothing is left to do.
+    revokeByGrantId: async () => {},
+  };
+}
