@@ -2,7 +2,7 @@ import type { Plan } from "../resources/plans.ts";
 import type { Database } from "./database.ts";
 
 /** Whether a grant may be used now: by the person, and by the organization acted for. */
-export type GrantStanding = { isMember: boolean; plan: Plan };
+export type GrantStanding = { organizationId: string; isMember: boolean; plan: Plan };
 
 /** What the service itself asks of grants. */
 export type GrantStore = {
@@ -21,8 +21,8 @@ export function createGrantStore({ knex }: Database): GrantStore {
         )
         .where("g.id", grantId)
         .whereNull("g.revoked_at")
-        .first({ memberId: "m.user_id", plan: "o.plan" });
-      return row && { isMember: row.memberId !== null, plan: row.plan };
+        .first({ organizationId: "o.id", memberId: "m.user_id", plan: "o.plan" });
+      return row && { organizationId: row.organizationId, isMember: row.memberId !== null, plan: row.plan };
     },
   };
 }

@@ -74,8 +74,7 @@ export function createLinkStore({ knex }: Database): LinkStore {
     async resolve(slug) {
       const row = await knex("links").where({ slug }).first();
       if (!row) return undefined;
-      const { id, url, archived, expiresAt, maxClicks, redirectType } = toLink(row) as Link;
-      return { id, url, archived, expiresAt, maxClicks, redirectType, gone: row.deleted_at !== null };
+      return { ...(toLink(row) as Link), gone: row.deleted_at !== null };
     },
 
     async click(id, at) {

@@ -97,10 +97,8 @@ export type Taken = { taken: "slug" | "external_id" };
 /** What a redirect needs to know. */
 export type Destination = Pick<
   Link,
-  "id" | "url" | "archived" | "expiresAt" | "maxClicks" | "redirectType"
-> & {
-  gone: boolean;
-};
+  "id" | "url" | "archived" | "expiresAt" | "clicks" | "maxClicks" | "redirectType"
+> & { gone: boolean };
 
 /** What the resources may read of an organization. */
 export type OrganizationReader = {

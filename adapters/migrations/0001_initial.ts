@@ -18,15 +18,14 @@ export const initial: Migration = {
 };
 
 async function createTenants(knex: Knex, engine: Engine) {
-  const { schema } = knex;
-  await schema.createTable("organizations", (table) => {
+  await knex.schema.createTable("organizations", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     table.string("name", 100).notNullable();
     table.string("plan", 16).notNullable();
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
   });
-  await schema.createTable("users", (table) => {
+  await knex.schema.createTable("users", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     table.string("username", 64).notNullable();
     // The folded form of the name: "Ada" and "ada" are one person.
@@ -35,7 +34,7 @@ async function createTenants(knex: Knex, engine: Engine) {
     table.bigInteger("created_at").notNullable();
     table.bigInteger("disabled_at");
   });
-  await schema.createTable("memberships", (table) => {
+  await knex.schema.createTable("memberships", (table) => {
     keyColumn(table, "user_id", ID, engine).notNullable().references("users.id").onDelete("CASCADE");
     keyColumn(table, "organization_id", ID, engine)
       .notNullable()
@@ -46,7 +45,7 @@ async function createTenants(knex: Knex, engine: Engine) {
     table.primary(["user_id", "organization_id"]);
     table.index("organization_id");
   });
-  await schema.createTable("one_time_links", (table) => {
+  await knex.schema.createTable("one_time_links", (table) => {
     keyColumn(table, "id_hash", HASH, engine).primary();
     table.string("purpose", 32).notNullable();
     keyColumn(table, "user_id", ID, engine).notNullable();
@@ -57,8 +56,7 @@ async function createTenants(knex: Knex, engine: Engine) {
 }
 
 async function createClients(knex: Knex, engine: Engine) {
-  const { schema } = knex;
-  await schema.createTable("clients", (table) => {
+  await knex.schema.createTable("clients", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     // Exactly one client per organization, whatever races.
     keyColumn(table, "organization_id", ID, engine).notNullable().unique().references("organizations.id");
@@ -68,7 +66,7 @@ async function createClients(knex: Knex, engine: Engine) {
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
   });
-  await schema.createTable("client_secrets", (table) => {
+  await knex.schema.createTable("client_secrets", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "client_id", ID, engine)
       .notNullable()
@@ -81,7 +79,7 @@ async function createClients(knex: Knex, engine: Engine) {
     table.bigInteger("expires_at");
     table.bigInteger("last_used_at");
   });
-  await schema.createTable("sealed_keys", (table) => {
+  await knex.schema.createTable("sealed_keys", (table) => {
     keyColumn(table, "purpose", 32, engine).primary();
     table.text("sealed").notNullable();
     table.bigInteger("created_at").notNullable();
@@ -89,8 +87,7 @@ async function createClients(knex: Knex, engine: Engine) {
 }
 
 async function createProtocolTables(knex: Knex, engine: Engine) {
-  const { schema } = knex;
-  await schema.createTable("grants", (table) => {
+  await knex.schema.createTable("grants", (table) => {
     keyColumn(table, "id", HASH, engine).primary();
     keyColumn(table, "client_id", CLIENT_ID, engine).notNullable().index();
     keyColumn(table, "user_id", ID, engine).notNullable().index();
@@ -100,7 +97,7 @@ async function createProtocolTables(knex: Knex, engine: Engine) {
     table.bigInteger("expires_at").notNullable().index();
     table.bigInteger("revoked_at");
   });
-  await schema.createTable("tokens", (table) => {
+  await knex.schema.createTable("tokens", (table) => {
     // The primary key is the hash, in a table that keeps its rowid: a random key costs no page splits of the rows.
     keyColumn(table, "id_hash", HASH, engine).primary();
     table.string("kind", 32).notNullable();
@@ -111,7 +108,7 @@ async function createProtocolTables(knex: Knex, engine: Engine) {
     table.bigInteger("expires_at").notNullable().index();
     table.bigInteger("consumed_at");
   });
-  await schema.createTable("sessions", (table) => {
+  await knex.schema.createTable("sessions", (table) => {
     keyColumn(table, "id_hash", HASH, engine).primary();
     keyColumn(table, "uid", HASH, engine).unique();
     keyColumn(table, "user_id", ID, engine).index();
@@ -120,7 +117,7 @@ async function createProtocolTables(knex: Knex, engine: Engine) {
     table.bigInteger("expires_at").notNullable().index();
     table.bigInteger("destroyed_at");
   });
-  await schema.createTable("interactions", (table) => {
+  await knex.schema.createTable("interactions", (table) => {
     keyColumn(table, "id_hash", HASH, engine).primary();
     table.text("payload").notNullable();
     table.bigInteger("expires_at").notNullable().index();

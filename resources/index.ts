@@ -1,0 +1,101 @@
+import type { Context, Middleware } from "koa";
+import { createGate } from "./bearer.ts";
+import { allowOrigins } from "./cors.ts";
+import { createCursors } from "./cursor.ts";
+import { createLinks } from "./links/links.ts";
+import { followLinks } from "./links/redirect.ts";
+import { mcpEndpoint } from "./mcp/endpoint.ts";
+import { createTools } from "./mcp/tools.ts";
+import { type Addresses, metadataUrl, resourceMetadata } from "./metadata.ts";
+import { createShowOrganization } from "./organization.ts";
+import type { Introspect, LinkStore, OrganizationReader } from "./ports.ts";
+import { problems } from "./problem.ts";
+import { api } from "./v1.ts";
+
+export type ResourceOptions = {
+  introspect: Introspect;
+  links: LinkStore;
+  organizations: OrganizationReader;
+  addresses: Addresses;
+  /** Browser origins that may call by CORS. */
+  origins: ReadonlySet<string>;
+  /** Signs cursors; the same in every process. */
+  cursorSecret: string;
+  version: string;
+  /** Told about whatever is answered with 500. */
+  onError(error: unknown, ctx?: Context): void;
+  /** Shows a refusal to a person who followed a short link in a browser. */
+  refusalPage(status: number, detail: string): string;
+};
+
+/** Everything that a token protects, and the short links, as middleware in order. */
+export function resources(options: ResourceOptions): Middleware[] {
+  const { introspect, addresses, origins, onError, refusalPage, version } = options;
+  const hosts = new Set([addresses.base, addresses.mcp, addresses.short].map((url) => new URL(url).host));
+  const links = createLinks({
+    store: options.links,
+    cursors: createCursors(options.cursorSecret),
+    ownHosts: hosts,
+  });
+  const showOrganization = createShowOrganization(options.organizations, options.links);
+  const shortUrl = addresses.short;
+
+  const gateOf = (resource: string) =>
+    createGate({ introspect, audiences: [resource, addresses.base], metadataUrl: metadataUrl(resource) });
+  const mcp = mcpEndpoint({
+    gate: gateOf(addresses.mcp),
+    tools: createTools({ links, shortUrl, showOrganization }),
+    mcpUrl: addresses.mcp,
+    origins,
+    version,
+    onError,
+  });
+  const isApi = under(addresses.api);
+  const isMcp = under(addresses.mcp);
+  const answer = problems({ docsUrl: `${addresses.base}/docs`, onError });
+  const v1 = api({ gate: gateOf(addresses.api), links, shortUrl, showOrganization });
+
+  return [
+    resourceMetadata(addresses),
+    ...[answer, allowOrigins(origins), ...v1].map((middleware) => when(isApi, middleware)),
+    ...[answer, allowOrigins(origins), mcp].map((middleware) => when(isMcp, middleware)),
+    showRefusals(refusalPage, answer, followLinks(links, shortUrl)),
+  ];
+}
+
+type Condition = (ctx: Context) => boolean;
+
+/** Whether a request is for a resource: its host, and its path or one below. */
+function under(resource: string): Condition {
+  const { host, pathname } = new URL(resource);
+  return (ctx) =>
+    ctx.host.toLowerCase() === host && (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`));
+}
+
+function when(condition: Condition, middleware: Middleware): Middleware {
+  return function guarded(ctx, next) {
+    return condition(ctx) ? middleware(ctx, next) : next();
+  };
+}
+
+/** A short link is followed by people: in a browser its refusal is a page. */
+function showRefusals(
+  page: ResourceOptions["refusalPage"],
+  answer: Middleware,
+  follow: Middleware,
+): Middleware {
+  return async function showRefusal(ctx, next) {
+    let missed = false;
+    await answer(ctx, () =>
+      follow(ctx, async () => {
+        missed = true;
+      }),
+    );
+    if (missed) return next();
+    if (ctx.status >= 400 && ctx.accepts("json", "html") === "html") {
+      const { detail } = ctx.body as { detail: string };
+      ctx.body = page(ctx.status, detail);
+      ctx.type = "html";
+    }
+  };
+}

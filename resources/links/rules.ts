@@ -1,0 +1,40 @@
+import { randomInt } from "node:crypto";
+
+const URL_MAX = 2048;
+const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
+// No letter or digit that looks like another one: people read these aloud.
+const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
+// 56^7 ≈ 1.7 · 10^12: a second try is rare even with a billion links.
+const GENERATED_LENGTH = 7;
+
+/** First segments of our own addresses, in any case: they can never be slugs. */
+const RESERVED = new Set(
+  "v1 mcp oauth auth dashboard docs healthz readyz metrics assets interaction api app admin login logout register \
+signin signup static public help support status about terms privacy www".split(" "),
+);
+
+/** Why a text cannot be a destination; nothing when it can. `ownHosts` are refused, a link to them could go in circles. */
+export function refuseUrl(text: string, ownHosts: ReadonlySet<string>): string | undefined {
+  if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that may not be in an address
+  if (/[\u0000-\u0020\u007f]/.test(text)) return "An address has no spaces or control characters.";
+  const url = URL.parse(text);
+  if (!url) return "This is not an absolute URL, such as https://example.com/page.";
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "The scheme must be http or https.";
+  if (!/^https?:\/\//i.test(text)) return "Write the address with // after the scheme.";
+  if (url.username || url.password) return "An address with a user name or password in it is not accepted.";
+  if (ownHosts.has(url.host.toLowerCase())) return "A link may not lead back to this service.";
+  return undefined;
+}
+
+/** Why a text cannot be a slug; nothing when it can. */
+export function refuseSlug(slug: string): string | undefined {
+  if (!SLUG.test(slug)) return "A slug has 1 to 64 characters of A-Z, a-z, 0-9, - and _.";
+  if (RESERVED.has(slug.toLowerCase())) return "This slug is reserved for the service itself.";
+  return undefined;
+}
+
+/** A random slug that nobody has to spell twice. */
+export function randomSlug(): string {
+  return Array.from({ length: GENERATED_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+}

@@ -1,0 +1,112 @@
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { type AuthInfo, createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import type { Context, Middleware } from "koa";
+import bodyParser from "koa-bodyparser";
+import type { Caller, Gate } from "../bearer.ts";
+import { Problem } from "../problem.ts";
+import { BASIC_SCOPES, covers } from "../scopes.ts";
+import type { Tool } from "./tools.ts";
+
+type EndpointOptions = {
+  gate: Gate;
+  tools: Tool[];
+  /** The address of the endpoint. */
+  mcpUrl: string;
+  /** Browser origins that may call; requests without an Origin come from no browser. */
+  origins: ReadonlySet<string>;
+  version: string;
+  onError(error: unknown): void;
+};
+
+const readBody = bodyParser({
+  enableTypes: ["json"],
+  jsonLimit: "1mb",
+  onerror(error) {
+    if ((error as { status?: number }).status === 413) {
+      throw new Problem(413, "body_too_large", "The body may have at most 1mb.");
+    }
+    // What is not JSON is left to the handler, which answers in JSON-RPC.
+  },
+});
+
+/** The MCP endpoint: Streamable HTTP without sessions, revision 2026-07-28 and the 2025 ones from one address. */
+export function mcpEndpoint({ gate, tools, mcpUrl, origins, version, onError }: EndpointOptions): Middleware {
+  const { host, pathname } = new URL(mcpUrl);
+  const handle = toNodeHandler(
+    createMcpHandler(({ authInfo }) => createServer(tools, authInfo?.extra?.caller as Caller, version), {
+      onerror: onError,
+    }),
+  );
+
+  return async function serveMcp(ctx, next) {
+    if (ctx.path !== pathname || ctx.host.toLowerCase() !== host) return next();
+    checkOrigin(ctx, origins);
+    const caller = await gate.authenticate(ctx, BASIC_SCOPES);
+    await readBody(ctx, async () => {});
+    checkScopes(ctx.request.body, tools, caller, gate);
+    await pass(ctx, caller, handle);
+  };
+}
+
+/** MCP, Streamable HTTP, "Security": a foreign Origin is refused, against DNS rebinding. */
+function checkOrigin(ctx: Context, origins: ReadonlySet<string>): void {
+  const origin = ctx.get("origin");
+  if (origin && !origins.has(origin))
+    throw new Problem(403, "origin_not_allowed", "This origin may not call here.");
+}
+
+/** MCP, "Runtime Insufficient Scope Errors": a call that the token does not cover is a 403 step-up challenge. */
+function checkScopes(body: unknown, tools: Tool[], caller: Caller, gate: Gate): void {
+  for (const message of Array.isArray(body) ? body : [body]) {
+    if (message?.method !== "tools/call") continue;
+    const tool = tools.find(({ name }) => name === message.params?.name);
+    if (tool && !covers(caller.scopes, tool.scopes)) throw gate.insufficientScope(tool.scopes);
+  }
+}
+
+async function pass(ctx: Context, caller: Caller, handle: ReturnType<typeof toNodeHandler>): Promise<void> {
+  const auth: AuthInfo = {
+    token: "", // never handed on: the tools have no use for it
+    clientId: caller.clientId,
+    scopes: [...caller.scopes],
+    expiresAt: caller.expiresAt,
+    extra: { caller },
+  };
+  ctx.respond = false;
+  const hasBody = ctx.request.rawBody !== undefined;
+  await handle(Object.assign(ctx.req, { auth }), ctx.res, hasBody ? ctx.request.body : undefined);
+}
+
+function createServer(tools: Tool[], caller: Caller, version: string): McpServer {
+  const server = new McpServer(
+    { name: "linkgate", title: "linkgate", version },
+    { instructions: "Manages the short links of one organization. Call whoami first to see which one." },
+  );
+  for (const tool of tools.filter(({ scopes }) => covers(caller.scopes, scopes))) {
+    server.registerTool(
+      tool.name,
+      {
+        title: tool.title,
+        description: tool.description,
+        inputSchema: tool.input,
+        outputSchema: tool.output,
+        annotations: tool.annotations,
+      },
+      async (input) => run(tool, caller, input as Record<string, unknown>),
+    );
+  }
+  return server;
+}
+
+/** A refusal is a result that the agent can read and act on; anything unexpected goes up. */
+async function run(tool: Tool, caller: Caller, input: Record<string, unknown>) {
+  try {
+    const result = await tool.run(caller, input);
+    return { content: [{ type: "text" as const, text: JSON.stringify(result) }], structuredContent: result };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { code, message, errors, status } = error;
+    const text = JSON.stringify({ status, code, detail: message, ...(errors && { errors }) });
+    return { isError: true, content: [{ type: "text" as const, text }] };
+  }
+}

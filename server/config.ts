@@ -1,0 +1,136 @@
+import { existsSync } from "node:fs";
+import { loadEnvFile } from "node:process";
+import { z } from "zod";
+
+/** The settings, checked. Addresses that follow from the port are made by `addressesOf`. */
+export type Settings = z.output<typeof schema> & { isProduction: boolean };
+
+/** Every wrong setting, named at once. */
+export class WrongSettings extends Error {
+  constructor(problems: string[]) {
+    super(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.name = "WrongSettings";
+  }
+}
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+const port = (fallback: number) =>
+  z.coerce
+    .number()
+    .refine((value) => Number.isInteger(value) && value >= 0 && value <= 65_535, {
+      error: "must be a port, 0 to 65535",
+    })
+    .default(fallback);
+
+const toggle = (fallback: "on" | "off") =>
+  z
+    .enum(["on", "off"], { error: "must be on or off" })
+    .default(fallback)
+    .transform((word) => word === "on");
+
+const list = z
+  .string()
+  .default("")
+  .transform((text) =>
+    text
+      .split(",")
+      .map((item) => item.trim())
+      .filter(Boolean),
+  );
+
+const count = (fallback: number, least: number) =>
+  z.coerce
+    .number()
+    .refine((value) => Number.isInteger(value) && value >= least, {
+      error: `must be a whole number of at least ${least}`,
+    })
+    .default(fallback);
+
+const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
+  z.string().check((context) => {
+    const url = URL.parse(context.value);
+    const isHttp = url?.protocol === "https:" || url?.protocol === "http:";
+    const message = url && isHttp ? rule(url, context.value) : "must be an http or https URL";
+    if (message) context.issues.push({ code: "custom", input: context.value, message });
+  });
+
+const isPlain = (url: URL) => !url.search && !url.hash && !url.username;
+const secure = (url: URL) =>
+  url.protocol === "https:" || LOOPBACK.has(url.hostname)
+    ? undefined
+    : "must use https (http is for loopback only)";
+const originOnly = (url: URL, text: string) =>
+  isPlain(url) && text === url.origin
+    ? undefined
+    : "must be an origin: no path, no trailing slash, lower case";
+
+const schema = z.object({
+  PORT: port(3000),
+  HOST: z.string().default("127.0.0.1"),
+  BASE_URL: httpUrl((url, text) => originOnly(url, text) ?? secure(url)).optional(),
+  MCP_URL: httpUrl((url, text) =>
+    isPlain(url) && !text.endsWith("/") ? secure(url) : "must have no query and no trailing slash",
+  ).optional(),
+  SHORT_URL: httpUrl(originOnly).optional(),
+  DATABASE_URL: z
+    .string()
+    .refine((text) => /^(sqlite:.|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
+      error: "must start with sqlite:, postgres:// or mysql://",
+    })
+    .default("sqlite:data/linkgate.sqlite"),
+  TRUST_PROXY: count(0, 0),
+  WORKERS: count(1, 1),
+  CIMD: toggle("off"),
+  RATE_LIMIT: toggle("on"),
+  RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must have at least 32 characters" }).optional(),
+  LOG_LEVEL: z
+    .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
+      error: "must be one of fatal, error, warn, info, debug, trace, silent",
+    })
+    .default("info"),
+  ENCRYPTION_KEY: z
+    .base64url({ error: "must be base64url" })
+    .refine((text) => Buffer.from(text, "base64url").length === 32, {
+      error: "must be 32 bytes in base64url",
+    })
+    .optional(),
+  ALLOWED_ORIGINS: list.check((context) => {
+    for (const text of context.value) {
+      if (URL.parse(text)?.origin === text) continue;
+      context.issues.push({ code: "custom", input: text, message: `${text} is not an origin` });
+    }
+  }),
+  METRICS_PORT: port(0).optional(),
+  NODE_ENV: z.string().optional(),
+});
+
+/**
+ * Reads the settings from the environment and from `.env`, where the environment wins. An empty value is an absent one.
+ * @throws WrongSettings
+ */
+export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
+  const result = schema.safeParse(present);
+  if (!result.success) {
+    throw new WrongSettings(result.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`));
+  }
+  const isProduction = result.data.NODE_ENV === "production";
+  const problems = isProduction ? refuseInProduction(result.data) : [];
+  if (problems.length) throw new WrongSettings(problems);
+  return { ...result.data, isProduction };
+}
+
+function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: z.output<typeof schema>): string[] {
+  const problems: string[] = [];
+  if (!RATE_LIMIT) problems.push("RATE_LIMIT must be on in production");
+  if (!ENCRYPTION_KEY && !DATABASE_URL.startsWith("sqlite:")) {
+    problems.push("ENCRYPTION_KEY is required in production with this database (32 bytes, base64url)");
+  }
+  return problems;
+}
+
+function withEnvFile(): NodeJS.ProcessEnv {
+  if (existsSync(".env")) loadEnvFile(".env");
+  return process.env;
+}

@@ -1,0 +1,194 @@
+import { Router } from "@koa/router";
+import type { Context, Middleware } from "koa";
+import bodyParser from "koa-bodyparser";
+import { errors, type Interaction, type Provider } from "oidc-provider";
+import type { Storage } from "../adapters/index.ts";
+import { isPaid } from "../resources/plans.ts";
+import { withImplied } from "../resources/scopes.ts";
+import type { Csrf } from "./csrf.ts";
+import { contentSecurityPolicy } from "./headers.ts";
+import { organizationOf } from "./provider/clients.ts";
+import type { SignIn } from "./sign-in.ts";
+import { consentPage } from "./views/consent.ts";
+import { messagePage } from "./views/page.ts";
+import { signInPage } from "./views/sign-in.ts";
+
+type InteractionOptions = {
+  provider: Provider;
+  storage: Pick<Storage, "accounts" | "organizations">;
+  csrf: Csrf;
+  signIn: SignIn;
+};
+
+const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** The pages of an authorization: sign in, then consent. Each belongs to the browser that began it. */
+export function interactions({ provider, storage, csrf, signIn }: InteractionOptions): Middleware[] {
+  const router = new Router({ prefix: "/interaction/:uid", sensitive: true, strict: true });
+  const path = (interaction: Interaction, step: string) => `/interaction/${interaction.uid}/${step}`;
+
+  async function showSignIn(
+    ctx: Context,
+    interaction: Interaction,
+    again?: { username: string; error: string },
+  ) {
+    const client = await clientOf(provider, interaction);
+    allowFormTarget(ctx, interaction);
+    ctx.body = signInPage({
+      action: path(interaction, "sign-in"),
+      csrf: csrf.token(interaction.uid),
+      app: client.name,
+      ...(again ?? { username: text(interaction.params.login_hint) }),
+    });
+  }
+
+  async function showConsent(ctx: Context, interaction: Interaction, error?: string) {
+    const client = await clientOf(provider, interaction);
+    const accountId = interaction.session?.accountId as string;
+    const account = await storage.accounts.find(accountId);
+    allowFormTarget(ctx, interaction);
+    ctx.body = consentPage({
+      action: path(interaction, "consent"),
+      csrf: csrf.token(interaction.uid),
+      app: client.name,
+      username: account?.username ?? "",
+      scopes: scopesOf(interaction),
+      organizations: await choices(storage, accountId),
+      error,
+      ...redirectOf(interaction),
+    });
+  }
+
+  router.get("/", async (ctx) => {
+    const interaction = await currentInteraction(provider, ctx);
+    if (interaction.prompt.name === "login") await showSignIn(ctx, interaction);
+    else await showConsent(ctx, interaction);
+  });
+
+  router.post("/sign-in", form, async (ctx) => {
+    const interaction = await currentInteraction(provider, ctx, "login");
+    const body = readForm(ctx, csrf, interaction);
+    const username = text(body.username);
+    const result = await signIn(ctx, username, text(body.password));
+    if ("error" in result) {
+      ctx.status = result.status;
+      return showSignIn(ctx, interaction, { username, error: result.error });
+    }
+    await finish(provider, ctx, { login: { accountId: result.accountId } });
+  });
+
+  router.post("/consent", form, async (ctx) => {
+    const interaction = await currentInteraction(provider, ctx, "consent");
+    const body = readForm(ctx, csrf, interaction);
+    if (body.decision !== "allow") {
+      const denied = { error: "access_denied", error_description: "the person did not allow the access" };
+      return finish(provider, ctx, denied);
+    }
+    const accountId = interaction.session?.accountId as string;
+    const organizations = await choices(storage, accountId);
+    const chosen = organizations.find(({ id }) => id === body.organization_id);
+    if (!chosen) {
+      ctx.status = 422;
+      return showConsent(ctx, interaction, "Choose one of your organizations.");
+    }
+    const grantId = await makeGrant(provider, interaction, accountId, chosen.id);
+    await finish(provider, ctx, { consent: { grantId } });
+  });
+
+  return [explainErrors, router.routes() as unknown as Middleware];
+}
+
+/** The authorization under way in this browser; it must be the one in the address and at the step that is asked for. */
+async function currentInteraction(provider: Provider, ctx: Context, prompt?: string): Promise<Interaction> {
+  ctx.set("Cache-Control", "no-store");
+  const interaction = await provider.interactionDetails(ctx.req, ctx.res);
+  if (interaction.uid !== ctx.params.uid) throw new errors.SessionNotFound("another sign-in is under way");
+  if (prompt && interaction.prompt.name !== prompt)
+    throw new errors.SessionNotFound("this step is done already");
+  return interaction;
+}
+
+function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Record<string, unknown> {
+  const body = (ctx.request.body ?? {}) as Record<string, unknown>;
+  if (!csrf.isValid(body.csrf, interaction.uid))
+    throw new errors.InvalidRequest("the form did not come from this page");
+  return body;
+}
+
+/** Each consent is a grant of its own, bound to the organization that was chosen. */
+async function makeGrant(
+  provider: Provider,
+  { params, prompt }: Interaction,
+  accountId: string,
+  organizationId: string,
+): Promise<string> {
+  const grant = new provider.Grant({ accountId, clientId: params.client_id as string });
+  Object.assign(grant, { organizationId });
+  const { missingOIDCScope, missingResourceScopes } = prompt.details as {
+    missingOIDCScope?: string[];
+    missingResourceScopes?: Record<string, string[]>;
+  };
+  if (missingOIDCScope) grant.addOIDCScope(missingOIDCScope.join(" "));
+  for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {})) {
+    grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
+  }
+  return grant.save();
+}
+
+async function finish(
+  provider: Provider,
+  ctx: Context,
+  result: Parameters<Provider["interactionFinished"]>[2],
+) {
+  // The library writes the redirect itself, headers and all.
+  const target = await provider.interactionResult(ctx.req, ctx.res, result, {
+    mergeWithLastSubmission: !("error" in result),
+  });
+  ctx.status = 303; // RFC 9700 §4.12: never 307
+  ctx.redirect(target);
+}
+
+/** The organizations that a person may let an app act for. */
+async function choices({ organizations }: InteractionOptions["storage"], accountId: string) {
+  return (await organizations.ofUser(accountId)).filter(({ plan }) => isPaid(plan));
+}
+
+async function clientOf(provider: Provider, { params }: Interaction): Promise<{ name: string }> {
+  const client = await provider.Client.find(params.client_id as string);
+  if (!client) throw new errors.InvalidClient("the client is gone");
+  return { name: organizationOf(client)?.name ?? new URL(client.clientId).host };
+}
+
+function scopesOf({ params }: Interaction): string[] {
+  return text(params.scope).split(" ").filter(Boolean);
+}
+
+function redirectOf({ params }: Interaction): { redirectHost: string; isLocal: boolean } {
+  const url = new URL(params.redirect_uri as string);
+  return { redirectHost: url.host || url.protocol.slice(0, -1), isLocal: LOOPBACK.has(url.hostname) };
+}
+
+/** Chromium applies `form-action` to the redirects that follow a form, up to the client's own address. */
+function allowFormTarget(ctx: Context, { params }: Interaction): void {
+  const { origin, protocol } = new URL(params.redirect_uri as string);
+  ctx.set("Content-Security-Policy", contentSecurityPolicy([origin === "null" ? protocol : origin]));
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+const explainErrors: Middleware = async function explainInteractionErrors(ctx, next) {
+  try {
+    await next();
+  } catch (error) {
+    if (!(error instanceof errors.OIDCProviderError) || error.status >= 500) throw error;
+    ctx.status = error.status;
+    ctx.type = "html";
+    ctx.body = messagePage(
+      "This page is over",
+      "The sign-in was finished, has expired, or was begun in another browser. Go back to the app and start again.",
+    );
+  }
+};

@@ -1,0 +1,98 @@
+import type { Context, Middleware } from "koa";
+import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import type { Storage } from "../adapters/index.ts";
+import type { Log } from "./log.ts";
+
+/** What whoever runs the service looks at. */
+export type Operations = {
+  /** `/healthz`, `/readyz`, and `/metrics` unless it has a port of its own. */
+  probes: Middleware;
+  /** `/metrics` alone. */
+  metrics: Middleware;
+  /** Counts and logs every request. */
+  observe: Middleware;
+};
+
+type OperationOptions = { storage: Storage; log: Log; metricsApart: boolean };
+
+/** Makes the probes and the metrics of one process. */
+export function createOperations({ storage, log, metricsApart }: OperationOptions): Operations {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
+  const requests = new Counter({
+    name: "linkgate_http_requests_total",
+    help: "Requests answered",
+    labelNames: ["method", "route", "status"],
+    registers: [registry],
+  });
+  const durations = new Histogram({
+    name: "linkgate_http_request_duration_seconds",
+    help: "Time from the request to the end of its answer",
+    labelNames: ["route"],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    registers: [registry],
+  });
+
+  const metrics: Middleware = async function serveMetrics(ctx, next) {
+    if (ctx.path !== "/metrics") return next();
+    ctx.type = registry.contentType;
+    ctx.body = await registry.metrics();
+  };
+
+  return {
+    metrics,
+
+    async probes(ctx, next) {
+      if (ctx.path === "/healthz") {
+        ctx.body = { status: "ok" };
+        return;
+      }
+      if (ctx.path === "/readyz") return answerReady(ctx, storage, log);
+      return metricsApart ? next() : metrics(ctx, next);
+    },
+
+    async observe(ctx, next) {
+      const started = performance.now();
+      try {
+        await next();
+      } finally {
+        const seconds = (performance.now() - started) / 1000;
+        const route = routeOf(ctx);
+        requests.inc({ method: ctx.method, route, status: ctx.status });
+        durations.observe({ route }, seconds);
+        log.info(
+          {
+            request_id: ctx.state.requestId,
+            method: ctx.method,
+            route,
+            status: ctx.status,
+            ms: Math.round(seconds * 1e6) / 1e3,
+          },
+          "request",
+        );
+      }
+    },
+  };
+}
+
+async function answerReady(ctx: Context, storage: Storage, log: Log): Promise<void> {
+  try {
+    const pending = await storage.pendingMigrations();
+    ctx.status = pending.length ? 503 : 200;
+    ctx.body = pending.length ? { status: "not migrated" } : { status: "ready" };
+  } catch (error) {
+    log.error({ err: error }, "the database does not answer");
+    ctx.status = 503;
+    ctx.body = { status: "no database" };
+  }
+}
+
+const FIXED =
+  /^\/(oauth\/[a-z]+|\.well-known\/[a-z-]+(\/[a-z0-9]+)?|v1\/[a-z.]+|mcp|healthz|readyz|metrics|docs)$/;
+
+/** The pattern of the address: never the address itself, which may hold a secret. */
+function routeOf(ctx: Context): string {
+  if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
+  if (FIXED.test(ctx.path)) return ctx.path;
+  return /^\/[^/]+$/.test(ctx.path) ? "/:slug" : "other";
+}

@@ -1,0 +1,81 @@
+import type { Context, Middleware } from "koa";
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { isPaid } from "../../resources/plans.ts";
+import type { Introspect } from "../../resources/ports.ts";
+import { API_SCOPES } from "../../resources/scopes.ts";
+import type { Settings } from "../config.ts";
+import { RESOURCE_SERVER } from "./clients.ts";
+
+type AnswerOptions = { settings: Settings; introspect: Introspect };
+
+/** What oidc-provider answers, completed where it has no option for it. */
+export function completeAnswers({ settings, introspect }: AnswerOptions): Middleware[] {
+  return [discovery(settings), tokenScope, revocation, introspection(introspect)];
+}
+
+const DISCOVERY = new Set(["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]);
+
+/** RFC 8414 §2: the API's scopes, the one response mode, and no method that only our own client uses. */
+function discovery({ CIMD }: Settings): Middleware {
+  const isListed = (method: string) => CIMD || method !== "none";
+  return async function completeDiscovery(ctx, next) {
+    await next();
+    const document = ctx.body as Record<string, unknown> | undefined;
+    if (!DISCOVERY.has(ctx.path) || ctx.status !== 200 || typeof document?.issuer !== "string") return;
+    document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
+    document.response_modes_supported = ["query"];
+    const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
+    for (const endpoint of ["token", "revocation", "introspection"]) {
+      document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
+    }
+  };
+}
+
+/** RFC 6749 §5.1: `scope` tells all that was granted; the library leaves out `openid` beside a resource. */
+const tokenScope: Middleware = async function completeScope(ctx, next) {
+  await next();
+  const body = ctx.body as { id_token?: string; scope?: string } | undefined;
+  if (ctx.path !== "/oauth/token" || !body?.id_token) return;
+  body.scope = ["openid", body.scope].filter(Boolean).join(" ");
+};
+
+/** RFC 7009 §2.2: what cannot be a token of ours is an unknown one, and that is no error. */
+const revocation: Middleware = async function completeRevocation(ctx, next) {
+  await next();
+  if (ctx.path !== "/oauth/revoke") return;
+  ctx.set("Cache-Control", "no-store");
+  if (!isUnsupportedToken(ctx)) return;
+  ctx.status = 200;
+  ctx.body = "";
+};
+
+/**
+ * RFC 7662 §2.2: whatever is not live for this caller is exactly `{"active":false}`. Whether an access token is live
+ * is decided by the one question that the resources ask, and `resource-server` is told for whom.
+ */
+function introspection(introspect: Introspect): Middleware {
+  return async function completeIntrospection(ctx, next) {
+    await next();
+    if (ctx.path !== "/oauth/introspect") return;
+    if (isUnsupportedToken(ctx)) return inactive(ctx);
+    const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
+    if (!body?.active || !body.token_type) return; // a refresh token has no type
+    const { params, client } = (ctx as unknown as KoaContextWithOIDC).oidc;
+    const token = await introspect(String(params?.token));
+    const seesAll = client?.clientId === RESOURCE_SERVER;
+    if (!token || (!seesAll && !isPaid(token.plan))) return inactive(ctx);
+    if (seesAll) Object.assign(body, { organization_id: token.organizationId, plan: token.plan });
+  };
+}
+
+function inactive(ctx: Context): void {
+  ctx.status = 200;
+  ctx.body = { active: false };
+}
+
+/** The library knows a JWT by its looks, and says so only to an authenticated client. */
+function isUnsupportedToken(ctx: Context): boolean {
+  return (
+    ctx.status === 400 && (ctx.body as { error?: string } | undefined)?.error === "unsupported_token_type"
+  );
+}

@@ -1,0 +1,98 @@
+import { type Client, errors, type KoaContextWithOIDC, type ResourceServer } from "oidc-provider";
+import type { Addresses } from "../../resources/metadata.ts";
+import { isPaid } from "../../resources/plans.ts";
+import { API_SCOPES, BASIC_SCOPES, isApiScope } from "../../resources/scopes.ts";
+import { organizationOf } from "./clients.ts";
+
+const ACCESS_TOKEN_S = 3600;
+
+/**
+ * The resources that tokens are for (RFC 8707), and which scopes a request for them gets. The library asks about
+ * the resources late in every request that names scopes, when the client and its redirect URI are known: what is
+ * refused here reaches the client.
+ */
+export function resourceIndicators(addresses: Addresses) {
+  const { base, api, mcp } = addresses;
+  const known = new Set([base, api, mcp]);
+  return {
+    enabled: true,
+
+    /** Without `resource`: all three may be narrowed to later, and the one that stands for both is the default. */
+    async defaultResource(ctx: KoaContextWithOIDC, _client: Client, oneOf?: readonly string[]) {
+      if (oneOf) return oneOf.includes(base) ? base : oneOf;
+      return ctx.oidc.route === "token" ? base : [base, api, mcp];
+    },
+
+    useGrantedResource: async () => true,
+
+    async getResourceServerInfo(
+      ctx: KoaContextWithOIDC,
+      resource: string,
+      client: Client,
+    ): Promise<ResourceServer> {
+      if (!known.has(resource)) throw new errors.InvalidTarget();
+      const organization = organizationOf(client);
+      if (organization && !isPaid(organization.plan)) throw planRequired();
+      applyScopePolicy(ctx);
+      return {
+        audience: resource,
+        scope: API_SCOPES.join(" "),
+        accessTokenTTL: ACCESS_TOKEN_S,
+        accessTokenFormat: "opaque",
+      };
+    },
+  };
+}
+
+/** What a client of an organization without a paid plan is told. */
+export function planRequired() {
+  return new errors.UnauthorizedClient(
+    "the organization of this client needs the Growth or the Premium plan",
+  );
+}
+
+/** Fills in the default scope, and drops or refuses what is unknown. */
+function applyScopePolicy({ oidc }: KoaContextWithOIDC): void {
+  const { params, route } = oidc;
+  if (!params) return;
+  const asked = [...oidc.requestParamScopes].filter(Boolean);
+  if (route === "token") {
+    if (params.grant_type === "client_credentials") params.scope = clientCredentialsScope(asked);
+    return;
+  }
+  if (asked.length === 0) {
+    params.scope = BASIC_SCOPES.join(" ");
+    return;
+  }
+  const granted = asked.filter(
+    (scope) => isApiScope(scope) || scope === "openid" || scope === "offline_access",
+  );
+  if (!granted.some((scope) => scope !== "offline_access")) {
+    throw new errors.InvalidScope("none of the requested scopes is known", asked.join(" "));
+  }
+  params.scope = granted.join(" ");
+}
+
+function clientCredentialsScope(asked: string[]): string {
+  if (asked.length === 0) return API_SCOPES.join(" ");
+  // There is no person to identify, and no refresh token (RFC 6749 §4.4.3).
+  const scopes = asked.filter((scope) => scope !== "openid" && scope !== "offline_access");
+  const unknown = scopes.filter((scope) => !isApiScope(scope));
+  if (unknown.length || scopes.length === 0) {
+    throw new errors.InvalidScope(
+      "requested scope is not known",
+      (unknown.length ? unknown : asked).join(" "),
+    );
+  }
+  return [...new Set(scopes)].join(" ");
+}
+
+/**
+ * One form for each resource, so that a trailing slash or an upper-case host at one step and not at another does not
+ * part what belongs together. Whatever is no URL is left as it is, to be refused.
+ */
+export function canonicalResource(resource: string): string {
+  const url = URL.parse(resource);
+  if (!url || url.hash || url.search) return resource;
+  return url.origin === "null" ? resource : url.origin + url.pathname.replace(/\/$/, "");
+}

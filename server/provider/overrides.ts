@@ -1,0 +1,151 @@
+import { timingSafeEqual } from "node:crypto";
+import { type Client, Provider } from "oidc-provider";
+import type { ClientStore } from "../../adapters/clients.ts";
+import { sha256 } from "../../adapters/hash.ts";
+import { isPaid } from "../../resources/plans.ts";
+import { withImplied } from "../../resources/scopes.ts";
+import type { Limits } from "../limits.ts";
+import { canonicalResource, planRequired } from "./audiences.ts";
+import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
+
+// How often the last use of a secret is written down.
+const LAST_USE_STEP_MS = 60_000;
+
+/**
+ * What the library has no option for, done on the prototypes that it makes for each provider. Every override stands
+ * here with its reason, and each has a test that fails without it.
+ */
+export function override(
+  provider: Provider,
+  clients: ClientStore,
+  limits: Pick<Limits, "checkClient">,
+): void {
+  canonicaliseResources(provider);
+  fixAddresses(provider);
+  compareHashedSecrets(provider, clients, limits);
+  prefixTokens(provider);
+  storeMore(provider);
+  implyReadScopes(provider);
+}
+
+type Prototypes = {
+  // The library's own types name neither the context class nor the request of a Koa application.
+  OIDCContext: { prototype: object };
+  request: object;
+};
+
+/** A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. */
+function canonicaliseResources(provider: Provider): void {
+  const values = new WeakMap<object, Record<string, unknown>>();
+  Object.defineProperty((provider as unknown as Prototypes).OIDCContext.prototype, "params", {
+    configurable: true,
+    get(this: object) {
+      return values.get(this);
+    },
+    set(this: object, params: Record<string, unknown>) {
+      const { resource } = params;
+      if (typeof resource === "string") params.resource = canonicalResource(resource);
+      if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
+      values.set(this, params);
+    },
+  });
+}
+
+/** Addresses and cookies follow the issuer, not what a request or a proxy in front says. */
+function fixAddresses(provider: Provider): void {
+  const { OIDCContext, request } = provider as unknown as Prototypes;
+  const protocol = new URL(provider.issuer).protocol.slice(0, -1);
+  Object.defineProperty(request, "protocol", { configurable: true, get: () => protocol });
+  Object.assign(OIDCContext.prototype, {
+    urlFor: (name: string, options?: object) =>
+      (provider.urlFor as (name: string, options?: object) => string)(name, options),
+  });
+}
+
+/**
+ * Secrets are kept as hashes, two may be live, and all are compared. A suspended organization is refused only after
+ * its secret was right, and only where tokens are issued: it may still revoke.
+ */
+function compareHashedSecrets(
+  provider: Provider,
+  clients: ClientStore,
+  limits: Pick<Limits, "checkClient">,
+): void {
+  const lastNoted = new Map<string, number>();
+
+  function noteUse(secretId: string) {
+    const now = Date.now();
+    if (now < (lastNoted.get(secretId) ?? 0) + LAST_USE_STEP_MS) return;
+    lastNoted.set(secretId, now);
+    clients.markSecretUsed(secretId, now).catch((error) => provider.emit("error", error));
+  }
+
+  Object.assign(provider.Client.prototype, {
+    async compareClientSecret(this: Client, actual: string) {
+      const ctx = Provider.ctx;
+      if (ctx) await limits.checkClient(ctx, this.clientId);
+      const given = Buffer.from(sha256(actual));
+      const now = Date.now();
+      const matching = secretsOf(this).filter(
+        ({ hash, expiresAt }) =>
+          timingSafeEqual(Buffer.from(hash), given) && (expiresAt === null || expiresAt > now),
+      );
+      const [secret] = matching;
+      if (!secret) return false;
+      if (secret.id !== RESOURCE_SERVER) noteUse(secret.id);
+      const organization = organizationOf(this);
+      const issues = ["token", "pushed_authorization_request"].includes(ctx?.oidc.route ?? "");
+      if (issues && organization && !isPaid(organization.plan)) throw planRequired();
+      return true;
+    },
+  });
+}
+
+/** Prefixes let scanners find a token that was leaked, and people tell one kind from another. */
+function prefixTokens(provider: Provider): void {
+  const withPrefix = (prefix: string) => (id: string) => prefix + id;
+  onNewId(provider.AccessToken, withPrefix("lga_"));
+  onNewId(provider.ClientCredentials, withPrefix("lga_"));
+  onNewId(provider.RefreshToken, withPrefix("lgr_"));
+}
+
+/**
+ * A grant remembers the organization that was chosen on the consent page, and a client's own token the generation of
+ * its client, so that ending all of them is one number.
+ */
+function storeMore(provider: Provider): void {
+  extendPayload(provider.Grant, "organizationId");
+  extendPayload(provider.ClientCredentials, "generation");
+  onNewId(provider.ClientCredentials, (id, token) => {
+    token.generation = token.client?.generation;
+    return id;
+  });
+}
+
+type NewToken = { client?: Client; generation?: unknown };
+
+/** Takes part when a token is about to be stored: it gets its id then. */
+function onNewId(model: { prototype: object }, change: (id: string, token: NewToken) => string): void {
+  const { generateTokenId } = model.prototype as { generateTokenId(): string };
+  Object.assign(model.prototype, {
+    generateTokenId(this: NewToken) {
+      return change(generateTokenId.call(this), this);
+    },
+  });
+}
+
+function extendPayload(model: object, field: string): void {
+  const { IN_PAYLOAD } = model as { IN_PAYLOAD: string[] };
+  Object.defineProperty(model, "IN_PAYLOAD", { configurable: true, get: () => [...IN_PAYLOAD, field] });
+}
+
+/** RFC 6749 §6 lets a refresh narrow the scope: `links:write` may become the `links:read` that it includes. */
+function implyReadScopes(provider: Provider): void {
+  Object.defineProperty(provider.RefreshToken.prototype, "scopes", {
+    configurable: true,
+    get(this: { scope?: string }) {
+      const scopes = new Set(this.scope?.split(" "));
+      return Provider.ctx?.oidc.params?.scope ? withImplied(scopes) : scopes;
+    },
+  });
+}

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import Koa from "koa";
+import { openStorage, type Storage } from "../adapters/index.ts";
+import type { Addresses } from "../resources/metadata.ts";
+import { addressesOf } from "./addresses.ts";
+import { createApp } from "./app.ts";
+import type { Settings } from "./config.ts";
+import { createDemo, type Demo } from "./demo.ts";
+import { encryptionKey } from "./encryption.ts";
+import type { Log } from "./log.ts";
+import { loadKeys } from "./provider/keys.ts";
+import { startSweeper } from "./sweeper.ts";
+
+/** A service that listens. */
+export type Service = {
+  addresses: Addresses;
+  storage: Storage;
+  /** What the first start on an empty embedded database made. */
+  demo?: Demo;
+  /** Finishes what is in flight, then lets everything go. */
+  close(): Promise<void>;
+};
+
+// A connection that is still busy then is cut: a stop has to end.
+const DRAIN_MS = 10_000;
+
+/** Migrates, makes what is missing, and serves. @throws WrongEncryptionKey, and whatever the database says */
+export async function startService(settings: Settings, log: Log): Promise<Service> {
+  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+  try {
+    await storage.migrate();
+    const keys = await loadKeys(storage.keys);
+    const demo = await createDemo(settings, storage);
+
+    // The issuer is fixed when the provider is made, and with PORT=0 it holds the port: listen first, answer later.
+    const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
+    const server = createServer((req, res) => void handler.then((handle) => handle(req, res)));
+    const port = await listen(server, settings.PORT, settings.HOST);
+    const addresses = addressesOf(settings, port);
+    const { app, operations } = createApp({ settings, addresses, storage, keys, log });
+    answerWith(app.callback());
+
+    const metricsServer = createServer(new Koa().use(operations.metrics).callback());
+    if (settings.METRICS_PORT !== undefined)
+      await listen(metricsServer, settings.METRICS_PORT, settings.HOST);
+    const sweeper = startSweeper(storage, log);
+
+    return {
+      addresses,
+      storage,
+      ...(demo && { demo }),
+      async close() {
+        await Promise.all([
+          drain(server),
+          metricsServer.listening ? drain(metricsServer) : undefined,
+          sweeper.stop(),
+        ]);
+        await storage.close();
+      },
+    };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+async function listen(server: Server, port: number, host: string): Promise<number> {
+  server.listen(port, host);
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function drain(server: Server): Promise<void> {
+  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref();
+  server.close();
+  server.closeIdleConnections();
+  await once(server, "close");
+  clearTimeout(cut);
+}

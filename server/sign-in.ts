@@ -1,0 +1,39 @@
+import type { Context } from "koa";
+import type { AccountStore } from "../adapters/accounts.ts";
+import type { Limits } from "./limits.ts";
+import { Busy, type Passwords } from "./passwords.ts";
+
+/** Checks a user name and a password. The refusal is the same sentence whatever was wrong. */
+export type SignIn = (
+  ctx: Context,
+  username: string,
+  password: string,
+) => Promise<{ accountId: string } | { error: string; status: number }>;
+
+const REFUSED = "The username or the password is wrong.";
+
+/** Makes the password check; unknown, disabled and external-only people cost the same work as a wrong password. */
+export function createSignIn(accounts: AccountStore, passwords: Passwords, limits: Limits): SignIn {
+  return async (ctx, username, password) => {
+    const wait = await limits.signIn.check(ctx.ip, username);
+    if (wait) {
+      ctx.set("Retry-After", String(wait));
+      return { error: `Too many attempts. Try again in ${wait} seconds.`, status: 429 };
+    }
+    try {
+      const account = await accounts.findByUsername(username);
+      const hash = account && !account.disabled ? account.passwordHash : null;
+      if (account && (await passwords.verify(hash, password))) {
+        await limits.signIn.succeeded(ctx.ip, username);
+        return { accountId: account.id };
+      }
+      if (!account) await passwords.verify(null, password);
+      await limits.signIn.failed(ctx.ip, username);
+      return { error: REFUSED, status: 400 };
+    } catch (error) {
+      if (!(error instanceof Busy)) throw error;
+      ctx.set("Retry-After", "2");
+      return { error: "Many people are signing in right now. Try again in a moment.", status: 503 };
+    }
+  };
+}
