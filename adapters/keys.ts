@@ -14,23 +14,28 @@ export class WrongEncryptionKey extends Error {
 export type KeyStore = {
   /** The key of that purpose; made and stored if there is none yet. @throws WrongEncryptionKey */
   load(purpose: string, make: () => Promise<string>): Promise<string>;
+  /** Opens every key that is stored; resolves to their number. @throws WrongEncryptionKey */
+  check(): Promise<number>;
 };
 
 /** The keys of a database, opened with `seal`. */
 export function createKeyStore({ knex }: Database, seal: Seal): KeyStore {
-  async function read(purpose: string): Promise<string | undefined> {
-    const row = await knex("sealed_keys").where({ purpose }).first("sealed");
-    if (!row) return undefined;
+  function open(purpose: string, sealed: string): string {
     try {
-      return seal.open(row.sealed, purpose);
+      return seal.open(sealed, purpose);
     } catch {
       throw new WrongEncryptionKey();
     }
   }
 
+  async function find(purpose: string): Promise<string | undefined> {
+    const row = await knex("sealed_keys").where({ purpose }).first("sealed");
+    return row && open(purpose, row.sealed);
+  }
+
   return {
     async load(purpose, make) {
-      const known = await read(purpose);
+      const known = await find(purpose);
       if (known !== undefined) return known;
       try {
         const sealed = seal.close(await make(), purpose);
@@ -38,7 +43,13 @@ export function createKeyStore({ knex }: Database, seal: Seal): KeyStore {
       } catch (error) {
         if (!isDuplicate(error)) throw error; // another process was first: its key is everybody's
       }
-      return (await read(purpose)) as string;
+      return (await find(purpose)) as string;
+    },
+
+    async check() {
+      const rows = await knex("sealed_keys").select("purpose", "sealed");
+      for (const { purpose, sealed } of rows) open(purpose, sealed);
+      return rows.length;
     },
   };
 }

@@ -17,6 +17,8 @@ export type OrganizationStore = {
   create(name: string, plan: Plan, ownerId?: string): Promise<PlanChange>;
   /** Changes the plan; the first paid one makes the client in the same transaction. Nothing for an unknown id. */
   setPlan(id: string, plan: Plan): Promise<PlanChange | undefined>;
+  /** Makes a person a member. */
+  addMember(id: string, userId: string, role: Role): Promise<void>;
   find(id: string): Promise<Organization | undefined>;
   list(): Promise<Organization[]>;
   /** The organizations that a person belongs to, oldest membership first. */
@@ -44,6 +46,8 @@ export function createOrganizationStore({ knex, transaction }: Database): Organi
         if (!changed) return undefined;
         return withClient(trx, (await trx("organizations").where({ id }).first(columns)) as Organization);
       }),
+
+    addMember: (id, userId, role) => addMember(knex, userId, id, role),
 
     find: (id) => knex("organizations").where({ id }).first(columns),
 

@@ -25,7 +25,7 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** The pages of an authorization: sign in, then consent. Each belongs to the browser that began it. */
 export function interactions({ provider, storage, csrf, signIn }: InteractionOptions): Middleware[] {
-  const router = new Router({ prefix: "/interaction/:uid", sensitive: true, strict: true });
+  const router = new Router({ sensitive: true, strict: true });
   const path = (interaction: Interaction, step: string) => `/interaction/${interaction.uid}/${step}`;
 
   async function showSignIn(
@@ -60,13 +60,13 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
     });
   }
 
-  router.get("/", async (ctx) => {
+  router.get("/interaction/:uid", async (ctx) => {
     const interaction = await currentInteraction(provider, ctx);
     if (interaction.prompt.name === "login") await showSignIn(ctx, interaction);
     else await showConsent(ctx, interaction);
   });
 
-  router.post("/sign-in", form, async (ctx) => {
+  router.post("/interaction/:uid/sign-in", form, async (ctx) => {
     const interaction = await currentInteraction(provider, ctx, "login");
     const body = readForm(ctx, csrf, interaction);
     const username = text(body.username);
@@ -78,7 +78,7 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
     await finish(provider, ctx, { login: { accountId: result.accountId } });
   });
 
-  router.post("/consent", form, async (ctx) => {
+  router.post("/interaction/:uid/consent", form, async (ctx) => {
     const interaction = await currentInteraction(provider, ctx, "consent");
     const body = readForm(ctx, csrf, interaction);
     if (body.decision !== "allow") {

@@ -9,21 +9,22 @@ import { resetPage } from "./views/reset.ts";
 /** How long a link to set a new password is good. */
 export const RESET_LINK_MS = 60 * 60 * 1000;
 
+const PATH = "/auth/reset-password/:token";
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /** Where a new password is set. The link is the proof: it is random, good once, and for one person. */
 export function passwordReset(accounts: AccountStore, passwords: Passwords): Middleware {
-  const router = new Router({ prefix: "/auth/reset-password/:token", sensitive: true, strict: true });
+  const router = new Router({ sensitive: true, strict: true });
   const action = (ctx: Context) => `/auth/reset-password/${ctx.params.token}`;
 
-  router.get("/", async (ctx) => {
+  router.get(PATH, async (ctx) => {
     ctx.set("Cache-Control", "no-store");
     const account = await accounts.findByResetToken(ctx.params.token as string);
     if (!account) return linkIsOver(ctx);
     ctx.body = resetPage({ action: action(ctx), username: account.username });
   });
 
-  router.post("/", form, async (ctx) => {
+  router.post(PATH, form, async (ctx) => {
     ctx.set("Cache-Control", "no-store");
     const token = ctx.params.token as string;
     const account = await accounts.findByResetToken(token);

@@ -16,6 +16,8 @@ export function followLinks(links: Links, shortUrl: string): Middleware {
     // A permanent redirect that a browser keeps is one that is neither counted nor changed any more.
     ctx.set("Cache-Control", "private, no-store");
     ctx.set("X-Robots-Tag", "noindex");
+    // Where people come from is for the destination to see, as with any link.
+    ctx.remove("Referrer-Policy");
     ctx.body = "";
   };
 }

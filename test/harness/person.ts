@@ -1,0 +1,66 @@
+import { type HTMLElement, parse } from "node-html-parser";
+import { CookieJar } from "tough-cookie";
+import type { TestUser } from "./service.ts";
+
+/** Where a browser ended: a page, or the address of an app that it was sent to. */
+export type Page = { url: string; status: number; headers: Headers; html: HTMLElement; text: string };
+
+/**
+ * A person at a browser without JavaScript: keeps cookies, follows redirects within the service, stops where it is
+ * sent to another origin, fills in forms as they are.
+ */
+export class Person {
+  readonly jar = new CookieJar();
+  readonly #origin: string;
+
+  constructor(origin: string) {
+    this.#origin = origin;
+  }
+
+  /** Opens an address and follows where it leads. */
+  async open(url: string, init: RequestInit = {}): Promise<Page> {
+    const headers = new Headers(init.headers);
+    const cookie = await this.jar.getCookieString(url);
+    if (cookie) headers.set("cookie", cookie);
+    if (!headers.has("accept")) headers.set("accept", "text/html");
+    const response = await fetch(url, { ...init, headers, redirect: "manual" });
+    for (const line of response.headers.getSetCookie()) await this.jar.setCookie(line, url);
+    const location = response.headers.get("location");
+    const text = await response.text();
+    if (!location)
+      return { url, status: response.status, headers: response.headers, html: parse(text), text };
+    const next = new URL(location, url);
+    if (next.origin !== this.#origin) {
+      return { url: next.href, status: response.status, headers: response.headers, html: parse(""), text };
+    }
+    return this.open(next.href);
+  }
+
+  /** Sends the one form of a page, with its hidden fields and what was filled in. */
+  submit(page: Page, fields: Record<string, string>): Promise<Page> {
+    const form = page.html.querySelector("form");
+    if (!form) throw new Error(`no form at ${page.url}:\n${page.text}`);
+    const body = new URLSearchParams();
+    for (const input of form.querySelectorAll("input")) {
+      const { name, value = "", type } = input.attributes;
+      if (!name || (type === "radio" && input.attributes.checked === undefined)) continue;
+      body.set(name, value);
+    }
+    for (const [name, value] of Object.entries(fields)) body.set(name, value);
+    const action = new URL(form.attributes.action ?? "", page.url).href;
+    return this.open(action, { method: "POST", body, headers: { origin: this.#origin } });
+  }
+
+  /** Presses a button by its text. */
+  press(page: Page, text: string, fields: Record<string, string> = {}): Promise<Page> {
+    const button = page.html.querySelectorAll("button").find((candidate) => candidate.text.trim() === text);
+    if (!button) throw new Error(`no button "${text}" at ${page.url}:\n${page.text}`);
+    const { name, value = "" } = button.attributes;
+    return this.submit(page, { ...fields, ...(name && { [name]: value }) });
+  }
+
+  /** Signs in at the sign-in page. */
+  signIn(page: Page, { username, password }: TestUser): Promise<Page> {
+    return this.press(page, "Sign in", { username, password });
+  }
+}

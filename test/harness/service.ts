@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { NewClient } from "../../adapters/clients.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { readSettings } from "../../server/config.ts";
+import { createLog } from "../../server/log.ts";
+import { createPasswords } from "../../server/passwords.ts";
+import { type Service, startService } from "../../server/service.ts";
+
+/** An organization on a paid plan, with its client. */
+export type TestOrganization = { id: string; name: string } & NewClient;
+export type TestUser = { id: string; username: string; password: string };
+
+/** A real service on a port and a database of its own. */
+export type TestService = Service & {
+  url: string;
+  createOrganization(name?: string, plan?: Plan): Promise<TestOrganization>;
+  createUser(organizationIds: string[], username?: string): Promise<TestUser>;
+  /** A token by client credentials, sent as scripts send it. */
+  token(client: NewClient, parameters?: Record<string, string>): Promise<string>;
+};
+
+let count = 0;
+const passwords = createPasswords();
+
+/** Starts a service; `settings` are environment variables. The caller closes it. */
+export async function startTestService(settings: Record<string, string> = {}): Promise<TestService> {
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-"));
+  const service = await startService(
+    readSettings({
+      PORT: "0",
+      DATABASE_URL: `sqlite:${folder}/test.sqlite`,
+      RATE_LIMIT: "off",
+      LOG_LEVEL: "silent",
+      ...settings,
+    }),
+    createLog("silent"),
+  );
+  const { storage, addresses } = service;
+  const url = addresses.base;
+
+  return {
+    ...service,
+    url,
+    async createOrganization(name = `Organization ${++count}`, plan = "growth") {
+      const { organization, client } = await storage.organizations.create(name, plan);
+      return { id: organization.id, name, ...(client as NewClient) };
+    },
+    async createUser(organizationIds, username = `user${++count}`) {
+      const password = `a fine password ${count}`;
+      const [first, ...others] = organizationIds;
+      const membership = first ? { organizationId: first, role: "member" as const } : undefined;
+      const user = await storage.accounts.create(username, await passwords.hash(password), membership);
+      if (!user) throw new Error(`${username} is taken`);
+      for (const id of others) await storage.organizations.addMember(id, user.id, "member");
+      return { ...user, password };
+    },
+    async token({ clientId, clientSecret }, parameters = {}) {
+      const answer = await postForm(`${url}/oauth/token`, {
+        grant_type: "client_credentials",
+        client_id: clientId,
+        client_secret: clientSecret,
+        ...parameters,
+      });
+      if (!answer.ok) throw new Error(`no token: ${answer.status} ${await answer.text()}`);
+      return ((await answer.json()) as { access_token: string }).access_token;
+    },
+    async close() {
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A form as OAuth clients send it. */
+export function postForm(
+  url: string,
+  fields: Record<string, string> | URLSearchParams,
+  headers: object = {},
+) {
+  return fetch(url, {
+    method: "POST",
+    body: new URLSearchParams(fields),
+    headers: { ...headers },
+    redirect: "manual",
+  });
+}
+
+/** `Authorization: Bearer …` */
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}
