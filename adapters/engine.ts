@@ -1,5 +1,6 @@
 import path from "node:path";
 import type { Knex } from "knex";
+import { SqliteClient } from "./sqlite/client.ts";
 
 /** The database systems that are supported; what differs between them is written in this file alone. */
 export type Engine = "sqlite" | "postgres" | "mysql";
@@ -17,32 +18,24 @@ export function engineOf(url: string): Engine {
 
 /** The file behind a `sqlite:` address, relative to the working directory. */
 export function sqliteFile(url: string): string {
-  const file = url.slice("sqlite:".length);
-  return file === ":memory:" ? file : path.resolve(file);
+  return path.resolve(url.slice("sqlite:".length));
 }
 
 /** What Knex is given for a `DATABASE_URL`. */
 export function knexConfig(url: string): Knex.Config {
-  if (engineOf(url) !== "sqlite") throw new TypeError("only sqlite: is supported by this version");
-  return {
-    client: "better-sqlite3",
-    connection: { filename: sqliteFile(url) },
-    useNullAsDefault: true,
-    // One connection: SQLite has one writer, and a transaction must not wait for itself.
-    pool: { min: 1, max: 1, afterCreate: configureSqlite },
-  };
-}
-
-type SqliteConnection = { pragma(statement: string): unknown };
-
-function configureSqlite(connection: SqliteConnection, done: (error: unknown, connection: unknown) => void) {
-  // WAL + FULL: an answered write survives a power cut (https://sqlite.org/pragma.html#pragma_synchronous).
-  connection.pragma("journal_mode = WAL");
-  connection.pragma("synchronous = FULL");
-  connection.pragma("foreign_keys = ON");
-  // The administration command writes while the server runs.
-  connection.pragma("busy_timeout = 5000");
-  done(null, connection);
+  // An error names the statement, never its values: they may be what the log must not hold.
+  const common = { compileSqlOnError: false };
+  switch (engineOf(url)) {
+    case "sqlite":
+      return {
+        ...common,
+        client: SqliteClient as unknown as typeof Knex.Client,
+        connection: { filename: sqliteFile(url) },
+        useNullAsDefault: true,
+      };
+    default:
+      throw new TypeError("only sqlite: is supported by this version");
+  }
 }
 
 const DUPLICATE_CODES = new Set([

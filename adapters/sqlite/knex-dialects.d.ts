@@ -1,0 +1,25 @@
+// Knex describes its public face only; a dialect of one's own extends these classes (https://knexjs.org/guide/#client).
+declare module "knex/lib/dialects/better-sqlite3/index.js" {
+  import { Knex } from "knex";
+
+  export default class BetterSqliteClient extends Knex.Client {
+    connectionSettings: { filename: string };
+    transacting?: boolean;
+    _formatBindings(bindings: unknown[]): unknown[];
+    _query(connection: unknown, query: unknown): Promise<unknown>;
+    transaction(...args: unknown[]): unknown;
+  }
+}
+
+declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
+  // biome-ignore lint/suspicious/noExplicitAny: the class is untyped, and its client is the dialect that made it
+  type Untyped = any;
+
+  export default class SqliteTransaction {
+    constructor(client: unknown, ...args: unknown[]);
+    client: Untyped;
+    acquireConnection(config: Untyped, run: Untyped): Promise<Untyped>;
+    begin(connection: Untyped): Promise<unknown>;
+    query(connection: Untyped, sql: string): Promise<unknown>;
+  }
+}

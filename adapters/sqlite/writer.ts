@@ -1,0 +1,114 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+
+export type Write = { sql: string; bindings: unknown[] };
+export type Batch = Write[];
+export type Written = { changes: number; lastID: number };
+export type Outcome = Written | { error: { message: string; code: string } };
+
+type Waiting = Write & { resolve(written: Written): void; reject(error: Error): void };
+
+/**
+ * The writes of a SQLite file: those that arrive while a commit is under way are committed together by the next one,
+ * and each is answered after its commit. It is one transaction for many requests instead of one each.
+ */
+export type Writer = {
+  /** Runs one statement. Rejects alone: a bad one does not fail its neighbours. */
+  write(sql: string, bindings: unknown[]): Promise<Written>;
+  /** Waits for the commit under way and holds back the next one, until `release`: another connection may write. */
+  pause(): Promise<{ release(): void }>;
+  /** Commits what is waiting, then ends the thread. */
+  close(): Promise<void>;
+};
+
+/** Starts the thread that commits. */
+export function startWriter(filename: string): Writer {
+  const worker = new Worker(new URL("./writer-thread.ts", import.meta.url), {
+    workerData: { filename },
+    execArgv: [],
+  });
+  worker.unref();
+  let waiting: Waiting[] = [];
+  let underWay: Waiting[] = [];
+  let scheduled = false;
+  let holders: (() => void)[] = [];
+  let held = false;
+  let broken: Error | undefined;
+
+  worker.on("message", (outcomes: Outcome[]) => {
+    const done = underWay;
+    underWay = [];
+    worker.unref();
+    done.forEach((write, index) => settle(write, outcomes[index] as Outcome));
+    next();
+  });
+  worker.on("error", (error) => {
+    broken = error;
+    for (const write of [...underWay, ...waiting]) write.reject(error);
+    underWay = [];
+    waiting = [];
+  });
+
+  function next() {
+    if (underWay.length > 0 || held) return;
+    const holder = holders.shift();
+    if (holder) {
+      held = true;
+      holder();
+    } else if (waiting.length > 0) flush();
+  }
+
+  function flush() {
+    underWay = waiting;
+    waiting = [];
+    worker.ref(); // a process does not end before its writes
+    worker.postMessage(underWay.map(({ sql, bindings }) => ({ sql, bindings })));
+  }
+
+  /** At the end of this turn of the event loop, so that everything it writes goes together. */
+  function schedule() {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      next();
+    });
+  }
+
+  return {
+    write: (sql, bindings) =>
+      new Promise((resolve, reject) => {
+        if (broken) return reject(broken);
+        waiting.push({ sql, bindings, resolve, reject });
+        schedule();
+      }),
+
+    async pause() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      holders.push(resolve);
+      next();
+      await promise;
+      return {
+        release() {
+          held = false;
+          next();
+        },
+      };
+    },
+
+    async close() {
+      const { release } = await this.pause();
+      holders = [];
+      release();
+      while (underWay.length > 0 || waiting.length > 0) await once(worker, "message");
+      worker.ref();
+      worker.postMessage("close");
+      await once(worker, "exit");
+    },
+  };
+}
+
+function settle(write: Waiting, outcome: Outcome): void {
+  if (!("error" in outcome)) return write.resolve(outcome);
+  write.reject(Object.assign(new Error(outcome.error.message), { code: outcome.error.code }));
+}
