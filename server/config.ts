@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
-import { loadEnvFile } from "node:process";
+import { existsSync, readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
 import { z } from "zod";
 
 /** The settings, checked. Addresses that follow from the port are made by `addressesOf`. */
@@ -15,13 +15,16 @@ export class WrongSettings extends Error {
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-const port = (fallback: number) =>
-  z.coerce
-    .number()
-    .refine((value) => Number.isInteger(value) && value >= 0 && value <= 65_535, {
-      error: "must be a port, 0 to 65535",
-    })
-    .default(fallback);
+const wholeNumber = (least: number, most: number, error: string) =>
+  z
+    .string()
+    .regex(/^\d+$/, { error, abort: true })
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, { error });
+
+const port = wholeNumber(0, 65_535, "must be a port, 0 to 65535");
+const count = (least: number) =>
+  wholeNumber(least, Number.MAX_SAFE_INTEGER, `must be a whole number of at least ${least}`);
 
 const toggle = (fallback: "on" | "off") =>
   z
@@ -39,14 +42,6 @@ const list = z
       .filter(Boolean),
   );
 
-const count = (fallback: number, least: number) =>
-  z.coerce
-    .number()
-    .refine((value) => Number.isInteger(value) && value >= least, {
-      error: `must be a whole number of at least ${least}`,
-    })
-    .default(fallback);
-
 const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
   z.string().check((context) => {
     const url = URL.parse(context.value);
@@ -55,7 +50,7 @@ const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
     if (message) context.issues.push({ code: "custom", input: context.value, message });
   });
 
-const isPlain = (url: URL) => !url.search && !url.hash && !url.username;
+const isPlain = (url: URL) => !url.search && !url.hash && !url.username && !url.password;
 const secure = (url: URL) =>
   url.protocol === "https:" || LOOPBACK.has(url.hostname)
     ? undefined
@@ -66,7 +61,7 @@ const originOnly = (url: URL, text: string) =>
     : "must be an origin: no path, no trailing slash, lower case";
 
 const schema = z.object({
-  PORT: port(3000),
+  PORT: port.default(3000),
   HOST: z.string().default("127.0.0.1"),
   BASE_URL: httpUrl((url, text) => originOnly(url, text) ?? secure(url)).optional(),
   MCP_URL: httpUrl((url, text) =>
@@ -79,8 +74,8 @@ const schema = z.object({
       error: "must start with sqlite:, postgres:// or mysql://",
     })
     .default("sqlite:data/linkgate.sqlite"),
-  TRUST_PROXY: count(0, 0),
-  WORKERS: count(1, 1),
+  TRUST_PROXY: count(0).default(0),
+  WORKERS: count(1).default(1),
   CIMD: toggle("off"),
   RATE_LIMIT: toggle("on"),
   RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must have at least 32 characters" }).optional(),
@@ -101,7 +96,7 @@ const schema = z.object({
       context.issues.push({ code: "custom", input: text, message: `${text} is not an origin` });
     }
   }),
-  METRICS_PORT: port(0).optional(),
+  METRICS_PORT: port.optional(),
   NODE_ENV: z.string().optional(),
 });
 
@@ -110,27 +105,31 @@ const schema = z.object({
  * @throws WrongSettings
  */
 export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {
-  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
+  const present = withoutEmpty(environment);
   const result = schema.safeParse(present);
-  if (!result.success) {
-    throw new WrongSettings(result.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`));
-  }
-  const isProduction = result.data.NODE_ENV === "production";
-  const problems = isProduction ? refuseInProduction(result.data) : [];
-  if (problems.length) throw new WrongSettings(problems);
+  const isProduction = present.NODE_ENV === "production";
+  const problems = [
+    ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
+    ...(isProduction ? refuseInProduction(present) : []),
+  ];
+  if (!result.success || problems.length) throw new WrongSettings(problems);
   return { ...result.data, isProduction };
 }
 
-function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: z.output<typeof schema>): string[] {
+function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {
   const problems: string[] = [];
-  if (!RATE_LIMIT) problems.push("RATE_LIMIT must be on in production");
-  if (!ENCRYPTION_KEY && !DATABASE_URL.startsWith("sqlite:")) {
+  if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production");
+  if (!ENCRYPTION_KEY && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
     problems.push("ENCRYPTION_KEY is required in production with this database (32 bytes, base64url)");
   }
   return problems;
 }
 
 function withEnvFile(): NodeJS.ProcessEnv {
-  if (existsSync(".env")) loadEnvFile(".env");
-  return process.env;
+  const file = existsSync(".env") ? parseEnv(readFileSync(".env", "utf8")) : {};
+  return { ...file, ...withoutEmpty(process.env) };
+}
+
+function withoutEmpty(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
 }

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+/** The root of the repository. */
+export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** How a program ended, with everything that it said. */
+export type Ending = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+
+type ProgramOptions = {
+  /** Environment variables; of this process's own, only what a program needs to be found. */
+  settings?: Record<string, string>;
+  cwd?: string;
+  node?: string;
+};
+
+const SERVER = `${ROOT}server/`;
+const running = new Set<Program>();
+process.once("exit", () => {
+  for (const program of running) program.kill("SIGKILL");
+});
+
+/** A program in a process of its own. */
+export class Program {
+  stdout = "";
+  stderr = "";
+  readonly ended: Promise<Ending>;
+  readonly #child: ChildProcess;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(command: string, args: string[], { settings = {}, cwd = ROOT }: ProgramOptions = {}) {
+    const { PATH, HOME } = process.env;
+    this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings } });
+    running.add(this);
+    this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));
+    this.#child.stderr?.on("data", (chunk) => this.#hear(() => (this.stderr += chunk)));
+    this.ended = new Promise((resolve, reject) => {
+      this.#child.once("error", reject);
+      this.#child.once("close", (code, signal) => {
+        running.delete(this);
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+      });
+    });
+  }
+
+  /** Resolves when stdout matches; rejects when the program ends without. */
+  async says(pattern: RegExp): Promise<RegExpExecArray> {
+    const heard = Promise.withResolvers<RegExpExecArray>();
+    const look = () => {
+      const match = pattern.exec(this.stdout);
+      if (match) heard.resolve(match);
+    };
+    this.#waiting.add(look);
+    look();
+    const silence = this.ended.then(({ code, stderr }) => {
+      throw new Error(`ended with ${code} and never said ${pattern}:\n${this.stdout}${stderr}`);
+    });
+    return Promise.race([heard.promise, silence]).finally(() => this.#waiting.delete(look));
+  }
+
+  /** Sends the whole input. */
+  write(input: string): void {
+    this.#child.stdin?.end(input);
+  }
+
+  kill(signal: NodeJS.Signals = "SIGTERM"): void {
+    this.#child.kill(signal);
+  }
+
+  async stop(): Promise<Ending> {
+    this.kill();
+    return this.ended;
+  }
+
+  #hear(append: () => void) {
+    append();
+    for (const look of this.#waiting) look();
+  }
+}
+
+/** Runs the server in a process of its own. */
+export function startServer({ node = process.execPath, ...options }: ProgramOptions): Program {
+  return new Program(node, ["--import", `${SERVER}runtime.js`, `${SERVER}main.ts`], options);
+}
+
+/** The address that a server says it listens on. */
+export async function addressOf(server: Program): Promise<string> {
+  const [, address] = await server.says(/^linkgate listening on (\S+)$/m);
+  return address as string;
+}
+
+/** Runs the administration command to its end; `input` is its stdin. */
+export async function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
+  const command = new Program(
+    process.execPath,
+    ["--import", `${SERVER}runtime.js`, `${SERVER}cli.ts`, ...words],
+    options,
+  );
+  command.write(input);
+  return command.ended;
+}
+
+/** Runs a shell script to its end, as somebody who pastes it. */
+export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
+  return new Program("bash", ["-c", script], options).ended;
+}

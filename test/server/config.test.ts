@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { readSettings, WrongSettings } from "../../server/config.ts";
+import { addressOf, startServer } from "../harness/program.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-config-"));
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");
+
+const WRONG: Record<string, string[]> = {
+  PORT: ["abc", "-1", "65536", "80.5", "0x50", "1e3", " ", "80 81"],
+  METRICS_PORT: ["abc", "-1", "65536", "9100.5"],
+  BASE_URL: [
+    "links.example.com",
+    "ftp://links.example.com",
+    "https://links.example.com/",
+    "https://links.example.com/app",
+    "https://links.example.com?a=b",
+    "https://links.example.com#a",
+    "https://Links.example.com",
+    "https://ada:pw@links.example.com",
+    "http://links.example.com",
+    "http://10.0.0.1",
+    "http://0.0.0.0:3000",
+    "http://localhost.example.com",
+    "http://127.0.0.1.example.com",
+  ],
+  MCP_URL: [
+    "/mcp",
+    "https://links.example.com/mcp/",
+    "https://links.example.com/mcp?a=b",
+    "https://links.example.com/mcp#a",
+    "https://ada@links.example.com/mcp",
+    "https://:pw@links.example.com/mcp",
+    "http://links.example.com/mcp",
+  ],
+  SHORT_URL: [
+    "lnk.example.com",
+    "https://lnk.example.com/",
+    "https://lnk.example.com/a",
+    "mailto:a@b.example",
+  ],
+  DATABASE_URL: ["sqlite:", "links.sqlite", "file:links.sqlite", "oracle://db", "postgres:db"],
+  TRUST_PROXY: ["-1", "1.5", "true", "10.0.0.0/8"],
+  WORKERS: ["0", "-1", "two", "1.5"],
+  CIMD: ["true", "ON", "1"],
+  RATE_LIMIT: ["false", "yes", "0"],
+  LOG_LEVEL: ["verbose", "INFO"],
+  RESOURCE_SERVER_SECRET: ["too short", "x".repeat(31)],
+  ENCRYPTION_KEY: ["secret", key(31), key(33), `${key(32)}!`, Buffer.alloc(32, 255).toString("base64")],
+  ALLOWED_ORIGINS: [
+    "*",
+    "null",
+    "https://app.example.com/",
+    "app.example.com",
+    "https://a.example, nonsense",
+  ],
+};
+
+for (const [name, values] of Object.entries(WRONG)) {
+  test(`${name}: a wrong value is refused by its name, in a sentence`, (t) => {
+    for (const value of values) {
+      const error = t.throws(() => readSettings({ [name]: value }), { instanceOf: WrongSettings }, value);
+      const [head, ...lines] = error?.message.split("\n") ?? [];
+      t.is(head, "These settings are wrong:");
+      t.is(lines.length, 1, `${value}: ${error?.message}`);
+      t.regex(lines[0] ?? "", new RegExp(`^  ${name} .*(must|is not)`), value);
+      t.notRegex(lines[0] ?? "", /NaN|Invalid input|received/, value);
+    }
+  });
+}
+
+test("all wrong settings are named at once, with those that only production refuses", (t) => {
+  const all = Object.fromEntries(Object.entries(WRONG).map(([name, [value]]) => [name, value]));
+  const { message } = t.throws(() => readSettings(all), { instanceOf: WrongSettings });
+  for (const name of Object.keys(WRONG)) t.regex(message, new RegExp(`^  ${name} `, "m"));
+  const production = t.throws(() =>
+    readSettings({
+      NODE_ENV: "production",
+      PORT: "abc",
+      RATE_LIMIT: "off",
+      DATABASE_URL: "postgres://db/linkgate",
+    }),
+  );
+  for (const name of ["PORT", "RATE_LIMIT", "ENCRYPTION_KEY"]) {
+    t.regex(production?.message ?? "", new RegExp(`^  ${name} `, "m"));
+  }
+});
+
+test("a wrong secret is not printed", (t) => {
+  const { message } = t.throws(() =>
+    readSettings({ RESOURCE_SERVER_SECRET: "hunter2", ENCRYPTION_KEY: "hunter3" }),
+  );
+  t.notRegex(message, /hunter/);
+});
+
+test("an empty setting is an absent one", (t) => {
+  const empty = Object.fromEntries(Object.keys(WRONG).map((name) => [name, ""]));
+  t.deepEqual(readSettings({ ...empty, HOST: "", NODE_ENV: "" }), readSettings({}));
+});
+
+test("without settings, it is SQLite in data/ on port 3000 of this machine", (t) => {
+  t.like(readSettings({}), {
+    PORT: 3000,
+    HOST: "127.0.0.1",
+    BASE_URL: undefined,
+    DATABASE_URL: "sqlite:data/linkgate.sqlite",
+    TRUST_PROXY: 0,
+    WORKERS: 1,
+    CIMD: false,
+    RATE_LIMIT: true,
+    LOG_LEVEL: "info",
+    METRICS_PORT: undefined,
+    isProduction: false,
+  });
+});
+
+test("http is an issuer on loopback only", (t) => {
+  for (const host of ["localhost", "127.0.0.1", "[::1]"]) {
+    const url = `http://${host}:8080`;
+    t.is(readSettings({ BASE_URL: url }).BASE_URL, url);
+  }
+  t.is(readSettings({ BASE_URL: "https://links.example.com" }).BASE_URL, "https://links.example.com");
+});
+
+test("production refuses to run without rate limits, and without a key for a database elsewhere", (t) => {
+  const production = { NODE_ENV: "production", ENCRYPTION_KEY: key(32) };
+  t.true(readSettings({ ...production, DATABASE_URL: "postgres://db/linkgate" }).isProduction);
+  t.true(readSettings({ NODE_ENV: "production" }).isProduction, "SQLite keeps its key beside it");
+  t.throws(() => readSettings({ ...production, RATE_LIMIT: "off" }), { message: /RATE_LIMIT must be on/ });
+  for (const url of ["postgres://db/linkgate", "mysql://db/linkgate"]) {
+    t.throws(() => readSettings({ NODE_ENV: "production", DATABASE_URL: url }), {
+      message: /ENCRYPTION_KEY/,
+    });
+    t.notThrows(() => readSettings({ DATABASE_URL: url }));
+  }
+});
+
+test("`.env` is read, the environment wins, and an empty variable leaves it to `.env`", async (t) => {
+  writeFileSync(
+    path.join(folder, ".env"),
+    "PORT=0\nBASE_URL=http://localhost:1111\nLOG_LEVEL=silent\nDATABASE_URL=sqlite:from-file.sqlite\n",
+  );
+  const server = startServer({
+    cwd: folder,
+    settings: { BASE_URL: "http://localhost:2222", LOG_LEVEL: "", NODE_ENV: "production" },
+  });
+  t.is(await addressOf(server), "http://localhost:2222");
+  const { code, stdout } = await server.stop();
+  t.is(code, 0);
+  t.is(stdout, "linkgate listening on http://localhost:2222\n");
+});
