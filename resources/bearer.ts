@@ -87,13 +87,16 @@ function readToken(
   challenge: (parameters: Record<string, string>) => Record<string, string>,
 ): string | undefined {
   const [, scheme = "", rest = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
-  if (scheme.toLowerCase() !== "bearer" || rest === "") return undefined;
+  const isRepeated = (ctx.req.headersDistinct.authorization?.length ?? 0) > 1;
+  if (!isRepeated && (scheme.toLowerCase() !== "bearer" || rest === "")) return undefined;
   const refuse = (detail: string) =>
     new Problem(400, "invalid_request", detail, {
       headers: challenge({ error: "invalid_request", error_description: detail }),
     });
   // RFC 6750 §2: one way of sending the token; in the address it would end up in logs
   if (ctx.query.access_token !== undefined) throw refuse("Send the access token in the header alone.");
+  // Node keeps the first of several; what stands in front of us may go by the last.
+  if (isRepeated) throw refuse("Send one Authorization header.");
   if (!TOKEN.test(rest)) throw refuse("The Authorization header is malformed.");
   return rest;
 }

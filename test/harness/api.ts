@@ -1,0 +1,88 @@
+import { STATUS_CODES } from "node:http";
+import type { ExecutionContext } from "ava";
+import type { z } from "zod";
+import type { linkPageSchema, linkSchema } from "../../resources/links/schema.ts";
+import type { ProblemBody } from "../../resources/problem.ts";
+
+/** A link as the API answers it. */
+export type LinkBody = z.output<typeof linkSchema>;
+/** A page of links as the API answers it. */
+export type PageBody = z.output<typeof linkPageSchema>;
+
+/** An answer that was read to its end; `body` is the parsed JSON, or undefined for anything else. */
+export type Reply<Body> = { status: number; headers: Headers; text: string; body: Body };
+
+/** What to send: `json` is serialized, `body` goes out as it is. */
+export type SendOptions = { json?: unknown; body?: BodyInit; headers?: Record<string, string> };
+
+/** Sends requests as one caller. `Body` is what the test expects to read. */
+export type Api = {
+  send<Body = ProblemBody>(method: string, path: string, options?: SendOptions): Promise<Reply<Body>>;
+  get<Body = LinkBody>(path: string, headers?: Record<string, string>): Promise<Reply<Body>>;
+  /** Makes a link; the test ends where it cannot. */
+  createLink(fields?: Record<string, unknown>): Promise<LinkBody>;
+};
+
+/** The API at an address, for the holder of a token; without one, for anybody. */
+export function apiAt(url: string, token?: string): Api {
+  async function send<Body>(method: string, path: string, { json, body, headers = {} }: SendOptions = {}) {
+    return read<Body>(
+      await fetch(url + path, {
+        method,
+        headers: {
+          ...(token && { authorization: `Bearer ${token}` }),
+          ...(json !== undefined && { "content-type": "application/json" }),
+          ...headers,
+        },
+        body: json === undefined ? body : JSON.stringify(json),
+        redirect: "manual",
+      }),
+    );
+  }
+  return {
+    send,
+    get: (path, headers = {}) => send("GET", path, { headers }),
+    async createLink(fields = {}) {
+      const { status, body, text } = await send<LinkBody>("POST", "/v1/links", {
+        json: { url: "https://example.com/", ...fields },
+      });
+      if (status !== 201) throw new Error(`no link: ${status} ${text}`);
+      return body;
+    },
+  };
+}
+
+/** Reads an answer to its end. */
+export async function read<Body = ProblemBody>(response: Response): Promise<Reply<Body>> {
+  const text = await response.text();
+  const isJson = /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
+  const body = (isJson && text ? JSON.parse(text) : undefined) as Body;
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+/** That an answer is a problem of RFC 9457 with this status and code, complete and with nothing else in it. */
+export function isProblem(
+  t: ExecutionContext,
+  { status, headers, body }: Reply<unknown>,
+  expected: { status: number; code: string; fields?: string[] },
+): void {
+  const problem = body as ProblemBody;
+  t.is(status, expected.status, JSON.stringify(body));
+  t.is(headers.get("content-type"), "application/problem+json");
+  const keys = ["code", "detail", "request_id", "status", "title", "type"];
+  t.deepEqual(Object.keys(problem).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
+  t.is(problem.status, expected.status);
+  t.is(problem.code, expected.code);
+  t.is(problem.title, STATUS_CODES[expected.status]);
+  t.true(URL.canParse(problem.type) && problem.type.endsWith(`#${expected.code}`), problem.type);
+  t.true(problem.detail.length > 0);
+  t.is(problem.request_id, headers.get("x-request-id"));
+  if (!expected.fields) return;
+  t.deepEqual([...new Set(problem.errors?.map(({ field }) => field))].sort(), [...expected.fields].sort());
+  t.true(problem.errors?.every(({ message }) => message.length > 0));
+}
+
+/** That an answer refuses an address of somebody else, or of nobody. */
+export function isMissing(t: ExecutionContext, reply: Reply<unknown>): void {
+  isProblem(t, reply, { status: 404, code: "not_found" });
+}

@@ -1,0 +1,157 @@
+import test from "ava";
+import { apiAt, isProblem, read } from "../harness/api.ts";
+import { challengeOf } from "../harness/challenge.ts";
+import { authorize, tokensFor } from "../harness/flow.ts";
+import { sendRaw } from "../harness/raw.ts";
+import { bearer, postForm, startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const app = await service.createOrganization();
+const user = await service.createUser([app.id]);
+const tokens = await tokensFor(service, app, user, { parameters: { scope: "openid links:write" } });
+const good = await service.token(app);
+test.after.always(() => service.close());
+const metadata = `${service.url}/.well-known/oauth-protected-resource/v1`;
+const call = async (headers: Record<string, string>, query = "") =>
+  read(await fetch(`${service.url}/v1/links${query}`, { headers }));
+
+const noToken: [string, Record<string, string>, string?][] = [
+  ["no Authorization header", {}],
+  ["an empty header", { authorization: "" }],
+  ["the scheme alone", { authorization: "Bearer" }],
+  ["an empty token", { authorization: "Bearer " }],
+  ["Basic credentials", { authorization: `Basic ${btoa(`${app.clientId}:${app.clientSecret}`)}` }],
+  ["the scheme DPoP", { authorization: `DPoP ${good}` }],
+  ["a token without a scheme", { authorization: good }],
+  ["a scheme that begins with Bearer", { authorization: `BearerX ${good}` }],
+  ["a token in the query", {}, `?access_token=${good}`],
+  ["a token in a cookie", { cookie: `access_token=${good}` }],
+  ["a token in a header of its own", { "x-access-token": good }],
+];
+for (const [name, headers, query] of noToken) {
+  test(`sec 84: ${name} counts as no token: 401, and a challenge without an error`, async (t) => {
+    const reply = await call(headers, query);
+    isProblem(t, reply, { status: 401, code: "missing_token" });
+    t.deepEqual(challengeOf(reply), { scope: "links:read", resource_metadata: metadata });
+  });
+}
+
+test("sec 84: the challenge of an operation names the scope that it needs", async (t) => {
+  const reply = await apiAt(service.url).send("POST", "/v1/links", { json: {} });
+  t.deepEqual(challengeOf(reply), { scope: "links:write", resource_metadata: metadata });
+});
+
+const flipCase = (text: string) =>
+  text.replace(/[a-z]/i, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
+const flipLast = (token: string) =>
+  token.slice(0, -1) + flipCase(/[a-z]/i.test(token.slice(-1)) ? token.slice(-1) : "a");
+const jwt = (header: object) =>
+  [
+    header,
+    { iss: service.url, sub: app.id, aud: `${service.url}/v1`, exp: 4e9, scope: "links:read links:write" },
+  ]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+    .join(".");
+
+const invalid: [string, string][] = [
+  ["an unknown token", `lga_${"A".repeat(43)}`],
+  ["a token cut by a character", good.slice(0, -1)],
+  ["a token cut to its prefix", "lga_"],
+  ["a token without its prefix", good.slice("lga_".length)],
+  ["a token with a character more", `${good}A`],
+  ["a token padded with =", `${good}=`],
+  ["a token padded with ==", `${good}==`],
+  ["a token with the case of one letter changed", `lga_${flipCase(good.slice(4))}`],
+  ["a token with the last letter changed", flipLast(good)],
+  ["a token in upper case", good.toUpperCase()],
+  ["a token in lower case", good.toLowerCase()],
+  ["a refresh token", tokens.refresh_token as string],
+  ["an id_token", tokens.id_token as string],
+  ["a client id", app.clientId],
+  ["a client secret", app.clientSecret],
+  ["an unsigned JWT", `${jwt({ alg: "none", typ: "at+jwt" })}.`],
+  ["a JWT with a made-up signature", `${jwt({ alg: "HS256", typ: "at+jwt" })}.c2lnbmF0dXJl`],
+  ["the word null", "null"],
+  ["a token of 6,000 characters", `lga_${"A".repeat(6000)}`],
+];
+for (const [name, token] of invalid) {
+  test(`sec 85: ${name} is refused as invalid_token`, async (t) => {
+    const reply = await call(bearer(token));
+    isProblem(t, reply, { status: 401, code: "invalid_token" });
+    const { error_description, ...challenge } = challengeOf(reply) ?? {};
+    t.deepEqual(challenge, { error: "invalid_token", scope: "links:read", resource_metadata: metadata });
+    t.truthy(error_description);
+    t.false(reply.text.includes(token) && token.length > 4, "the answer repeats the token");
+  });
+}
+
+test("sec 49: an authorization code is refused as a bearer token", async (t) => {
+  const { callback } = await authorize(service, app, user);
+  const code = callback.searchParams.get("code");
+  t.truthy(code);
+  isProblem(t, await call(bearer(code as string)), { status: 401, code: "invalid_token" });
+});
+
+const malformed: [string, string][] = [
+  ["a space inside", `${good.slice(0, 20)} ${good.slice(20)}`],
+  ["a comma and a second token", `${good}, ${good}`],
+  ["quotes", `"${good}"`],
+  ["a percent-encoded end", `${good}%20`],
+  ["a padding in front", `=${good}`],
+  ["a non-ASCII letter", `${good}\u00e9`],
+];
+for (const [name, value] of malformed) {
+  test(`sec 87: a header with ${name} is malformed: 400`, async (t) => {
+    const reply = await call(bearer(value));
+    isProblem(t, reply, { status: 400, code: "invalid_request" });
+    t.is(challengeOf(reply)?.error, "invalid_request");
+    t.is(challengeOf(reply)?.resource_metadata, metadata);
+  });
+}
+
+test("sec 87: a token in the header and in the query is refused with 400", async (t) => {
+  const reply = await call(bearer(good), `?access_token=${good}`);
+  isProblem(t, reply, { status: 400, code: "invalid_request" });
+  t.is(challengeOf(reply)?.error, "invalid_request");
+});
+
+test("sec 87: two Authorization headers are refused with 400", async (t) => {
+  const values = [`Bearer ${good}`, "Bearer lga_other"];
+  for (const [first, second] of [values, values.toReversed()] as [string, string][]) {
+    const reply = await sendRaw(service.url, "/v1/links", {
+      headers: ["authorization", first, "authorization", second],
+    });
+    t.is(reply.status, 400, first);
+    t.is(JSON.parse(reply.text).code, "invalid_request");
+  }
+});
+
+test("sec 87: a token in a form body is not looked at", async (t) => {
+  const reply = await read(
+    await postForm(`${service.url}/v1/links`, { access_token: good, url: "https://example.com" }),
+  );
+  isProblem(t, reply, { status: 401, code: "missing_token" });
+});
+
+for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
+  test(`sec 88: the scheme may be written ${scheme}`, async (t) => {
+    t.is((await call({ authorization: `${scheme} ${good}` })).status, 200);
+    t.is(
+      (await call({ authorization: `${scheme}   ${good}` })).status,
+      200,
+      "RFC 9110 §11.4 allows several spaces",
+    );
+  });
+}
+
+test("sec 85: a revoked token is refused on the next request, and only that one", async (t) => {
+  const [revoked, other] = [await service.token(app), await service.token(app)];
+  t.is((await call(bearer(revoked))).status, 200);
+  const { clientId: client_id, clientSecret: client_secret } = app;
+  t.is(
+    (await postForm(`${service.url}/oauth/revoke`, { client_id, client_secret, token: revoked })).status,
+    200,
+  );
+  isProblem(t, await call(bearer(revoked)), { status: 401, code: "invalid_token" });
+  t.is((await call(bearer(other))).status, 200);
+});
