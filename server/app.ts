@@ -20,7 +20,7 @@ import { createPasswords } from "./passwords.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { createProvider } from "./provider/index.ts";
 import type { Keys } from "./provider/keys.ts";
-import { oauthPaths } from "./provider/paths.ts";
+import { authorizeByForm, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
 import { createSignIn } from "./sign-in.ts";
 import { VERSION } from "./version.ts";
@@ -83,6 +83,7 @@ export function createApp({ settings, addresses, storage, keys, log }: AppOption
     }),
     oauthPaths,
     limits.oauth,
+    authorizeByForm,
     ...completeAnswers({ settings, introspect }),
     ...interactions({
       provider,

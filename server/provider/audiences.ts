@@ -52,7 +52,8 @@ export function planRequired() {
 }
 
 /** Fills in the default scope, and drops or refuses what is unknown. */
-function applyScopePolicy({ oidc }: KoaContextWithOIDC): void {
+function applyScopePolicy(ctx: KoaContextWithOIDC): void {
+  const { oidc } = ctx;
   const { params, route } = oidc;
   if (!params) return;
   const asked = [...oidc.requestParamScopes].filter(Boolean);
@@ -61,6 +62,8 @@ function applyScopePolicy({ oidc }: KoaContextWithOIDC): void {
     return;
   }
   if (asked.length === 0) {
+    // The library has dropped an `offline_access` that stood alone.
+    if (ctx.query.scope || oidc.body?.scope) throw nothingKnown("offline_access");
     params.scope = BASIC_SCOPES.join(" ");
     return;
   }
@@ -68,9 +71,13 @@ function applyScopePolicy({ oidc }: KoaContextWithOIDC): void {
     (scope) => isApiScope(scope) || scope === "openid" || scope === "offline_access",
   );
   if (!granted.some((scope) => scope !== "offline_access")) {
-    throw new errors.InvalidScope("none of the requested scopes is known", asked.join(" "));
+    throw nothingKnown(asked.join(" "));
   }
   params.scope = granted.join(" ");
+}
+
+function nothingKnown(asked: string) {
+  return new errors.InvalidScope("none of the requested scopes is one to ask for", asked);
 }
 
 function clientCredentialsScope(asked: string[]): string {

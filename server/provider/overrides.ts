@@ -20,7 +20,7 @@ export function override(
   clients: ClientStore,
   limits: Pick<Limits, "checkClient">,
 ): void {
-  canonicaliseResources(provider);
+  canonicaliseParameters(provider);
   fixAddresses(provider);
   compareHashedSecrets(provider, clients, limits);
   prefixTokens(provider);
@@ -34,8 +34,14 @@ type Prototypes = {
   request: object;
 };
 
-/** A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. */
-function canonicaliseResources(provider: Provider): void {
+// No word that the library knows: it refuses it, and tells so in the query.
+const UNSUPPORTED = "unsupported";
+
+/**
+ * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. And every
+ * answer goes into the query: the library would send the refusal of another mode by that mode.
+ */
+function canonicaliseParameters(provider: Provider): void {
   const values = new WeakMap<object, Record<string, unknown>>();
   Object.defineProperty((provider as unknown as Prototypes).OIDCContext.prototype, "params", {
     configurable: true,
@@ -43,7 +49,9 @@ function canonicaliseResources(provider: Provider): void {
       return values.get(this);
     },
     set(this: object, params: Record<string, unknown>) {
-      const { resource } = params;
+      const { resource, response_mode: mode, response_type: type } = params;
+      if (mode && mode !== "query") params.response_mode = Array.isArray(mode) ? mode : UNSUPPORTED;
+      if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;
       if (typeof resource === "string") params.resource = canonicalResource(resource);
       if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
       values.set(this, params);

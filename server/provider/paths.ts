@@ -1,4 +1,5 @@
 import type { Middleware } from "koa";
+import bodyParser from "koa-bodyparser";
 
 const METHODS: Record<string, string[]> = {
   "/oauth/authorize": ["GET", "POST"],
@@ -27,4 +28,17 @@ export const oauthPaths: Middleware = async function checkOauthPath(ctx, next) {
   ctx.status = 405;
   ctx.set("Allow", methods.join(", "));
   ctx.body = { error: "invalid_request", error_description: `use ${methods.join(" or ")}` };
+};
+
+const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
+
+/**
+ * OpenID Connect Core §3.1.2.1: an authorization request may be a form. It goes on as a GET, so that the session
+ * cookie, which a form of another site does not carry, is seen (the library would want `SameSite=None` instead).
+ */
+export const authorizeByForm: Middleware = async function redirectAuthorizationForm(ctx, next) {
+  if (ctx.path !== "/oauth/authorize" || ctx.method !== "POST") return next();
+  await form(ctx, async () => {});
+  ctx.status = 303;
+  ctx.redirect(`/oauth/authorize?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
 };

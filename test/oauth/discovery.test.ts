@@ -1,0 +1,123 @@
+import http from "node:http";
+import test from "ava";
+import { type Answer, authorizeUrl, createApp, read } from "../harness/oauth.ts";
+import { startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const PATHS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
+const metadata = async (path = PATHS[0]) => read(fetch(service.url + path));
+
+test("sec 1: the metadata names the issuer byte for byte, as JSON", async (t) => {
+  const { status, headers, body } = await metadata();
+  t.is(status, 200);
+  t.regex(headers.get("content-type") ?? "", /^application\/json/);
+  t.is(body.issuer, service.url);
+});
+
+test("sec 2: both discovery documents are the same, and every address is the issuer's", async (t) => {
+  const [oauth, openid] = (await Promise.all(PATHS.map(metadata))) as [Answer, Answer];
+  t.deepEqual(oauth.body, openid.body);
+  const addresses = Object.entries(oauth.body).filter(([name]) => /_(endpoint|uri)$/.test(name));
+  t.true(addresses.length >= 6);
+  for (const [name, address] of addresses) t.true(String(address).startsWith(`${service.url}/`), name);
+});
+
+test("sec 4: S256 is the only challenge method", async (t) => {
+  t.deepEqual((await metadata()).body.code_challenge_methods_supported, ["S256"]);
+});
+
+test("sec 5: code is the only response type, and neither implicit nor password is a grant", async (t) => {
+  const { body } = await metadata();
+  t.deepEqual(body.response_types_supported, ["code"]);
+  t.deepEqual(body.response_modes_supported, ["query"]);
+  t.deepEqual([...(body.grant_types_supported as string[])].sort(), [
+    "authorization_code",
+    "client_credentials",
+    "refresh_token",
+  ]);
+});
+
+test("sec 6: the metadata says that iss is sent", async (t) => {
+  t.true((await metadata()).body.authorization_response_iss_parameter_supported);
+});
+
+test("sec 7: the methods of client authentication are told for each endpoint, none is not among them", async (t) => {
+  const { body } = await metadata();
+  for (const endpoint of ["token", "revocation", "introspection"]) {
+    t.deepEqual(
+      [...(body[`${endpoint}_endpoint_auth_methods_supported`] as string[])].sort(),
+      ["client_secret_basic", "client_secret_post"],
+      endpoint,
+    );
+  }
+});
+
+test("sec 7: every endpoint that is advertised is there, and no other one is", async (t) => {
+  const { body } = await metadata();
+  const gets = ["authorization_endpoint", "jwks_uri"];
+  const posts = ["token", "revocation", "introspection", "pushed_authorization_request"].map(
+    (name) => `${name}_endpoint`,
+  );
+  for (const name of gets) t.not((await fetch(String(body[name]))).status, 404, name);
+  for (const name of posts) t.not((await fetch(String(body[name]), { method: "POST" })).status, 404, name);
+  const advertised = Object.keys(body).filter((name) => /_(endpoint|jwks_uri)$|^jwks_uri$/.test(name));
+  t.deepEqual(advertised.sort(), [...gets, ...posts].sort());
+});
+
+test("the scopes and the protected resources are listed", async (t) => {
+  const { body } = await metadata();
+  t.deepEqual(body.scopes_supported, [
+    "openid",
+    "offline_access",
+    "links:read",
+    "links:write",
+    "webhooks:read",
+    "webhooks:write",
+  ]);
+  t.deepEqual(body.protected_resources, [service.url, `${service.url}/v1`, `${service.url}/mcp`]);
+});
+
+test("the keys are public, and only the public half", async (t) => {
+  const { body } = await read(fetch(`${service.url}/oauth/jwks`));
+  const keys = body.keys as Record<string, string>[];
+  t.is(keys.length, 1);
+  for (const secret of ["d", "p", "q", "dp", "dq", "qi"]) t.false(secret in (keys[0] ?? {}), secret);
+});
+
+/** fetch does not let a caller choose the Host. */
+function askWith(url: string, headers: Record<string, string>): Promise<{ status?: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(url, { headers }, (response) => {
+      let text = JSON.stringify(response.headers);
+      response.setEncoding("utf8").on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode, text }));
+    });
+    request.on("error", reject);
+  });
+}
+
+for (const path of [...PATHS, "/oauth/authorize"]) {
+  test(`sec 3: a foreign Host is refused at ${path}`, async (t) => {
+    for (const host of ["evil.test", `evil.test:${new URL(service.url).port}`, "LOCALHOST.evil.test"]) {
+      const { status, text } = await askWith(service.url + path, { host });
+      t.is(status, 421, host);
+      t.notRegex(text, /evil\.test/i, host);
+    }
+  });
+
+  test(`sec 3: what a proxy header says about the host appears nowhere at ${path}`, async (t) => {
+    const { app } = await createApp(service);
+    const url = path === "/oauth/authorize" ? authorizeUrl(service, app) : service.url + path;
+    const { status, text } = await askWith(url, {
+      "x-forwarded-host": "evil.test",
+      "x-forwarded-proto": "https",
+      forwarded: "host=evil.test;proto=https",
+    });
+    t.true(status === 200 || status === 303, String(status));
+    t.notRegex(text, /evil\.test|https:\/\/localhost/);
+  });
+}
