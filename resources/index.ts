@@ -36,6 +36,7 @@ export function resources(options: ResourceOptions): Middleware[] {
     store: options.links,
     cursors: createCursors(options.cursorSecret),
     ownHosts: hosts,
+    ownWords: new Set(ownWords(addresses)),
   });
   const showOrganization = createShowOrganization(options.organizations, options.links);
   const shortUrl = addresses.short;
@@ -61,6 +62,12 @@ export function resources(options: ResourceOptions): Middleware[] {
     ...[answer, allowOrigins(origins), mcp].map((middleware) => when(isMcp, middleware)),
     showRefusals(refusalPage, answer, followLinks(links, shortUrl)),
   ];
+}
+
+/** First words of addresses of ours that the settings decide: where short links live they cannot be slugs. */
+function ownWords({ mcp, short }: Addresses): string[] {
+  const { host, pathname } = new URL(mcp);
+  return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
 }
 
 type Condition = (ctx: Context) => boolean;

@@ -13,6 +13,7 @@ export type Addresses = {
 };
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** Where a resource describes itself: RFC 9728 §3.1, the path is inserted. */
 export function metadataUrl(resource: string): string {
@@ -28,10 +29,15 @@ export function resourceMetadata(addresses: Addresses): Middleware {
     describe(addresses, addresses.mcp, "linkgate MCP", BASIC_SCOPES),
   ]);
   return async function serveMetadata(ctx, next) {
-    if (ctx.method !== "GET" && ctx.method !== "HEAD") return next();
     const document = documents.get(ctx.host.toLowerCase() + ctx.path);
-    if (!document) return next();
+    if (!document || !READS.has(ctx.method)) return next();
     ctx.set("Access-Control-Allow-Origin", "*");
+    if (ctx.method === "OPTIONS") {
+      // MCP clients in a browser send MCP-Protocol-Version, which makes the browser ask first.
+      ctx.set("Access-Control-Allow-Headers", ctx.get("access-control-request-headers"));
+      ctx.status = 204;
+      return;
+    }
     ctx.set("Cache-Control", "public, max-age=3600");
     ctx.body = document;
   };

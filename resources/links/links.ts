@@ -3,7 +3,7 @@ import type { Cursors } from "../cursor.ts";
 import type { Destination, Link, LinkFields, LinkFilter, LinkStore, Taken } from "../ports.ts";
 import { notFound, Problem } from "../problem.ts";
 import { validate } from "../validate.ts";
-import { randomSlug } from "./rules.ts";
+import { isReserved, type Own, randomSlug } from "./rules.ts";
 import { linkSchemas, toFields } from "./schema.ts";
 
 /** Who acts, and for which organization. */
@@ -20,11 +20,13 @@ export type Links = {
   list(actor: Actor, query: unknown): Promise<{ links: Link[]; nextCursor: string | null }>;
   update(actor: Actor, id: string, input: unknown, precondition?: Precondition): Promise<Link>;
   remove(actor: Actor, id: string, precondition?: Precondition): Promise<void>;
+  /** Whether a word belongs to the service itself. */
+  isReserved(slug: string): boolean;
   /** Where a slug leads now; counts the click unless it is only a look. */
   follow(slug: string, options: { counts: boolean }): Promise<{ status: number; location: string }>;
 };
 
-type LinksOptions = { store: LinkStore; cursors: Cursors; ownHosts: ReadonlySet<string> };
+type LinksOptions = { store: LinkStore; cursors: Cursors } & Own;
 
 // Random slugs that are all taken, or a link that changes under us each time, mean that something else is wrong.
 const ATTEMPTS = 5;
@@ -58,8 +60,8 @@ export const listQuery = z.strictObject({
 });
 
 /** Makes the core over a store. */
-export function createLinks({ store, cursors, ownHosts }: LinksOptions): Links {
-  const schemas = linkSchemas(ownHosts);
+export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
+  const schemas = linkSchemas(own);
 
   async function get({ organizationId }: Actor, id: string): Promise<Link> {
     const link = await store.find(organizationId, id);
@@ -123,6 +125,8 @@ export function createLinks({ store, cursors, ownHosts }: LinksOptions): Links {
         if (removed === false) throw notFound("link");
         return removed === "stale" ? removed : undefined;
       }),
+
+    isReserved: (slug) => isReserved(slug, own),
 
     async follow(slug, { counts }) {
       const link = await store.resolve(slug);

@@ -13,8 +13,11 @@ const RESERVED = new Set(
 signin signup static public help support status about terms privacy www".split(" "),
 );
 
-/** Why a text cannot be a destination; nothing when it can. `ownHosts` are refused, a link to them could go in circles. */
-export function refuseUrl(text: string, ownHosts: ReadonlySet<string>): string | undefined {
+/** What is ours: hosts that a link may not lead back to, for it could go in circles, and words that are no slugs. */
+export type Own = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
+
+/** Why a text cannot be a destination; nothing when it can. */
+export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
   if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that may not be in an address
   if (/[\u0000-\u0020\u007f]/.test(text)) return "An address has no spaces or control characters.";
@@ -28,10 +31,15 @@ export function refuseUrl(text: string, ownHosts: ReadonlySet<string>): string |
 }
 
 /** Why a text cannot be a slug; nothing when it can. */
-export function refuseSlug(slug: string): string | undefined {
+export function refuseSlug(slug: string, own: Own): string | undefined {
   if (!SLUG.test(slug)) return "A slug has 1 to 64 characters of A-Z, a-z, 0-9, - and _.";
-  if (RESERVED.has(slug.toLowerCase())) return "This slug is reserved for the service itself.";
+  if (isReserved(slug, own)) return "This slug is reserved for the service itself.";
   return undefined;
+}
+
+/** Whether a word belongs to the service itself. */
+export function isReserved(word: string, { ownWords }: Own): boolean {
+  return RESERVED.has(word.toLowerCase()) || ownWords.has(word);
 }
 
 /** A random slug that nobody has to spell twice. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Link, LinkFields } from "../ports.ts";
-import { refuseSlug, refuseUrl } from "./rules.ts";
+import { type Own, refuseSlug, refuseUrl } from "./rules.ts";
 
 const TEXT_MAX = 255;
 const TAGS_MAX = 20;
@@ -64,13 +64,15 @@ const maxClicks = z
   .min(1, { error: "This must be at least 1." })
   .max(INT32_MAX, { error: `This must be at most ${INT32_MAX}.` });
 
-/** What callers send and get; made for the hosts that a link must not lead back to. */
-export function linkSchemas(ownHosts: ReadonlySet<string>) {
+/** What callers send; made for the addresses that are our own. */
+export function linkSchemas(own: Own) {
   const fields = {
-    url: obeys((text) => refuseUrl(text, ownHosts)).describe(
+    url: obeys((text) => refuseUrl(text, own)).describe(
       "Where the link leads: an absolute http or https URL.",
     ),
-    slug: obeys(refuseSlug).describe("The last part of the short address; a random one if absent."),
+    slug: obeys((text) => refuseSlug(text, own)).describe(
+      "The last part of the short address; a random one if absent.",
+    ),
     title: line(TEXT_MAX).nullable().describe("A name for people."),
     tags: tags.describe("Words to find the link by."),
     external_id: line(TEXT_MAX).nullable().describe("Your own id of the link; unique in your organization."),

@@ -42,6 +42,9 @@ export function mcpEndpoint({ gate, tools, mcpUrl, origins, version, onError }: 
     if (ctx.path !== pathname || ctx.host.toLowerCase() !== host) return next();
     checkOrigin(ctx, origins);
     const caller = await gate.authenticate(ctx, BASIC_SCOPES);
+    if (ctx.method !== "POST") {
+      throw new Problem(405, "method_not_allowed", "Use POST.", { headers: { Allow: "POST" } });
+    }
     await readBody(ctx, async () => {});
     checkScopes(ctx.request.body, tools, caller, gate);
     await pass(ctx, caller, handle);

@@ -13,7 +13,7 @@ export type PageBody = z.output<typeof linkPageSchema>;
 export type Reply<Body> = { status: number; headers: Headers; text: string; body: Body };
 
 /** What to send: `json` is serialized, `body` goes out as it is. */
-export type SendOptions = { json?: unknown; body?: BodyInit; headers?: Record<string, string> };
+export type SendOptions = { json?: unknown; body?: RequestInit["body"]; headers?: Record<string, string> };
 
 /** Sends requests as one caller. `Body` is what the test expects to read. */
 export type Api = {
@@ -73,10 +73,10 @@ export function isProblem(
   t.deepEqual(Object.keys(problem).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
   t.is(problem.status, expected.status);
   t.is(problem.code, expected.code);
-  t.is(problem.title, STATUS_CODES[expected.status]);
+  t.is(problem.title, STATUS_CODES[expected.status] as string);
   t.true(URL.canParse(problem.type) && problem.type.endsWith(`#${expected.code}`), problem.type);
   t.true(problem.detail.length > 0);
-  t.is(problem.request_id, headers.get("x-request-id"));
+  t.is(problem.request_id, headers.get("x-request-id") as string);
   if (!expected.fields) return;
   t.deepEqual([...new Set(problem.errors?.map(({ field }) => field))].sort(), [...expected.fields].sort());
   t.true(problem.errors?.every(({ message }) => message.length > 0));

@@ -1,0 +1,82 @@
+import test from "ava";
+import { apiAt, isMissing, isProblem } from "../harness/api.ts";
+import { challengeOf } from "../harness/challenge.ts";
+import { freePort } from "../harness/port.ts";
+import { startTestService } from "../harness/service.ts";
+
+// One machine under three names: localhost is the service, 127.0.0.1 has MCP and the short links.
+const port = await freePort();
+const other = `http://127.0.0.1:${port}`;
+const service = await startTestService({
+  PORT: String(port),
+  MCP_URL: `${other}/agents/mcp`,
+  SHORT_URL: other,
+});
+const app = await service.createOrganization();
+const api = apiAt(service.url, await service.token(app));
+test.after.always(() => service.close());
+
+const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
+
+test("MCP answers where MCP_URL says, and nowhere else", async (t) => {
+  const token = await service.token(app);
+  t.is((await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status, 406, "past the gate");
+  for (const [origin, path] of [
+    [service.url, "/agents/mcp"],
+    [service.url, "/mcp"],
+    [other, "/mcp"],
+    [other, "/agents"],
+  ] as const) {
+    t.is((await apiAt(origin, token).send("POST", path, { json: ping })).status, 404, origin + path);
+  }
+});
+
+test("sec 8: the metadata of MCP stands at the well-known form of MCP_URL", async (t) => {
+  const address = `${other}/.well-known/oauth-protected-resource/agents/mcp`;
+  const challenge = challengeOf(await apiAt(other).send("POST", "/agents/mcp", { json: ping }));
+  t.is(challenge?.resource_metadata, address);
+  const body = (await (await fetch(address)).json()) as Record<string, unknown>;
+  t.is(body.resource, `${other}/agents/mcp`);
+  t.deepEqual(body.authorization_servers, [service.url]);
+  for (const wrong of [
+    `${service.url}/.well-known/oauth-protected-resource/agents/mcp`,
+    `${service.url}/.well-known/oauth-protected-resource/mcp`,
+    `${other}/.well-known/oauth-protected-resource/mcp`,
+  ]) {
+    t.is((await fetch(wrong)).status, 404, wrong);
+  }
+});
+
+test("sec 89: a token for MCP_URL is good there and not at the API", async (t) => {
+  const token = await service.token(app, { resource: `${other}/agents/mcp` });
+  t.is((await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status, 406, "past the gate");
+  isProblem(t, await apiAt(service.url, token).get("/v1/links"), { status: 401, code: "invalid_token" });
+});
+
+test("short links live on SHORT_URL alone", async (t) => {
+  const { slug, short_url } = await api.createLink();
+  t.is(short_url, `${other}/${slug}`);
+  t.is((await fetch(short_url, { redirect: "manual" })).status, 302);
+  t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 404);
+});
+
+test("the API does not answer on the other hosts", async (t) => {
+  const token = await service.token(app);
+  t.is((await apiAt(other, token).get("/v1/links")).status, 404);
+});
+
+for (const url of [`${other}/x`, `${service.url}/x`, `https://127.0.0.1:${port}/x`]) {
+  test(`a link to ${url.replace(String(port), "port")} leads back to the service and is refused`, async (t) => {
+    const reply = await api.send("POST", "/v1/links", { json: { url } });
+    isProblem(t, reply, { status: 422, code: "invalid_url", fields: ["url"] });
+  });
+}
+
+test("a slug that is a word of MCP_URL is reserved like our other addresses", async (t) => {
+  const reply = await api.send("POST", "/v1/links", { json: { url: "https://example.com", slug: "agents" } });
+  isProblem(t, reply, { status: 422, code: "invalid_slug", fields: ["slug"] });
+});
+
+test("an unknown slug on SHORT_URL is a problem of status 404", async (t) => {
+  isMissing(t, await apiAt(other).get("/nothing"));
+});
