@@ -51,31 +51,33 @@ export type ClientStore = {
 };
 
 /** The clients of a database. */
-export function createClientStore({ knex, transaction }: Database): ClientStore {
+export function createClientStore({ knex, prepare, transaction }: Database): ClientStore {
+  const findLive = prepare<ClientRow[]>((q, { clientId, now }) =>
+    q("clients as c")
+      .join("organizations as o", "o.id", "c.organization_id")
+      .leftJoin("client_secrets as s", (join) =>
+        join
+          .on("s.client_id", "c.id")
+          .andOn((live) => live.onNull("s.expires_at").orOn("s.expires_at", ">", q.raw("?", [now]))),
+      )
+      .where("c.id", clientId)
+      .orderBy("s.id", "desc")
+      .select({
+        id: "c.id",
+        redirectUris: "c.redirect_uris",
+        generation: "c.generation",
+        organizationId: "o.id",
+        organizationName: "o.name",
+        plan: "o.plan",
+        secretId: "s.id",
+        hash: "s.hash",
+        expiresAt: "s.expires_at",
+      }),
+  );
+
   return {
     async find(clientId) {
-      const rows = await knex("clients as c")
-        .join("organizations as o", "o.id", "c.organization_id")
-        .leftJoin("client_secrets as s", (join) =>
-          join
-            .on("s.client_id", "c.id")
-            .andOn((live) =>
-              live.onNull("s.expires_at").orOn("s.expires_at", ">", knex.raw("?", [Date.now()])),
-            ),
-        )
-        .where("c.id", clientId)
-        .orderBy("s.id", "desc")
-        .select({
-          id: "c.id",
-          redirectUris: "c.redirect_uris",
-          generation: "c.generation",
-          organizationId: "o.id",
-          organizationName: "o.name",
-          plan: "o.plan",
-          secretId: "s.id",
-          hash: "s.hash",
-          expiresAt: "s.expires_at",
-        });
+      const rows = await findLive({ clientId, now: Date.now() });
       const [first] = rows;
       if (!first) return undefined;
       return {
@@ -83,9 +85,9 @@ export function createClientStore({ knex, transaction }: Database): ClientStore 
         organization: { id: first.organizationId, name: first.organizationName, plan: first.plan },
         redirectUris: JSON.parse(first.redirectUris),
         generation: first.generation,
-        secrets: rows
-          .filter((row) => row.secretId)
-          .map((row) => ({ id: row.secretId, hash: row.hash, expiresAt: row.expiresAt })),
+        secrets: rows.flatMap(({ secretId, hash, expiresAt }) =>
+          secretId && hash ? [{ id: secretId, hash, expiresAt }] : [],
+        ),
       };
     },
 
@@ -137,6 +139,18 @@ export function createClientStore({ knex, transaction }: Database): ClientStore 
     },
   };
 }
+
+type ClientRow = {
+  id: string;
+  redirectUris: string;
+  generation: number;
+  organizationId: string;
+  organizationName: string;
+  plan: Plan;
+  secretId: string | null;
+  hash: string | null;
+  expiresAt: number | null;
+};
 
 /** Makes the organization's client in the caller's transaction; nothing when it has one already. */
 export async function createClientFor(trx: Knex, organizationId: string): Promise<NewClient | undefined> {

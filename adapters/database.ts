@@ -1,14 +1,24 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import knexFactory, { type Knex } from "knex";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
+import { createInserter, type Insert } from "./inserter.ts";
 import { migrations } from "./migrations/index.ts";
+import { createPrepare, type Prepare } from "./statement.ts";
+import { persistently } from "./unavailable.ts";
 
 /** An open database: what every store is made of. Times in it are epoch milliseconds. */
 export type Database = {
   knex: Knex;
   engine: Engine;
-  /** Runs several statements as one: all of them are committed, or none. */
+  prepare: Prepare;
+  /** The insertion of small rows into a table, grouped. */
+  inserter(table: string, columns: string[]): Insert;
+  /**
+   * Runs several statements as one: all of them are committed, or none. Run again from the start when the database
+   * undid it for the sake of another one, so `work` must do nothing else.
+   */
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
   /** Brings the schema up to date; resolves to the names applied. Safe to call from several processes. */
   migrate(): Promise<string[]>;
@@ -27,14 +37,19 @@ export function openDatabase(url: string): Database {
   if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true });
   const knex = knexFactory({
     ...knexConfig(url),
-    migrations: { migrationSource: migrations(engine) },
+    migrations: { migrationSource: migrations(engine), disableTransactions: engine === "mysql" },
     log: silent,
   });
+  const prepare = createPrepare(knex);
 
   return {
     knex,
     engine,
-    transaction: (work) => knex.transaction(work),
+    prepare,
+    inserter: (table, columns) => createInserter({ knex, engine, prepare, table, columns }),
+
+    transaction: (work) => persistently(() => knex.transaction(work), false),
+
     async migrate() {
       const deadline = Date.now() + MIGRATION_WAIT_MS;
       for (;;) {
@@ -43,20 +58,24 @@ export function openDatabase(url: string): Database {
           return applied;
         } catch (error) {
           if (!isLocked(error) || Date.now() > deadline) throw error;
-          await new Promise((resolve) => setTimeout(resolve, MIGRATION_POLL_MS));
+          await sleep(MIGRATION_POLL_MS);
         }
       }
     },
+
     async pendingMigrations() {
       const [, pending] = (await knex.migrate.list()) as [unknown[], { name: string }[]];
       return pending.map((migration) => migration.name);
     },
+
     close: () => knex.destroy(),
   };
 }
 
+/** Another process is migrating, or has just made the tables that Knex itself needs. */
 function isLocked(error: unknown): boolean {
-  return (error as Error)?.name === "MigrationLocked" || String(error).includes("already locked");
+  const text = String(error);
+  return (error as Error)?.name === "MigrationLocked" || /already locked|knex_migrations/.test(text);
 }
 
 // Knex prints its warnings itself; ours come from the caller, with their context.

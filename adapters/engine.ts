@@ -1,8 +1,9 @@
 import path from "node:path";
 import type { Knex } from "knex";
+import pg from "pg";
 import { SqliteClient } from "./sqlite/client.ts";
 
-/** The database systems that are supported; what differs between them is written in this file alone. */
+/** The database systems that are supported; what differs between them is written in this file and in `sqlite/`. */
 export type Engine = "sqlite" | "postgres" | "mysql";
 
 /**
@@ -21,10 +22,14 @@ export function sqliteFile(url: string): string {
   return path.resolve(url.slice("sqlite:".length));
 }
 
+// Per process; a hundred connections is PostgreSQL's default for all of them together.
+const POOL = { min: 0, max: 10 };
+const CONNECT_TIMEOUT_MS = 5000;
+
 /** What Knex is given for a `DATABASE_URL`. */
 export function knexConfig(url: string): Knex.Config {
   // An error names the statement, never its values: they may be what the log must not hold.
-  const common = { compileSqlOnError: false };
+  const common = { compileSqlOnError: false, acquireConnectionTimeout: 10_000 };
   switch (engineOf(url)) {
     case "sqlite":
       return {
@@ -33,10 +38,52 @@ export function knexConfig(url: string): Knex.Config {
         connection: { filename: sqliteFile(url) },
         useNullAsDefault: true,
       };
-    default:
-      throw new TypeError("only sqlite: is supported by this version");
+    case "postgres":
+      return {
+        ...common,
+        client: "pg",
+        connection: {
+          connectionString: url,
+          connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+          keepAlive: true,
+          types: numbersForBigints,
+        },
+        pool: POOL,
+      };
+    case "mysql":
+      return {
+        ...common,
+        client: "mysql2",
+        connection: {
+          uri: url.replace(/^mariadb:/, "mysql:"),
+          charset: "utf8mb4",
+          connectTimeout: CONNECT_TIMEOUT_MS,
+        } as Knex.MySql2ConnectionConfig,
+        pool: { ...POOL, afterCreate: configureMysql },
+      };
   }
 }
+
+const INT8 = 20; // the type's OID
+
+/** Our bigints are milliseconds and counts: far below 2^53. */
+const numbersForBigints = {
+  getTypeParser: (oid: number, format?: string) =>
+    oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
+};
+
+type MysqlConnection = { query(sql: string, done: (error: unknown) => void): void };
+
+function configureMysql(connection: MysqlConnection, done: (error: unknown, connection: unknown) => void) {
+  // Read committed: what a transaction reads after it has waited for a lock is what the holder wrote.
+  const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+  connection.query(settings, (error) => {
+    if (error) return done(error, connection);
+    connection.query("SET SESSION sql_mode = 'TRADITIONAL'", (failed) => done(failed, connection));
+  });
+}
+
+type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
 
 const DUPLICATE_CODES = new Set([
   "SQLITE_CONSTRAINT_UNIQUE",
@@ -47,11 +94,71 @@ const DUPLICATE_CODES = new Set([
 
 /** Whether a statement failed because a unique value is taken. */
 export function isDuplicate(error: unknown): boolean {
-  return DUPLICATE_CODES.has(String((error as { code?: unknown })?.code));
+  return DUPLICATE_CODES.has(String((error as DatabaseError)?.code));
+}
+
+/** The columns or the constraint that a duplicate violates; never a value. */
+export function violated(error: unknown): string {
+  const { constraint, message } = error as DatabaseError;
+  if (constraint) return String(constraint);
+  const [, name = ""] = /(?:constraint failed: |for key ')([^']*)'?$/.exec(String(message)) ?? [];
+  return name;
+}
+
+// Rolled back as a whole by the database, to let somebody else through: the same again may well succeed.
+const CONFLICT_CODES = new Set([
+  "SQLITE_BUSY",
+  "SQLITE_BUSY_SNAPSHOT",
+  "40001", // PostgreSQL serialization_failure
+  "40P01", // PostgreSQL deadlock_detected
+  "ER_CHECKREAD", // MariaDB 1020, a snapshot that is too old
+  "ER_LOCK_WAIT_TIMEOUT", // 1205
+  "ER_LOCK_DEADLOCK", // 1213
+]);
+
+/** Whether a transaction was undone because of another one. */
+export function isConflict(error: unknown): boolean {
+  const { code, errno } = (error ?? {}) as DatabaseError;
+  return CONFLICT_CODES.has(String(code)) || errno === 1020;
+}
+
+const AWAY_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "PROTOCOL_CONNECTION_LOST",
+  "ER_SERVER_SHUTDOWN",
+  "ER_CON_COUNT_ERROR",
+  "57P01", // PostgreSQL admin_shutdown
+  "57P02",
+  "57P03", // PostgreSQL cannot_connect_now
+  "53300", // PostgreSQL too_many_connections
+  "08006",
+  "08003",
+]);
+
+/** Whether the database cannot be reached, or the connection was cut: what a statement did is not known. */
+export function isAway(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as DatabaseError;
+  return (
+    AWAY_CODES.has(String(code)) ||
+    /Connection terminated|Timeout acquiring a connection|connection is in closed state|Connection lost/i.test(
+      String(message),
+    )
+  );
 }
 
 /** A key column: compared byte by byte on every engine (MariaDB's default collations ignore case). */
 export function keyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
   const column = table.string(name, length);
   return engine === "mysql" ? column.collate("ascii_bin") : column;
+}
+
+/** As `keyColumn`, for text of any script. */
+export function textKeyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
+  const column = table.string(name, length);
+  return engine === "mysql" ? column.collate("utf8mb4_bin") : column;
 }

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ActiveToken, LinkStore } from "../resources/ports.ts";
 import { type AccountStore, createAccountStore } from "./accounts.ts";
+import { createClickCounter } from "./clicks.ts";
 import { type ClientStore, createClientStore } from "./clients.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { createGrantStore, type GrantStore } from "./grants.ts";
@@ -10,6 +12,10 @@ import { createOidcAdapter } from "./oidc/index.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations.ts";
 import { createSeal } from "./seal.ts";
 import { type Deleted, sweep } from "./sweep.ts";
+import { explained } from "./unavailable.ts";
+
+// How long a stop waits for a database that is away to take the last clicks.
+const LAST_CLICKS_MS = 5000;
 
 /** Everything that is kept, over one database. */
 export type Storage = {
@@ -31,20 +37,24 @@ export type Storage = {
  */
 export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
   const database = openDatabase(url);
-  const clients = createClientStore(database);
+  const clicks = createClickCounter(database);
+  const clients = explained(createClientStore(database));
   return {
-    accounts: createAccountStore(database),
+    accounts: explained(createAccountStore(database)),
     clients,
-    grants: createGrantStore(database),
-    keys: createKeyStore(database, createSeal(encryptionKey)),
-    links: createLinkStore(database),
-    organizations: createOrganizationStore(database),
+    grants: explained(createGrantStore(database)),
+    keys: explained(createKeyStore(database, createSeal(encryptionKey))),
+    links: explained(createLinkStore(database, clicks)),
+    organizations: explained(createOrganizationStore(database)),
     oidcAdapter: createOidcAdapter(database, clients),
     findActiveToken: createTokenReader(database),
     sweep: () => sweep(database),
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,
-    close: database.close,
+    async close() {
+      await Promise.race([clicks.settled(), sleep(LAST_CLICKS_MS, undefined, { ref: false })]);
+      await database.close();
+    },
   };
 }

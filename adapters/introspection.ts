@@ -7,8 +7,10 @@ import { sha256 } from "./hash.ts";
  * Finds a live access token with all that its life depends on, in one statement: the token, its client with that
  * client's organization, its grant, the person who allowed it, and the organization acted for.
  */
-export function createTokenReader({ knex }: Database): (token: string) => Promise<ActiveToken | undefined> {
-  const lookUp = (token: string): Promise<TokenRow | undefined> =>
+export function createTokenReader({
+  prepare,
+}: Database): (token: string) => Promise<ActiveToken | undefined> {
+  const lookUp = prepare<TokenRow[]>((knex, { hash }) =>
     knex("tokens as t")
       .leftJoin("clients as c", "c.id", "t.client_id")
       .leftJoin("organizations as co", "co.id", "c.organization_id")
@@ -18,9 +20,9 @@ export function createTokenReader({ knex }: Database): (token: string) => Promis
       .leftJoin("memberships as m", (join) =>
         join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
       )
-      .where("t.id_hash", sha256(token))
+      .where("t.id_hash", hash)
       .whereIn("t.kind", ["AccessToken", "ClientCredentials"])
-      .first({
+      .select({
         payload: "t.payload",
         kind: "t.kind",
         expiresAt: "t.expires_at",
@@ -36,10 +38,11 @@ export function createTokenReader({ knex }: Database): (token: string) => Promis
         memberId: "m.user_id",
         organizationId: "go.id",
         plan: "go.plan",
-      });
+      }),
+  );
 
   return async (token) => {
-    const row = await lookUp(token);
+    const [row] = await lookUp({ hash: sha256(token) });
     if (!row || row.expiresAt <= Date.now()) return undefined;
     const { aud, scope, exp } = JSON.parse(row.payload);
     const active = row.kind === "ClientCredentials" ? ofClient(row) : ofUser(row);

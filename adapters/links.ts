@@ -1,11 +1,24 @@
 import type { Knex } from "knex";
-import type { Link, LinkFields, LinkStore, Taken } from "../resources/ports.ts";
+import type { Destination, Link, LinkFields, LinkStore, Taken } from "../resources/ports.ts";
+import type { ClickCounter } from "./clicks.ts";
 import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
+import { isDuplicate, violated } from "./engine.ts";
 import { newId } from "./id.ts";
 
 /** The links of a database. */
-export function createLinkStore({ knex }: Database): LinkStore {
+export function createLinkStore(database: Database, clicks: ClickCounter): LinkStore {
+  const { knex, prepare, inserter } = database;
+  const insert = inserter("links", ROW_COLUMNS);
+  const findBySlug = prepare<DestinationRow[]>((q, { slug }) =>
+    q("links").where({ slug }).select(DESTINATION_COLUMNS),
+  );
+  const clickIfOpen = prepare<number>((q, { id, at }) =>
+    q("links")
+      .where({ id })
+      .whereNull("deleted_at")
+      .where("clicks", "<", q.ref("max_clicks"))
+      .update({ clicks: q.raw("clicks + 1"), last_clicked_at: at }),
+  );
   const own = (organizationId: string) =>
     knex("links").where({ organization_id: organizationId }).whereNull("deleted_at");
   const one = async (organizationId: string, id: string) =>
@@ -26,7 +39,7 @@ export function createLinkStore({ knex }: Database): LinkStore {
         updatedAt: now,
       };
       try {
-        await knex("links").insert(toRow(link));
+        await insert(toRow(link));
         return link;
       } catch (error) {
         return taken(error);
@@ -36,10 +49,11 @@ export function createLinkStore({ knex }: Database): LinkStore {
     find: one,
 
     async list(organizationId, { search, tag, archived }, limit, before) {
+      await clicks.settled();
       const query = own(organizationId).orderBy("id", "desc").limit(limit);
       if (before) query.where("id", "<", before);
       if (archived !== undefined) query.where({ archived });
-      if (tag !== undefined) query.where("tags", "like", contains(JSON.stringify(tag)));
+      if (tag !== undefined) query.whereRaw("tags like ? escape '!'", contains(JSON.stringify(tag)));
       if (search !== undefined) query.where((any) => matches(any, contains(search)));
       return (await query).map((row) => toLink(row) as Link);
     },
@@ -72,18 +86,14 @@ export function createLinkStore({ knex }: Database): LinkStore {
     },
 
     async resolve(slug) {
-      const row = await knex("links").where({ slug }).first();
-      if (!row) return undefined;
-      return { ...(toLink(row) as Link), gone: row.deleted_at !== null };
+      const [row] = await findBySlug({ slug });
+      return row && { ...row, archived: Boolean(row.archived), gone: row.deletedAt !== null };
     },
 
-    async click(id, at) {
-      const counted = await knex("links")
-        .where({ id })
-        .whereNull("deleted_at")
-        .where((open) => open.whereNull("max_clicks").orWhere("clicks", "<", knex.ref("max_clicks")))
-        .update({ clicks: knex.raw("clicks + 1"), last_clicked_at: at });
-      return counted > 0;
+    async click({ id, maxClicks }, at) {
+      if (maxClicks !== null) return (await clickIfOpen({ id, at })) > 0;
+      clicks.count(id, at);
+      return true;
     },
 
     async count(organizationId) {
@@ -94,18 +104,34 @@ export function createLinkStore({ knex }: Database): LinkStore {
 }
 
 function matches(any: Knex.QueryBuilder, pattern: string) {
-  for (const column of ["url", "slug", "title"]) any.orWhere(column, "like", pattern);
+  for (const column of ["url", "slug", "title"]) {
+    any.orWhereRaw("lower(??) like lower(?) escape '!'", [column, pattern]);
+  }
 }
 
-/** A LIKE pattern that finds the text itself, whatever it is made of. */
+/** A LIKE pattern that finds the text itself, whatever it is made of. `!` escapes: no engine gives it a meaning. */
 function contains(text: string): string {
-  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+  return `%${text.replace(/[!%_]/g, "!$&")}%`;
 }
 
 function taken(error: unknown): Taken {
   if (!isDuplicate(error)) throw error;
-  return { taken: String((error as Error).message).includes("external_id") ? "external_id" : "slug" };
+  return { taken: violated(error).includes("external_id") ? "external_id" : "slug" };
 }
+
+type Value = string | number | boolean | null;
+type DestinationRow = Omit<Destination, "gone"> & { deletedAt: number | null };
+
+const DESTINATION_COLUMNS = {
+  id: "id",
+  url: "url",
+  archived: "archived",
+  expiresAt: "expires_at",
+  clicks: "clicks",
+  maxClicks: "max_clicks",
+  redirectType: "redirect_type",
+  deletedAt: "deleted_at",
+};
 
 const COLUMNS: Record<keyof LinkFields, string> = {
   slug: "slug",
@@ -120,16 +146,21 @@ const COLUMNS: Record<keyof LinkFields, string> = {
   redirectType: "redirect_type",
 };
 
-function toColumns(fields: Partial<LinkFields>): Record<string, unknown> {
+const ROW_COLUMNS = [
+  ...Object.values(COLUMNS),
+  ..."id organization_id clicks last_clicked_at version created_by created_at updated_at".split(" "),
+];
+
+function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       COLUMNS[name as keyof LinkFields],
-      name === "tags" || name === "metadata" ? JSON.stringify(value) : value,
+      (name === "tags" || name === "metadata" ? JSON.stringify(value) : value) as Value,
     ]),
   );
 }
 
-function toRow(link: Link): Record<string, unknown> {
+function toRow(link: Link): Record<string, Value> {
   const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdAt, updatedAt, ...fields } =
     link;
   return {

@@ -1,22 +1,29 @@
 import type { Adapter } from "oidc-provider";
 import type { ClientStore } from "../clients.ts";
 import type { Database } from "../database.ts";
+import { explained } from "../unavailable.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
 import type { ModelAdapter } from "./model.ts";
 import { sessionAdapter } from "./sessions.ts";
-import { tokenAdapter } from "./tokens.ts";
+import { type TokenStatements, tokenAdapter, tokenStatements } from "./tokens.ts";
 
 /**
  * oidc-provider's storage contract over the database: a function from the name of a model to its adapter. Where the
  * library reads first and writes later, the adapter decides by one conditional statement and throws for the loser.
  */
 export function createOidcAdapter(database: Database, clients: ClientStore): (model: string) => Adapter {
-  return (model) => ({ ...unused(model), ...adapterOf(model, database, clients) });
+  const tokens = tokenStatements(database);
+  return (model) => ({ ...unused(model), ...explained(adapterOf(model, database, clients, tokens)) });
 }
 
-function adapterOf(model: string, database: Database, clients: ClientStore): ModelAdapter {
+function adapterOf(
+  model: string,
+  database: Database,
+  clients: ClientStore,
+  tokens: TokenStatements,
+): ModelAdapter {
   switch (model) {
     case "Client":
       return clientAdapter(clients);
@@ -27,7 +34,7 @@ function adapterOf(model: string, database: Database, clients: ClientStore): Mod
     case "Interaction":
       return interactionAdapter(database);
     default:
-      return tokenAdapter(database, model);
+      return tokenAdapter(tokens, model);
   }
 }
 

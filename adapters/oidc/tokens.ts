@@ -10,74 +10,125 @@ import { type ModelAdapter, toStored } from "./model.ts";
 const RETRY_WINDOW_MS = 10_000;
 
 /** Everything that is random, hashed and short-lived: tokens, codes, pushed requests. */
-export function tokenAdapter({ knex }: Database, kind: string): ModelAdapter {
-  const row = (id: string) => knex("tokens").where({ id_hash: sha256(id), kind });
-
-  /** Marks the first use. True for that one alone, however many processes try. */
-  async function consumeOnce(id: string): Promise<boolean> {
-    const now = Date.now();
-    const consumed = await row(id)
-      .whereNull("consumed_at")
-      .update({
-        consumed_at: now,
-        // Kept as long as its family can live, so that a replay is recognised to the end.
-        expires_at: knex.raw(
-          "coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)",
-        ),
-      });
-    return consumed > 0;
-  }
+export function tokenAdapter(statements: TokenStatements, kind: string): ModelAdapter {
+  const { insert, find, consume, wasConsumed, remove } = statements;
+  const key = (id: string) => ({ hash: sha256(id), kind });
 
   return {
     async upsert(id, payload) {
-      await knex("tokens").insert({
+      await insert({
         id_hash: sha256(id),
         kind,
         client_id: payload.clientId ?? null,
         grant_id: payload.grantId ?? null,
-        generation: payload.generation ?? null,
+        generation: (payload.generation as number | undefined) ?? null,
         payload: toStored(payload),
         expires_at: (payload.exp as number) * 1000,
       });
     },
 
     async find(id) {
-      const found = await knex("tokens as t")
-        .leftJoin("grants as g", "g.id", "t.grant_id")
-        .where({ "t.id_hash": sha256(id), "t.kind": kind })
-        .first({
-          payload: "t.payload",
-          grantId: "t.grant_id",
-          consumedAt: "t.consumed_at",
-          expiresAt: "t.expires_at",
-          revokedAt: "g.revoked_at",
-          grantExpiresAt: "g.expires_at",
-        });
-      if (!found) return undefined;
+      const found = await find(id);
+      if (found?.kind !== kind) return undefined;
       // A token of a dead grant is dead, also when it was stored after the grant had ended.
-      const grantDead = found.grantId && (found.revokedAt !== null || found.grantExpiresAt <= Date.now());
+      const grantDead =
+        found.grantId && (found.revokedAt !== null || (found.grantExpiresAt as number) <= Date.now());
       if (grantDead) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
-      if (found.consumedAt === null || Date.now() < found.consumedAt + RETRY_WINDOW_MS) return payload;
+      if (isRetry(found.consumedAt)) return payload;
       // The expiry of the family stands in for the token's own: an expired one could not be seen to be replayed.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
     },
 
     async consume(id) {
-      if (await consumeOnce(id)) return;
-      if (kind === "RefreshToken" && (await wasJustRotated(id))) return;
+      if (await consume({ ...key(id), now: Date.now() })) return;
+      if (kind === "RefreshToken") {
+        const [row] = await wasConsumed(key(id));
+        if (row && isRetry(row.consumedAt)) return;
+      }
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
         : new errors.InvalidGrant("already used");
     },
 
     async destroy(id) {
-      await row(id).delete();
+      await remove(key(id));
     },
   };
+}
 
-  async function wasJustRotated(id: string): Promise<boolean> {
-    const found = await row(id).first("consumed_at");
-    return Boolean(found?.consumed_at) && Date.now() < found.consumed_at + RETRY_WINDOW_MS;
-  }
+/** Whether a token was never used, or so short a time ago that its use is tried again. */
+function isRetry(consumedAt: number | null): boolean {
+  return consumedAt === null || Date.now() < consumedAt + RETRY_WINDOW_MS;
+}
+
+type TokenRow = {
+  kind: string;
+  payload: string;
+  grantId: string | null;
+  consumedAt: number | null;
+  expiresAt: number;
+  revokedAt: number | null;
+  grantExpiresAt: number | null;
+};
+
+/** The statements of the table that all these models share, compiled once. */
+export type TokenStatements = ReturnType<typeof tokenStatements>;
+
+/** Compiles them. */
+export function tokenStatements({ prepare, inserter }: Database) {
+  const select = prepare<TokenRow[]>((knex, { hash }) =>
+    knex("tokens as t").leftJoin("grants as g", "g.id", "t.grant_id").where("t.id_hash", hash).select({
+      kind: "t.kind",
+      payload: "t.payload",
+      grantId: "t.grant_id",
+      consumedAt: "t.consumed_at",
+      expiresAt: "t.expires_at",
+      revokedAt: "g.revoked_at",
+      grantExpiresAt: "g.expires_at",
+    }),
+  );
+  return {
+    find: coalesced(async (id: string) => (await select({ hash: sha256(id) }))[0]),
+    insert: inserter("tokens", [
+      "id_hash",
+      "kind",
+      "client_id",
+      "grant_id",
+      "generation",
+      "payload",
+      "expires_at",
+    ]),
+    /** Marks the first use. One for that one alone, however many processes try. */
+    consume: prepare<number>((knex, { hash, kind, now }) =>
+      knex("tokens")
+        .where({ id_hash: hash, kind })
+        .whereNull("consumed_at")
+        .update({
+          consumed_at: now,
+          // Kept as long as its family can live, so that a replay is recognised to the end.
+          expires_at: knex.raw(
+            "coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)",
+          ),
+        }),
+    ),
+    wasConsumed: prepare<{ consumedAt: number | null }[]>((knex, { hash, kind }) =>
+      knex("tokens").where({ id_hash: hash, kind }).select({ consumedAt: "consumed_at" }),
+    ),
+    remove: prepare<number>((knex, { hash, kind }) => knex("tokens").where({ id_hash: hash, kind }).delete()),
+  };
+}
+
+/** Joins questions about the same id at the same moment: the library asks three models for one token. */
+function coalesced<T>(find: (id: string) => Promise<T>): (id: string) => Promise<T> {
+  const underWay = new Map<string, Promise<T>>();
+  return (id) => {
+    const known = underWay.get(id);
+    if (known) return known;
+    const answer = find(id);
+    underWay.set(id, answer);
+    // Gone before anything else can happen: a question asked later is asked again.
+    queueMicrotask(() => underWay.delete(id));
+    return answer;
+  };
 }

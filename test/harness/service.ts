@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { randomBytes } from "node:crypto";
 import type { NewClient } from "../../adapters/clients.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { readSettings } from "../../server/config.ts";
 import { createLog } from "../../server/log.ts";
 import { createPasswords } from "../../server/passwords.ts";
 import { type Service, startService } from "../../server/service.ts";
+import { createTestDatabase } from "./database.ts";
 
 /** An organization on a paid plan, with its client. */
 export type TestOrganization = { id: string; name: string } & NewClient;
@@ -26,11 +25,11 @@ const passwords = createPasswords();
 
 /** Starts a service; `settings` are environment variables. The caller closes it. */
 export async function startTestService(settings: Record<string, string> = {}): Promise<TestService> {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-"));
+  const database = settings.DATABASE_URL ? undefined : await createTestDatabase();
   const service = await startService(
     readSettings({
       PORT: "0",
-      DATABASE_URL: `sqlite:${folder}/test.sqlite`,
+      ...(database && { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") }),
       RATE_LIMIT: "off",
       LOG_LEVEL: "silent",
       ...settings,
@@ -68,7 +67,7 @@ export async function startTestService(settings: Record<string, string> = {}): P
     },
     async close() {
       await service.close();
-      rmSync(folder, { recursive: true, force: true });
+      await database?.drop();
     },
   };
 }
