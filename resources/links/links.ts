@@ -132,7 +132,7 @@ export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
       const link = await store.resolve(slug);
       if (!link) throw notFound("link");
       const now = Date.now();
-      if (isOver(link, now) || (counts && !(await store.click(link.id, now)))) {
+      if (isOver(link, now) || (counts && !(await store.click(link, now)))) {
         throw new Problem(410, "link_gone", "This link does not lead anywhere any more.");
       }
       // Stored as it was sent; a header holds ASCII only.
