@@ -20,13 +20,15 @@ export type Own = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string>
 export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
   if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that may not be in an address
-  if (/[\u0000-\u0020\u007f]/.test(text)) return "An address has no spaces or control characters.";
+  if (/[\u0000-\u0020\u007f]/.test(text) || !text.isWellFormed())
+    return "An address has no spaces or control characters.";
   const url = URL.parse(text);
   if (!url) return "This is not an absolute URL, such as https://example.com/page.";
   if (url.protocol !== "https:" && url.protocol !== "http:") return "The scheme must be http or https.";
   if (!/^https?:\/\//i.test(text)) return "Write the address with // after the scheme.";
   if (url.username || url.password) return "An address with a user name or password in it is not accepted.";
-  if (ownHosts.has(url.host.toLowerCase())) return "A link may not lead back to this service.";
+  // A dot at the end of a host name changes nothing (RFC 1034 §3.1).
+  if (ownHosts.has(url.host.replace(/\.(?=:|$)/, ""))) return "A link may not lead back to this service.";
   return undefined;
 }
 

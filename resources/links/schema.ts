@@ -25,6 +25,11 @@ const line = (max: number) =>
       : undefined,
   );
 
+/** Whether every database can keep a text as it is; it may have lines. */
+function isText(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
 // A NUL in a text is an error in PostgreSQL, and none of these is meant to have lines.
 function hasControl(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
@@ -34,6 +39,7 @@ function hasControl(text: string): boolean {
 const futureTime = z.iso
   .datetime({
     offset: true,
+    abort: true,
     error: "This must be an RFC 3339 time with a zone, such as 2030-01-31T12:00:00Z.",
   })
   .refine((text) => Date.parse(text) > Date.now(), { error: "This must lie in the future." });
@@ -46,8 +52,8 @@ const tags = z
 const metadata = z
   .record(
     line(METADATA_KEY_MAX),
-    z.union([z.string().max(METADATA_VALUE_MAX), z.number(), z.boolean(), z.null()], {
-      error: `A value is a string of at most ${METADATA_VALUE_MAX} characters, a number, true, false or null.`,
+    z.union([z.string().max(METADATA_VALUE_MAX).refine(isText), z.number(), z.boolean(), z.null()], {
+      error: `A value is a text of at most ${METADATA_VALUE_MAX} characters, a number, true, false or null.`,
     }),
     { error: "This must be an object." },
   )
@@ -60,7 +66,7 @@ const redirectTypes = z.union([z.literal(301), z.literal(302), z.literal(307), z
 });
 
 const maxClicks = z
-  .int({ error: "This must be a whole number." })
+  .int({ error: "This must be a whole number.", abort: true })
   .min(1, { error: "This must be at least 1." })
   .max(INT32_MAX, { error: `This must be at most ${INT32_MAX}.` });
 
