@@ -32,7 +32,7 @@ export function linkRoutes(router: Router, { gate, links, shortUrl }: RestOption
   router.get("/v1/links/:id", bearer("links:read"), async (ctx) => {
     const link = await links.get(callerOf(ctx), ctx.params.id as string);
     answer(ctx, link);
-    if (ctx.fresh) ctx.status = 304; // RFC 9110 §13.1.2: If-None-Match
+    if (isKnown(ctx, link.version)) ctx.status = 304;
   });
 
   router.patch("/v1/links/:id", bearer("links:write"), json, async (ctx) => {
@@ -56,10 +56,23 @@ function entityTag(version: number): string {
   return `"${version}"`;
 }
 
+/**
+ * RFC 9110 §13.1.2: whether `If-None-Match` names this version, or `*`. Not `ctx.fresh`, which gives way to the
+ * `Cache-Control: no-cache` that `fetch` adds to conditional requests.
+ */
+function isKnown(ctx: Context, version: number): boolean {
+  const tags = tagsOf(ctx.get("if-none-match"));
+  return tags.some((tag) => tag === "*" || tag.replace(/^W\//, "") === entityTag(version));
+}
+
+function tagsOf(header: string): string[] {
+  return header.split(",").map((tag) => tag.trim());
+}
+
 /** RFC 9110 §13.1.1: `If-Match` holds for any of the tags it lists, `*` for whatever exists; never for a weak tag. */
 function preconditionOf(ctx: Context): Precondition | undefined {
   const header = ctx.get("if-match").trim();
   if (header === "" || header === "*") return undefined;
-  const tags = header.split(",").map((tag) => tag.trim());
+  const tags = tagsOf(header);
   return (version) => tags.includes(entityTag(version));
 }

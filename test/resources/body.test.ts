@@ -1,0 +1,203 @@
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import test from "ava";
+import { apiAt, isProblem, type LinkBody } from "../harness/api.ts";
+import { sendRaw } from "../harness/raw.ts";
+import { startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const app = await service.createOrganization();
+const token = await service.token(app);
+const api = apiAt(service.url, token);
+const { id } = await api.createLink();
+test.after.always(() => service.close());
+
+const routes = [
+  ["POST", "/v1/links"],
+  ["PATCH", `/v1/links/${id}`],
+] as const;
+const JSON_TYPE = { "content-type": "application/json" };
+const good = JSON.stringify({ url: "https://example.com/" });
+const MB = 2 ** 20;
+
+const types: [type: string, body: RequestInit["body"]][] = [
+  ["text/plain", good],
+  ["text/json", good],
+  ["application/x-www-form-urlencoded", "url=https%3A%2F%2Fexample.com"],
+  [
+    "multipart/form-data; boundary=x",
+    '--x\r\nContent-Disposition: form-data; name="url"\r\n\r\nhttps://example.com\r\n--x--\r\n',
+  ],
+  ["application/xml", "<url>https://example.com</url>"],
+  ["application/octet-stream", good],
+  ["application/jsonp", good],
+  ["application/json-seq", good],
+  ["application/merge-patch+json", good],
+  ["application/vnd.api+json", good],
+  ["application", good],
+  ["json", good],
+  ["application/json, text/plain", good],
+  ["application/json; charset=utf-16", good],
+  ["application/json; charset=iso-8859-1", good],
+  ["application/json; charset=nonsense", good],
+];
+for (const [type, body] of types) {
+  test(`sec 98: a body of type ${type} is 415`, async (t) => {
+    for (const [method, path] of routes) {
+      const reply = await api.send(method, path, { body, headers: { "content-type": type } });
+      isProblem(t, reply, { status: 415, code: "unsupported_media_type" });
+    }
+  });
+}
+
+for (const type of [
+  "application/json",
+  "application/json;charset=utf-8",
+  'Application/JSON; charset="UTF-8"',
+  "application/json; charset=utf8",
+  "application/json; x=y",
+]) {
+  test(`a body of type ${type} is read`, async (t) => {
+    t.is(
+      (await api.send("POST", "/v1/links", { body: good, headers: { "content-type": type } })).status,
+      201,
+    );
+  });
+}
+
+for (const encoding of ["zstd", "compress", "nonsense"]) {
+  test(`sec 98: a body in the encoding ${encoding} is 415`, async (t) => {
+    const reply = await api.send("POST", "/v1/links", {
+      body: good,
+      headers: { ...JSON_TYPE, "content-encoding": encoding },
+    });
+    isProblem(t, reply, { status: 415, code: "unsupported_media_type" });
+  });
+}
+
+const malformed: [name: string, body: RequestInit["body"]][] = [
+  ["nothing", ""],
+  ["white space", " \n"],
+  ["half an object", '{"url":"https://example.com"'],
+  ["a trailing comma", '{"url":"https://example.com",}'],
+  ["single quotes", "{'url':'https://example.com'}"],
+  ["a comment", '{"url":"https://example.com"} // comment'],
+  ["two documents", `${good}${good}`],
+  ["NaN", '{"max_clicks":NaN}'],
+  ["a control character in a string", '{"title":"a\u0000b"}'],
+  ["a form", "url=https://example.com"],
+  ["a word", "undefined"],
+  ["UTF-16", Buffer.from(good, "utf16le")],
+  ["100,000 open brackets", "[".repeat(100_000)],
+];
+for (const [name, body] of malformed) {
+  test(`a body of ${name} is 400 invalid_json`, async (t) => {
+    for (const [method, path] of routes) {
+      const reply = await api.send(method, path, { body, headers: JSON_TYPE });
+      isProblem(t, reply, { status: 400, code: "invalid_json" });
+    }
+  });
+}
+
+test("no body at all is 400 invalid_json, with a type and without", async (t) => {
+  for (const [method, path] of routes) {
+    for (const headers of [[], ["content-type", "application/json"]]) {
+      const reply = await sendRaw(service.url, path, {
+        method,
+        headers: ["authorization", `Bearer ${token}`, ...headers],
+      });
+      t.is(reply.status, 400, reply.text);
+      t.is(JSON.parse(reply.text).code, "invalid_json");
+    }
+  }
+});
+
+for (const text of [
+  "null",
+  "1",
+  "true",
+  '"https://example.com"',
+  "[]",
+  `[${good}]`,
+  "[".repeat(5000) + "]".repeat(5000),
+]) {
+  test(`JSON that is no object is 422: ${text.slice(0, 30)}`, async (t) => {
+    for (const [method, path] of routes) {
+      const reply = await api.send(method, path, { body: text, headers: JSON_TYPE });
+      isProblem(t, reply, { status: 422, code: "invalid_request", fields: [""] });
+    }
+  });
+}
+
+test("a body of over 1 MB is 413, and one of 1 MB is read", async (t) => {
+  for (const [method, path] of routes) {
+    const reply = await api.send(method, path, { body: `${" ".repeat(MB)}${good}`, headers: JSON_TYPE });
+    isProblem(t, reply, { status: 413, code: "body_too_large" });
+  }
+  const full = good.padEnd(MB, " ");
+  t.is((await api.send("POST", "/v1/links", { body: full, headers: JSON_TYPE })).status, 201);
+});
+
+test("a body without a length that grows over 1 MB is 413", async (t) => {
+  const body = Buffer.from(`${" ".repeat(MB)}${good}`);
+  const reply = await sendRaw(service.url, "/v1/links", {
+    method: "POST",
+    headers: [
+      "authorization",
+      `Bearer ${token}`,
+      "content-type",
+      "application/json",
+      "transfer-encoding",
+      "chunked",
+    ],
+    body,
+  });
+  t.is(reply.status, 413);
+});
+
+test("a compressed body is read, and it is 413 when it unfolds to over 1 MB", async (t) => {
+  const headers = { ...JSON_TYPE, "content-encoding": "gzip" };
+  for (const [encoding, compress] of [
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+    ["br", brotliCompressSync],
+  ] as const) {
+    const sent = { body: compress(good), headers: { ...JSON_TYPE, "content-encoding": encoding } };
+    t.is((await api.send("POST", "/v1/links", sent)).status, 201, encoding);
+  }
+  const bomb = gzipSync(`${" ".repeat(50 * MB)}${good}`);
+  isProblem(t, await api.send("POST", "/v1/links", { body: bomb, headers }), {
+    status: 413,
+    code: "body_too_large",
+  });
+  const broken = await api.send("POST", "/v1/links", { body: "not gzip", headers });
+  isProblem(t, broken, { status: 400, code: "invalid_json" });
+});
+
+test("sec 98: of a key that is sent twice one value counts, and it is checked", async (t) => {
+  const twice = (first: string, second: string) =>
+    api.send<LinkBody>("POST", "/v1/links", {
+      body: `{"url":"${first}","url":"${second}"}`,
+      headers: JSON_TYPE,
+    });
+  t.is((await twice("javascript:alert(1)", "https://example.com/2")).body.url, "https://example.com/2");
+  t.is((await twice("https://example.com/1", "javascript:alert(1)")).status, 422);
+});
+
+const poison = [
+  '{"url":"https://example.com","__proto__":{"title":"poison","max_clicks":1}}',
+  '{"url":"https://example.com","constructor":{"prototype":{"title":"poison"}}}',
+  '{"__proto__":{"url":"https://example.com"}}',
+  '{"url":"https://example.com","metadata":{"__proto__":{"title":"poison"}}}',
+  '{"url":"https://example.com","metadata":{"a":{"__proto__":{"title":"poison"}}}}',
+  '{"url":"https://example.com","\\u005f_proto__":{"title":"poison"}}',
+];
+for (const body of poison) {
+  test(`sec 98: ${body.slice(0, 90)} is refused and poisons nothing`, async (t) => {
+    for (const [method, path] of routes) {
+      const { status } = await api.send(method, path, { body, headers: JSON_TYPE });
+      t.true(status === 400 || status === 422, `${status}`);
+    }
+    t.is((await api.createLink()).title, null);
+    t.false("title" in {});
+  });
+}

@@ -1,0 +1,100 @@
+import test from "ava";
+import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/api.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const app = await service.createOrganization();
+const api = apiAt(service.url, await service.token(app));
+test.after.always(() => service.close());
+
+const patch = (id: string, json: unknown) => api.send<LinkBody>("PATCH", `/v1/links/${id}`, { json });
+const FULL = {
+  title: "Title",
+  tags: ["a"],
+  external_id: "update-1",
+  metadata: { a: 1 },
+  expires_at: "2099-01-01T00:00:00.000Z",
+  max_clicks: 5,
+  redirect_type: 301,
+};
+
+const changes: Record<string, unknown>[] = [
+  { url: "https://example.org/new" },
+  { slug: "a-new-slug" },
+  { title: "New" },
+  { tags: ["x", "y"] },
+  { tags: [] },
+  { external_id: "another" },
+  { metadata: { b: true } },
+  { metadata: {} },
+  { archived: true },
+  { expires_at: "2098-01-01T00:00:00.000Z" },
+  { max_clicks: 1 },
+  { redirect_type: 307 },
+  { title: null },
+  { external_id: null },
+  { expires_at: null },
+  { max_clicks: null },
+  {},
+];
+for (const [index, change] of changes.entries()) {
+  test(`a change of ${JSON.stringify(change)} changes that and nothing else`, async (t) => {
+    const made = await api.createLink({ ...FULL, external_id: `update-${index}` });
+    advanceClock(1);
+    const { status, body } = await patch(made.id, change);
+    t.is(status, 200);
+    const short_url = `${service.url}/${body.slug}`;
+    t.deepEqual(body, { ...made, ...change, short_url, updated_at: body.updated_at });
+    t.true(body.updated_at > made.updated_at);
+    t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, body);
+  });
+}
+
+test("a new slug is followed, and the old one no more", async (t) => {
+  const { id, slug } = await api.createLink({ slug: "old-name" });
+  await patch(id, { slug: "new-name" });
+  t.is((await fetch(`${service.url}/new-name`, { redirect: "manual" })).status, 302);
+  t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 404);
+});
+
+test("a link keeps its slug when it is sent again", async (t) => {
+  const { id, slug } = await api.createLink();
+  t.is((await patch(id, { slug })).status, 200);
+});
+
+test("a change to a slug or an external_id that is taken is 409 and changes nothing", async (t) => {
+  await api.createLink({ slug: "occupied", external_id: "occupied" });
+  const made = await api.createLink();
+  for (const field of ["slug", "external_id"]) {
+    const reply = await patch(made.id, { title: "x", [field]: "occupied" });
+    isProblem(t, reply, { status: 409, code: `${field}_taken`, fields: [field] });
+  }
+  t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, made);
+});
+
+test("the slug of a deleted link cannot be taken by a change", async (t) => {
+  const gone = await api.createLink({ slug: "gone-for-good" });
+  await api.send("DELETE", `/v1/links/${gone.id}`);
+  const { id } = await api.createLink();
+  isProblem(t, await patch(id, { slug: gone.slug }), { status: 409, code: "slug_taken", fields: ["slug"] });
+});
+
+test("a deleted link is missing for every verb, and deleting again too", async (t) => {
+  const { id } = await api.createLink();
+  const reply = await api.send("DELETE", `/v1/links/${id}`);
+  t.is(reply.status, 204);
+  t.is(reply.text, "");
+  isMissing(t, await api.get(`/v1/links/${id}`));
+  isMissing(t, await patch(id, { title: "x" }));
+  isMissing(t, await api.send("DELETE", `/v1/links/${id}`));
+});
+
+test("an expired link can be given more time", async (t) => {
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  const { id, slug } = await api.createLink({ expires_at: soon });
+  advanceClock(61_000);
+  t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 410);
+  t.is((await patch(id, { expires_at: "2099-01-01T00:00:00Z" })).status, 200);
+  t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 302);
+});
