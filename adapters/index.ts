@@ -7,6 +7,7 @@ import { type Database, openDatabase } from "./database.ts";
 import { createGrantStore, type GrantStore } from "./grants.ts";
 import { createTokenReader } from "./introspection.ts";
 import { createKeyStore, type KeyStore } from "./keys.ts";
+import { createLeases } from "./leases.ts";
 import { createLinkStore } from "./links.ts";
 import { createOidcAdapter } from "./oidc/index.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations.ts";
@@ -28,7 +29,8 @@ export type Storage = {
   /** oidc-provider's storage contract: the name of a model → its adapter. */
   oidcAdapter: ReturnType<typeof createOidcAdapter>;
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
-  sweep(): Promise<Deleted>;
+  /** Removes expired rows; nothing while another process does. */
+  sweep(): Promise<Deleted | undefined>;
 } & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "close">;
 
 /**
@@ -37,6 +39,7 @@ export type Storage = {
  */
 export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
   const database = openDatabase(url);
+  const leases = createLeases(database);
   const clicks = createClickCounter(database);
   const clients = explained(createClientStore(database));
   return {
@@ -48,7 +51,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     organizations: explained(createOrganizationStore(database)),
     oidcAdapter: createOidcAdapter(database, clients),
     findActiveToken: createTokenReader(database),
-    sweep: () => sweep(database),
+    sweep: () => sweep(database, leases),
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "./database.ts";
+import type { Leases } from "./leases.ts";
 
 // Small enough that nobody waits for a batch, large enough to keep up with what is issued.
 const BATCH = 500;
@@ -15,25 +17,46 @@ const KINDS = [
 
 export type Deleted = Record<(typeof KINDS)[number]["table"], number>;
 
-/** Removes whatever expired before `now`, in small indexed batches. Resolves to the number of rows per kind. */
-export async function sweep(database: Database, now = Date.now()): Promise<Deleted> {
-  const deleted = {} as Deleted;
-  for (const { table, key } of KINDS) deleted[table] = await sweepTable(database, table, key, now);
-  return deleted;
+// A process that dies while it sweeps holds the others up for so long.
+const LEASE_MS = 30_000;
+
+/**
+ * Removes whatever expired before now, in small indexed batches, by one process at a time. Resolves to the number of
+ * rows per kind; to nothing while another process sweeps.
+ */
+export async function sweep(database: Database, leases: Leases): Promise<Deleted | undefined> {
+  const keepLease = () => leases.take("sweep", LEASE_MS);
+  if (!(await keepLease())) return undefined;
+  try {
+    const deleted = {} as Deleted;
+    for (const { table, key } of KINDS) deleted[table] = await sweepTable(database, table, key, keepLease);
+    return deleted;
+  } finally {
+    await leases.release("sweep");
+  }
 }
 
-async function sweepTable({ knex }: Database, table: string, key: string, now: number): Promise<number> {
+async function sweepTable(
+  { knex }: Database,
+  table: string,
+  key: string,
+  keepLease: () => Promise<boolean>,
+): Promise<number> {
   let total = 0;
+  let leased = Date.now();
   for (;;) {
     // Selected first: not every engine has a DELETE with a limit.
     const expired = await knex(table)
-      .where("expires_at", "<=", now)
+      .where("expires_at", "<=", Date.now())
       .orderBy("expires_at")
       .limit(BATCH)
       .pluck(key);
-    if (expired.length === 0) return total;
-    total += await knex(table).whereIn(key, expired).delete();
+    if (expired.length > 0) total += await knex(table).whereIn(key, expired).delete();
     if (expired.length < BATCH) return total;
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    if (Date.now() > leased + LEASE_MS / 3) {
+      if (!(await keepLease())) return total;
+      leased = Date.now();
+    }
+    await sleep(PAUSE_MS);
   }
 }

@@ -67,8 +67,22 @@ export function toBody(problem: Problem, docsUrl: string, requestId: string): Pr
   };
 }
 
+/** What a port rejects with when what it stands for is away. */
+const OUTAGES = new Set(["StorageUnavailable", "IntrospectionUnavailable"]);
+const RETRY_AFTER_S = 2;
+
 function unexpected(error: unknown, ctx: Context, onError: ProblemOptions["onError"]): Problem {
   onError(error, ctx);
+  if (OUTAGES.has((error as Error)?.name)) {
+    return new Problem(
+      503,
+      "temporarily_unavailable",
+      "The service cannot answer for the moment: try again.",
+      {
+        headers: { "Retry-After": String(RETRY_AFTER_S) },
+      },
+    );
+  }
   return new Problem(
     500,
     "internal_error",

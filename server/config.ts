@@ -79,6 +79,11 @@ const schema = z.object({
   CIMD: toggle("off"),
   RATE_LIMIT: toggle("on"),
   RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must have at least 32 characters" }).optional(),
+  INTROSPECTION_URL: httpUrl((url) =>
+    isPlain(url) ? secure(url) : "must have no query and no fragment",
+  ).optional(),
+  INTROSPECTION_CLIENT_ID: z.string().default("resource-server"),
+  INTROSPECTION_CLIENT_SECRET: z.string().optional(),
   LOG_LEVEL: z
     .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
       error: "must be one of fatal, error, warn, info, debug, trace, silent",
@@ -114,6 +119,14 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   ];
   if (!result.success || problems.length) throw new WrongSettings(problems);
   return { ...result.data, isProduction };
+}
+
+function refuseTogether({
+  INTROSPECTION_URL,
+  INTROSPECTION_CLIENT_SECRET,
+}: z.output<typeof schema>): string[] {
+  if (!INTROSPECTION_URL || INTROSPECTION_CLIENT_SECRET) return [];
+  return ["INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL"];
 }
 
 function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {

@@ -1,26 +1,55 @@
-import { readSettings, WrongSettings } from "./config.ts";
-import { describeDemo } from "./demo.ts";
-import { createLog } from "./log.ts";
+import cluster from "node:cluster";
+import { addressesOf } from "./addresses.ts";
+import { readSettings, type Settings, WrongSettings } from "./config.ts";
+import { type Demo, describeDemo } from "./demo.ts";
+import { createLog, type Log } from "./log.ts";
 import { startService } from "./service.ts";
+import { startWorkers } from "./workers.ts";
 
-async function main(): Promise<void> {
+type Running = { close(): Promise<void> };
+
+async function main(): Promise<Running> {
   const settings = readSettings();
-  const service = await startService(settings, createLog(settings.LOG_LEVEL));
-  if (service.demo) console.log(describeDemo(service.demo, service.addresses));
-  console.log(`linkgate listening on ${service.addresses.base}`);
+  const log = createLog(settings.LOG_LEVEL);
+  if (cluster.isWorker) return serveAsWorker(settings, log);
+  if (settings.WORKERS > 1) {
+    const workers = await startWorkers(settings, log);
+    announce(settings, workers.base, workers.demo);
+    return workers;
+  }
+  const service = await startService(settings, log);
+  announce(settings, service.addresses.base, service.demo);
+  return service;
+}
 
+async function serveAsWorker(settings: Settings, log: Log): Promise<Running> {
+  const service = await startService(settings, log);
+  process.send?.({ base: service.addresses.base });
+  return service;
+}
+
+/** Said at every log level: the address, and once the credentials to try it with. */
+function announce(settings: Settings, base: string, demo: Demo | undefined): void {
+  const addresses = addressesOf({ ...settings, BASE_URL: base }, 0);
+  if (demo) console.log(describeDemo(demo, addresses));
+  console.log(`linkgate listening on ${base}`);
+}
+
+function stopOnSignals(running: Promise<Running>): void {
   let stopping = false;
   async function stop() {
     if (stopping) return;
     stopping = true;
-    await service.close();
+    await (await running).close();
     process.exit(0);
   }
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
 }
 
-main().catch((error: Error) => {
+const running = main();
+stopOnSignals(running);
+running.catch((error: Error) => {
   const isOurs = error instanceof WrongSettings || error.name === "WrongEncryptionKey";
   console.error(isOurs ? error.message : error);
   process.exit(1);

@@ -10,7 +10,7 @@ import type { Settings } from "./config.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption.ts";
 import type { Log } from "./log.ts";
-import { loadKeys } from "./provider/keys.ts";
+import { type Keys, loadKeys } from "./provider/keys.ts";
 import { startSweeper } from "./sweeper.ts";
 
 /** A service that listens. */
@@ -30,9 +30,7 @@ const DRAIN_MS = 10_000;
 export async function startService(settings: Settings, log: Log): Promise<Service> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
   try {
-    await storage.migrate();
-    const keys = await loadKeys(storage.keys);
-    const demo = await createDemo(settings, storage);
+    const { keys, demo } = await prepareStorage(settings, storage);
 
     // The issuer is fixed when the provider is made, and with PORT=0 it holds the port: listen first, answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
@@ -64,6 +62,17 @@ export async function startService(settings: Settings, log: Log): Promise<Servic
     await storage.close();
     throw error;
   }
+}
+
+/** What one process does before the others: the schema, the keys, something to try. */
+export async function prepareStorage(
+  settings: Settings,
+  storage: Storage,
+): Promise<{ keys: Keys; demo?: Demo }> {
+  await storage.migrate();
+  const keys = await loadKeys(storage.keys);
+  const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
+  return { keys, ...(demo && { demo }) };
 }
 
 async function listen(server: Server, port: number, host: string): Promise<number> {

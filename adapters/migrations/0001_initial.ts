@@ -79,6 +79,12 @@ async function createClients(knex: Knex, engine: Engine) {
     table.bigInteger("expires_at");
     table.bigInteger("last_used_at");
   });
+  await knex.schema.createTable("leases", (table) => {
+    // What one process at a time does for all of them.
+    keyColumn(table, "name", 32, engine).primary();
+    keyColumn(table, "holder", ID, engine).notNullable();
+    table.bigInteger("expires_at").notNullable();
+  });
   await knex.schema.createTable("sealed_keys", (table) => {
     keyColumn(table, "purpose", 32, engine).primary();
     table.text("sealed").notNullable();

@@ -1,5 +1,5 @@
 import { addressesOf } from "../addresses.ts";
-import type { Command, Context } from "./command.ts";
+import { type Command, CommandError, type Context } from "./command.ts";
 
 type Check = { name: string; ok: boolean; detail: string };
 
@@ -17,7 +17,11 @@ export const maintenanceCommands: Command[] = [
     summary: "removes expired rows now; the server does it every minute",
     arguments: { least: 0, most: 0 },
     migrates: true,
-    run: async ({ storage }) => ({ deleted: await storage.sweep() }),
+    async run({ storage }) {
+      const deleted = await storage.sweep();
+      if (!deleted) throw new CommandError("busy", "another process is sweeping right now");
+      return { deleted };
+    },
   },
   {
     usage: "doctor",

@@ -1,6 +1,7 @@
 import { Provider } from "oidc-provider";
 import type { ClientStore } from "../../adapters/clients.ts";
 import type { Limits } from "../limits.ts";
+import { cacheClients } from "./client-cache.ts";
 import { configuration, type ProviderOptions } from "./configuration.ts";
 import { override } from "./overrides.ts";
 
@@ -10,5 +11,6 @@ export function createProvider(
 ): Provider {
   const provider = new Provider(options.addresses.base, configuration(options));
   override(provider, options.clients, options.limits);
+  cacheClients(provider, options.adapter);
   return provider;
 }

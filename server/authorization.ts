@@ -1,0 +1,63 @@
+import type { Context, Middleware } from "koa";
+import type { Provider } from "oidc-provider";
+import { findAccount } from "./accounts.ts";
+import { originsOf } from "./addresses.ts";
+import { createCsrf } from "./csrf.ts";
+import { interactions } from "./interactions.ts";
+import { createLimits } from "./limits.ts";
+import { answerOutage, isOutage } from "./outage.ts";
+import type { OnError, Parts } from "./parts.ts";
+import { createPasswords } from "./passwords.ts";
+import { completeAnswers } from "./provider/answers.ts";
+import { createProvider } from "./provider/index.ts";
+import { oauthPaths } from "./provider/paths.ts";
+import { passwordReset } from "./reset.ts";
+import { createSignIn } from "./sign-in.ts";
+import { messagePage } from "./views/page.ts";
+
+/** The authorization server: oidc-provider's own Koa application, and what stands in front of its routes. */
+export function authorizationServer(
+  options: Parts,
+  onError: OnError,
+): { app: Provider; middleware: Middleware[] } {
+  const { settings, addresses, storage, keys } = options;
+  const { accounts, clients, grants } = storage;
+  const limits = createLimits(settings.RATE_LIMIT);
+  const passwords = createPasswords();
+
+  const provider = createProvider({
+    settings,
+    addresses,
+    keys,
+    clients,
+    limits,
+    origins: originsOf(settings, addresses),
+    adapter: storage.oidcAdapter,
+    findAccount: findAccount({ accounts, grants }),
+    renderError: (ctx, out) => {
+      ctx.type = "html";
+      ctx.body = messagePage("This did not work", out.error_description ?? out.error);
+    },
+  });
+  // The library has made a 500 of it by then.
+  provider.on("server_error", (ctx: Context, error: unknown) => {
+    onError(error, ctx);
+    if (isOutage(error)) answerOutage(ctx);
+  });
+
+  return {
+    app: provider,
+    middleware: [
+      oauthPaths,
+      limits.oauth,
+      ...completeAnswers({ settings, introspect: storage.findActiveToken }),
+      ...interactions({
+        provider,
+        storage,
+        csrf: createCsrf(keys.signing),
+        signIn: createSignIn(accounts, passwords, limits),
+      }),
+      passwordReset(accounts, passwords),
+    ],
+  };
+}
