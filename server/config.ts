@@ -115,16 +115,14 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   const isProduction = present.NODE_ENV === "production";
   const problems = [
     ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
+    ...refuseTogether(present),
     ...(isProduction ? refuseInProduction(present) : []),
   ];
   if (!result.success || problems.length) throw new WrongSettings(problems);
   return { ...result.data, isProduction };
 }
 
-function refuseTogether({
-  INTROSPECTION_URL,
-  INTROSPECTION_CLIENT_SECRET,
-}: z.output<typeof schema>): string[] {
+function refuseTogether({ INTROSPECTION_URL, INTROSPECTION_CLIENT_SECRET }: NodeJS.ProcessEnv): string[] {
   if (!INTROSPECTION_URL || INTROSPECTION_CLIENT_SECRET) return [];
   return ["INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL"];
 }

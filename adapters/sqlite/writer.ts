@@ -39,7 +39,7 @@ export function startWriter(filename: string): Writer {
     const done = underWay;
     underWay = [];
     worker.unref();
-    done.forEach((write, index) => settle(write, outcomes[index] as Outcome));
+    for (const [index, write] of done.entries()) settle(write, outcomes[index] as Outcome);
     next();
   });
   worker.on("error", (error) => {
@@ -109,6 +109,7 @@ export function startWriter(filename: string): Writer {
 }
 
 function settle(write: Waiting, outcome: Outcome): void {
-  if (!("error" in outcome)) return write.resolve(outcome);
-  write.reject(Object.assign(new Error(outcome.error.message), { code: outcome.error.code }));
+  if ("error" in outcome)
+    write.reject(Object.assign(new Error(outcome.error.message), { code: outcome.error.code }));
+  else write.resolve(outcome);
 }
