@@ -10,7 +10,7 @@ type AnswerOptions = { settings: Settings; introspect: Introspect };
 
 /** What oidc-provider answers, completed where it has no option for it. */
 export function completeAnswers({ settings, introspect }: AnswerOptions): Middleware[] {
-  return [discovery(settings), tokenScope, revocation, introspection(introspect)];
+  return [discovery(settings), tokenScope, grantType, revocation, introspection(introspect)];
 }
 
 const DISCOVERY = new Set(["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]);
@@ -37,6 +37,17 @@ const tokenScope: Middleware = async function completeScope(ctx, next) {
   const body = ctx.body as { id_token?: string; scope?: string } | undefined;
   if (ctx.path !== "/oauth/token" || !body?.id_token) return;
   body.scope = ["openid", body.scope].filter(Boolean).join(" ");
+};
+
+/** RFC 6749 §5.2: a grant type that is not the client's has an error of its own. */
+const grantType: Middleware = async function completeGrantType(ctx, next) {
+  await next();
+  const body = ctx.body as { error?: string } | undefined;
+  if (ctx.path !== "/oauth/token" || body?.error !== "invalid_request") return;
+  const { client, params } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  const type = params?.grant_type;
+  if (client && typeof type === "string" && !client.grantTypeAllowed(type))
+    body.error = "unauthorized_client";
 };
 
 /** RFC 7009 §2.2: what cannot be a token of ours is an unknown one, and that is no error. */

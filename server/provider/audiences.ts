@@ -94,12 +94,14 @@ function clientCredentialsScope(asked: string[]): string {
   return [...new Set(scopes)].join(" ");
 }
 
+// Not the URL parser: it also takes away users, empty fragments, dots and spaces, which make another resource.
+const RESOURCE = /^([a-z]+:\/\/[^/]+)(.*?)\/?$/i;
+
 /**
  * One form for each resource, so that a trailing slash or an upper-case host at one step and not at another does not
  * part what belongs together. Whatever is no URL is left as it is, to be refused.
  */
 export function canonicalResource(resource: string): string {
-  const url = URL.parse(resource);
-  if (!url || url.hash || url.search) return resource;
-  return url.origin === "null" ? resource : url.origin + url.pathname.replace(/\/$/, "");
+  const [, origin, path] = RESOURCE.exec(resource) ?? [];
+  return origin === undefined ? resource : origin.toLowerCase() + path;
 }

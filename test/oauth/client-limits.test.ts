@@ -1,0 +1,95 @@
+import test from "ava";
+import { ask, basic, codeFor, createApp, opensApi, read, redeemCode, refresh } from "../harness/oauth.ts";
+import { postForm, startTestService } from "../harness/service.ts";
+
+const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
+const { app, user } = await createApp(service);
+test.after.always(() => service.close());
+
+const CREDENTIALS = { grant_type: "client_credentials" };
+
+/** Asks from an address of its own; tests do not share the counters. */
+function from(
+  address: string,
+  client: typeof app,
+  endpoint = "token",
+  fields: Record<string, string> = CREDENTIALS,
+) {
+  const headers = { ...basic(client), "x-forwarded-for": address };
+  return read(postForm(`${service.url}/oauth/${endpoint}`, fields, headers));
+}
+
+const REQUESTS: Record<string, Record<string, string>> = {
+  token: CREDENTIALS,
+  revoke: { token: "x" },
+  introspect: { token: "x" },
+  par: { response_type: "code" },
+};
+
+for (const [number, [endpoint, fields]] of Object.entries(REQUESTS).entries()) {
+  test(`sec 57, 78: guesses of a secret at ${endpoint} end in 429, and the real client elsewhere goes on`, async (t) => {
+    const { app: own } = await createApp(service);
+    const network = `198.51.${number}`;
+    const wrong = { ...own, clientSecret: "lgs_wrong" };
+    const statuses: number[] = [];
+    let last = await from(`${network}.1`, wrong, endpoint, fields);
+    for (let guess = 0; guess < 60; guess++) {
+      statuses.push(last.status);
+      last = await from(`${network}.${guess}`, wrong, endpoint, fields);
+    }
+    t.is(statuses[0], 401);
+    t.is(last.status, 429);
+    t.regex(last.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+    t.true(Number(last.headers.get("retry-after")) <= 60);
+    t.is((await from("203.0.113.1", own)).status, 200);
+  });
+}
+
+test("sec 57: while a network guesses, even the right secret is not looked at from there", async (t) => {
+  const { app: own } = await createApp(service);
+  for (let guess = 0; guess < 50; guess++) await from("192.0.2.1", { ...own, clientSecret: "lgs_wrong" });
+  t.is((await from("192.0.2.200", own)).status, 429);
+  t.is((await from("192.0.3.200", own)).status, 200);
+});
+
+test("sec 57: who guesses at many clients is refused for all", async (t) => {
+  const statuses = new Set<number>();
+  for (let guess = 0; guess < 320; guess++) {
+    statuses.add((await from("192.0.9.1", { ...app, clientId: `lgc_${guess}`, clientSecret: "x" })).status);
+  }
+  t.deepEqual([...statuses], [401, 429]);
+});
+
+test("sec 33: 50 wrong verifiers end in 429, and the code is still good elsewhere", async (t) => {
+  const code = await codeFor(service, app, user);
+  const fields = { grant_type: "authorization_code", code, redirect_uri: "https://app.example.com/callback" };
+  const statuses: number[] = [];
+  for (let guess = 0; guess < 50; guess++) {
+    const verifier = String(guess).padStart(43, "x");
+    statuses.push((await from("192.0.5.1", app, "token", { ...fields, code_verifier: verifier })).status);
+  }
+  t.is(statuses[0], 400);
+  t.is(statuses.at(-1), 429);
+  t.is((await redeemCode(service, app, code)).status, 200);
+});
+
+test("what succeeds is not counted as a guess", async (t) => {
+  for (let request = 0; request < 60; request++) t.is((await from("192.0.6.1", app)).status, 200);
+});
+
+test("a refusal of other kinds is no guess", async (t) => {
+  for (let request = 0; request < 60; request++) {
+    const { status } = await from("192.0.7.1", app, "token", { ...CREDENTIALS, scope: "admin" });
+    t.is(status, 400);
+  }
+  t.is((await from("192.0.7.1", app)).status, 200);
+});
+
+test("a flood of guesses ends no token of the client", async (t) => {
+  const code = await codeFor(service, app, user);
+  const { body } = await redeemCode(service, app, code);
+  for (let guess = 0; guess < 50; guess++) await from("192.0.8.1", { ...app, clientSecret: "lgs_wrong" });
+  t.true(await opensApi(service, body.access_token));
+  t.is((await refresh(service, app, String(body.refresh_token))).status, 200);
+  t.is((await ask(service, "introspect", app, { token: String(body.access_token) })).body.active, true);
+});

@@ -1,0 +1,154 @@
+import test from "ava";
+import { ask, basic, createApp, type Fields, formOf, newTokens, opensApi, read } from "../harness/oauth.ts";
+import { sendRaw } from "../harness/raw.ts";
+import { postForm, startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const { app, user } = await createApp(service);
+const url = `${service.url}/oauth/token`;
+const REQUEST = { grant_type: "client_credentials" };
+test.after.always(() => service.close());
+
+const JSON_TYPE = "application/json";
+
+for (const method of ["GET", "PUT", "PATCH", "DELETE", "HEAD"]) {
+  for (const endpoint of ["token", "revoke", "introspect", "par"]) {
+    test(`sec 42, 83: ${method} is refused at ${endpoint}`, async (t) => {
+      const query = formOf({ ...REQUEST, client_id: app.clientId, client_secret: app.clientSecret });
+      const answer = await fetch(`${service.url}/oauth/${endpoint}?${query}`, { method });
+      t.is(answer.status, 405);
+      t.regex(answer.headers.get("allow") ?? "", /POST/);
+    });
+  }
+}
+
+const BODIES: [what: string, type: string, body: string][] = [
+  ["JSON", JSON_TYPE, JSON.stringify(REQUEST)],
+  ["JSON that is called text", "text/plain", JSON.stringify(REQUEST)],
+  ["a form that is called text", "text/plain", "grant_type=client_credentials"],
+  ["a form of no type", "", "grant_type=client_credentials"],
+  [
+    "multipart",
+    "multipart/form-data; boundary=x",
+    '--x\r\nContent-Disposition: form-data; name="grant_type"\r\n\r\nclient_credentials\r\n--x--',
+  ],
+  ["XML", "application/xml", "<grant_type>client_credentials</grant_type>"],
+];
+
+for (const [what, type, body] of BODIES) {
+  test(`sec 42: ${what} is no token request`, async (t) => {
+    const headers = ["authorization", basic(app).authorization, ...(type ? ["content-type", type] : [])];
+    const answer = await sendRaw(service.url, "/oauth/token", { method: "POST", headers, body });
+    t.is(answer.status, 400);
+    t.is(JSON.parse(answer.text).error, "invalid_request");
+  });
+}
+
+test("sec 42: parameters in the address are not read", async (t) => {
+  const answer = await read(postForm(`${url}?grant_type=client_credentials`, {}, basic(app)));
+  t.is(answer.status, 400);
+  t.is(answer.body.error, "invalid_request");
+});
+
+test("sec 43: every answer of the endpoints is one not to be stored", async (t) => {
+  const { accessToken } = await newTokens(service, app, user);
+  const answers = {
+    token: await ask(service, "token", app, REQUEST),
+    "no token": await ask(service, "token", app, { ...REQUEST, scope: "admin" }),
+    "wrong secret": await ask(service, "token", { ...app, clientSecret: "x" }, REQUEST),
+    "no grant type": await ask(service, "token", app, {}),
+    introspect: await ask(service, "introspect", app, { token: accessToken }),
+    "introspect nothing": await ask(service, "introspect", app, { token: "x" }),
+    revoke: await ask(service, "revoke", app, { token: accessToken }),
+    "revoke nothing": await ask(service, "revoke", app, {}),
+    par: await ask(service, "par", app, {}),
+  };
+  for (const [name, { headers }] of Object.entries(answers)) {
+    t.regex(headers.get("cache-control") ?? "", /no-store/, name);
+  }
+});
+
+const ERRORS: [what: string, fields: Fields, status: number, error: string][] = [
+  ["no grant type", {}, 400, "invalid_request"],
+  ["an empty grant type", { grant_type: "" }, 400, "invalid_request"],
+  ["an unknown scope", { ...REQUEST, scope: "admin:all" }, 400, "invalid_scope"],
+  ["an unknown resource", { ...REQUEST, resource: "https://evil.example/" }, 400, "invalid_target"],
+  [
+    "an unknown code",
+    {
+      grant_type: "authorization_code",
+      code: "x",
+      code_verifier: "x".repeat(43),
+      redirect_uri: "https://a.example/",
+    },
+    400,
+    "invalid_grant",
+  ],
+  ["an unknown refresh token", { grant_type: "refresh_token", refresh_token: "lgr_x" }, 400, "invalid_grant"],
+  ["no refresh token", { grant_type: "refresh_token" }, 400, "invalid_request"],
+  [
+    "the grant type twice",
+    { grant_type: ["client_credentials", "client_credentials"] },
+    400,
+    "invalid_request",
+  ],
+  ["the scope twice", { ...REQUEST, scope: ["links:read", "links:read"] }, 400, "invalid_request"],
+];
+
+for (const [what, fields, status, error] of ERRORS) {
+  test(`sec 16, 44: ${what} is ${status} ${error}`, async (t) => {
+    const answer = await ask(service, "token", app, fields);
+    t.is(answer.status, status);
+    t.regex(answer.headers.get("content-type") ?? "", /^application\/json/);
+    t.is(answer.body.error, error);
+    t.is(typeof answer.body.error_description, "string");
+    t.notRegex(answer.text, /stack|node_modules|select |\.ts:/i);
+  });
+}
+
+test("sec 16: a parameter given twice is refused at each endpoint", async (t) => {
+  const token = await service.token(app);
+  for (const [endpoint, fields] of [
+    ["revoke", { token: [token, token] }],
+    ["introspect", { token: [token, "x"] }],
+    ["introspect", { token, token_type_hint: ["access_token", "access_token"] }],
+    ["par", { response_type: ["code", "code"] }],
+    ["token", { ...REQUEST, client_id: [app.clientId, app.clientId] }],
+    ["token", { grant_type: "refresh_token", refresh_token: ["a", "b"] }],
+  ] as [string, Fields][]) {
+    const { status, body } = await ask(service, endpoint, app, fields);
+    t.is(status, 400, JSON.stringify([endpoint, fields]));
+    t.is(body.error, "invalid_request");
+  }
+  t.true(await opensApi(service, token));
+});
+
+const GRANT_TYPES = [
+  "password",
+  "implicit",
+  "urn:ietf:params:oauth:grant-type:jwt-bearer",
+  "urn:ietf:params:oauth:grant-type:device_code",
+  "urn:ietf:params:oauth:grant-type:token-exchange",
+  "urn:openid:params:grant-type:ciba",
+  "CLIENT_CREDENTIALS",
+  "client_credentials ",
+  "__proto__",
+  "constructor",
+];
+
+for (const grant_type of GRANT_TYPES) {
+  test(`sec 46: the grant type ${JSON.stringify(grant_type)} is unsupported_grant_type`, async (t) => {
+    const { username, password } = user;
+    const { status, body } = await ask(service, "token", app, { grant_type, username, password });
+    t.is(status, 400);
+    t.is(body.error, "unsupported_grant_type");
+  });
+}
+
+for (const grant_type of ["client_credentials", "authorization_code"]) {
+  test(`sec 47, 61: the public client of the dashboard has no ${grant_type}`, async (t) => {
+    const { status, body } = await read(postForm(url, { grant_type, client_id: "dashboard", code: "x" }));
+    t.is(status, 400);
+    t.is(body.error, "unauthorized_client");
+  });
+}
