@@ -3,7 +3,7 @@ import type { Cursors } from "../cursor.ts";
 import type { Destination, Link, LinkFields, LinkFilter, LinkStore, Taken } from "../ports.ts";
 import { notFound, Problem } from "../problem.ts";
 import { validate } from "../validate.ts";
-import { isReserved, type Own, randomSlug } from "./rules.ts";
+import { isReserved, isText, type Own, randomSlug } from "./rules.ts";
 import { linkSchemas, toFields } from "./schema.ts";
 
 /** Who acts, and for which organization. */
@@ -42,17 +42,19 @@ const DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   redirectType: 302,
 };
 
+const WHOLE = { error: "This must be a whole number from 1 to 100." };
+const filterText = (max: number) =>
+  z.string().min(1).max(max).refine(isText, { error: "This has characters that no text has." }).optional();
+
 /** The query of a list; values come from an address, so they are text. */
 export const listQuery = z.strictObject({
-  limit: z.coerce
-    .number({ error: "This must be a whole number from 1 to 100." })
-    .int({ error: "This must be a whole number from 1 to 100." })
-    .min(1, { error: "This must be a whole number from 1 to 100." })
-    .max(100, { error: "This must be a whole number from 1 to 100." })
+  limit: z
+    .union([z.number(), z.string().regex(/^\d+$/).transform(Number)], WHOLE)
+    .pipe(z.int(WHOLE).min(1, WHOLE).max(100, WHOLE))
     .default(25),
   cursor: z.string().optional(),
-  search: z.string().min(1).max(255).optional(),
-  tag: z.string().min(1).max(50).optional(),
+  search: filterText(255),
+  tag: filterText(50),
   archived: z
     .enum(["true", "false"], { error: "This must be true or false." })
     .transform((word) => word === "true")

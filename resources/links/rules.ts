@@ -16,6 +16,11 @@ signin signup static public help support status about terms privacy www".split("
 /** What is ours: hosts that a link may not lead back to, for it could go in circles, and words that are no slugs. */
 export type Own = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
 
+/** Whether every database can keep a text as it is; it may have lines. */
+export function isText(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
 /** Why a text cannot be a destination; nothing when it can. */
 export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
   if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Link, LinkFields } from "../ports.ts";
-import { type Own, refuseSlug, refuseUrl } from "./rules.ts";
+import { isText, type Own, refuseSlug, refuseUrl } from "./rules.ts";
 
 const TEXT_MAX = 255;
 const TAGS_MAX = 20;
@@ -24,11 +24,6 @@ const line = (max: number) =>
       ? `This must have 1 to ${max} characters and no control characters.`
       : undefined,
   );
-
-/** Whether every database can keep a text as it is; it may have lines. */
-function isText(text: string): boolean {
-  return text.isWellFormed() && !text.includes("\0");
-}
 
 // A NUL in a text is an error in PostgreSQL, and none of these is meant to have lines.
 function hasControl(text: string): boolean {

@@ -1,0 +1,125 @@
+import test from "ava";
+import { type Api, apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const newApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const api = await newApi();
+const made: LinkBody[] = [];
+for (let n = 0; n < 60; n++) made.push(await api.createLink({ title: `link ${n}` }));
+test.after.always(() => service.close());
+
+const list = (caller: Api, query = "") => caller.get<PageBody>(`/v1/links${query}`);
+const ids = (links: LinkBody[]) => links.map(({ id }) => id);
+const newestFirst = ids(made).toReversed();
+
+test("an organization without links has an empty list", async (t) => {
+  const { status, body } = await list(await newApi());
+  t.is(status, 200);
+  t.deepEqual(body, { data: [], next_cursor: null });
+});
+
+test("a list begins with the newest link, has 25 of them, and each as it is read alone", async (t) => {
+  const { body, headers } = await list(api);
+  t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
+  t.deepEqual(ids(body.data), newestFirst.slice(0, 25));
+  t.is(typeof body.next_cursor, "string");
+  t.deepEqual(body.data[3], (await api.get(`/v1/links/${body.data[3]?.id}`)).body);
+});
+
+for (const limit of [1, 7, 25, 59, 60, 100]) {
+  test(`pages of ${limit} make up the whole list, without a gap or a repeat`, async (t) => {
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const { body }: { body: PageBody } = await list(
+        api,
+        `?limit=${limit}${cursor ? `&cursor=${cursor}` : ""}`,
+      );
+      t.true(body.data.length <= limit && body.data.length > 0);
+      seen.push(...ids(body.data));
+      cursor = body.next_cursor;
+      pages++;
+    } while (cursor);
+    t.deepEqual(seen, newestFirst);
+    t.is(pages, Math.ceil(60 / limit));
+  });
+}
+
+test("a walk has neither gap nor repeat while links are made, changed and deleted", async (t) => {
+  const caller = await newApi();
+  const own: LinkBody[] = [];
+  for (let n = 0; n < 60; n++) own.push(await caller.createLink());
+  const seen: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const { body }: { body: PageBody } = await list(caller, `?limit=9${cursor ? `&cursor=${cursor}` : ""}`);
+    seen.push(...ids(body.data));
+    cursor = body.next_cursor;
+    await Promise.all([caller.createLink(), caller.createLink()]);
+    const [last] = seen.slice(-1);
+    await caller.send("PATCH", `/v1/links/${last}`, { json: { title: "changed" } });
+    await caller.send("DELETE", `/v1/links/${last}`);
+  } while (cursor);
+  t.deepEqual(seen, ids(own).toReversed());
+});
+
+test("the size of the page may change on the way", async (t) => {
+  const first = (await list(api, "?limit=10")).body;
+  const second = (await list(api, `?limit=100&cursor=${first.next_cursor}`)).body;
+  t.deepEqual(ids([...first.data, ...second.data]), newestFirst);
+  t.is(second.next_cursor, null);
+});
+
+test("links made at once are listed in one order, each once", async (t) => {
+  const caller = await newApi();
+  const own = await Promise.all(Array.from({ length: 30 }, () => caller.createLink()));
+  const whole = ids((await list(caller, "?limit=100")).body.data);
+  t.deepEqual(whole, ids(own).sort().toReversed());
+});
+
+const refused: [query: string, field: string][] = [
+  ...[
+    "0",
+    "-1",
+    "101",
+    "1.5",
+    "",
+    "abc",
+    "1e1",
+    "0x10",
+    "+5",
+    "%2010",
+    "10%20",
+    "NaN",
+    "Infinity",
+    "9".repeat(400),
+    "١٠",
+    "null",
+    "5&limit=6",
+  ].map((value): [string, string] => [`limit=${value}`, "limit"]),
+  ["limit[]=5", "limit[]"],
+  ["search=", "search"],
+  [`search=${"x".repeat(256)}`, "search"],
+  ["search=%00", "search"],
+  ["search=a&search=b", "search"],
+  ["tag=", "tag"],
+  [`tag=${"x".repeat(51)}`, "tag"],
+  ["tag=a%00", "tag"],
+  ["tag=a&tag=b", "tag"],
+  ...["1", "0", "TRUE", "yes", "", "null", "true&archived=true"].map((value): [string, string] => [
+    `archived=${value}`,
+    "archived",
+  ]),
+  ["offset=5", "offset"],
+  ["organization_id=org_x", "organization_id"],
+  ["sort=clicks", "sort"],
+  ["__proto__=x", "__proto__"],
+];
+for (const [query, field] of refused) {
+  test(`the query ${query.slice(0, 40)} is 422 and names ${field}`, async (t) => {
+    const reply = await api.send("GET", `/v1/links?${query}`);
+    isProblem(t, reply, { status: 422, code: reply.body.code, fields: [field] });
+  });
+}

@@ -1,0 +1,133 @@
+import test from "ava";
+import { apiAt, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const api = apiAt(service.url, await service.token(await service.createOrganization()));
+const links: Record<string, LinkBody> = {};
+const titles: Record<string, string> = {
+  percent: "50% off",
+  plain: "50 off",
+  underscore: "snake_case",
+  dash: "snake-case",
+  backslash: "back\\slash",
+  quote: 'it\'s "quoted"',
+  umlaut: "Grüße 日本語",
+};
+for (const [name, title] of Object.entries(titles)) links[name] = await api.createLink({ title });
+links.url = await api.createLink({ url: "https://needle.example/haystack?x=1" });
+links.slug = await api.createLink({ slug: "find-me-by-slug" });
+test.after.always(() => service.close());
+
+async function found(query: Record<string, string>): Promise<string[]> {
+  const { status, body, text } = await api.get<PageBody>(
+    `/v1/links?${new URLSearchParams({ limit: "100", ...query })}`,
+  );
+  if (status !== 200) throw new Error(text);
+  return body.data.map(({ id }) => id).toReversed();
+}
+
+const searches: [search: string, names: string[]][] = [
+  ["50%", ["percent"]],
+  ["%", ["percent"]],
+  ["_", ["underscore"]],
+  ["snake_case", ["underscore"]],
+  ["snake-case", ["dash"]],
+  ["\\", ["backslash"]],
+  ["k\\s", ["backslash"]],
+  ["\\%", []],
+  ["50", ["percent", "plain"]],
+  ["it's", ["quote"]],
+  ['"quoted"', ["quote"]],
+  ["' or 1=1 --", []],
+  ["Grüße", ["umlaut"]],
+  ["本", ["umlaut"]],
+  ["needle.example", ["url"]],
+  ["haystack?x", ["url"]],
+  ["find-me", ["slug"]],
+  ["SNAKE-CASE", ["dash"]],
+  ["nothing has this", []],
+  ["*", []],
+];
+for (const [search, names] of searches) {
+  test(`a search for ${search} finds ${names.join(" and ") || "nothing"}`, async (t) => {
+    t.deepEqual(
+      await found({ search }),
+      names.map((name) => links[name]?.id ?? ""),
+    );
+  });
+}
+
+const tagged: [tags: string[], tag: string, finds: boolean][] = [
+  [["news"], "news", true],
+  [["other", "news"], "news", true],
+  [["newsletter"], "news", false],
+  [["the news"], "news", false],
+  [["News"], "news", false],
+  [["news "], "news", false],
+  [["50%"], "50%", true],
+  [["500"], "50%", false],
+  [["a_b"], "a_b", true],
+  [["axb"], "a_b", false],
+  [['say "hi"'], 'say "hi"', true],
+  [['say "hi"'], "hi", false],
+  [['x"y'], "y", false],
+  [["back\\slash"], "back\\slash", true],
+  [["ü"], "ü", true],
+  [["日本"], "日本", true],
+  [["a,b"], "a", false],
+  [["[]"], "[]", true],
+  [[], "[]", false],
+];
+for (const [index, [tags, tag, finds]] of tagged.entries()) {
+  test(`${index}: the tag ${tag} ${finds ? "finds" : "does not find"} a link with ${JSON.stringify(tags)}`, async (t) => {
+    const caller = apiAt(service.url, await service.token(await service.createOrganization()));
+    const { id } = await caller.createLink({ tags });
+    const { body } = await caller.get<PageBody>(`/v1/links?tag=${encodeURIComponent(tag)}`);
+    t.deepEqual(
+      body.data.map((link) => link.id),
+      finds ? [id] : [],
+    );
+  });
+}
+
+test("archived=true and archived=false part the list, and without it both are there", async (t) => {
+  const caller = apiAt(service.url, await service.token(await service.createOrganization()));
+  const [kept, archived, deleted] = [
+    await caller.createLink(),
+    await caller.createLink(),
+    await caller.createLink(),
+  ];
+  await caller.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
+  await caller.send("DELETE", `/v1/links/${deleted.id}`);
+  for (const [query, ids] of [
+    ["?archived=true", [archived.id]],
+    ["?archived=false", [kept.id]],
+    ["", [archived.id, kept.id]],
+  ] as const) {
+    const { body } = await caller.get<PageBody>(`/v1/links${query}`);
+    t.deepEqual(
+      body.data.map(({ id }) => id),
+      [...ids],
+      query,
+    );
+  }
+});
+
+test("filters are joined: every one has to hold", async (t) => {
+  const caller = apiAt(service.url, await service.token(await service.createOrganization()));
+  const both = await caller.createLink({ title: "spring sale", tags: ["news"] });
+  await caller.createLink({ title: "spring sale" });
+  await caller.createLink({ title: "autumn", tags: ["news"] });
+  const { body } = await caller.get<PageBody>("/v1/links?search=spring&tag=news&archived=false");
+  t.deepEqual(
+    body.data.map(({ id }) => id),
+    [both.id],
+  );
+});
+
+test("what a deleted link was about is not found any more", async (t) => {
+  const { id } = await api.createLink({ title: "very-private", slug: "very-private-slug" });
+  await api.send("DELETE", `/v1/links/${id}`);
+  t.deepEqual(await found({ search: "very-private" }), []);
+});

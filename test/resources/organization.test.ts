@@ -1,0 +1,66 @@
+import test from "ava";
+import { apiAt, isProblem } from "../harness/api.ts";
+import { startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type Organization = {
+  id: string;
+  name: string;
+  plan: string;
+  limits: Record<string, number>;
+  usage: { links: number };
+};
+
+for (const plan of ["growth", "premium"] as const) {
+  test(`an organization on ${plan} shows its name, plan, limits and usage`, async (t) => {
+    const name = `Ünïcode & <b>"quoted"</b> ${plan}`;
+    const app = await service.createOrganization(name, plan);
+    const api = apiAt(service.url, await service.token(app));
+    const { status, headers, body } = await api.get<Organization>("/v1/organization");
+    t.is(status, 200);
+    t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
+    t.deepEqual(Object.keys(body).sort(), ["id", "limits", "name", "plan", "usage"]);
+    t.regex(body.id, /^org_/);
+    t.is(body.id, app.id);
+    t.is(body.name, name);
+    t.is(body.plan, plan);
+    t.true(Object.values(body.limits).every((limit) => Number.isInteger(limit) && limit > 0));
+    t.is(body.usage.links, 0);
+  });
+}
+
+test("usage counts the links that exist, and those of this organization alone", async (t) => {
+  const api = apiAt(service.url, await service.token(await service.createOrganization()));
+  const other = apiAt(service.url, await service.token(await service.createOrganization()));
+  const count = async () => (await api.get<Organization>("/v1/organization")).body.usage.links;
+  const { id } = await api.createLink();
+  await api.createLink();
+  await other.createLink();
+  t.is(await count(), 2);
+  await api.send("PATCH", `/v1/links/${id}`, { json: { archived: true } });
+  t.is(await count(), 2);
+  await api.send("DELETE", `/v1/links/${id}`);
+  t.is(await count(), 1);
+});
+
+test("the plan that is shown is the one of now", async (t) => {
+  const app = await service.createOrganization();
+  const api = apiAt(service.url, await service.token(app));
+  await service.storage.organizations.setPlan(app.id, "premium");
+  const { body } = await api.get<Organization>("/v1/organization");
+  t.is(body.plan, "premium");
+  await service.storage.organizations.setPlan(app.id, "free");
+  isProblem(t, await api.get("/v1/organization"), { status: 403, code: "plan_required" });
+});
+
+test("the organization cannot be changed here, whatever is sent", async (t) => {
+  const app = await service.createOrganization();
+  const api = apiAt(service.url, await service.token(app));
+  for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
+    const reply = await api.send(method, "/v1/organization", { json: { plan: "premium" } });
+    isProblem(t, reply, { status: 405, code: "method_not_allowed" });
+  }
+  t.is((await api.get<Organization>("/v1/organization?id=org_other&plan=premium")).body.id, app.id);
+});
