@@ -99,7 +99,11 @@ function showRefusals(
       }),
     );
     if (missed) return next();
-    if (ctx.status >= 400 && ctx.accepts("json", "html") === "html") {
+    if (ctx.status < 400) return;
+    // RFC 9110 §15.5.5 and §15.5.11: caches may keep a 404 and a 410, but a link may be made or come back.
+    ctx.set("Cache-Control", "no-store");
+    ctx.vary("Accept");
+    if (ctx.accepts("json", "html") === "html") {
       const { detail } = ctx.body as { detail: string };
       ctx.body = page(ctx.status, detail);
       ctx.type = "html";

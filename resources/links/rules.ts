@@ -1,6 +1,8 @@
 import { randomInt } from "node:crypto";
 
 const URL_MAX = 2048;
+// A letter that is not ASCII becomes up to nine characters of the Location header; clients take some 16 KB of headers.
+const ENCODED_MAX = 8192;
 const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
 // No letter or digit that looks like another one: people read these aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
@@ -31,6 +33,8 @@ export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
   if (!url) return "This is not an absolute URL, such as https://example.com/page.";
   if (url.protocol !== "https:" && url.protocol !== "http:") return "The scheme must be http or https.";
   if (!/^https?:\/\//i.test(text)) return "Write the address with // after the scheme.";
+  if (url.href.length > ENCODED_MAX)
+    return `An address has at most ${ENCODED_MAX} characters when it is encoded.`;
   if (url.username || url.password) return "An address with a user name or password in it is not accepted.";
   // A dot at the end of a host name changes nothing (RFC 1034 §3.1).
   if (ownHosts.has(url.host.replace(/\.(?=:|$)/, ""))) return "A link may not lead back to this service.";

@@ -1,0 +1,103 @@
+import test from "ava";
+import { apiAt } from "../harness/api.ts";
+import { startTestService } from "../harness/service.ts";
+
+const ALLOWED = ["https://app.example.com", "http://localhost:5173"];
+const service = await startTestService({ ALLOWED_ORIGINS: ALLOWED.join(", ") });
+const api = apiAt(service.url, await service.token(await service.createOrganization()));
+const nobody = apiAt(service.url);
+test.after.always(() => service.close());
+
+const own = service.url;
+const foreign = [
+  "null",
+  "https://evil.example",
+  "https://app.example.com.evil.example",
+  "https://evilapp.example.com",
+  "http://app.example.com",
+  "https://app.example.com:8443",
+  "https://app.example.com/",
+  "HTTPS://APP.EXAMPLE.COM",
+  "https://user@app.example.com",
+  own.replace("localhost", "127.0.0.1"),
+  own.replace("http:", "https:"),
+  "*",
+  "file://",
+  `${ALLOWED[0]} ${ALLOWED[1]}`,
+];
+const MCP = { json: { jsonrpc: "2.0", id: 1, method: "ping" } };
+const calls: [name: string, send: (headers: Record<string, string>) => ReturnType<typeof api.send>][] = [
+  ["an answer of the API", (headers) => api.send("GET", "/v1/links", { headers })],
+  ["a refusal of the API", (headers) => nobody.send("GET", "/v1/links", { headers })],
+  ["an unknown address of the API", (headers) => api.send("GET", "/v1/nothing", { headers })],
+  ["an answer of MCP", (headers) => api.send("POST", "/mcp", { ...MCP, headers })],
+  ["a refusal of MCP", (headers) => nobody.send("POST", "/mcp", { ...MCP, headers })],
+];
+
+for (const [name, send] of calls) {
+  for (const origin of [...ALLOWED, own]) {
+    test(`sec 121: ${name} can be read from ${origin.replace(own, "our own origin")}`, async (t) => {
+      const { headers } = await send({ origin });
+      t.is(headers.get("access-control-allow-origin"), origin);
+      t.false(headers.has("access-control-allow-credentials"));
+      t.regex(headers.get("vary") ?? "", /\borigin\b/i);
+      const exposed = headers.get("access-control-expose-headers")?.toLowerCase().split(/, */) ?? [];
+      for (const header of ["etag", "location", "www-authenticate", "retry-after", "x-request-id"]) {
+        t.true(exposed.includes(header), header);
+      }
+    });
+  }
+  for (const origin of foreign) {
+    test(`sec 121: ${name} cannot be read from ${origin.replace(new URL(own).port, "port")}`, async (t) => {
+      const { headers } = await send({ origin });
+      t.false(headers.has("access-control-allow-origin"));
+      t.false(headers.has("access-control-allow-credentials"));
+      t.regex(headers.get("vary") ?? "", /\borigin\b/i);
+    });
+  }
+}
+
+test("sec 121: a request without an Origin is answered without permission for any", async (t) => {
+  const { status, headers } = await api.get("/v1/links");
+  t.is(status, 200);
+  t.false(headers.has("access-control-allow-origin"));
+});
+
+for (const path of ["/v1/links", "/v1/links/lnk_x", "/mcp"]) {
+  const preflight = (origin: string, method: string) =>
+    nobody.send("OPTIONS", path, {
+      headers: {
+        origin,
+        "access-control-request-method": method,
+        "access-control-request-headers": "authorization,content-type,if-match,mcp-protocol-version",
+      },
+    });
+  for (const origin of [...ALLOWED, own]) {
+    test(`sec 121: a preflight of ${path} from ${origin.replace(own, "our own origin")} is granted without a token`, async (t) => {
+      for (const method of ["GET", "POST", "PATCH", "DELETE"]) {
+        const { status, headers, text } = await preflight(origin, method);
+        t.is(status, 204);
+        t.is(text, "");
+        t.is(headers.get("access-control-allow-origin"), origin);
+        t.true(headers.get("access-control-allow-methods")?.split(/, */).includes(method));
+        t.regex(headers.get("access-control-allow-headers") ?? "", /authorization.*content-type.*if-match/);
+        t.false(headers.has("access-control-allow-credentials"));
+      }
+    });
+  }
+  for (const origin of foreign) {
+    test(`sec 121: a preflight of ${path} from ${origin.replace(new URL(own).port, "port")} is not granted`, async (t) => {
+      const { headers } = await preflight(origin, "POST");
+      t.false([...headers.keys()].some((header) => header.startsWith("access-control-")));
+    });
+  }
+}
+
+test("sec 121: short links are followed from everywhere and read from nowhere", async (t) => {
+  const { slug } = await api.createLink();
+  for (const origin of [...ALLOWED, own, "https://evil.example", "null"]) {
+    const { status, headers } = await nobody.get(`/${slug}`, { origin });
+    t.is(status, 302);
+    t.false(headers.has("access-control-allow-origin"));
+  }
+});
