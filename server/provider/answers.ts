@@ -57,6 +57,7 @@ const revocation: Middleware = async function completeRevocation(ctx, next) {
   ctx.set("Cache-Control", "no-store");
   if (!isUnsupportedToken(ctx)) return;
   ctx.status = 200;
+  ctx.remove("Content-Type"); // of the error
   ctx.body = "";
 };
 

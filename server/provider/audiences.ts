@@ -30,7 +30,9 @@ export function resourceIndicators(addresses: Addresses) {
       resource: string,
       client: Client,
     ): Promise<ResourceServer> {
-      if (!known.has(resource)) throw new errors.InvalidTarget();
+      const { params, route } = ctx.oidc;
+      const areSeveral = route === "token" && Array.isArray(params?.resource); // RFC 8707 §2.2: one per token
+      if (areSeveral || !known.has(resource)) throw new errors.InvalidTarget();
       const organization = organizationOf(client);
       if (organization && !isPaid(organization.plan)) throw planRequired();
       applyScopePolicy(ctx);

@@ -1,4 +1,14 @@
-import type { AdapterFactory, Client, Configuration, FindAccount, KoaContextWithOIDC } from "oidc-provider";
+import {
+  type AccessToken,
+  type AdapterFactory,
+  type Client,
+  type ClientCredentials,
+  type Configuration,
+  errors,
+  type FindAccount,
+  type KoaContextWithOIDC,
+  type RefreshToken,
+} from "oidc-provider";
 import type { Addresses } from "../../resources/metadata.ts";
 import { isPaid } from "../../resources/plans.ts";
 import type { Settings } from "../config.ts";
@@ -107,7 +117,7 @@ export function configuration(options: ProviderOptions): Configuration {
       clientCredentials: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
       resourceIndicators: resourceIndicators(addresses),
-      introspection: { enabled: true, allowedPolicy: mayIntrospect },
+      introspection: { enabled: true, allowedPolicy: mayIntrospect(findAccount) },
       // A foreign token is answered like an unknown one: 200, and nothing happens (RFC 7009 §2.2).
       revocation: {
         enabled: true,
@@ -118,16 +128,29 @@ export function configuration(options: ProviderOptions): Configuration {
   };
 }
 
-/** RFC 7662 §2.2: a client sees its own tokens, the resource server every access token; nobody else's refresh token. */
-function mayIntrospect(
-  _ctx: KoaContextWithOIDC,
-  client: Client,
-  token: { clientId?: string; kind: string },
-): boolean {
-  if (client.clientId === RESOURCE_SERVER) return token.kind !== "RefreshToken";
-  if (token.clientId !== client.clientId) return false;
-  const organization = organizationOf(client);
-  return !organization || isPaid(organization.plan);
+type Introspected = AccessToken | ClientCredentials | RefreshToken;
+
+/**
+ * RFC 7662 §2.2: a client sees its own tokens, the resource server every access token; nobody else's refresh token,
+ * and no refresh token that would be refused now.
+ */
+function mayIntrospect(findAccount: FindAccount) {
+  return async (ctx: KoaContextWithOIDC, client: Client, token: Introspected): Promise<boolean> => {
+    if (client.clientId === RESOURCE_SERVER) return token.kind !== "RefreshToken";
+    if (token.clientId !== client.clientId) return false;
+    const organization = organizationOf(client);
+    if (organization && !isPaid(organization.plan)) return false;
+    return token.kind !== "RefreshToken" || isUsable(findAccount, ctx, token);
+  };
+}
+
+async function isUsable(find: FindAccount, ctx: KoaContextWithOIDC, token: RefreshToken): Promise<boolean> {
+  try {
+    return Boolean(await find(ctx, token.accountId, token));
+  } catch (error) {
+    if (error instanceof errors.OIDCProviderError) return false;
+    throw error;
+  }
 }
 
 /** RFC 6265bis §4.1.3: `__Host-` and `__Secure-` need https, so plain names on loopback. */

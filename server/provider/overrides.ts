@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { type Client, Provider } from "oidc-provider";
+import { type Client, errors, Provider } from "oidc-provider";
 import type { ClientStore } from "../../adapters/clients.ts";
 import { sha256 } from "../../adapters/hash.ts";
 import { isPaid } from "../../resources/plans.ts";
@@ -26,6 +26,7 @@ export function override(
   prefixTokens(provider);
   storeMore(provider);
   implyReadScopes(provider);
+  checkResourceBeforeUse(provider);
 }
 
 type Prototypes = {
@@ -156,4 +157,19 @@ function implyReadScopes(provider: Provider): void {
       return Provider.ctx?.oidc.params?.scope ? withImplied(scopes) : scopes;
     },
   });
+}
+
+type Redeemable = { consume(): Promise<void>; resourceIndicators: ReadonlySet<string> };
+
+/** The library looks at the resource only after the code or token is used up: a slip would cost the whole grant. */
+function checkResourceBeforeUse({ AuthorizationCode, RefreshToken, issuer }: Provider): void {
+  for (const { prototype } of [AuthorizationCode, RefreshToken] as unknown as { prototype: Redeemable }[]) {
+    const { consume } = prototype;
+    prototype.consume = async function consumeForResource() {
+      const granted = this.resourceIndicators;
+      const resource = Provider.ctx?.oidc.params?.resource ?? (granted.size === 1 ? [...granted][0] : issuer);
+      if (typeof resource !== "string" || !granted.has(resource)) throw new errors.InvalidTarget();
+      return consume.call(this);
+    };
+  }
 }

@@ -97,6 +97,7 @@ const REFUSED: [what: string, resource: string | string[]][] = [
   ["no absolute URI", "/v1"],
   ["no URI", "v1"],
   ["an opaque URI", "urn:linkgate:v1"],
+  ["all of them", [service.url, `${service.url}/v1`, `${service.url}/mcp`]],
   ["two of them", [`${service.url}/v1`, `${service.url}/mcp`]],
   ["a good one and a bad one", [service.url, "https://evil.example"]],
 ];

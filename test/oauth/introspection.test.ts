@@ -1,0 +1,182 @@
+import test from "ava";
+import { advanceClock } from "../harness/clock.ts";
+import { ask, codeFor, createApp, newTokens, refresh } from "../harness/oauth.ts";
+import { startTestService, type TestOrganization } from "../harness/service.ts";
+
+const SECRET = "a-secret-of-the-resource-server-0123456789";
+const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
+const { app, own, user } = await createApp(service);
+const other = await createApp(service);
+const resourceServer: TestOrganization = {
+  id: "",
+  name: "",
+  clientId: "resource-server",
+  clientSecret: SECRET,
+};
+test.after.always(() => service.close());
+
+const INACTIVE = { active: false };
+const introspect = async (token: string, client = app, hint?: string) => {
+  const { status, body } = await ask(service, "introspect", client, { token, token_type_hint: hint });
+  if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
+  return body;
+};
+
+test("a client sees its own token", async (t) => {
+  const body = await introspect(await service.token(app, { scope: "links:read" }));
+  const now = Date.now() / 1000;
+  t.true(body.active);
+  t.is(body.client_id, app.clientId);
+  t.is(body.scope, "links:read");
+  t.is(body.token_type, "Bearer");
+  t.is(body.iss, service.url);
+  t.is(body.aud, service.url);
+  t.true(Math.abs(Number(body.exp) - now - 3600) < 5);
+});
+
+test("a client sees who has allowed its token", async (t) => {
+  const { accessToken, refreshToken } = await newTokens(service, app, user);
+  t.is((await introspect(accessToken)).sub, user.id);
+  const body = await introspect(refreshToken);
+  t.true(body.active);
+  t.is(body.client_id, app.clientId);
+});
+
+for (const hint of [undefined, "access_token", "refresh_token", "bogus"]) {
+  test(`sec 80: of another client's tokens nothing is told, with the hint ${hint}`, async (t) => {
+    const { accessToken, refreshToken } = await newTokens(service, app, user);
+    for (const token of [accessToken, refreshToken, await service.token(app)]) {
+      t.deepEqual(await introspect(token, other.app, hint), INACTIVE);
+    }
+  });
+}
+
+const JWT = "eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
+const NO_TOKENS = [
+  JWT,
+  "a.b.c",
+  "..",
+  "a.b.c.d.e",
+  "x",
+  "lga_x",
+  "lgr_x",
+  "\u0000",
+  "é",
+  "x".repeat(10_000),
+  "dashboard",
+];
+
+for (const token of NO_TOKENS) {
+  test(`sec 81: ${JSON.stringify(token.slice(0, 40))} is exactly inactive, for everybody who may ask`, async (t) => {
+    for (const client of [app, resourceServer]) t.deepEqual(await introspect(token, client), INACTIVE);
+  });
+}
+
+test.serial("sec 81, 82: expired and revoked tokens are exactly inactive", async (t) => {
+  const revoked = await newTokens(service, app, user);
+  await ask(service, "revoke", app, { token: revoked.accessToken });
+  const own = await service.token(app);
+  await ask(service, "revoke", app, { token: own });
+  const expired = await service.token(app);
+  const old = await newTokens(service, app, user);
+  advanceClock(3601_000);
+  for (const token of [revoked.accessToken, revoked.refreshToken, own, expired, old.accessToken]) {
+    for (const client of [app, resourceServer]) t.deepEqual(await introspect(token, client), INACTIVE);
+  }
+  t.true((await introspect(old.refreshToken)).active);
+});
+
+test.serial(
+  "sec 82: a rotated refresh token is inactive after the window, a code is never a token",
+  async (t) => {
+    const { refreshToken } = await newTokens(service, app, user);
+    advanceClock(22 * 24 * 3600_000);
+    const { body } = await refresh(service, app, refreshToken);
+    advanceClock(11_000);
+    t.deepEqual(await introspect(refreshToken), INACTIVE);
+    t.true((await introspect(String(body.refresh_token))).active);
+    const code = await codeFor(service, app, user);
+    for (const client of [app, resourceServer]) t.deepEqual(await introspect(code, client), INACTIVE);
+  },
+);
+
+test("resource-server sees every access token, with the organization and its plan", async (t) => {
+  const { accessToken } = await newTokens(service, app, user);
+  const ofPerson = await introspect(accessToken, resourceServer);
+  t.true(ofPerson.active);
+  t.is(ofPerson.client_id, app.clientId);
+  t.is(ofPerson.sub, user.id);
+  t.is(ofPerson.organization_id, own.id);
+  t.is(ofPerson.plan, "growth");
+  const premium = await service.createOrganization(undefined, "premium");
+  const ofClient = await introspect(await service.token(premium), resourceServer);
+  t.is(ofClient.organization_id, premium.id);
+  t.is(ofClient.plan, "premium");
+});
+
+test("the organization and the plan are told to resource-server alone", async (t) => {
+  const { accessToken } = await newTokens(service, app, user);
+  const body = await introspect(accessToken);
+  t.false("organization_id" in body);
+  t.false("plan" in body);
+});
+
+test("resource-server sees nobody's refresh token", async (t) => {
+  const { refreshToken } = await newTokens(service, app, user);
+  for (const hint of [undefined, "refresh_token"]) {
+    t.deepEqual(await introspect(refreshToken, resourceServer, hint), INACTIVE);
+  }
+});
+
+for (const which of ["client", "person"] as const) {
+  test(`sec 60, 82: the plan of the ${which}'s organization ends: inactive, but resource-server sees it as free`, async (t) => {
+    const mine = await createApp(service);
+    const { accessToken, refreshToken } = await newTokens(service, mine.app, mine.user);
+    const token = which === "client" ? await service.token(mine.app) : accessToken;
+    const id = which === "client" ? mine.app.id : mine.own.id;
+    await service.storage.organizations.setPlan(id, "free");
+    for (const one of [token, accessToken]) {
+      t.deepEqual(await introspect(one, mine.app), INACTIVE);
+      const seen = await introspect(one, resourceServer);
+      t.true(seen.active);
+      t.is(seen.plan, "free");
+    }
+    t.deepEqual(await introspect(refreshToken, mine.app), INACTIVE);
+    await service.storage.organizations.setPlan(id, "premium");
+    t.true((await introspect(token, mine.app)).active);
+    t.true((await introspect(refreshToken, mine.app)).active);
+  });
+}
+
+test("resource-server may ask, and nothing else", async (t) => {
+  const { accessToken } = await newTokens(service, app, user);
+  const token = await ask(service, "token", resourceServer, { grant_type: "client_credentials" });
+  t.is(token.body.error, "unauthorized_client");
+  await ask(service, "revoke", resourceServer, { token: accessToken });
+  t.true((await introspect(accessToken)).active);
+});
+
+test("sec 79: resource-server needs its secret", async (t) => {
+  const { accessToken } = await newTokens(service, app, user);
+  for (const clientSecret of ["x", SECRET.slice(0, -1), `${SECRET}x`, "kept-as-a-hash"]) {
+    const { status, body } = await ask(
+      service,
+      "introspect",
+      { ...resourceServer, clientSecret },
+      { token: accessToken },
+    );
+    t.is(status, 401);
+    t.is(body.error, "invalid_client");
+  }
+});
+
+test("without a token there is nothing to ask about", async (t) => {
+  t.is((await ask(service, "introspect", app, {})).body.error, "invalid_request");
+});
+
+test("without RESOURCE_SERVER_SECRET there is no such client", async (t) => {
+  const plain = await startTestService();
+  t.teardown(() => plain.close());
+  const { status } = await ask(plain, "introspect", resourceServer, { token: "x" });
+  t.is(status, 401);
+});
