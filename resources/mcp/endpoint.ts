@@ -1,10 +1,18 @@
 import { toNodeHandler } from "@modelcontextprotocol/node";
-import { type AuthInfo, createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import {
+  type AuthInfo,
+  createMcpHandler,
+  fromJsonSchema,
+  type JsonSchemaType,
+  McpServer,
+} from "@modelcontextprotocol/server";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
+import { z } from "zod";
 import type { Caller, Gate } from "../bearer.ts";
 import { Problem } from "../problem.ts";
 import { BASIC_SCOPES, covers } from "../scopes.ts";
+import { validate } from "../validate.ts";
 import type { Tool } from "./tools.ts";
 
 type EndpointOptions = {
@@ -32,8 +40,9 @@ const readBody = bodyParser({
 /** The MCP endpoint: Streamable HTTP without sessions, revision 2026-07-28 and the 2025 ones from one address. */
 export function mcpEndpoint({ gate, tools, mcpUrl, origins, version, onError }: EndpointOptions): Middleware {
   const { host, pathname } = new URL(mcpUrl);
+  const offers = tools.map((tool) => ({ ...tool, inputSchema: shown(tool) }));
   const handle = toNodeHandler(
-    createMcpHandler(({ authInfo }) => createServer(tools, authInfo?.extra?.caller as Caller, version), {
+    createMcpHandler(({ authInfo }) => createServer(offers, authInfo?.extra?.caller as Caller, version), {
       onerror: onError,
     }),
   );
@@ -80,31 +89,41 @@ async function pass(ctx: Context, caller: Caller, handle: ReturnType<typeof toNo
   await handle(Object.assign(ctx.req, { auth }), ctx.res, hasBody ? ctx.request.body : undefined);
 }
 
-function createServer(tools: Tool[], caller: Caller, version: string): McpServer {
+function createServer(offers: Offer[], caller: Caller, version: string): McpServer {
   const server = new McpServer(
     { name: "linkgate", title: "linkgate", version },
     { instructions: "Manages the short links of one organization. Call whoami first to see which one." },
   );
-  for (const tool of tools.filter(({ scopes }) => covers(caller.scopes, scopes))) {
+  for (const tool of offers.filter(({ scopes }) => covers(caller.scopes, scopes))) {
     server.registerTool(
       tool.name,
       {
         title: tool.title,
         description: tool.description,
-        inputSchema: tool.input,
+        inputSchema: tool.inputSchema,
         outputSchema: tool.output,
         annotations: tool.annotations,
       },
-      async (input) => run(tool, caller, input as Record<string, unknown>),
+      async (input) => run(tool, caller, input),
     );
   }
   return server;
 }
 
+type Offer = Tool & { inputSchema: ReturnType<typeof shown> };
+
+/** What a tool takes, for agents to see. It is checked when the tool runs, so that its refusals are those of REST. */
+function shown({ input }: Tool) {
+  const schema = z.toJSONSchema(input, { io: "input" }) as JsonSchemaType;
+  return fromJsonSchema(schema, {
+    getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+  });
+}
+
 /** A refusal is a result that the agent can read and act on; anything unexpected goes up. */
-async function run(tool: Tool, caller: Caller, input: Record<string, unknown>) {
+async function run(tool: Tool, caller: Caller, input: unknown) {
   try {
-    const result = await tool.run(caller, input);
+    const result = await tool.run(caller, validate(tool.input, input ?? {}));
     return { content: [{ type: "text" as const, text: JSON.stringify(result) }], structuredContent: result };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;

@@ -1,0 +1,83 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { type Reply, read } from "./api.ts";
+
+/** The revisions that the endpoint speaks: one that asks first, and those that begin with a handshake. */
+export const ERAS = { "2026-07-28": { pin: "2026-07-28" }, "2025-11-25": "legacy" } as const;
+export type Era = keyof typeof ERAS;
+export const ALL_ERAS = Object.keys(ERAS) as Era[];
+
+/** The official client, connected with a token in one revision. The caller closes it. */
+export async function connectMcp(url: string, token: string, era: Era = "2026-07-28"): Promise<Client> {
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: ERAS[era] } });
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    authProvider: { token: async () => token },
+  });
+  await client.connect(transport);
+  return client;
+}
+
+/** What a tool refused: the same words as a problem of the API. */
+export type ToolRefusal = {
+  status: number;
+  code: string;
+  detail: string;
+  errors?: { field: string; message: string }[];
+};
+
+/** Reads the refusal in the result of a tool; nothing when it succeeded. */
+export function refusalOf(result: { isError?: boolean; content: unknown }): ToolRefusal | undefined {
+  if (!result.isError) return undefined;
+  const [first] = result.content as { type: string; text: string }[];
+  return JSON.parse(first?.text ?? "");
+}
+
+/** A JSON-RPC answer. */
+export type RpcBody = {
+  id: unknown;
+  result?: Record<string, unknown>;
+  error?: { code: number; message: string; data?: unknown };
+};
+
+/** Headers of a request without revision, as clients of 2025 send it. */
+export const MCP_HEADERS = {
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
+
+/** Posts a message as it is; `rpc` is the first one in the answer, also when it came as a stream of events. */
+export async function postMcp(
+  url: string,
+  message: unknown,
+  headers: Record<string, string> = {},
+): Promise<Reply<unknown> & { rpc: RpcBody | undefined }> {
+  const body = typeof message === "string" ? message : JSON.stringify(message);
+  const reply = await read<RpcBody>(
+    await fetch(url, { method: "POST", headers: { ...MCP_HEADERS, ...headers }, body }),
+  );
+  const [, data] = /^data: (.*)$/m.exec(reply.text) ?? [];
+  return { ...reply, rpc: data === undefined ? reply.body : (JSON.parse(data) as RpcBody) };
+}
+
+/** A request of revision 2026-07-28: its message and the headers that go with it. */
+export function modernRequest(method: string, params: { name?: string; arguments?: object } = {}) {
+  const version = "2026-07-28";
+  return {
+    message: {
+      jsonrpc: "2.0",
+      id: 1,
+      method,
+      params: {
+        ...params,
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": version,
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      },
+    },
+    headers: {
+      "mcp-protocol-version": version,
+      "mcp-method": method,
+      ...(params.name && { "mcp-name": params.name }),
+    },
+  };
+}

@@ -1,0 +1,208 @@
+import type { Client } from "@modelcontextprotocol/client";
+import test, { type ExecutionContext } from "ava";
+import { z } from "zod";
+import type { JSONSchema } from "zod/v4/core";
+import { apiAt, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/mcp.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const app = await service.createOrganization();
+const token = await service.token(app);
+const api = apiAt(service.url, token);
+test.after.always(() => service.close());
+
+const WRITES = ["create_link", "update_link", "delete_link"];
+const READS = ["whoami", "get_link", "list_links"];
+
+/** Calls a tool; its structured content has to be what its schema says, and its text the same. */
+async function call<Body>(
+  t: ExecutionContext,
+  client: Client,
+  name: string,
+  args: Record<string, unknown> = {},
+) {
+  const result = await client.callTool({ name, arguments: args });
+  t.falsy(result.isError, JSON.stringify(result.content));
+  const { tools } = await client.listTools();
+  const schema = tools.find((tool) => tool.name === name)?.outputSchema;
+  const parsed = z.fromJSONSchema(schema as JSONSchema.JSONSchema).safeParse(result.structuredContent);
+  t.true(parsed.success, parsed.error?.message);
+  const [content] = result.content as { type: string; text: string }[];
+  t.deepEqual(JSON.parse(content?.text ?? ""), result.structuredContent);
+  return result.structuredContent as Body;
+}
+
+for (const era of ALL_ERAS) {
+  const connect = () => connectMcp(`${service.url}/mcp`, token, era);
+
+  test(`${era}: the client speaks the revision and learns who we are`, async (t) => {
+    const client = await connect();
+    t.is(client.getNegotiatedProtocolVersion() ?? "", era);
+    t.is(client.getServerVersion()?.name, "linkgate");
+    t.truthy(client.getInstructions());
+    t.deepEqual(Object.keys(client.getServerCapabilities() ?? {}), ["tools"]);
+    await client.close();
+  });
+
+  test(`${era}: every tool has a title, a description, schemas and annotations`, async (t) => {
+    const client = await connect();
+    const { tools } = await client.listTools();
+    for (const name of [...READS, ...WRITES]) {
+      const tool = tools.find((candidate) => candidate.name === name);
+      t.truthy(tool?.title && tool.description, name);
+      t.is(tool?.inputSchema.type, "object");
+      t.is(tool?.inputSchema.additionalProperties, false);
+      t.is(tool?.outputSchema?.type, "object");
+      t.is(tool?.annotations?.readOnlyHint, READS.includes(name), name);
+      t.is(tool?.annotations?.openWorldHint, false);
+    }
+    const destructive = tools
+      .filter(({ annotations }) => annotations?.destructiveHint)
+      .map(({ name }) => name);
+    t.true(destructive.includes("delete_link") && destructive.includes("update_link"));
+    t.false(destructive.includes("create_link"));
+    await client.close();
+  });
+
+  test(`${era}: whoami tells the organization, the client and the scopes`, async (t) => {
+    const client = await connect();
+    type Me = {
+      organization: { id: string; name: string; plan: string };
+      client_id: string;
+      user_id: null;
+      scopes: string[];
+    };
+    const me = await call<Me>(t, client, "whoami");
+    t.is(me.organization.id, app.id);
+    t.is(me.organization.plan, "growth");
+    t.is(me.client_id, app.clientId);
+    t.is(me.user_id, null);
+    t.true(me.scopes.includes("links:write"));
+    await client.close();
+  });
+
+  test(`${era}: a link is made, read, listed, changed and deleted, as over REST`, async (t) => {
+    const client = await connect();
+    const fields = {
+      url: "https://example.com/mcp",
+      slug: `by-mcp-${era}`,
+      title: "By MCP",
+      tags: [`tag-${era}`],
+      external_id: `mcp-${era}`,
+      metadata: { a: 1, b: "x", c: null },
+      expires_at: "2099-01-01T00:00:00Z",
+      max_clicks: 3,
+      redirect_type: 307,
+    };
+    const made = await call<LinkBody>(t, client, "create_link", fields);
+    t.like(made, { ...fields, expires_at: "2099-01-01T00:00:00.000Z" });
+    t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, made);
+    t.deepEqual(await call<LinkBody>(t, client, "get_link", { id: made.id }), made);
+    const page = await call<PageBody>(t, client, "list_links", {
+      tag: `tag-${era}`,
+      archived: false,
+      limit: 5,
+    });
+    t.deepEqual(page, { data: [made], next_cursor: null });
+    t.is((await fetch(made.short_url, { redirect: "manual" })).status, 307);
+    const changes = { title: null, max_clicks: null, archived: true, tags: [] };
+    const changed = await call<LinkBody>(t, client, "update_link", { id: made.id, ...changes });
+    t.like(changed, changes);
+    t.is(changed.url, made.url);
+    t.deepEqual(await call(t, client, "delete_link", { id: made.id }), { deleted: true, id: made.id });
+    t.is((await api.get(`/v1/links/${made.id}`)).status, 404);
+    t.is((await fetch(made.short_url, { redirect: "manual" })).status, 410);
+    await client.close();
+  });
+
+  test(`${era}: pages of list_links make up the whole list`, async (t) => {
+    const other = await service.createOrganization();
+    const owner = apiAt(service.url, await service.token(other));
+    const ids: string[] = [];
+    for (let n = 0; n < 7; n++) ids.unshift((await owner.createLink()).id);
+    const client = await connectMcp(`${service.url}/mcp`, await service.token(other), era);
+    const seen: string[] = [];
+    let cursor: string | null | undefined;
+    do {
+      const page: PageBody = await call<PageBody>(t, client, "list_links", {
+        limit: 3,
+        ...(cursor && { cursor }),
+      });
+      seen.push(...page.data.map(({ id }) => id));
+      cursor = page.next_cursor;
+    } while (cursor);
+    t.deepEqual(seen, ids);
+    await client.close();
+  });
+
+  const refusals: [
+    tool: string,
+    args: Record<string, unknown>,
+    status: number,
+    code: string,
+    field?: string,
+  ][] = [
+    ["create_link", { url: "javascript:alert(1)" }, 422, "invalid_url", "url"],
+    ["create_link", { url: `${service.url}/x` }, 422, "invalid_url", "url"],
+    ["create_link", { url: 5 }, 422, "invalid_url", "url"],
+    ["create_link", {}, 422, "invalid_url", "url"],
+    ["create_link", { url: "https://example.com", slug: "MCP" }, 422, "invalid_slug", "slug"],
+    ["create_link", { url: "https://example.com", slug: "mcp-taken" }, 409, "slug_taken", "slug"],
+    ["create_link", { url: "https://example.com", clicks: 5 }, 422, "invalid_clicks", "clicks"],
+    [
+      "create_link",
+      { url: "https://example.com", organization_id: "org_x" },
+      422,
+      "invalid_organization_id",
+      "organization_id",
+    ],
+    [
+      "create_link",
+      { url: "https://example.com", expires_at: "2020-01-01T00:00:00Z" },
+      422,
+      "invalid_expires_at",
+      "expires_at",
+    ],
+    ["create_link", { url: "https://example.com/\ud800" }, 422, "invalid_url", "url"],
+    ["get_link", { id: "lnk_unknown" }, 404, "not_found"],
+    ["get_link", {}, 422, "invalid_id", "id"],
+    ["get_link", { id: 5 }, 422, "invalid_id", "id"],
+    ["get_link", { id: "lnk_\u0000" }, 404, "not_found"],
+    ["list_links", { limit: 0 }, 422, "invalid_limit", "limit"],
+    ["list_links", { limit: 101 }, 422, "invalid_limit", "limit"],
+    ["list_links", { limit: "5" }, 422, "invalid_limit", "limit"],
+    ["list_links", { archived: "true" }, 422, "invalid_archived", "archived"],
+    ["list_links", { cursor: "abc" }, 422, "invalid_cursor", "cursor"],
+    ["list_links", { search: "a\u0000" }, 422, "invalid_search", "search"],
+    ["update_link", { id: "lnk_unknown", title: "x" }, 404, "not_found"],
+    ["update_link", { title: "x" }, 422, "invalid_id", "id"],
+    ["update_link", { id: "lnk_unknown", plan: "premium" }, 422, "invalid_plan", "plan"],
+    ["delete_link", { id: "lnk_unknown" }, 404, "not_found"],
+    ["whoami", { organization_id: "org_x" }, 422, "invalid_organization_id", "organization_id"],
+  ];
+  for (const [index, [tool, args, status, code, field]] of refusals.entries()) {
+    test(`${era}: ${index}: ${tool} refuses with ${code}, in words that an agent can act on`, async (t) => {
+      await api.send("POST", "/v1/links", { json: { url: "https://example.com", slug: "mcp-taken" } });
+      const client = await connect();
+      const refusal = refusalOf(await client.callTool({ name: tool, arguments: args }));
+      t.is(refusal?.status, status);
+      t.is(refusal?.code, code);
+      t.truthy(refusal?.detail);
+      t.deepEqual(
+        refusal?.errors?.map((error) => error.field),
+        field ? [field] : undefined,
+      );
+      await client.close();
+    });
+  }
+
+  test(`${era}: a tool that does not exist is a protocol error`, async (t) => {
+    const client = await connect();
+    for (const name of ["nothing", "", "create_link ", "CREATE_LINK", "__proto__"]) {
+      const error = await t.throwsAsync(client.callTool({ name, arguments: {} }));
+      t.is((error as { code?: number } | undefined)?.code, -32602, name);
+    }
+    await client.close();
+  });
+}
