@@ -19,7 +19,12 @@ export function engineOf(url: string): Engine {
 
 /** The file behind a `sqlite:` address, relative to the working directory. */
 export function sqliteFile(url: string): string {
-  return path.resolve(url.slice("sqlite:".length));
+  return path.resolve(url.slice("sqlite:".length).split("?", 1)[0] as string);
+}
+
+/** `?synchronous=normal` gives durability up for speed: a power cut may lose the last commits. */
+function sqliteSynchronous(url: string): "FULL" | "NORMAL" {
+  return /\?synchronous=normal$/i.test(url) ? "NORMAL" : "FULL";
 }
 
 // Per process; a hundred connections is PostgreSQL's default for all of them together.
@@ -35,7 +40,10 @@ export function knexConfig(url: string): Knex.Config {
       return {
         ...common,
         client: SqliteClient as unknown as typeof Knex.Client,
-        connection: { filename: sqliteFile(url) },
+        connection: {
+          filename: sqliteFile(url),
+          synchronous: sqliteSynchronous(url),
+        } as Knex.Sqlite3ConnectionConfig,
         useNullAsDefault: true,
       };
     case "postgres":

@@ -13,7 +13,7 @@ const FILE = "encryption.key";
 export function encryptionKey({ ENCRYPTION_KEY, DATABASE_URL }: Settings): Buffer {
   if (ENCRYPTION_KEY) return Buffer.from(ENCRYPTION_KEY, "base64url");
   const folder = DATABASE_URL.startsWith("sqlite:")
-    ? path.dirname(DATABASE_URL.slice("sqlite:".length))
+    ? path.dirname(DATABASE_URL.slice("sqlite:".length).split("?", 1)[0] as string)
     : "data";
   const file = path.resolve(folder, FILE);
   if (!existsSync(file)) {

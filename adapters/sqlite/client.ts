@@ -1,7 +1,7 @@
-import Sqlite from "better-sqlite3";
+import type Sqlite from "better-sqlite3";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
-import { configure } from "./connection.ts";
+import { openConnection } from "./connection.ts";
 import { prepared } from "./statements.ts";
 import { startWriter, type Writer } from "./writer.ts";
 
@@ -69,12 +69,12 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   private writer(): Writer {
-    this.open.writer ??= startWriter(this.connectionSettings.filename);
+    this.open.writer ??= startWriter(this.connectionSettings);
     return this.open.writer;
   }
 
   private connect(name: string): Connection {
-    const connection: Connection = configure(new Sqlite(this.connectionSettings.filename));
+    const connection: Connection = openConnection(this.connectionSettings);
     connection.__knexUid = name;
     return connection;
   }

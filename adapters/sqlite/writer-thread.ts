@@ -1,11 +1,10 @@
 import { parentPort, workerData } from "node:worker_threads";
-import Sqlite from "better-sqlite3";
-import { configure } from "./connection.ts";
+import { openConnection } from "./connection.ts";
 import { prepared } from "./statements.ts";
 import type { Batch, Outcome, Write } from "./writer.ts";
 
 // Commits off the event loop: while this thread waits for the disk, the other one goes on answering.
-const database = configure(new Sqlite(workerData.filename));
+const database = openConnection(workerData);
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
 

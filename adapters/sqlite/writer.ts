@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { SqliteSettings } from "./connection.ts";
 
 export type Write = { sql: string; bindings: unknown[] };
 export type Batch = Write[];
@@ -22,9 +23,9 @@ export type Writer = {
 };
 
 /** Starts the thread that commits. */
-export function startWriter(filename: string): Writer {
+export function startWriter(settings: SqliteSettings): Writer {
   const worker = new Worker(new URL("./writer-thread.ts", import.meta.url), {
-    workerData: { filename },
+    workerData: settings,
     execArgv: [],
   });
   worker.unref();

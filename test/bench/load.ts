@@ -1,0 +1,137 @@
+import { connect, type Socket } from "node:net";
+
+/** The next request, as the bytes that are sent; `index` counts from 0 within a run. */
+export type NextRequest = (index: number) => string;
+
+export type Result = {
+  /** Answers per second. */
+  rate: number;
+  /** Milliseconds, from when a request was due (or sent, in a closed loop) to the end of its answer. */
+  p50: number;
+  p99: number;
+  answered: number;
+  /** Answers with another status than the one expected. */
+  wrong: number;
+};
+
+type LoadOptions = { port: number; next: NextRequest; expected: number; seconds: number };
+
+const CONNECTIONS = 16;
+// Enough that a server that stalls does not hold back what is due meanwhile.
+const SCHEDULED_CONNECTIONS = 64;
+
+/**
+ * Closed loop: each connection sends when it was answered. Written on sockets, because a generator that is slower than
+ * the server measures itself.
+ */
+export async function saturate({ port, next, expected, seconds }: LoadOptions): Promise<Result> {
+  const run = createRun(expected);
+  const end = performance.now() + seconds * 1000;
+  let index = 0;
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, async () => {
+      const connection = await open(port);
+      while (performance.now() < end) {
+        const sent = performance.now();
+        run.note(await connection.ask(next(index++)), sent);
+      }
+      connection.close();
+    }),
+  );
+  return run.result(seconds);
+}
+
+/** Open loop: requests are due at a fixed rate, and late ones count from when they were due. */
+export async function onSchedule(options: LoadOptions & { rate: number }): Promise<Result> {
+  const { port, next, expected, seconds, rate } = options;
+  const run = createRun(expected);
+  const start = performance.now();
+  const total = Math.floor(rate * seconds);
+  let index = 0;
+  await Promise.all(
+    Array.from({ length: SCHEDULED_CONNECTIONS }, async () => {
+      const connection = await open(port);
+      while (index < total) {
+        const mine = index++;
+        const due = start + (mine / rate) * 1000;
+        await until(due);
+        run.note(await connection.ask(next(mine)), due);
+      }
+      connection.close();
+    }),
+  );
+  return run.result((performance.now() - start) / 1000);
+}
+
+async function until(due: number): Promise<void> {
+  const wait = due - performance.now();
+  if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait - 0.5));
+  while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function createRun(expected: number) {
+  const times: number[] = [];
+  let wrong = 0;
+  return {
+    note(status: number, since: number) {
+      times.push(performance.now() - since);
+      if (status !== expected) wrong++;
+    },
+    result(seconds: number): Result {
+      times.sort((a, b) => a - b);
+      const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+      return {
+        rate: times.length / seconds,
+        p50: at(0.5),
+        p99: at(0.99),
+        answered: times.length - wrong,
+        wrong,
+      };
+    },
+  };
+}
+
+type Connection = { ask(request: string): Promise<number>; close(): void };
+
+/** A keep-alive connection that understands answers with a Content-Length, which all of these servers send. */
+async function open(port: number): Promise<Connection> {
+  const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+  let received = "";
+  let answer: ((status: number) => void) | undefined;
+  let fail: ((error: Error) => void) | undefined;
+
+  socket.setEncoding("latin1");
+  socket.on("data", (chunk: string) => {
+    received += chunk;
+    const head = received.indexOf("\r\n\r\n");
+    if (head < 0) return;
+    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(received.slice(0, head))?.[1] ?? 0);
+    if (received.length < head + 4 + length) return;
+    const status = Number(received.slice(9, 12));
+    received = received.slice(head + 4 + length);
+    answer?.(status);
+  });
+  socket.on("error", (error) => fail?.(error));
+  socket.on("close", () => fail?.(new Error("the server closed the connection")));
+
+  return {
+    ask: (request) =>
+      new Promise((resolve, reject) => {
+        answer = resolve;
+        fail = reject;
+        socket.write(request, "latin1");
+      }),
+    close: () => socket.destroy(),
+  };
+}
+
+/** A request with a body. */
+export function post(host: string, path: string, type: string, body: string, headers = ""): string {
+  return `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`;
+}
+
+/** A request without one. */
+export function get(host: string, path: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+}

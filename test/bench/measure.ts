@@ -1,0 +1,57 @@
+import { type NextRequest, onSchedule, type Result, saturate } from "./load.ts";
+
+/** Something to be measured: a server that runs, and what it is asked. */
+export type Subject = { name: string; port: number; next: NextRequest; expected: number };
+
+export type Measured = {
+  /** Requests per second: the median of the rounds, and the spread between the slowest and the fastest, in per cent. */
+  rate: number;
+  spread: number;
+  p50: number;
+  p99: number;
+  /** Everything that was answered as expected, the warm-up included. */
+  answered: number;
+};
+
+const ROUNDS = 3;
+const WARM_UP_S = 2;
+
+/** Measures subjects side by side: round by round, each in turn, so that a slow moment of the machine hits all. */
+export async function interleaved(subjects: Subject[], seconds: number): Promise<Map<string, Measured>> {
+  const results = new Map<string, Result[]>(subjects.map(({ name }) => [name, []]));
+  const answered = new Map<string, number>();
+  for (let round = -1; round < ROUNDS; round++) {
+    for (const subject of subjects) {
+      const result = await saturate({ ...subject, seconds: round < 0 ? WARM_UP_S : seconds });
+      if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} answers were wrong`);
+      answered.set(subject.name, (answered.get(subject.name) ?? 0) + result.answered);
+      if (round >= 0) results.get(subject.name)?.push(result);
+    }
+  }
+  return new Map(
+    subjects.map(({ name }) => [name, summary(results.get(name) ?? [], answered.get(name) ?? 0)]),
+  );
+}
+
+/** Latencies of requests that arrive on schedule. */
+export async function scheduled(subject: Subject, rate: number, seconds: number): Promise<Result> {
+  const result = await onSchedule({ ...subject, rate, seconds });
+  if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} answers were wrong`);
+  return result;
+}
+
+function summary(rounds: Result[], answered: number): Measured {
+  const median = (pick: (result: Result) => number) => {
+    const sorted = rounds.map(pick).sort((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] as number;
+  };
+  const rates = rounds.map(({ rate }) => rate);
+  const rate = median((result) => result.rate);
+  return {
+    rate,
+    spread: ((Math.max(...rates) - Math.min(...rates)) / rate) * 100,
+    p50: median((result) => result.p50),
+    p99: median((result) => result.p99),
+    answered,
+  };
+}

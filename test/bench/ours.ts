@@ -1,0 +1,126 @@
+import { createHash, randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import type { NewClient } from "../../adapters/clients.ts";
+import { openStorage, type Storage } from "../../adapters/index.ts";
+import { type ServerProcess, startServer } from "./process.ts";
+
+const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
+const KEY = randomBytes(32).toString("base64url");
+export const RESOURCE_SERVER_SECRET = randomBytes(32).toString("base64url");
+export const VERIFIER = randomBytes(32).toString("base64url");
+const REDIRECT_URI = "https://app.example.com/callback";
+
+/** A database of ours with what the workloads need. */
+export type Seeded = { url: string; clients: NewClient[]; codes: string[]; slug: string };
+
+/** Makes the database: so many organizations with a client each, one link to follow, codes to redeem. */
+export async function seed(
+  url: string,
+  { clients: count = 1, codes: codeCount = 0, port = 0 } = {},
+): Promise<Seeded> {
+  const storage = openStorage(url, Buffer.from(KEY, "base64url"));
+  try {
+    await storage.migrate();
+    const clients: NewClient[] = [];
+    let organizationId = "";
+    for (let index = 0; index < count; index++) {
+      const { organization, client } = await storage.organizations.create(`Bench ${index}`, "growth");
+      organizationId ||= organization.id;
+      clients.push(client as NewClient);
+    }
+    const slug = "bench";
+    await storage.links.create(organizationId, "bench", {
+      slug,
+      url: "https://example.com/bench",
+      title: null,
+      tags: [],
+      externalId: null,
+      metadata: {},
+      archived: false,
+      expiresAt: null,
+      maxClicks: null,
+      redirectType: 302,
+    });
+    await storage.clients.setRedirectUris(organizationId, [REDIRECT_URI]);
+    const codes = codeCount
+      ? await makeCodes(storage, organizationId, clients[0] as NewClient, codeCount, port)
+      : [];
+    return { url, clients, codes, slug };
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Codes as the consent page would have left them. */
+async function makeCodes(
+  storage: Storage,
+  organizationId: string,
+  client: NewClient,
+  count: number,
+  port: number,
+) {
+  const user = await storage.accounts.create("bench", "", { organizationId, role: "member" });
+  const accountId = user?.id as string;
+  const clientId = client.clientId;
+  const now = Math.floor(Date.now() / 1000);
+  const [codes, grants] = [storage.oidcAdapter("AuthorizationCode"), storage.oidcAdapter("Grant")];
+  const resource = `http://localhost:${port}`;
+  const made: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const grantId = randomBytes(24).toString("base64url");
+    const id = randomBytes(32).toString("base64url");
+    const common = { iat: now, clientId, accountId };
+    const lifetime = 3600; // longer than a code's, so that it outlives the bench's other rounds
+    await grants.upsert(
+      grantId,
+      {
+        ...common,
+        exp: now + 90 * 86_400,
+        jti: grantId,
+        kind: "Grant",
+        organizationId,
+        resources: { [resource]: "links:write" },
+      },
+      90 * 86_400,
+    );
+    await codes.upsert(
+      id,
+      {
+        ...common,
+        exp: now + lifetime,
+        jti: id,
+        kind: "AuthorizationCode",
+        grantId,
+        scope: "links:write",
+        resource: [resource],
+        redirectUri: REDIRECT_URI,
+        codeChallenge: createHash("sha256").update(VERIFIER).digest("base64url"),
+        codeChallengeMethod: "S256",
+      },
+      lifetime,
+    );
+    made.push(id);
+  }
+  return made;
+}
+
+/** Starts the service itself on a seeded database, as it is run in production but for the limits. */
+export function startOurs(
+  url: string,
+  options: { port: number; core?: number; workers?: number },
+): Promise<ServerProcess> {
+  return startServer({
+    script: MAIN,
+    env: {
+      PORT: String(options.port),
+      DATABASE_URL: url,
+      ENCRYPTION_KEY: KEY,
+      RATE_LIMIT: "off",
+      LOG_LEVEL: "warn",
+      WORKERS: String(options.workers ?? 1),
+      RESOURCE_SERVER_SECRET,
+    },
+    ready: /listening on .*?(\d+)$/,
+    ...(options.core !== undefined && { core: options.core }),
+  });
+}

@@ -1,0 +1,76 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { createInterface } from "node:readline";
+
+/** A server in a process of its own. */
+export type ServerProcess = {
+  port: number;
+  /** Resident memory in MB. */
+  memory(): number;
+  stop(): Promise<void>;
+};
+
+type StartOptions = {
+  script: string;
+  env: Record<string, string>;
+  /** The line that tells that it listens; the port is its first group. */
+  ready: RegExp;
+  /** The core to run on, where the machine has `taskset`; none: all of them. */
+  core?: number;
+};
+
+const hasTaskset = (() => {
+  try {
+    execFileSync("taskset", ["-V"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/** Pins a process to a core, where that can be done. */
+export function pin(pid: number, core: number): void {
+  if (hasTaskset) execFileSync("taskset", ["-apc", String(core), String(pid)], { stdio: "ignore" });
+}
+
+/** Starts a script and waits until it listens. */
+export async function startServer({ script, env, ready, core }: StartOptions): Promise<ServerProcess> {
+  const command = [process.execPath, script];
+  if (hasTaskset && core !== undefined) command.unshift("taskset", "-c", String(core));
+  const child = spawn(command[0] as string, command.slice(1), {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const port = await readPort(child, ready);
+  return {
+    port,
+    memory: () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    async stop() {
+      child.kill("SIGTERM");
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    },
+  };
+}
+
+async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  for await (const line of lines) {
+    const port = ready.exec(line)?.[1];
+    if (!port) continue;
+    child.stdout?.resume();
+    return Number(port);
+  }
+  throw new Error("the server ended before it listened");
+}
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}

@@ -1,0 +1,24 @@
+import { pin } from "./process.ts";
+import { clientRows, exchangeRows, introspectionRows, resourceRows, tokenRows } from "./engine.ts";
+import { report, type Row } from "./table.ts";
+
+const GENERATOR_CORE = 1;
+
+/** The sections in order; words on the command line choose some of them. */
+const sections: Record<string, () => Promise<Row[]>> = {
+  tokens: tokenRows,
+  resources: resourceRows,
+  introspection: introspectionRows,
+  exchange: exchangeRows,
+  clients: clientRows,
+};
+
+pin(process.pid, GENERATOR_CORE);
+const chosen = process.argv.slice(2).filter((word) => word in sections);
+const rows: Row[] = [];
+for (const [name, run] of Object.entries(sections)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  console.log(`${new Date().toISOString()} ${name}`);
+  rows.push(...(await run()));
+}
+report(rows);

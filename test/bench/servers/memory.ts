@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Configuration, errors, Provider } from "oidc-provider";
+
+// The reference for the engine: oidc-provider as it comes, with its memory adapter. Nothing is kept.
+const {
+  CLIENT_ID: client_id = "",
+  CLIENT_SECRET: client_secret = "",
+  CODES = "0",
+  VERIFIER = "",
+} = process.env;
+const RESOURCE = "http://localhost/api";
+const SCOPES = "links:read links:write webhooks:read webhooks:write";
+
+const configuration: Configuration = {
+  clients: [
+    {
+      client_id,
+      client_secret,
+      grant_types: ["client_credentials", "authorization_code", "refresh_token"],
+      redirect_uris: ["https://app.example.com/callback"],
+      response_types: ["code"],
+    },
+  ],
+  routes: { token: "/oauth/token", introspection: "/oauth/introspect" },
+  findAccount: async (_ctx, id) => ({ accountId: id, claims: async () => ({ sub: id }) }),
+  issueRefreshToken: async () => true,
+  expiresWithSession: async () => false,
+  pkce: { required: () => true },
+  features: {
+    devInteractions: { enabled: false },
+    clientCredentials: { enabled: true },
+    introspection: { enabled: true, allowedPolicy: () => true },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: async () => RESOURCE,
+      useGrantedResource: async () => true,
+      getResourceServerInfo: async (_ctx, resource) => {
+        if (resource !== RESOURCE) throw new errors.InvalidTarget();
+        return { scope: SCOPES, audience: RESOURCE, accessTokenFormat: "opaque", accessTokenTTL: 3600 };
+      },
+    },
+  },
+};
+
+const provider = new Provider("http://localhost", configuration);
+const client = await provider.Client.find(client_id);
+const codes: string[] = [];
+for (let count = 0; count < Number(CODES); count++) {
+  const grant = new provider.Grant({ accountId: "user", clientId: client_id });
+  grant.addResourceScope(RESOURCE, SCOPES);
+  const grantId = await grant.save();
+  const code = new provider.AuthorizationCode({
+    client,
+    accountId: "user",
+    grantId,
+    scope: "links:write",
+    resource: RESOURCE,
+    redirectUri: "https://app.example.com/callback",
+    codeChallenge: createHash("sha256").update(VERIFIER).digest("base64url"),
+    codeChallengeMethod: "S256",
+    expiresWithSession: false,
+  } as ConstructorParameters<typeof provider.AuthorizationCode>[0]);
+  codes.push(await code.save());
+}
+if (codes.length) console.log(`codes ${codes.join(",")}`);
+
+const server = createServer(provider.callback()).listen(0, "127.0.0.1");
+await once(server, "listening");
+console.log(`listening on ${(server.address() as AddressInfo).port}`);
+process.on("SIGTERM", () => process.exit(0));

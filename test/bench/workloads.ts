@@ -1,0 +1,110 @@
+import { randomBytes } from "node:crypto";
+import type { NewClient } from "../../adapters/clients.ts";
+import { get, type NextRequest, post } from "./load.ts";
+import { RESOURCE_SERVER_SECRET, VERIFIER } from "./ours.ts";
+
+const FORM = "application/x-www-form-urlencoded";
+const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
+
+/** T: a token by client credentials, with two scopes; the clients take turns. */
+export function tokens(host: string, clients: NewClient[]): NextRequest {
+  const requests = clients.map(({ clientId, clientSecret }) =>
+    post(
+      host,
+      "/oauth/token",
+      FORM,
+      form({
+        grant_type: "client_credentials",
+        client_id: clientId,
+        client_secret: clientSecret,
+        scope: "links:write webhooks:write",
+      }),
+    ),
+  );
+  return (index) => requests[index % requests.length] as string;
+}
+
+/** R: a protected POST with a JSON body that stores a row. */
+export function links(host: string, token: string): NextRequest {
+  const request = post(
+    host,
+    "/v1/links",
+    "application/json",
+    JSON.stringify({ url: "https://example.com/some/page?of=the&bench=1" }),
+    `Authorization: Bearer ${token}\r\n`,
+  );
+  return () => request;
+}
+
+/** I: introspection by a confidential client. */
+export function introspections(
+  host: string,
+  token: string,
+  { clientId, clientSecret }: NewClient,
+): NextRequest {
+  const request = post(
+    host,
+    "/oauth/introspect",
+    FORM,
+    form({ token, token_type_hint: "access_token", client_id: clientId, client_secret: clientSecret }),
+  );
+  return () => request;
+}
+
+/** The client that may ask about every token. */
+export const resourceServer: NewClient = {
+  clientId: "resource-server",
+  clientSecret: RESOURCE_SERVER_SECRET,
+};
+
+/** A short link is followed. */
+export function redirects(host: string, slugs: string[]): NextRequest {
+  const requests = slugs.map((slug) => get(host, `/${slug}`));
+  return (index) => requests[index % requests.length] as string;
+}
+
+/** A code is redeemed; each one once. */
+export function exchanges(host: string, { clientId, clientSecret }: NewClient, codes: string[]): NextRequest {
+  let next = 0;
+  return () => {
+    const code = codes[next++];
+    if (!code) throw new Error("no code is left: seed more");
+    return post(
+      host,
+      "/oauth/token",
+      FORM,
+      form({
+        grant_type: "authorization_code",
+        code,
+        code_verifier: VERIFIER,
+        redirect_uri: "https://app.example.com/callback",
+        client_id: clientId,
+        client_secret: clientSecret,
+      }),
+    );
+  };
+}
+
+/** Fetches one token, for the workloads that need one. */
+export async function fetchToken(host: string, { clientId, clientSecret }: NewClient): Promise<string> {
+  const answer = await fetch(`http://${host}/oauth/token`, {
+    method: "POST",
+    body: new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret,
+      scope: "links:write webhooks:write",
+    }),
+  });
+  const { access_token } = (await answer.json()) as { access_token?: string };
+  if (!access_token) throw new Error(`no token from ${host}: ${answer.status}`);
+  return access_token;
+}
+
+/** A client that is only known to a reference. */
+export function inventClient(): NewClient {
+  return {
+    clientId: `lgc_${randomBytes(16).toString("base64url")}`,
+    clientSecret: randomBytes(32).toString("base64url"),
+  };
+}

@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import knexFactory from "knex";
+import { knexConfig } from "../../adapters/engine.ts";
+import { type Seeded, seed, startOurs } from "./ours.ts";
+import { freePort, type ServerProcess, startServer } from "./process.ts";
+import type { NewClient } from "../../adapters/clients.ts";
+
+/** The server runs on this core, the generator on the other. */
+export const SERVER_CORE = 0;
+
+/** What a section of the bench starts, and what is stopped and removed after it. */
+export class Workspace {
+  readonly #folder = mkdtempSync(path.join(tmpdir(), "linkgate-bench-"));
+  readonly #servers: ServerProcess[] = [];
+
+  /** The path of a file of this section. */
+  file(name: string): string {
+    return path.join(this.#folder, name);
+  }
+
+  /** Our service on a SQLite database of its own. */
+  async ours(name: string, options: { clients?: number; codes?: number; normal?: boolean } = {}) {
+    const url = `sqlite:${this.file(name)}.sqlite${options.normal ? "?synchronous=normal" : ""}`;
+    return this.oursOn(url, options);
+  }
+
+  /** Our service on any database, which is empty. */
+  async oursOn(
+    url: string,
+    { workers, core = SERVER_CORE, ...seeds }: { clients?: number; codes?: number; workers?: number; core?: number } = {},
+  ): Promise<Ours> {
+    const port = await freePort();
+    const seeded = await seed(url, { ...seeds, port });
+    return this.restart(seeded, { port, ...(workers ? { workers } : { core }) });
+  }
+
+  /** Our service on a database that was seeded before. */
+  async restart(seeded: Seeded, options: { port?: number; core?: number; workers?: number } = {}): Promise<Ours> {
+    const port = options.port ?? (await freePort());
+    const server = this.#keep(await startOurs(seeded.url, { ...options, port }));
+    return { ...seeded, server, port, host: `localhost:${port}` };
+  }
+
+  /** One of the references. */
+  async reference(script: "memory" | "nodeoauth" | "floor", client: NewClient, env: Record<string, string> = {}) {
+    return this.#keep(
+      await startServer({
+        script: fileURLToPath(new URL(`./servers/${script}.ts`, import.meta.url)),
+        env: { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret, ...env },
+        ready: /^listening on (\d+)$/,
+        core: SERVER_CORE,
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.stop()));
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #keep(server: ServerProcess): ServerProcess {
+    this.#servers.push(server);
+    return server;
+  }
+}
+
+export type Ours = Seeded & { server: ServerProcess; port: number; host: string };
+
+/** Counts rows, or sums a column, in a database: what was answered must be there. */
+export async function count(url: string, table: string, column?: string): Promise<number> {
+  const knex = knexFactory(knexConfig(url));
+  try {
+    const [row] = column ? await knex(table).sum({ total: column }) : await knex(table).count({ total: "*" });
+    return Number(row?.total ?? 0);
+  } finally {
+    await knex.destroy();
+  }
+}
+
+/** @throws Error when something that was answered is not in the database */
+export function expectStored(name: string, stored: number, answered: number): void {
+  if (stored < answered) throw new Error(`${name}: ${answered} were answered and ${stored} are stored`);
+}
+
+/** Runs a section, and cleans up whatever happens. */
+export async function section<T>(run: (workspace: Workspace) => Promise<T>): Promise<T> {
+  const workspace = new Workspace();
+  try {
+    return await run(workspace);
+  } finally {
+    await workspace.close();
+  }
+}
