@@ -13,7 +13,7 @@ export type Client = {
   organization: { id: string; name: string; plan: Plan };
   redirectUris: string[];
   generation: number;
-  /** The live secrets, newest first; at most two. */
+  /** The live secrets; at most two. */
   secrets: { id: string; hash: string; expiresAt: number | null }[];
 };
 
@@ -61,7 +61,6 @@ export function createClientStore({ knex, prepare, transaction }: Database): Cli
           .andOn((live) => live.onNull("s.expires_at").orOn("s.expires_at", ">", q.raw("?", [now]))),
       )
       .where("c.id", clientId)
-      .orderBy("s.id", "desc")
       .select({
         id: "c.id",
         redirectUris: "c.redirect_uris",

@@ -60,11 +60,12 @@ export class SqliteClient extends BetterSqliteClient {
     }
     // A transaction's own client (`transacting`) writes where it reads.
     const isAlone = !this.transacting && !statement.readonly;
-    const { changes, lastID } = isAlone
+    const changes = isAlone
       ? await this.writer().write(query.sql, bindings)
-      : writeHere(statement, bindings);
+      : statement.run(bindings).changes;
     query.response = { changes };
-    query.context = { changes, lastID };
+    // There is no `lastID`: every key of ours is made before it is stored.
+    query.context = { changes };
     return query;
   }
 
@@ -98,9 +99,4 @@ class ExclusiveTransaction extends SqliteTransaction {
   override begin(connection: Connection): Promise<unknown> {
     return this.query(connection, "BEGIN IMMEDIATE;");
   }
-}
-
-function writeHere(statement: Sqlite.Statement, bindings: unknown[]) {
-  const { changes, lastInsertRowid } = statement.run(bindings);
-  return { changes, lastID: Number(lastInsertRowid) };
 }

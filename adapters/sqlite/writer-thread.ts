@@ -1,12 +1,13 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { openConnection } from "./connection.ts";
 import { prepared } from "./statements.ts";
-import type { Batch, Outcome, Write } from "./writer.ts";
+import type { Batch, Outcome } from "./writer.ts";
 
 // Commits off the event loop: while this thread waits for the disk, the other one goes on answering.
 const database = openConnection(workerData);
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
+const texts: string[] = [];
 
 parentPort?.on("message", (message: Batch | "close") => {
   if (message === "close") {
@@ -14,41 +15,34 @@ parentPort?.on("message", (message: Batch | "close") => {
     parentPort?.close();
     return;
   }
-  parentPort?.postMessage(runBatch(message));
+  for (const [number, sql] of message.statements) texts[number] = sql;
+  parentPort?.postMessage(runBatch(message.writes));
 });
 
 /** One transaction for all. A statement that fails is undone alone; its neighbours are committed. */
-function runBatch(batch: Batch): Outcome[] {
+function runBatch(writes: Batch["writes"]): Outcome[] {
   try {
     begin.run();
-    const outcomes = batch.map(runWrite);
+    const outcomes = writes.map(runWrite);
     // Some failures (a full disk) take the whole transaction with them.
-    if (!database.inTransaction) throw firstError(outcomes);
+    if (!database.inTransaction) throw outcomes.find((outcome) => typeof outcome !== "number");
     commit.run();
     return outcomes;
   } catch (error) {
     if (database.inTransaction) database.exec("ROLLBACK");
-    return batch.map(() => toOutcome(error));
+    return writes.map(() => toFailure(error));
   }
 }
 
-function runWrite({ sql, bindings }: Write): Outcome {
+function runWrite([number, bindings]: Batch["writes"][number]): Outcome {
   try {
-    const { changes, lastInsertRowid } = prepared(database, sql).run(bindings);
-    return { changes, lastID: Number(lastInsertRowid) };
+    return prepared(database, texts[number] as string).run(bindings).changes;
   } catch (error) {
-    return toOutcome(error);
+    return toFailure(error);
   }
 }
 
-function toOutcome(error: unknown): Outcome {
+function toFailure(error: unknown): Outcome {
   const { message, code } = error as { message: string; code?: string };
-  return { error: { message, code: String(code) } };
-}
-
-function firstError(outcomes: Outcome[]): Error {
-  const failed = outcomes.find((outcome) => "error" in outcome);
-  const { message, code } =
-    failed && "error" in failed ? failed.error : { message: "rolled back", code: "SQLITE_ABORT" };
-  return Object.assign(new Error(message), { code });
+  return { message, code: String(code) };
 }

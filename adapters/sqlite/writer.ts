@@ -2,20 +2,28 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { SqliteSettings } from "./connection.ts";
 
-export type Write = { sql: string; bindings: unknown[] };
-export type Batch = Write[];
-export type Written = { changes: number; lastID: number };
-export type Outcome = Written | { error: { message: string; code: string } };
+/** Statements are sent once and named by their number from then on: their text is longer than their values. */
+export type Batch = {
+  statements: [number: number, sql: string][];
+  writes: [statement: number, bindings: unknown[]][];
+};
+/** The number of rows changed, or why there are none. */
+export type Outcome = number | { message: string; code: string };
 
-type Waiting = Write & { resolve(written: Written): void; reject(error: Error): void };
+type Waiting = {
+  sql: string;
+  bindings: unknown[];
+  resolve(changes: number): void;
+  reject(error: Error): void;
+};
 
 /**
  * The writes of a SQLite file: those that arrive while a commit is under way are committed together by the next one,
  * and each is answered after its commit. It is one transaction for many requests instead of one each.
  */
 export type Writer = {
-  /** Runs one statement. Rejects alone: a bad one does not fail its neighbours. */
-  write(sql: string, bindings: unknown[]): Promise<Written>;
+  /** Runs one statement; resolves to the number of rows changed. Rejects alone: a bad one does not fail its neighbours. */
+  write(sql: string, bindings: unknown[]): Promise<number>;
   /** Waits for the commit under way and holds back the next one, until `release`: another connection may write. */
   pause(): Promise<{ release(): void }>;
   /** Commits what is waiting, then ends the thread. */
@@ -29,6 +37,7 @@ export function startWriter(settings: SqliteSettings): Writer {
     execArgv: [],
   });
   worker.unref();
+  const numbers = new Map<string, number>();
   let waiting: Waiting[] = [];
   let underWay: Waiting[] = [];
   let scheduled = false;
@@ -50,6 +59,20 @@ export function startWriter(settings: SqliteSettings): Writer {
     waiting = [];
   });
 
+  function toBatch(writes: Waiting[]): Batch {
+    const batch: Batch = { statements: [], writes: [] };
+    for (const { sql, bindings } of writes) {
+      let number = numbers.get(sql);
+      if (number === undefined) {
+        number = numbers.size;
+        numbers.set(sql, number);
+        batch.statements.push([number, sql]);
+      }
+      batch.writes.push([number, bindings]);
+    }
+    return batch;
+  }
+
   function next() {
     if (underWay.length > 0 || held) return;
     const holder = holders.shift();
@@ -63,7 +86,7 @@ export function startWriter(settings: SqliteSettings): Writer {
     underWay = waiting;
     waiting = [];
     worker.ref(); // a process does not end before its writes
-    worker.postMessage(underWay.map(({ sql, bindings }) => ({ sql, bindings })));
+    worker.postMessage(toBatch(underWay));
   }
 
   /** At the end of this turn of the event loop, so that everything it writes goes together. */
@@ -110,7 +133,6 @@ export function startWriter(settings: SqliteSettings): Writer {
 }
 
 function settle(write: Waiting, outcome: Outcome): void {
-  if ("error" in outcome)
-    write.reject(Object.assign(new Error(outcome.error.message), { code: outcome.error.code }));
-  else write.resolve(outcome);
+  if (typeof outcome === "number") write.resolve(outcome);
+  else write.reject(Object.assign(new Error(outcome.message), { code: outcome.code }));
 }

@@ -1,6 +1,15 @@
 import { interleaved, type Measured, type Subject } from "./measure.ts";
 import { compare, type Row } from "./table.ts";
-import { exchanges, fetchToken, introspections, inventClient, links, redirects, resourceServer, tokens } from "./workloads.ts";
+import {
+  exchanges,
+  fetchToken,
+  introspections,
+  inventClient,
+  links,
+  redirects,
+  resourceServer,
+  tokens,
+} from "./workloads.ts";
 import { count, expectStored, section } from "./workspace.ts";
 
 const SECONDS = 4;
@@ -31,10 +40,19 @@ export const tokenRows = () =>
     );
     expectStored("T", await count(full.url, "tokens"), answered(measured, "full"));
     return [
-      compare("T, SQLite full / oidc-provider in memory", ...rates(measured, "full", "memory"), 0.65, spread(measured, "full")),
+      compare(
+        "T, SQLite full / oidc-provider in memory",
+        ...rates(measured, "full", "memory"),
+        0.65,
+        spread(measured, "full"),
+      ),
       compare("T, SQLite full / node-oauth2-server, full", ...rates(measured, "full", "lean"), 2),
       compare("T, SQLite normal / oidc-provider in memory", ...rates(measured, "normal", "memory")),
-      { name: "memory after T, MB (oidc-provider in memory beside)", ours: full.server.memory(), reference: memory.memory() },
+      {
+        name: "memory after T, MB (oidc-provider in memory beside)",
+        ours: full.server.memory(),
+        reference: memory.memory(),
+      },
     ];
   });
 
@@ -53,7 +71,12 @@ export const resourceRows = () =>
     const [client] = full.clients;
     const writes = await interleaved(
       [
-        { name: "full", port: full.port, next: links(full.host, await fetchToken(full.host, client as never)), expected: 201 },
+        {
+          name: "full",
+          port: full.port,
+          next: links(full.host, await fetchToken(full.host, client as never)),
+          expected: 201,
+        },
         {
           name: "normal",
           port: normal.port,
@@ -68,16 +91,31 @@ export const resourceRows = () =>
     const clicks = await interleaved(
       [
         { name: "full", port: full.port, next: redirects(full.host, [full.slug]), expected: 302 },
-        { name: "floor", port: floor.port, next: redirects(`localhost:${floor.port}`, [SLUG]), expected: 302 },
+        {
+          name: "floor",
+          port: floor.port,
+          next: redirects(`localhost:${floor.port}`, [SLUG]),
+          expected: 302,
+        },
       ],
       SECONDS,
     );
     await full.server.stop(); // a clean stop stores the last clicks
     expectStored("redirect", await count(full.url, "links", "clicks"), answered(clicks, "full"));
     return [
-      compare("R, SQLite full / floor with group commit, full", ...rates(writes, "full", "floor"), 0.8, spread(writes, "full")),
+      compare(
+        "R, SQLite full / floor with group commit, full",
+        ...rates(writes, "full", "floor"),
+        0.8,
+        spread(writes, "full"),
+      ),
       compare("R, SQLite normal / floor with group commit, full", ...rates(writes, "normal", "floor")),
-      compare("redirect / bare Koa, cached SELECT, grouped count", ...rates(clicks, "full", "floor"), 0.8, spread(clicks, "full")),
+      compare(
+        "redirect / bare Koa, cached SELECT, grouped count",
+        ...rates(clicks, "full", "floor"),
+        0.8,
+        spread(clicks, "full"),
+      ),
     ];
   });
 
@@ -91,7 +129,12 @@ export const introspectionRows = () =>
     const theirs = await fetchToken(`localhost:${memory.port}`, client);
     const measured = await interleaved(
       [
-        { name: "ours", port: ours.port, next: introspections(ours.host, own, resourceServer), expected: 200 },
+        {
+          name: "ours",
+          port: ours.port,
+          next: introspections(ours.host, own, resourceServer),
+          expected: 200,
+        },
         {
           name: "memory",
           port: memory.port,
@@ -101,7 +144,14 @@ export const introspectionRows = () =>
       ],
       SECONDS,
     );
-    return [compare("I / oidc-provider in memory", ...rates(measured, "ours", "memory"), 0.8, spread(measured, "ours"))];
+    return [
+      compare(
+        "I / oidc-provider in memory",
+        ...rates(measured, "ours", "memory"),
+        0.8,
+        spread(measured, "ours"),
+      ),
+    ];
   });
 
 /** The redemption of codes. */
@@ -137,7 +187,14 @@ export const clientRows = () =>
       ],
       SECONDS,
     );
-    return [compare("T, 1,000 clients / 1 client", ...rates(measured, "many", "one"), 0.9, spread(measured, "many"))];
+    return [
+      compare(
+        "T, 1,000 clients / 1 client",
+        ...rates(measured, "many", "one"),
+        0.9,
+        spread(measured, "many"),
+      ),
+    ];
   });
 
 export function rates(measured: Map<string, Measured>, ours: string, reference: string): [number, number] {
@@ -152,4 +209,3 @@ export function spread(measured: Map<string, Measured>, name: string): string {
 function answered(measured: Map<string, Measured>, name: string): number {
   return (measured.get(name) as Measured).answered;
 }
-

@@ -1,6 +1,6 @@
-import { pin } from "./process.ts";
 import { clientRows, exchangeRows, introspectionRows, resourceRows, tokenRows } from "./engine.ts";
-import { report, type Row } from "./table.ts";
+import { pin } from "./process.ts";
+import { type Row, report } from "./table.ts";
 
 const GENERATOR_CORE = 1;
 

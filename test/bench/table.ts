@@ -45,7 +45,13 @@ export function report(rows: Row[]): void {
   console.log("| | ours | reference | ratio | promised | |\n|---|---|---|---|---|---|");
   for (const row of rows) {
     const verdict = row.ok === undefined ? "" : row.ok ? "ok" : "MISSED";
-    const cells = [row.name, number(row.ours), number(row.reference), row.ratio?.toFixed(2) ?? "", promised(row)];
+    const cells = [
+      row.name,
+      number(row.ours),
+      number(row.reference),
+      row.ratio?.toFixed(2) ?? "",
+      promised(row),
+    ];
     console.log(`| ${cells.join(" | ")} | ${[verdict, row.note].filter(Boolean).join(", ")} |`);
   }
   const file = process.env.BENCH_OUT;

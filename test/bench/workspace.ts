@@ -3,13 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import knexFactory from "knex";
+import type { NewClient } from "../../adapters/clients.ts";
 import { knexConfig } from "../../adapters/engine.ts";
 import { type Seeded, seed, startOurs } from "./ours.ts";
 import { freePort, type ServerProcess, startServer } from "./process.ts";
-import type { NewClient } from "../../adapters/clients.ts";
-
-/** The server runs on this core, the generator on the other. */
-export const SERVER_CORE = 0;
 
 /** What a section of the bench starts, and what is stopped and removed after it. */
 export class Workspace {
@@ -30,28 +27,31 @@ export class Workspace {
   /** Our service on any database, which is empty. */
   async oursOn(
     url: string,
-    { workers, core = SERVER_CORE, ...seeds }: { clients?: number; codes?: number; workers?: number; core?: number } = {},
+    { workers, ...seeds }: { clients?: number; codes?: number; workers?: number } = {},
   ): Promise<Ours> {
     const port = await freePort();
     const seeded = await seed(url, { ...seeds, port });
-    return this.restart(seeded, { port, ...(workers ? { workers } : { core }) });
+    return this.restart(seeded, { port, ...(workers && { workers }) });
   }
 
   /** Our service on a database that was seeded before. */
-  async restart(seeded: Seeded, options: { port?: number; core?: number; workers?: number } = {}): Promise<Ours> {
+  async restart(seeded: Seeded, options: { port?: number; workers?: number } = {}): Promise<Ours> {
     const port = options.port ?? (await freePort());
     const server = this.#keep(await startOurs(seeded.url, { ...options, port }));
     return { ...seeded, server, port, host: `localhost:${port}` };
   }
 
   /** One of the references. */
-  async reference(script: "memory" | "nodeoauth" | "floor", client: NewClient, env: Record<string, string> = {}) {
+  async reference(
+    script: "memory" | "nodeoauth" | "floor",
+    client: NewClient,
+    env: Record<string, string> = {},
+  ) {
     return this.#keep(
       await startServer({
         script: fileURLToPath(new URL(`./servers/${script}.ts`, import.meta.url)),
         env: { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret, ...env },
         ready: /^listening on (\d+)$/,
-        core: SERVER_CORE,
       }),
     );
   }
