@@ -1,0 +1,195 @@
+import test from "ava";
+import { apiAt, isProblem } from "../../harness/api.ts";
+import { modernRequest, postMcp } from "../../harness/mcp.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const [app, other] = [await service.createOrganization(), await service.createOrganization()];
+const auth = bearer(await service.token(app));
+const stranger = bearer(await service.token(other));
+test.after.always(() => service.close());
+
+const url = `${service.url}/mcp`;
+const VERSION = "2026-07-28";
+const INITIALIZE = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+};
+const whoami = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami", arguments: {} } };
+
+type Me = { organization: { id: string } };
+const organizationOf = (rpc: { result?: Record<string, unknown> } | undefined) =>
+  (rpc?.result?.structuredContent as Me | undefined)?.organization.id;
+
+for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
+  test(`the handshake of revision ${version} is answered in that revision`, async (t) => {
+    const params = { ...INITIALIZE.params, protocolVersion: version };
+    const { status, rpc } = await postMcp(url, { ...INITIALIZE, params }, auth);
+    t.is(status, 200);
+    t.is(rpc?.result?.protocolVersion, version);
+    const call = await postMcp(url, whoami, { ...auth, "mcp-protocol-version": version });
+    t.is(organizationOf(call.rpc), app.id);
+  });
+}
+
+test("a notification is accepted without an answer", async (t) => {
+  const reply = await postMcp(url, { jsonrpc: "2.0", method: "notifications/initialized" }, auth);
+  t.is(reply.status, 202);
+  t.is(reply.text, "");
+});
+
+test(`server/discover names revision ${VERSION} and the capabilities`, async (t) => {
+  const { message, headers } = modernRequest("server/discover");
+  const { status, rpc } = await postMcp(url, message, { ...headers, ...auth });
+  t.is(status, 200);
+  t.true((rpc?.result?.supportedVersions as string[] | undefined)?.includes(VERSION));
+  t.deepEqual(Object.keys(rpc?.result?.capabilities as object), ["tools"]);
+});
+
+test("a list of tools is private to the caller: no cache may share it", async (t) => {
+  const { message, headers } = modernRequest("tools/list");
+  const { rpc } = await postMcp(url, message, { ...headers, ...auth });
+  t.is(rpc?.result?.cacheScope, "private");
+  t.is(typeof rpc?.result?.ttlMs, "number");
+});
+
+test("sec 102: no session is begun: no answer carries Mcp-Session-Id or a cookie", async (t) => {
+  const modern = modernRequest("tools/list");
+  for (const [message, headers] of [
+    [INITIALIZE, {}],
+    [whoami, {}],
+    [modern.message, modern.headers],
+  ] as const) {
+    const reply = await postMcp(url, message, { ...headers, ...auth });
+    t.is(reply.status, 200);
+    t.false(reply.headers.has("mcp-session-id"));
+    t.false(reply.headers.has("set-cookie"));
+  }
+});
+
+for (const session of ["made-up", "00000000-0000-4000-8000-000000000000", "x".repeat(2000)]) {
+  test(`sec 102: the session id ${session.slice(0, 12)} is ignored and not echoed`, async (t) => {
+    const modern = modernRequest("tools/call", { name: "whoami", arguments: {} });
+    for (const [message, headers] of [
+      [whoami, {}],
+      [modern.message, modern.headers],
+    ] as const) {
+      for (const [caller, organization] of [
+        [auth, app],
+        [stranger, other],
+      ] as const) {
+        const reply = await postMcp(url, message, { ...headers, ...caller, "mcp-session-id": session });
+        t.is(organizationOf(reply.rpc), organization.id);
+        t.false(reply.headers.has("mcp-session-id"));
+        t.false(reply.text.includes(session));
+      }
+    }
+  });
+}
+
+test("sec 102: a session id does not stand for a token, also after a handshake with it", async (t) => {
+  const session = { "mcp-session-id": "session-1" };
+  t.is((await postMcp(url, INITIALIZE, { ...auth, ...session })).status, 200);
+  isProblem(t, await postMcp(url, whoami, session), { status: 401, code: "missing_token" });
+});
+
+test("sec 102: every request is authorised anew: a revoked token ends the conversation", async (t) => {
+  const token = await service.token(app);
+  t.is((await postMcp(url, INITIALIZE, bearer(token))).status, 200);
+  const body = new URLSearchParams({ client_id: app.clientId, client_secret: app.clientSecret, token });
+  await fetch(`${service.url}/oauth/revoke`, { method: "POST", body });
+  isProblem(t, await postMcp(url, whoami, bearer(token)), { status: 401, code: "invalid_token" });
+});
+
+for (const method of ["GET", "DELETE", "PUT", "PATCH"]) {
+  test(`sec 102: ${method} is 405: there is neither a stream nor a session`, async (t) => {
+    const headers = { ...auth, accept: "text/event-stream", "mcp-session-id": "x", "last-event-id": "1" };
+    const reply = await apiAt(service.url).send(method, "/mcp", { headers });
+    isProblem(t, reply, { status: 405, code: "method_not_allowed" });
+    t.is(reply.headers.get("allow"), "POST");
+  });
+}
+
+const broken: [name: string, body: unknown, code: number][] = [
+  ["half an object", "{", -32700],
+  ["a word", "hello", -32700],
+  ["a form", "method=tools/list", -32700],
+  ["an empty batch", [], -32600],
+  ["a message without a method", { jsonrpc: "2.0", id: 1 }, -32600],
+];
+for (const [name, body, code] of broken) {
+  test(`${name} is 400 and ${code}`, async (t) => {
+    const reply = await postMcp(url, body, auth);
+    t.is(reply.status, 400);
+    t.is(reply.rpc?.error?.code, code);
+    const modern = await postMcp(url, body, { ...modernRequest("tools/list").headers, ...auth });
+    t.is(modern.status, 400);
+    t.truthy(modern.rpc?.error);
+  });
+}
+
+for (const text of [
+  "",
+  "null",
+  "1",
+  '"x"',
+  "true",
+  "[1]",
+  "[null]",
+  '{"jsonrpc":"1.0","id":1,"method":"ping"}',
+  '{"__proto__":{"method":"tools/call"}}',
+  "[".repeat(10_000),
+]) {
+  test(`${text.slice(0, 30) || "an empty body"} is a JSON-RPC error of status 400`, async (t) => {
+    const { status, rpc } = await postMcp(url, text, auth);
+    t.is(status, 400);
+    t.true([-32700, -32600].includes(rpc?.error?.code ?? 0), rpc?.error?.message);
+  });
+}
+
+test("a body of over 1 MB is 413", async (t) => {
+  const args = { url: `https://example.com/${"a".repeat(2 ** 20)}` };
+  const call = { ...whoami, params: { name: "create_link", arguments: args } };
+  isProblem(t, await postMcp(url, call, auth), { status: 413, code: "body_too_large" });
+});
+
+test("an unknown method is -32601, with status 404 in revision 2026-07-28", async (t) => {
+  const legacy = await postMcp(url, { jsonrpc: "2.0", id: 1, method: "no/such" }, auth);
+  t.is(legacy.rpc?.error?.code, -32601);
+  const { message, headers } = modernRequest("no/such");
+  const modern = await postMcp(url, message, { ...headers, ...auth });
+  t.is(modern.status, 404);
+  t.is(modern.rpc?.error?.code, -32601);
+});
+
+test("headers that disagree with the message are 400 and -32020, and nothing is called", async (t) => {
+  const { message, headers } = modernRequest("tools/call", {
+    name: "create_link",
+    arguments: { url: "https://example.com" },
+  });
+  for (const wrong of [{ "mcp-name": "whoami" }, { "mcp-method": "tools/list" }]) {
+    const { status, rpc } = await postMcp(url, message, { ...headers, ...wrong, ...auth });
+    t.is(status, 400);
+    t.is(rpc?.error?.code, -32020);
+  }
+  const { body } = await apiAt(service.url).get<{ data: unknown[] }>("/v1/links", auth);
+  t.deepEqual(body.data, []);
+});
+
+for (const version of ["1999-01-01", "2030-01-01", "x"]) {
+  test(`the unknown revision ${version} is 400`, async (t) => {
+    const { status, rpc } = await postMcp(url, whoami, { ...auth, "mcp-protocol-version": version });
+    t.is(status, 400);
+    t.truthy(rpc?.error);
+  });
+}
+
+test("an address below the endpoint is nobody's", async (t) => {
+  for (const path of ["/mcp/", "/mcp/x", "/MCP"]) {
+    const reply = await postMcp(service.url + path, whoami, auth);
+    t.is(reply.status, 404, path);
+    t.is(reply.rpc?.result, undefined);
+  }
+});
