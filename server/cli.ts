@@ -20,7 +20,8 @@ const commands: Command[] = [
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
   const words = argv.filter((word) => word !== "--json");
-  if (words.length === 0 || words[0] === "help" || words.includes("--help")) return console.log(help());
+  const asksForHelp = words[0] === "help" || words.includes("--help");
+  if (asksForHelp || (words.length === 0 && !isJson)) return console.log(help());
   try {
     const answer = await run(words);
     console.log(isJson ? JSON.stringify(answer) : toLines(answer).join("\n"));

@@ -34,7 +34,9 @@ export type Command = {
   run(context: Context): Promise<object>;
 };
 
-/** The words of a command, without its arguments. */
+/** The words of a command: what comes before its arguments and options. */
 export function wordsOf({ usage }: Command): string[] {
-  return usage.split(" ").filter((word) => /^[a-z-]+$/.test(word));
+  const words = usage.split(" ");
+  const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word));
+  return end === -1 ? words : words.slice(0, end);
 }

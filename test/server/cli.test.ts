@@ -1,0 +1,203 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { ROOT, runCommand, runShell } from "../harness/program.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
+const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, BASE_URL: "http://localhost:4321" };
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The answer of a command that works. */
+async function answer(...words: string[]) {
+  const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings });
+  if (code !== 0) throw new Error(`${words.join(" ")}: ${code} ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+const SHAPES: [RegExp, string][] = [
+  [/^org_[0-9A-HJKMNP-TV-Z]{26}$/, "org_"],
+  [/^usr_[0-9A-HJKMNP-TV-Z]{26}$/, "usr_"],
+  [/^sec_[0-9A-HJKMNP-TV-Z]{26}$/, "sec_"],
+  [/^lgc_[\w-]{22}$/, "lgc_"],
+  [/^lgs_[\w-]{43}$/, "lgs_"],
+  [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, "time"],
+  [/^http:\/\/localhost:4321\/auth\/reset-password\/[\w-]{43}$/, "reset link"],
+];
+
+/** Replaces what differs from run to run by its kind. */
+function shapeOf(value: unknown): unknown {
+  if (typeof value === "string") return SHAPES.find(([pattern]) => pattern.test(value))?.[1] ?? value;
+  if (Array.isArray(value)) return value.map(shapeOf);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shapeOf(item)]));
+}
+
+const client = { client_id: "lgc_", client_secret: "lgs_" };
+const organization = (name: string, plan: string) => ({ id: "org_", name, plan });
+
+test.serial("migrate tells what it applied, and the second time nothing", async (t) => {
+  t.deepEqual(await answer("migrate"), { applied: ["0001_initial"] });
+  t.deepEqual(await answer("migrate"), { applied: [] });
+});
+
+test.serial("org create answers with the client on a paid plan only", async (t) => {
+  t.deepEqual(shapeOf(await answer("org", "create", "Acme & Søns")), {
+    organization: organization("Acme & Søns", "free"),
+  });
+  for (const plan of ["growth", "premium"]) {
+    t.deepEqual(shapeOf(await answer("org", "create", plan, "--plan", plan)), {
+      organization: organization(plan, plan),
+      client,
+    });
+  }
+  t.deepEqual(shapeOf(await answer("org", "create", "explicit", "--plan=free")), {
+    organization: organization("explicit", "free"),
+  });
+});
+
+test.serial("org plan answers with the client only when this call made it", async (t) => {
+  const { organization: made } = await answer("org", "create", "Upgraded");
+  t.deepEqual(shapeOf(await answer("org", "plan", made.id, "growth")), {
+    organization: organization("Upgraded", "growth"),
+    client,
+  });
+  for (const plan of ["growth", "premium", "free", "premium"]) {
+    t.deepEqual(await answer("org", "plan", made.id, plan), { organization: { ...made, plan } });
+  }
+});
+
+test.serial("org list and org show answer with organizations, and never with a secret", async (t) => {
+  const made = await answer("org", "create", "Shown", "--plan", "growth");
+  const list = await answer("org", "list");
+  t.true(list.organizations.length > 0);
+  t.deepEqual(
+    list.organizations.find(({ id }: { id: string }) => id === made.organization.id),
+    made.organization,
+  );
+  const shown = await answer("org", "show", made.organization.id);
+  t.deepEqual(shapeOf(shown), {
+    organization: organization("Shown", "growth"),
+    client: {
+      client_id: "lgc_",
+      redirect_uris: [],
+      secrets: [
+        {
+          id: "sec_",
+          last4: made.client.client_secret.slice(-4),
+          created_at: "time",
+          expires_at: null,
+          last_used_at: null,
+        },
+      ],
+    },
+  });
+  t.notRegex(JSON.stringify([list, shown]), /lgs_/);
+  const { organization: free } = await answer("org", "create", "Free");
+  t.deepEqual(await answer("org", "show", free.id), { organization: free });
+});
+
+test.serial("client rotate answers with the new secret and when the old one ends", async (t) => {
+  const made = await answer("org", "create", "Rotated", "--plan", "growth");
+  const HOURS: [string[], number][] = [
+    [[], 24],
+    [["--overlap", "1h"], 1],
+    [["--overlap", "168h"], 168],
+    [["--overlap", "0h"], 0],
+    [["--compromised"], 0],
+  ];
+  const secrets = new Set([made.client.client_secret]);
+  for (const [words, hours] of HOURS) {
+    const before = Date.now();
+    const rotation = await answer("client", "rotate", made.organization.id, ...words);
+    t.deepEqual(shapeOf(rotation), { ...client, previous_expires_at: "time" });
+    t.is(rotation.client_id, made.client.client_id);
+    secrets.add(rotation.client_secret);
+    const ends = Date.parse(rotation.previous_expires_at) - hours * 3_600_000;
+    t.true(ends >= before && ends <= Date.now(), words.join(" "));
+  }
+  t.is(secrets.size, HOURS.length + 1, "each secret is a new one");
+  const { client: shown } = await answer("org", "show", made.organization.id);
+  t.is(shown.secrets.length, 1);
+});
+
+test.serial("client redirect-uris replaces the list", async (t) => {
+  const { organization: made, client: app } = await answer("org", "create", "App", "--plan", "growth");
+  const lists = [
+    ["https://app.example.com/callback", "http://127.0.0.1/callback", "com.example.app:/callback"],
+    ["https://other.example.com/callback"],
+    [],
+  ];
+  for (const redirect_uris of lists) {
+    const expected = { client_id: app.client_id, redirect_uris };
+    t.deepEqual(await answer("client", "redirect-uris", made.id, ...redirect_uris), expected);
+    t.deepEqual((await answer("org", "show", made.id)).client.redirect_uris, redirect_uris);
+  }
+});
+
+test.serial(
+  "user create reads the password from stdin; user reset-password answers with a link",
+  async (t) => {
+    const { organization: made } = await answer("org", "create", "People");
+    for (const [name, words] of Object.entries({
+      ada: [],
+      grace: ["--role", "owner"],
+      "žofie.b": ["--role=admin"],
+    })) {
+      const words_ = ["user", "create", name, "--org", made.id, ...words, "--json"];
+      const { code, stdout, stderr } = await runCommand(words_, { settings }, "a password for people\n");
+      t.is(stderr, "");
+      t.is(code, 0);
+      t.deepEqual(shapeOf(JSON.parse(stdout)), { user: { id: "usr_", username: name } });
+    }
+    t.deepEqual(shapeOf(await answer("user", "reset-password", "ada")), { url: "reset link" });
+    t.deepEqual(shapeOf(await answer("user", "reset-password", "ADA")), { url: "reset link" });
+  },
+);
+
+test.serial("sweep tells how many rows it removed of each kind", async (t) => {
+  t.deepEqual(await answer("sweep"), {
+    deleted: { tokens: 0, sessions: 0, interactions: 0, one_time_links: 0, grants: 0, client_secrets: 5 },
+  });
+});
+
+test.serial("doctor names its checks", async (t) => {
+  const { checks } = await answer("doctor");
+  for (const check of checks) {
+    t.deepEqual(Object.keys(check), ["name", "ok", "detail"]);
+    t.true(check.ok, check.name);
+    t.is(typeof check.detail, "string");
+  }
+  const names = checks.map(({ name }: { name: string }) => name);
+  t.deepEqual(names, ["settings", "database", "migrations", "keys", "addresses"]);
+});
+
+test.serial("doctor exits with 1 when a check fails, and still answers", async (t) => {
+  const fresh = { settings: { DATABASE_URL: `sqlite:${folder}/fresh.sqlite` } };
+  const { code, stdout } = await runCommand(["doctor", "--json"], fresh);
+  t.is(code, 1);
+  const { checks } = JSON.parse(stdout);
+  const migrations = checks.find(({ name }: { name: string }) => name === "migrations");
+  t.like(migrations, { ok: false, detail: "to be applied: 0001_initial (run migrate, or start the server)" });
+});
+
+test.serial("npm run --silent prints the same one document and passes the exit code on", async (t) => {
+  const npm = `npm run --silent --prefix "${ROOT}" linkgate --`;
+  const works = await runShell(`${npm} org list --json`, { settings });
+  t.is(works.code, 0);
+  t.deepEqual(JSON.parse(works.stdout), await answer("org", "list"));
+  const fails = await runShell(`${npm} org show org_none --json`, { settings });
+  t.is(fails.code, 1);
+  t.is(fails.stdout, "");
+});
+
+test.serial("without --json, the same answer is lines for people", async (t) => {
+  const { code, stdout } = await runCommand(["org", "create", "Lines", "--plan", "growth"], { settings });
+  t.is(code, 0);
+  t.regex(
+    stdout,
+    /^organization:\n {2}id: org_\w{26}\n {2}name: Lines\n {2}plan: growth\nclient:\n {2}client_id: lgc_/,
+  );
+  const refused = await runCommand(["org", "show", "org_none"], { settings });
+  t.deepEqual(refused, { code: 1, signal: null, stdout: "", stderr: "there is no organization org_none\n" });
+});
