@@ -10,7 +10,7 @@ import type { OnError, Parts } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { createProvider } from "./provider/index.ts";
-import { oauthPaths } from "./provider/paths.ts";
+import { authorizeByForm, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
 import { createSignIn } from "./sign-in.ts";
 import { messagePage } from "./views/page.ts";
@@ -50,6 +50,7 @@ export function authorizationServer(
     middleware: [
       oauthPaths,
       limits.oauth,
+      authorizeByForm,
       ...completeAnswers({ settings, introspect: storage.findActiveToken }),
       ...interactions({
         provider,
