@@ -185,11 +185,22 @@ function clientIdMetadataDocuments({ CIMD }: Settings): object {
     clientIdMetadataDocument: {
       enabled: true,
       ack: "draft-02",
-      allowFetch: (_ctx: KoaContextWithOIDC, clientId: string) => new URL(clientId).pathname !== "/",
+      allowFetch: (_ctx: KoaContextWithOIDC, clientId: string) => isDocumentUrl(new URL(clientId)),
       allowClient: (_ctx: KoaContextWithOIDC, client: Client) =>
         (client.grantTypes ?? []).every((type) => type === "authorization_code" || type === "refresh_token"),
     },
   };
+}
+
+/**
+ * Whether a document may be asked for. The library looks at the address only when it is connected, which is enough to
+ * try the ports of this host and its network: a host that is a number or has no domain is not even connected to.
+ */
+function isDocumentUrl({ hostname, pathname }: URL): boolean {
+  const host = hostname.replace(/\.$/, "");
+  const isNumber = host.startsWith("[") || /(^|\.)\d+$/.test(host);
+  const isLocal = !host.includes(".") || host.endsWith(".localhost") || host.endsWith(".local");
+  return pathname !== "/" && !isNumber && !isLocal;
 }
 
 function now(): number {
