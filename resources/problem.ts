@@ -45,7 +45,7 @@ export function problems({ docsUrl, onError }: ProblemOptions): Middleware {
     try {
       await next();
     } catch (error) {
-      const problem = error instanceof Problem ? error : unexpected(error, ctx, onError);
+      const problem = asProblem(error, () => onError(error, ctx));
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.body = toBody(problem, docsUrl, ctx.state.requestId);
@@ -71,8 +71,10 @@ export function toBody(problem: Problem, docsUrl: string, requestId: string): Pr
 const OUTAGES = new Set(["StorageUnavailable", "IntrospectionUnavailable"]);
 const RETRY_AFTER_S = 2;
 
-function unexpected(error: unknown, ctx: Context, onError: ProblemOptions["onError"]): Problem {
-  onError(error, ctx);
+/** Any error as a refusal. `report` is called for one that nobody expected; of that one nothing is shown. */
+export function asProblem(error: unknown, report: () => void): Problem {
+  if (error instanceof Problem) return error;
+  report();
   if (OUTAGES.has((error as Error)?.name)) {
     return new Problem(
       503,

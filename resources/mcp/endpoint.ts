@@ -10,7 +10,7 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { z } from "zod";
 import type { Caller, Gate } from "../bearer.ts";
-import { Problem } from "../problem.ts";
+import { asProblem, Problem } from "../problem.ts";
 import { BASIC_SCOPES, covers } from "../scopes.ts";
 import { validate } from "../validate.ts";
 import type { Tool } from "./tools.ts";
@@ -23,7 +23,7 @@ type EndpointOptions = {
   /** Browser origins that may call; requests without an Origin come from no browser. */
   origins: ReadonlySet<string>;
   version: string;
-  onError(error: unknown): void;
+  onError(error: unknown, ctx?: Context): void;
 };
 
 const readBody = bodyParser({
@@ -42,7 +42,7 @@ export function mcpEndpoint({ gate, tools, mcpUrl, origins, version, onError }: 
   const { host, pathname } = new URL(mcpUrl);
   const offers = tools.map((tool) => ({ ...tool, inputSchema: shown(tool) }));
   const handle = toNodeHandler(
-    createMcpHandler(({ authInfo }) => createServer(offers, authInfo?.extra?.caller as Caller, version), {
+    createMcpHandler(({ authInfo }) => createServer(offers, authInfo?.extra?.call as Call, version), {
       onerror: onError,
     }),
   );
@@ -56,7 +56,11 @@ export function mcpEndpoint({ gate, tools, mcpUrl, origins, version, onError }: 
     }
     await readBody(ctx, async () => {});
     checkScopes(ctx.request.body, tools, caller, gate);
-    await pass(ctx, caller, handle);
+    await pass(
+      ctx,
+      { caller, requestId: ctx.state.requestId, report: (error) => onError(error, ctx) },
+      handle,
+    );
   };
 }
 
@@ -76,25 +80,29 @@ function checkScopes(body: unknown, tools: Tool[], caller: Caller, gate: Gate): 
   }
 }
 
-async function pass(ctx: Context, caller: Caller, handle: ReturnType<typeof toNodeHandler>): Promise<void> {
+/** One request, as the tools see it. */
+type Call = { caller: Caller; requestId: string; report(error: unknown): void };
+
+async function pass(ctx: Context, call: Call, handle: ReturnType<typeof toNodeHandler>): Promise<void> {
+  const { caller } = call;
   const auth: AuthInfo = {
     token: "", // never handed on: the tools have no use for it
     clientId: caller.clientId,
     scopes: [...caller.scopes],
     expiresAt: caller.expiresAt,
-    extra: { caller },
+    extra: { call },
   };
   ctx.respond = false;
   const hasBody = ctx.request.rawBody !== undefined;
   await handle(Object.assign(ctx.req, { auth }), ctx.res, hasBody ? ctx.request.body : undefined);
 }
 
-function createServer(offers: Offer[], caller: Caller, version: string): McpServer {
+function createServer(offers: Offer[], call: Call, version: string): McpServer {
   const server = new McpServer(
     { name: "linkgate", title: "linkgate", version },
     { instructions: "Manages the short links of one organization. Call whoami first to see which one." },
   );
-  for (const tool of offers.filter(({ scopes }) => covers(caller.scopes, scopes))) {
+  for (const tool of offers.filter(({ scopes }) => covers(call.caller.scopes, scopes))) {
     server.registerTool(
       tool.name,
       {
@@ -104,7 +112,7 @@ function createServer(offers: Offer[], caller: Caller, version: string): McpServ
         outputSchema: tool.output,
         annotations: tool.annotations,
       },
-      async (input) => run(tool, caller, input),
+      async (input) => run(tool, call, input),
     );
   }
   return server;
@@ -120,15 +128,15 @@ function shown({ input }: Tool) {
   });
 }
 
-/** A refusal is a result that the agent can read and act on; anything unexpected goes up. */
-async function run(tool: Tool, caller: Caller, input: unknown) {
+/** A refusal is a result that the agent can read and act on. */
+async function run(tool: Tool, { caller, requestId, report }: Call, input: unknown) {
   try {
     const result = await tool.run(caller, validate(tool.input, input ?? {}));
     return { content: [{ type: "text" as const, text: JSON.stringify(result) }], structuredContent: result };
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const { code, message, errors, status } = error;
-    const text = JSON.stringify({ status, code, detail: message, ...(errors && { errors }) });
+    const { status, code, message, errors } = asProblem(error, () => report(error));
+    const refusal = { status, code, detail: message, request_id: requestId, ...(errors && { errors }) };
+    const text = JSON.stringify(refusal);
     return { isError: true, content: [{ type: "text" as const, text }] };
   }
 }

@@ -21,6 +21,7 @@ export type ToolRefusal = {
   status: number;
   code: string;
   detail: string;
+  request_id: string;
   errors?: { field: string; message: string }[];
 };
 
