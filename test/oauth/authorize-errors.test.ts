@@ -64,8 +64,26 @@ test("sec 19: the response mode query may be named", async (t) => {
   t.regex((await redirectOf({ response_mode: "query" }))?.pathname ?? "", /^\/interaction\//);
 });
 
-const REPEATABLE = { scope: "links:read", state: "x", nonce: "x", code_challenge: "x", prompt: "consent" };
-for (const [name, value] of Object.entries({ ...REPEATABLE, response_type: "code", max_age: "1" })) {
+const REPEATABLE = {
+  response_type: "code",
+  scope: "links:read",
+  state: "x",
+  nonce: "x",
+  prompt: "consent",
+  max_age: "1",
+  code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+  code_challenge_method: "S256",
+  response_mode: "query",
+  login_hint: "x",
+  ui_locales: "en",
+  acr_values: "x",
+  id_token_hint: "x",
+  claims_locales: "en",
+  display: "page",
+  request: "x",
+  request_uri: "x",
+};
+for (const [name, value] of Object.entries(REPEATABLE)) {
   test(`sec 16: ${name} twice is invalid_request`, async (t) => {
     const url = await redirectOf({ [name]: [value, value] });
     t.is(url?.origin + String(url?.pathname), REDIRECT_URI);

@@ -1,6 +1,14 @@
 import test from "ava";
 import { advanceClock } from "../harness/clock.ts";
-import { allow, authorizeUrl, codeFor, createApp, openConsent, redeemCode } from "../harness/oauth.ts";
+import {
+  allow,
+  authorizeUrl,
+  codeFor,
+  createApp,
+  openConsent,
+  redeemCode,
+  sendForm,
+} from "../harness/oauth.ts";
 import { Person } from "../harness/person.ts";
 import { startTestService } from "../harness/service.ts";
 
@@ -116,4 +124,13 @@ test.serial("a sign-in lasts 14 days", async (t) => {
   const page = await person.open(authorizeUrl(service, app));
   t.truthy(page.html.querySelector("#password"));
   t.regex((await openConsent(person, user, authorizeUrl(service, app))).text, /Allow access\?/);
+});
+
+test.serial("a page that is left open for 15 minutes is over", async (t) => {
+  const person = await signedIn();
+  const page = await person.open(authorizeUrl(service, app));
+  advanceClock(16 * 60_000);
+  const answer = await sendForm(person, page, { decision: "allow", organization_id: own.id });
+  t.is(answer.status, 400);
+  t.is(answer.headers.get("location"), null);
 });
