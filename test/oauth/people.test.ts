@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../adapters/database.ts";
 import { createPasswords } from "../../server/passwords.ts";
+import { createTestDatabase } from "../harness/database.ts";
 import {
   ask,
   authorizeUrl,
@@ -19,15 +18,17 @@ import {
 import { Person } from "../harness/person.ts";
 import { startTestService } from "../harness/service.ts";
 
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-people-"));
-const DATABASE_URL = `sqlite:${folder}/test.sqlite`;
-const service = await startTestService({ DATABASE_URL });
+const database = await createTestDatabase();
+const service = await startTestService({
+  DATABASE_URL: database.url,
+  ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+});
 // There is no call yet that disables a person or ends a membership: the rows are changed beside the service.
-const { knex, close } = openDatabase(DATABASE_URL);
+const { knex, close } = openDatabase(database.url);
 test.after.always(async () => {
   await close();
   await service.close();
-  rmSync(folder, { recursive: true, force: true });
+  await database.drop();
 });
 
 const ENDINGS: Record<string, (userId: string, organizationId: string) => Promise<unknown>> = {

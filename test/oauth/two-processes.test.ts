@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { randomBytes } from "node:crypto";
 import test from "ava";
+import { createTestDatabase } from "../harness/database.ts";
 import { REDIRECT_URI } from "../harness/flow.ts";
 import {
   type Answer,
@@ -23,13 +22,13 @@ import { addressOf, startServer } from "../harness/program.ts";
 import { sendRaw } from "../harness/raw.ts";
 import { bearer, startTestService } from "../harness/service.ts";
 
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-two-"));
-const DATABASE_URL = `sqlite:${folder}/shared.sqlite`;
-const service = await startTestService({ DATABASE_URL });
+const database = await createTestDatabase();
+const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
+const service = await startTestService(shared);
 const port = await freePort();
 // Behind one address, as two processes behind a proxy are; each is reached at its own port.
 const second = startServer({
-  settings: { DATABASE_URL, BASE_URL: service.url, PORT: String(port), RATE_LIMIT: "off" },
+  settings: { ...shared, BASE_URL: service.url, PORT: String(port), RATE_LIMIT: "off" },
 });
 await addressOf(second);
 const { app, user } = await createApp(service);
@@ -37,7 +36,7 @@ const person = new Person(service.url);
 test.after.always(async () => {
   await second.stop();
   await service.close();
-  rmSync(folder, { recursive: true, force: true });
+  await database.drop();
 });
 
 const host = new URL(service.url).host;
