@@ -42,7 +42,7 @@ Paste these, one after the other:
 
   curl -s ${base}/v1/links -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{"url":"https://example.com/hello","slug":"hello"}'
 
-  curl -i ${short}/hello
+  curl -si ${short}/hello
 
   curl -s -o /dev/null -w '%{http_code}\\n' ${base}/oauth/revoke -d "token=$TOKEN" ${credentials}
 `;

@@ -49,8 +49,12 @@ function stopOnSignals(running: Promise<Running>): void {
 
 const running = main();
 stopOnSignals(running);
-running.catch((error: Error) => {
-  const isOurs = error instanceof WrongSettings || error.name === "WrongEncryptionKey";
-  console.error(isOurs ? error.message : error);
+running.catch((error: NodeJS.ErrnoException) => {
+  console.error(isExpected(error) ? error.message : error);
   process.exit(1);
 });
+
+/** What whoever starts the service can mend; of everything else the stack is shown. */
+function isExpected(error: NodeJS.ErrnoException): boolean {
+  return error instanceof WrongSettings || error.name === "WrongEncryptionKey" || error.code === "EADDRINUSE";
+}

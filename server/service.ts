@@ -25,6 +25,7 @@ export type Service = {
 
 // A connection that is still busy then is cut: a stop has to end.
 const DRAIN_MS = 10_000;
+const IDLE_CHECK_MS = 50;
 
 /** Migrates, makes what is missing, and serves. @throws WrongEncryptionKey, and whatever the database says */
 export async function startService(settings: Settings, log: Log): Promise<Service> {
@@ -83,8 +84,10 @@ async function listen(server: Server, port: number, host: string): Promise<numbe
 
 async function drain(server: Server): Promise<void> {
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref();
+  // A connection that is kept alive is idle only after the answer that is under way.
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
   server.close();
-  server.closeIdleConnections();
   await once(server, "close");
   clearTimeout(cut);
+  clearInterval(idle);
 }

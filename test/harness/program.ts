@@ -16,9 +16,11 @@ type ProgramOptions = {
 
 const SERVER = `${ROOT}server/`;
 const running = new Set<Program>();
-process.once("exit", () => {
-  for (const program of running) program.kill("SIGKILL");
-});
+
+/** Ends whatever a failed test left running, with what that started itself; for `test.after.always`. */
+export function stopPrograms(): void {
+  for (const program of running) program.killGroup();
+}
 
 /** A program in a process of its own. */
 export class Program {
@@ -30,7 +32,7 @@ export class Program {
 
   constructor(command: string, args: string[], { settings = {}, cwd = ROOT }: ProgramOptions = {}) {
     const { PATH, HOME } = process.env;
-    this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings } });
+    this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true });
     running.add(this);
     this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));
     this.#child.stderr?.on("data", (chunk) => this.#hear(() => (this.stderr += chunk)));
@@ -65,6 +67,14 @@ export class Program {
 
   kill(signal: NodeJS.Signals = "SIGTERM"): void {
     this.#child.kill(signal);
+  }
+
+  killGroup(): void {
+    try {
+      process.kill(-(this.#child.pid ?? Number.NaN), "SIGKILL");
+    } catch {
+      // It has ended already.
+    }
   }
 
   async stop(): Promise<Ending> {

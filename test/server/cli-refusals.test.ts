@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { runCommand } from "../harness/program.ts";
+import { runCommand, stopPrograms } from "../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-refusals-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
@@ -16,6 +16,7 @@ const paid = await made("org", "create", "Paid", "--plan", "growth");
 const free = await made("org", "create", "Free");
 await runCommand(["user", "create", "taken", "--org", free], { settings }, "a password for people");
 
+test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const rotate = ["client", "rotate", paid];

@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { authorizeUrl, createApp, newTokens, opensApi } from "../harness/oauth.ts";
-import { runCommand } from "../harness/program.ts";
+import { runCommand, stopPrograms } from "../harness/program.ts";
 import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-running-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const service = await startTestService(settings);
+test.after.always(stopPrograms);
 test.after.always(async () => {
   await service.close();
   rmSync(folder, { recursive: true, force: true });

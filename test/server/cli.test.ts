@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { ROOT, runCommand, runShell } from "../harness/program.ts";
+import { ROOT, runCommand, runShell, stopPrograms } from "../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, BASE_URL: "http://localhost:4321" };
+test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The answer of a command that works. */

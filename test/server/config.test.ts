@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { readSettings, WrongSettings } from "../../server/config.ts";
-import { addressOf, startServer } from "../harness/program.ts";
+import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-config-"));
+test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");

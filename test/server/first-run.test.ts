@@ -1,0 +1,197 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import {
+  addressOf,
+  Program,
+  ROOT,
+  runCommand,
+  runShell,
+  startServer,
+  stopPrograms,
+} from "../harness/program.ts";
+
+const older = (await runShell("which -a node")).stdout
+  .split("\n")
+  .filter((file) => file && !file.includes("node_modules"));
+const versions = await Promise.all(
+  older.map(async (file) => ({
+    file,
+    version: (await new Program(file, ["--version"]).ended).stdout.trim(),
+  })),
+);
+const tooOld = versions.find(({ version }) => /^v(19|2[0-3])\./.test(version));
+
+const folders = mkdtempSync(path.join(tmpdir(), "linkgate-first-"));
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folders, { recursive: true, force: true }));
+
+/** An empty directory to start in. */
+function emptyFolder(name: string): string {
+  const folder = path.join(folders, name);
+  mkdirSync(folder);
+  return folder;
+}
+
+const DEMO = /client id {6}(\S+)\n {2}client secret {2}(\S+)\n {2}username {7}(\S+)\n {2}password {7}(\S+)\n/;
+
+test("the first start prints credentials and four commands that work when pasted; the second prints none", async (t) => {
+  const cwd = emptyFolder("demo");
+  const server = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  const address = await addressOf(server);
+  const [, clientId, clientSecret, username] = DEMO.exec(server.stdout) ?? [];
+  t.regex(clientId ?? "", /^lgc_/);
+  t.regex(clientSecret ?? "", /^lgs_/);
+  t.is(username, "demo");
+  t.is(server.stdout.match(/lgs_/g)?.length, 3, "the secret, and the commands that need it");
+  t.is(server.stdout.match(/linkgate listening on/g)?.length, 1);
+
+  const commands = server.stdout.split("\n").filter((line) => /^ {2}(TOKEN=|curl )/.test(line));
+  t.is(commands.length, 4);
+  for (const command of commands) t.true(command.includes(address));
+  const { code, stdout, stderr } = await runShell(commands.join("\necho; echo ----\n"));
+  t.is(stderr, "");
+  t.is(code, 0);
+  const [token, created, followed, revoked] = stdout.split("\n----\n");
+  t.is(token?.trim(), "", "the token is in the variable");
+  t.like(JSON.parse(created ?? ""), { slug: "hello", short_url: `${address}/hello` });
+  t.regex(followed ?? "", /^HTTP\/1.1 302 Found/);
+  t.regex(followed ?? "", /^Location: https:\/\/example\.com\/hello\r?$/im);
+  t.is(revoked?.trim(), "200");
+
+  const list = await runShell(
+    `${commands[0]}\n${commands[3]}\ncurl -s -o /dev/null -w '%{http_code}' ${address}/v1/links -H "Authorization: Bearer $TOKEN"`,
+  );
+  t.is(list.stdout, "200\n401", "the token is revoked");
+
+  t.like(await server.stop(), { code: 0, stderr: "" });
+  t.is(statSync(path.join(cwd, "data/encryption.key")).mode & 0o777, 0o600);
+  t.deepEqual(readdirSync(cwd), ["data"]);
+
+  const second = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  const again = await addressOf(second);
+  t.is((await second.stop()).stdout, `linkgate listening on ${again}\n`);
+});
+
+test("in production, and where there is an organization already, nothing is made up", async (t) => {
+  const production = startServer({
+    cwd: emptyFolder("production"),
+    settings: { PORT: "0", LOG_LEVEL: "silent", NODE_ENV: "production" },
+  });
+  t.is((await addressOf(production)).startsWith("http://localhost:"), true);
+  t.notRegex((await production.stop()).stdout, /secret|password/);
+
+  const cwd = emptyFolder("own");
+  await runCommand(["org", "create", "Own", "--json"], { cwd });
+  const server = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  await addressOf(server);
+  t.notRegex((await server.stop()).stdout, /secret|password/);
+});
+
+test("npm start serves, and SIGTERM to npm ends the server", async (t) => {
+  const cwd = emptyFolder("npm");
+  for (const name of ["package.json", "server", "adapters", "resources", "node_modules"]) {
+    symlinkSync(path.join(ROOT, name), path.join(cwd, name));
+  }
+  const npm = new Program("npm", ["start"], { cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  const address = await addressOf(npm);
+  t.is((await fetch(`${address}/healthz`)).status, 200);
+  npm.kill("SIGTERM");
+  // The output stays open as long as anything that npm started lives.
+  const ended = await Promise.race([npm.ended, pause(15_000, undefined, { ref: false })]);
+  npm.killGroup();
+  t.truthy(ended, "npm is gone, and the server that it started goes on");
+});
+
+test("all wrong settings are named, and the exit code is 1", async (t) => {
+  const cwd = emptyFolder("wrong");
+  const settings = { PORT: "http", BASE_URL: "http://links.example.com", LOG_LEVEL: "loud" };
+  const { code, stdout, stderr } = await startServer({ cwd, settings }).ended;
+  t.is(code, 1);
+  t.is(stdout, "");
+  for (const name of Object.keys(settings)) t.regex(stderr, new RegExp(`^  ${name} must`, "m"));
+  t.notRegex(stderr, /\bat .*\.ts:/, "no stack");
+  t.deepEqual(readdirSync(cwd), [], "nothing was made");
+});
+
+test("sec 129: another ENCRYPTION_KEY on the same database is refused with its sentence", async (t) => {
+  const cwd = emptyFolder("key");
+  const settings = { PORT: "0", LOG_LEVEL: "silent" };
+  const first = startServer({ cwd, settings });
+  await addressOf(first);
+  await first.stop();
+  const other = { ...settings, ENCRYPTION_KEY: Buffer.alloc(32, 9).toString("base64url") };
+  const { code, stdout, stderr } = await startServer({ cwd, settings: other }).ended;
+  t.is(code, 1);
+  t.is(stdout, "");
+  t.is(stderr, "ENCRYPTION_KEY is not the one that this database was made with\n");
+
+  const doctor = await runCommand(["doctor", "--json"], { cwd, settings: other });
+  t.is(doctor.code, 1);
+  const { checks } = JSON.parse(doctor.stdout);
+  t.deepEqual(
+    checks.filter(({ ok }: { ok: boolean }) => !ok).map(({ name }: { name: string }) => name),
+    ["keys"],
+  );
+
+  const same = readFileSync(path.join(cwd, "data/encryption.key"), "utf8").trim();
+  const third = startServer({ cwd, settings: { ...settings, ENCRYPTION_KEY: same } });
+  await addressOf(third);
+  t.is((await third.stop()).code, 0);
+});
+
+test("a key file that does not hold a key is refused with a sentence", async (t) => {
+  const cwd = emptyFolder("broken-key");
+  mkdirSync(path.join(cwd, "data"));
+  const made = await runShell("printf broken > data/encryption.key", { cwd });
+  t.is(made.code, 0);
+  const { code, stderr } = await startServer({ cwd, settings: { PORT: "0" } }).ended;
+  t.is(code, 1);
+  t.regex(stderr, /encryption\.key must hold 32 bytes in base64url\n$/);
+  t.notRegex(stderr, /\bat .*\.ts:/, "no stack");
+});
+
+test("a port that is taken is one sentence", async (t) => {
+  const cwd = emptyFolder("port");
+  const first = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  const { port } = new URL(await addressOf(first));
+  const { code, stderr } = await startServer({ cwd, settings: { PORT: port, LOG_LEVEL: "silent" } }).ended;
+  t.is(code, 1);
+  t.regex(stderr, new RegExp(`^[^\\n]*${port}[^\\n]*\\n$`));
+  await first.stop();
+});
+
+test("two processes that start at once on an empty database both come up, and share the keys", async (t) => {
+  for (const round of [1, 2, 3]) {
+    const cwd = emptyFolder(`two-${round}`);
+    const settings = { PORT: "0", LOG_LEVEL: "silent" };
+    const servers = [startServer({ cwd, settings }), startServer({ cwd, settings })];
+    const addresses = await Promise.all(servers.map(addressOf));
+    const keys = await Promise.all(
+      addresses.map(async (address) => (await fetch(`${address}/oauth/jwks`)).text()),
+    );
+    t.regex(keys[0] ?? "", /"kid"/);
+    t.is(keys[0], keys[1]);
+    const endings = await Promise.all(servers.map((server) => server.stop()));
+    t.deepEqual(
+      endings.map(({ code }) => code),
+      [0, 0],
+    );
+    t.is(endings.filter(({ stdout }) => DEMO.test(stdout)).length, 1, "one of them made the demo");
+    const { stdout } = await runCommand(["org", "list", "--json"], { cwd });
+    t.is(JSON.parse(stdout).organizations.length, 1);
+  }
+});
+
+(tooOld ? test : test.skip)(
+  "an older Node is refused with one sentence (skipped without one in PATH)",
+  async (t) => {
+    const { file, version } = tooOld as { file: string; version: string };
+    const { code, stdout, stderr } = await startServer({ cwd: emptyFolder("older"), node: file }).ended;
+    t.is(code, 1);
+    t.is(stdout, "");
+    t.is(stderr, `linkgate needs Node 24 or newer; this is Node ${version.slice(1)}.\n`);
+  },
+);

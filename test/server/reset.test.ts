@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { advanceClock } from "../harness/clock.ts";
+import { authorizeUrl, createApp, newTokens, opensApi, refresh } from "../harness/oauth.ts";
+import { Person } from "../harness/person.ts";
+import { runCommand, stopPrograms } from "../harness/program.ts";
+import { startTestService } from "../harness/service.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-reset-"));
+const DATABASE_URL = `sqlite:${folder}/test.sqlite`;
+const service = await startTestService({ DATABASE_URL });
+test.after.always(stopPrograms);
+test.after.always(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const FRESH = "an entirely new password";
+
+/** A person, and the link that the command makes for him or her. */
+async function withLink() {
+  const made = await createApp(service);
+  return { ...made, url: await linkFor(made.user.username) };
+}
+
+async function linkFor(username: string): Promise<string> {
+  const { stdout } = await runCommand(["user", "reset-password", username, "--json"], {
+    settings: { DATABASE_URL, BASE_URL: service.url },
+  });
+  return JSON.parse(stdout).url;
+}
+
+async function setPassword(url: string, password: string) {
+  const answer = await fetch(url, { method: "POST", body: new URLSearchParams({ password }) });
+  return { status: answer.status, text: await answer.text() };
+}
+
+/** Whether the sign-in page takes a password. */
+async function signsIn(
+  app: Awaited<ReturnType<typeof createApp>>["app"],
+  username: string,
+  password: string,
+) {
+  const person = new Person(service.url);
+  const page = await person.open(authorizeUrl(service, app));
+  return (await person.signIn(page, { id: "", username, password })).text.includes("Allow access?");
+}
+
+test.serial("sec 112: a reset link shows its page, and sets a new password once", async (t) => {
+  const { app, user, url } = await withLink();
+  const person = new Person(service.url);
+  const page = await person.open(url);
+  t.is(page.status, 200);
+  t.is(page.headers.get("cache-control"), "no-store");
+  t.true(page.html.text.includes(user.username));
+  const again = await person.open(url);
+  t.is(again.status, 200, "looking at it does not use it up");
+
+  const saved = await person.press(page, "Save the password", { password: FRESH });
+  t.is(saved.status, 200);
+  t.regex(saved.text, /Password saved/);
+  t.true(await signsIn(app, user.username, FRESH));
+  t.false(await signsIn(app, user.username, user.password), "the old password is over");
+
+  t.is((await person.open(url)).status, 404);
+  const second = await setPassword(url, "yet another password");
+  t.is(second.status, 404);
+  t.regex(second.text, /This link is over/);
+  t.false(await signsIn(app, user.username, "yet another password"));
+});
+
+test.serial("sec 108: a weak password is refused in the page, and the link stays good", async (t) => {
+  const { app, user, url } = await withLink();
+  const person = new Person(service.url);
+  for (const password of ["", "seven77", "x".repeat(129), "password123", "Linkgate", user.username]) {
+    const page = await person.press(await person.open(url), "Save the password", { password });
+    t.is(page.status, 422, password);
+    t.truthy(page.html.querySelector("[role=alert]"), password);
+    t.truthy(page.html.querySelector("#password"), "the form is there again");
+    if (password && password !== user.username) t.false(page.text.includes(password), password);
+  }
+  t.true(await signsIn(app, user.username, user.password));
+  t.is((await setPassword(url, FRESH)).status, 200);
+});
+
+test.serial("sec 112: of ten uses of a link at once, exactly one sets its password", async (t) => {
+  const { app, user, url } = await withLink();
+  const passwords = Array.from({ length: 10 }, (_, index) => `the password number ${index}`);
+  const answers = await Promise.all(passwords.map((password) => setPassword(url, password)));
+  t.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)]);
+  const winner = answers.findIndex(({ status }) => status === 200);
+  t.true(await signsIn(app, user.username, passwords[winner] as string));
+});
+
+test.serial("sec 112: using one link ends the others of the same person, and nobody else's", async (t) => {
+  const { user, url } = await withLink();
+  const other = await linkFor(user.username);
+  const { url: neighbour } = await withLink();
+  t.is((await setPassword(url, FRESH)).status, 200);
+  t.is((await setPassword(other, FRESH)).status, 404);
+  t.is((await setPassword(neighbour, FRESH)).status, 200);
+});
+
+test.serial("sec 112: a link that was changed, shortened or made up is over", async (t) => {
+  const { url } = await withLink();
+  const last = url.at(-1) === "A" ? "B" : "A";
+  const wrong = [
+    url.slice(0, -1),
+    url.slice(0, -1) + last,
+    `${url}A`,
+    url.toUpperCase().replace(/.*PASSWORD/, ""),
+  ];
+  const base = `${service.url}/auth/reset-password`;
+  for (const link of [...wrong, `${base}/%00`, `${base}/${"x".repeat(5000)}`, `${base}/'%20or%201=1--`]) {
+    const target = link.startsWith("http") ? link : `${base}${link}`;
+    t.is((await fetch(target)).status, 404, target.slice(0, 120));
+    t.is((await setPassword(target, FRESH)).status, 404, target.slice(0, 120));
+  }
+  t.is((await setPassword(url, FRESH)).status, 200);
+});
+
+test.serial("sec 72: a reset ends every session, grant and token of the person", async (t) => {
+  const { app, user, url } = await withLink();
+  const person = new Person(service.url);
+  const { accessToken, refreshToken } = await newTokens(service, app, user, { person });
+  const signedIn = await person.open(authorizeUrl(service, app));
+  t.regex(signedIn.text, /Allow access\?/, "the session is good");
+  t.true(await opensApi(service, accessToken));
+
+  t.is((await setPassword(url, FRESH)).status, 200);
+  t.false(await opensApi(service, accessToken));
+  t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
+  const after = await person.open(authorizeUrl(service, app));
+  t.truthy(after.html.querySelector("#password"), "the browser has to sign in again");
+  const consent = await person.press(signedIn, "Allow").catch((error) => error);
+  t.false(String(consent.url).includes("code="), "a consent page from before gives no code");
+});
+
+test.serial("sec 112: a link is good for an hour and not longer", async (t) => {
+  const { user, url } = await withLink();
+  const other = await linkFor(user.username);
+  advanceClock(59 * 60_000);
+  t.is((await fetch(other)).status, 200);
+  advanceClock(61_000);
+  t.is((await fetch(url)).status, 404);
+  t.is((await setPassword(url, FRESH)).status, 404);
+});

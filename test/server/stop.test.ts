@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
+
+const folders = mkdtempSync(path.join(tmpdir(), "linkgate-stop-"));
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folders, { recursive: true, force: true }));
+
+function startAlone(): Program {
+  return startServer({
+    settings: {
+      PORT: "0",
+      LOG_LEVEL: "silent",
+      NODE_ENV: "production",
+      DATABASE_URL: `sqlite:${mkdtempSync(path.join(folders, "db-"))}/test.sqlite`,
+    },
+  });
+}
+
+/** Resolves when nobody listens any more. */
+async function closed(url: string): Promise<void> {
+  for (;;) {
+    const open = await fetch(`${url}/healthz`, { headers: { connection: "close" } }).catch(() => undefined);
+    if (!open) return;
+    await pause(5);
+  }
+}
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  test(`${signal}: a request in flight is answered, new ones are not, and the exit code is 0`, async (t) => {
+    const server = startAlone();
+    const url = await addressOf(server);
+    const body = "grant_type=client_credentials&client_id=nobody&client_secret=none";
+    const agent = new Agent({ keepAlive: true });
+    const sent = request(`${url}/oauth/token`, {
+      method: "POST",
+      agent,
+      headers: { "content-type": "application/x-www-form-urlencoded", "content-length": body.length },
+    });
+    sent.write(body.slice(0, 10));
+    await once(sent, "socket");
+    t.is((await fetch(`${url}/healthz`)).status, 200, "the server has the beginning of the request by now");
+
+    server.kill(signal);
+    await closed(url);
+    const asked = Date.now();
+    sent.end(body.slice(10));
+    const [answer] = await once(sent, "response");
+    t.is(answer.statusCode, 401);
+    answer.resume();
+    const { code, stderr } = await server.ended;
+    t.is(code, 0);
+    t.is(stderr, "");
+    t.true(Date.now() - asked < 4000, "a connection that is kept alive does not hold the exit up");
+    agent.destroy();
+  });
+}
+
+test("a second signal changes nothing, and an idle connection does not hold the exit up", async (t) => {
+  const server = startAlone();
+  const url = await addressOf(server);
+  await (await fetch(`${url}/healthz`)).text();
+  server.kill("SIGTERM");
+  server.kill("SIGINT");
+  t.is((await server.ended).code, 0);
+});
