@@ -9,6 +9,7 @@ import { answerOutage, isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
 import { completeAnswers } from "./provider/answers.ts";
+import { oauthCors } from "./provider/cors.ts";
 import { createProvider } from "./provider/index.ts";
 import { authorizeByForm, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
@@ -24,6 +25,7 @@ export function authorizationServer(
   const { accounts, clients, grants } = storage;
   const limits = createLimits(settings.RATE_LIMIT);
   const passwords = createPasswords();
+  const origins = originsOf(settings, addresses);
 
   const provider = createProvider({
     settings,
@@ -31,7 +33,7 @@ export function authorizationServer(
     keys,
     clients,
     limits,
-    origins: originsOf(settings, addresses),
+    origins,
     adapter: storage.oidcAdapter,
     findAccount: findAccount({ accounts, grants }),
     renderError: (ctx, out) => {
@@ -49,6 +51,7 @@ export function authorizationServer(
     app: provider,
     middleware: [
       oauthPaths,
+      oauthCors(origins),
       limits.oauth,
       authorizeByForm,
       ...completeAnswers({ settings, introspect: storage.findActiveToken }),

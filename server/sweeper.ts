@@ -2,11 +2,13 @@ import type { Storage } from "../adapters/index.ts";
 import type { Log } from "./log.ts";
 
 const EVERY_MS = 60_000;
+// What expired while nothing ran is not left lying for long; the start itself comes first.
+const FIRST_AFTER_MS = 5_000;
 
 /** Removes expired rows in the background until it is stopped. */
 export function startSweeper(storage: Storage, log: Log): { stop(): Promise<void> } {
   let running = Promise.resolve();
-  const timer = setInterval(() => {
+  const sweep = () => {
     running = running.then(async () => {
       try {
         log.debug({ deleted: await storage.sweep() }, "swept");
@@ -14,9 +16,12 @@ export function startSweeper(storage: Storage, log: Log): { stop(): Promise<void
         log.warn({ err: error }, "the sweep failed; it goes on later");
       }
     });
-  }, EVERY_MS).unref();
+  };
+  const first = setTimeout(sweep, FIRST_AFTER_MS).unref();
+  const timer = setInterval(sweep, EVERY_MS).unref();
   return {
     stop() {
+      clearTimeout(first);
       clearInterval(timer);
       return running;
     },

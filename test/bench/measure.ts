@@ -1,7 +1,7 @@
 import { type NextRequest, onSchedule, type Result, saturate } from "./load.ts";
 
 /** Something to be measured: a server that runs, and what it is asked. */
-export type Subject = { name: string; port: number; next: NextRequest; expected: number };
+export type Subject = { name: string; port: number; next: NextRequest; expected: number | number[] };
 
 export type Measured = {
   /** Requests per second: the median of the rounds, and the spread between the slowest and the fastest, in per cent. */

@@ -1,5 +1,7 @@
+import { postgresRows, workerRows } from "./cluster.ts";
 import { clientRows, exchangeRows, introspectionRows, resourceRows, tokenRows } from "./engine.ts";
 import { pin } from "./process.ts";
+import { latencyRows, sizeRows, sweepRows } from "./scale.ts";
 import { type Row, report } from "./table.ts";
 
 const GENERATOR_CORE = 1;
@@ -11,6 +13,11 @@ const sections: Record<string, () => Promise<Row[]>> = {
   introspection: introspectionRows,
   exchange: exchangeRows,
   clients: clientRows,
+  latency: latencyRows,
+  sweep: sweepRows,
+  postgres: postgresRows,
+  workers: workerRows,
+  ...(process.argv.includes("--full") && { size: sizeRows }),
 };
 
 pin(process.pid, GENERATOR_CORE);

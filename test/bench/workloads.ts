@@ -63,6 +63,19 @@ export function redirects(host: string, slugs: string[]): NextRequest {
   return (index) => requests[index % requests.length] as string;
 }
 
+/** The mix of a working day: 70 % redirects, 20 % links made, 10 % tokens. */
+export function mix(host: string, clients: NewClient[], token: string, slugs: string[]): NextRequest {
+  const [redirect, link, grant] = [redirects(host, slugs), links(host, token), tokens(host, clients)];
+  return (index) => {
+    const turn = index % 10;
+    if (turn === 0) return grant(index);
+    return turn < 3 ? link(index) : redirect(index);
+  };
+}
+
+/** What the requests of the mix are answered with. */
+export const MIX_ANSWERS = [200, 201, 302];
+
 /** A code is redeemed; each one once. */
 export function exchanges(host: string, { clientId, clientSecret }: NewClient, codes: string[]): NextRequest {
   let next = 0;

@@ -1,0 +1,76 @@
+import { randomBytes } from "node:crypto";
+import knexFactory from "knex";
+import { knexConfig } from "../../adapters/engine.ts";
+import { rates, spread } from "./engine.ts";
+import { interleaved, type Measured } from "./measure.ts";
+import { compare, type Row } from "./table.ts";
+import { fetchToken, links, MIX_ANSWERS, mix, redirects, tokens } from "./workloads.ts";
+import { section, type Workspace } from "./workspace.ts";
+
+const SECONDS = 4;
+
+/** T, R and the redirect on PostgreSQL. */
+export const postgresRows = () =>
+  onPostgres(async (workspace, url) => {
+    const { host, port, clients, slug } = await workspace.oursOn(url);
+    const token = await fetchToken(host, clients[0] as never);
+    const measured = await interleaved(
+      [
+        { name: "T", port, next: tokens(host, clients), expected: 200 },
+        { name: "R", port, next: links(host, token), expected: 201 },
+        { name: "redirect", port, next: redirects(host, [slug]), expected: 302 },
+      ],
+      SECONDS,
+    );
+    return [...measured].map(([name, { rate }]) => ({
+      name: `${name}, PostgreSQL, per second`,
+      ours: rate,
+      note: spread(measured, name),
+    }));
+  });
+
+/** The mix, with one process and with two on the same database. */
+export const workerRows = () =>
+  onPostgres(async (workspace, url) => {
+    const one = await workspace.oursOn(url);
+    const two = await workspace.restart(one, { workers: 2 });
+    const of = async (name: string, { host, port, clients, slug }: typeof one) => ({
+      name,
+      port,
+      next: mix(host, clients, await fetchToken(host, clients[0] as never), [slug]),
+      expected: MIX_ANSWERS,
+    });
+    const measured = await interleaved([await of("one", one), await of("two", two)], SECONDS);
+    const { rate } = measured.get("one") as Measured;
+    return [
+      compare(
+        "the mix, PostgreSQL, WORKERS=2 / 1",
+        ...rates(measured, "two", "one"),
+        1.5,
+        spread(measured, "two"),
+      ),
+      { name: "the mix, PostgreSQL, WORKERS=1, per second", ours: rate },
+    ];
+  });
+
+/** Runs on a database of its own on the server that `TEST_POSTGRES_URL` names. */
+async function onPostgres(run: (workspace: Workspace, url: string) => Promise<Row[]>): Promise<Row[]> {
+  const server = process.env.TEST_POSTGRES_URL;
+  if (!server) {
+    console.log("SKIPPED PostgreSQL: set TEST_POSTGRES_URL to the address of a server");
+    return [];
+  }
+  const name = `linkgate_bench_${randomBytes(4).toString("hex")}`;
+  const administer = async (statement: string) => {
+    const knex = knexFactory(knexConfig(server));
+    await knex.raw(statement).finally(() => knex.destroy());
+  };
+  await administer(`create database ${name}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  try {
+    return await section((workspace) => run(workspace, url.href));
+  } finally {
+    await administer(`drop database ${name} with (force)`);
+  }
+}

@@ -1,0 +1,111 @@
+import { rates, spread } from "./engine.ts";
+import { fillLinks, fillTokens } from "./fill.ts";
+import { interleaved, scheduled } from "./measure.ts";
+import { seed } from "./ours.ts";
+import { freePort } from "./process.ts";
+import { compare, type Row } from "./table.ts";
+import { fetchToken, links, redirects, tokens } from "./workloads.ts";
+import { count, section, type Workspace } from "./workspace.ts";
+
+const SECONDS = 4;
+
+/** Times of requests that arrive on schedule, at about half of what the service can do. */
+export const latencyRows = () =>
+  section(async (workspace): Promise<Row[]> => {
+    const { host, port, clients, slug } = await workspace.ours("latency");
+    const token = await fetchToken(host, clients[0] as never);
+    const loads = [
+      { name: "T", port, next: tokens(host, clients), expected: 200, rate: 1500 },
+      { name: "R", port, next: links(host, token), expected: 201, rate: 2500 },
+      { name: "redirect", port, next: redirects(host, [slug]), expected: 302, rate: 4000 },
+    ];
+    const rows: Row[] = [];
+    for (const { rate, ...subject } of loads) {
+      await scheduled(subject, rate, 2);
+      const { p50, p99 } = await scheduled(subject, rate, 8);
+      rows.push({
+        name: `${subject.name} at ${rate} a second, p99 in ms`,
+        ours: p99,
+        note: `p50 ${p50.toFixed(2)} ms`,
+      });
+    }
+    return rows;
+  });
+
+/** T on schedule while a million expired rows are removed, against T while nothing is. */
+export const sweepRows = () =>
+  section(async (workspace): Promise<Row[]> => {
+    const EXPIRED = 1_000_000;
+    const RATE = 500;
+    const T = ({ host, port, clients }: Awaited<ReturnType<Workspace["ours"]>>) => ({
+      name: "T",
+      port,
+      next: tokens(host, clients),
+      expected: 200,
+    });
+    const idle = await workspace.ours("idle");
+    await scheduled(T(idle), RATE, 8); // as long as it takes the other one to begin
+    const without = await scheduled(T(idle), RATE, 25);
+
+    const seeded = await seed(`sqlite:${workspace.file("sweep")}.sqlite`);
+    fillTokens(`${workspace.file("sweep")}.sqlite`, EXPIRED, Date.now() - 3_600_000);
+    const busy = await workspace.restart(seeded);
+    await scheduled(T(busy), RATE, 8);
+    const before = await count(busy.url, "tokens");
+    const during = await scheduled(T(busy), RATE, 25);
+    const swept = before - (await count(busy.url, "tokens")) + during.answered;
+    if (swept < 1000) throw new Error(`only ${swept} rows were swept meanwhile`);
+    const ratio = during.p99 / without.p99;
+    return [
+      {
+        name: "p99 of T while expired rows are swept / not, ms",
+        ours: during.p99,
+        reference: without.p99,
+        ratio,
+        at_most: 2,
+        ok: ratio <= 2,
+        note: `${Math.round(swept / 25).toLocaleString("en")} rows swept a second`,
+      },
+    ];
+  });
+
+/** Large tables against empty ones. */
+export const sizeRows = () =>
+  section(async (workspace): Promise<Row[]> => {
+    const TOKENS = 5_000_000;
+    const LINKS = 10_000_000;
+    const file = `${workspace.file("large")}.sqlite`;
+    const port = await freePort();
+    const seeded = await seed(`sqlite:${file}`, { port });
+    fillTokens(file, TOKENS, Date.now() + 30 * 86_400_000);
+    fillLinks(file, LINKS, "org_filler");
+    const large = await workspace.restart(seeded, { port });
+    const empty = await workspace.ours("empty");
+    const slugs = Array.from({ length: 5000 }, () => `f${1 + Math.floor(Math.random() * LINKS)}`);
+    const rows: Row[] = [];
+    const pairs = {
+      T: (server: typeof empty) => tokens(server.host, server.clients),
+      R: async (server: typeof empty) =>
+        links(server.host, await fetchToken(server.host, server.clients[0] as never)),
+      redirect: (server: typeof empty) => redirects(server.host, server === large ? slugs : [server.slug]),
+    };
+    const expected = { T: 200, R: 201, redirect: 302 };
+    for (const name of ["T", "R", "redirect"] as const) {
+      const measured = await interleaved(
+        [
+          { name: "large", port: large.port, next: await pairs[name](large), expected: expected[name] },
+          { name: "empty", port: empty.port, next: await pairs[name](empty), expected: expected[name] },
+        ],
+        SECONDS,
+      );
+      rows.push(
+        compare(
+          `${name}, 5 M tokens and 10 M links / none`,
+          ...rates(measured, "large", "empty"),
+          0.85,
+          spread(measured, "large"),
+        ),
+      );
+    }
+    return rows;
+  });
