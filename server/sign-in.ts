@@ -15,20 +15,19 @@ const REFUSED = "The username or the password is wrong.";
 /** Makes the password check; unknown, disabled and external-only people cost the same work as a wrong password. */
 export function createSignIn(accounts: AccountStore, passwords: Passwords, limits: Limits): SignIn {
   return async (ctx, username, password) => {
-    const wait = await limits.signIn.check(ctx.ip, username);
+    const wait = await limits.signIn.attempt(ctx.ip, username);
     if (wait) {
       ctx.set("Retry-After", String(wait));
       return { error: `Too many attempts. Try again in ${wait} seconds.`, status: 429 };
     }
     try {
-      const account = await accounts.findByUsername(username);
+      const account = canBeName(username) ? await accounts.findByUsername(username) : undefined;
       const hash = account && !account.disabled ? account.passwordHash : null;
       if (account && (await passwords.verify(hash, password))) {
         await limits.signIn.succeeded(ctx.ip, username);
         return { accountId: account.id };
       }
       if (!account) await passwords.verify(null, password);
-      await limits.signIn.failed(ctx.ip, username);
       return { error: REFUSED, status: 400 };
     } catch (error) {
       if (!(error instanceof Busy)) throw error;
@@ -36,4 +35,9 @@ export function createSignIn(accounts: AccountStore, passwords: Passwords, limit
       return { error: "Many people are signing in right now. Try again in a moment.", status: 503 };
     }
   };
+}
+
+/** Control characters are in no name, and PostgreSQL refuses to look for a NUL. */
+function canBeName(username: string): boolean {
+  return !/\p{Cc}/u.test(username);
 }

@@ -10,7 +10,7 @@ export function createProvider(
   options: ProviderOptions & { clients: ClientStore; limits: Limits },
 ): Provider {
   const provider = new Provider(options.addresses.base, configuration(options));
-  override(provider, options.clients, options.limits);
   cacheClients(provider, options.adapter);
+  override(provider, options.clients, options.limits);
   return provider;
 }

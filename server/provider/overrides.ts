@@ -21,6 +21,7 @@ export function override(
   limits: Pick<Limits, "checkClient">,
 ): void {
   canonicaliseParameters(provider);
+  checkClientIds(provider);
   fixAddresses(provider);
   compareHashedSecrets(provider, clients, limits);
   prefixTokens(provider);
@@ -57,6 +58,18 @@ function canonicaliseParameters(provider: Provider): void {
       if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
       values.set(this, params);
     },
+  });
+}
+
+// Ours and the addresses of metadata documents alike; RFC 6749 appendix A.1 would allow spaces.
+const CLIENT_ID = /^[\x21-\x7e]{1,255}$/;
+
+/** What cannot be a client id is not looked up: some databases refuse a NUL, some take no notice of spaces behind. */
+function checkClientIds({ Client }: Provider): void {
+  const { find } = Client;
+  Object.assign(Client, {
+    find: async (id: unknown) =>
+      typeof id === "string" && CLIENT_ID.test(id) ? find.call(Client, id) : undefined,
   });
 }
 

@@ -80,6 +80,27 @@ test("who is disabled cannot sign in, and is told nothing else than a wrong pass
   t.truthy(alerts[0]);
 });
 
+const NAMES: Record<string, (name: string) => string> = {
+  "a NUL": (name) => `${name}\u0000`,
+  "only a NUL": () => "\u0000",
+  "a line end": (name) => `${name}\n`,
+  "a lone surrogate": (name) => `${name}\ud800`,
+  "10 kB": (name) => name.repeat(1000),
+  nothing: () => "",
+};
+
+for (const [what, mutate] of Object.entries(NAMES)) {
+  test(`sec 51: a sign-in with a name of ${what} is refused like a wrong password`, async (t) => {
+    const { app, user } = await createApp(service);
+    const person = new Person(service.url);
+    const page = await person.open(authorizeUrl(service, app));
+    const answer = await person.signIn(page, { ...user, username: mutate(user.username) });
+    t.is(answer.status, 400);
+    t.truthy(answer.html.querySelector("[role=alert]"));
+    t.truthy((await person.signIn(answer, user)).html.querySelector("[name=csrf]"));
+  });
+}
+
 test("the session of a disabled person opens no consent page", async (t) => {
   const { app, user } = await createApp(service);
   const person = new Person(service.url);
