@@ -7,11 +7,12 @@ import { hostsOf, originsOf } from "./addresses.ts";
 import { assets } from "./assets.ts";
 import { authorizationServer } from "./authorization.ts";
 import type { Settings } from "./config.ts";
+import { explainFailures } from "./failures.ts";
 import { commonHeaders } from "./headers.ts";
 import { checkHost } from "./host.ts";
 import { introspectOver } from "./introspection.ts";
 import { createOperations, type Operations } from "./operations.ts";
-import { explainOutages, isOutage } from "./outage.ts";
+import { isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
 import { VERSION } from "./version.ts";
 import { messagePage } from "./views/page.ts";
@@ -61,7 +62,7 @@ function front(
     commonHeaders({ secure: addresses.base.startsWith("https:") }),
     operations.probes,
     operations.observe,
-    explainOutages(onError),
+    explainFailures(onError),
     checkHost(hostsOf(addresses), addresses.base),
     assets,
     ...resources({

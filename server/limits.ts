@@ -16,9 +16,9 @@ const REQUESTS_PER_ADDRESS = 3000;
 /** Limits on guessing. None locks anybody out: each is over after a minute, and none counts what succeeds. */
 export type Limits = {
   signIn: {
-    /** Seconds to wait, or 0. */
-    check(address: string, username: string): Promise<number>;
-    failed(address: string, username: string): Promise<void>;
+    /** Counts an attempt before it is made, so that many at once are many. Seconds to wait, or 0. */
+    attempt(address: string, username: string): Promise<number>;
+    /** Takes the attempt back. */
     succeeded(address: string, username: string): Promise<void>;
   };
   /** Refuses a client whose credentials, codes or tokens were wrong too often from one address. */
@@ -54,24 +54,27 @@ export function createLimits(isOn: boolean): Limits {
 
   return {
     signIn: {
-      async check(address, username) {
+      async attempt(address, username) {
         if (!isOn) return 0;
-        const name = username.toLowerCase();
-        const waits = [
-          wait(pairs, pair(address, name)),
-          wait(signInAddresses, network(address)),
-          wait(accounts, name),
+        const name = fold(username);
+        // In this order: who is refused for guessing at one name uses up nothing of what others share.
+        const counted: [RateLimiterMemory, string][] = [
+          [pairs, pair(address, name)],
+          [signInAddresses, network(address)],
+          [accounts, name],
         ];
-        return Math.max(...(await Promise.all(waits)));
-      },
-      async failed(address, username) {
-        const name = username.toLowerCase();
-        await pairs.penalty(pair(address, name));
-        await signInAddresses.penalty(network(address));
-        await accounts.penalty(name);
+        for (const [limiter, key] of counted) {
+          const { consumedPoints, msBeforeNext } = await limiter.penalty(key);
+          if (consumedPoints > limiter.points) return toSeconds(msBeforeNext);
+        }
+        return 0;
       },
       async succeeded(address, username) {
-        await pairs.delete(pair(address, username.toLowerCase()));
+        if (!isOn) return;
+        const name = fold(username);
+        await pairs.delete(pair(address, name));
+        await signInAddresses.reward(network(address));
+        await accounts.reward(name);
       },
     },
 
@@ -106,8 +109,17 @@ export function createLimits(isOn: boolean): Limits {
 /** Seconds until the limit is open again, 0 when it is. */
 async function wait(limiter: RateLimiterMemory, key: string): Promise<number> {
   const state = await limiter.get(key);
-  if (!state || state.consumedPoints < limiter.points) return 0;
-  return Math.max(1, Math.ceil(state.msBeforeNext / 1000));
+  if (!state || state.msBeforeNext <= 0 || state.consumedPoints < limiter.points) return 0;
+  return toSeconds(state.msBeforeNext);
+}
+
+function toSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}
+
+/** The form in which a user name is unique: other ways of writing it are no further attempts. */
+function fold(username: string): string {
+  return username.normalize("NFKC").toLowerCase();
 }
 
 /** Who can have many addresses is one: /24 of IPv4, /64 of IPv6. */

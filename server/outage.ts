@@ -1,28 +1,17 @@
-import type { Context, Middleware } from "koa";
+import type { Context } from "koa";
 import { messagePage } from "./views/page.ts";
 
 /** Seconds until it is worth trying again. */
 export const RETRY_AFTER_S = 2;
 
-/** Whether something that we depend on is away, which is not a defect of ours. */
+const PASSING = ["StorageUnavailable", "IntrospectionUnavailable", "Busy"];
+
+/** Whether something that we depend on is away or at its limit, which is not a defect of ours. */
 export function isOutage(error: unknown): boolean {
-  return ["StorageUnavailable", "IntrospectionUnavailable"].includes((error as Error)?.name);
+  return PASSING.includes((error as Error)?.name);
 }
 
-/** Tells callers of pages and OAuth endpoints to come back: 503 with `Retry-After` (RFC 9110 §15.6.4). */
-export function explainOutages(onOutage: (error: unknown, ctx: Context) => void): Middleware {
-  return async function explainOutage(ctx, next) {
-    try {
-      await next();
-    } catch (error) {
-      if (!isOutage(error)) throw error;
-      onOutage(error, ctx);
-      answerOutage(ctx);
-    }
-  };
-}
-
-/** The answer itself, also for what oidc-provider has caught already. */
+/** Tells the caller to come back: 503 with `Retry-After` (RFC 9110 §15.6.4). Also for what oidc-provider has caught. */
 export function answerOutage(ctx: Context): void {
   ctx.status = 503;
   ctx.set("Retry-After", String(RETRY_AFTER_S));

@@ -11,7 +11,9 @@ const CONCURRENCY = 2;
 const MAX_WAITING = 50;
 
 /** Too many passwords are being checked; the caller may try again. */
-export class Busy extends Error {}
+export class Busy extends Error {
+  override readonly name = "Busy";
+}
 
 /** Hashes and checks passwords, a few at a time. */
 export type Passwords = {

@@ -15,7 +15,7 @@ const REFUSED = "The username or the password is wrong.";
 /** Makes the password check; unknown, disabled and external-only people cost the same work as a wrong password. */
 export function createSignIn(accounts: AccountStore, passwords: Passwords, limits: Limits): SignIn {
   return async (ctx, username, password) => {
-    const wait = await limits.signIn.check(ctx.ip, username);
+    const wait = await limits.signIn.attempt(ctx.ip, username);
     if (wait) {
       ctx.set("Retry-After", String(wait));
       return { error: `Too many attempts. Try again in ${wait} seconds.`, status: 429 };
@@ -28,7 +28,6 @@ export function createSignIn(accounts: AccountStore, passwords: Passwords, limit
         return { accountId: account.id };
       }
       if (!account) await passwords.verify(null, password);
-      await limits.signIn.failed(ctx.ip, username);
       return { error: REFUSED, status: 400 };
     } catch (error) {
       if (!(error instanceof Busy)) throw error;
