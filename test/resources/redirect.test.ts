@@ -51,7 +51,6 @@ test("a list and a change show the clicks that were made before", async (t) => {
   await follow(link.slug);
   const changed = await api.send<LinkBody>("PATCH", `/v1/links/${link.id}`, { json: { title: "x" } });
   t.is(changed.body.clicks, 2);
-  t.is(changed.body.updated_at === link.updated_at, false);
 });
 
 test("a click does not change updated_at", async (t) => {

@@ -1,0 +1,67 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import knexFactory from "knex";
+import { knexConfig } from "../../adapters/engine.ts";
+import { openStorage } from "../../adapters/index.ts";
+import { apiAt } from "../harness/api.ts";
+import { MCP_HEADERS } from "../harness/mcp.ts";
+import { addressOf, startServer } from "../harness/program.ts";
+import { bearer, postForm } from "../harness/service.ts";
+
+// A server as it runs in production, with everything logged that can be.
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-logging-"));
+const settings = {
+  PORT: "0",
+  NODE_ENV: "production",
+  LOG_LEVEL: "trace",
+  DATABASE_URL: `sqlite:${folder}/logging.sqlite`,
+  ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64url"),
+};
+const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
+await storage.migrate();
+const { client } = await storage.organizations.create("Logged", "growth");
+await storage.close();
+if (!client) throw new Error("no client was made");
+const server = startServer({ settings, cwd: folder });
+const url = await addressOf(server);
+const knex = knexFactory(knexConfig(settings.DATABASE_URL));
+test.after.always(async () => {
+  await knex.destroy();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("sec 103: no token is logged, whatever becomes of the request", async (t) => {
+  const fields = { client_id: client.clientId, client_secret: client.clientSecret };
+  const answer = await postForm(`${url}/oauth/token`, { ...fields, grant_type: "client_credentials" });
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const api = apiAt(url, token);
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
+
+  const { slug } = await api.createLink();
+  const send = async () => [
+    (await api.get("/v1/links")).status,
+    (await api.get(`/v1/links?access_token=${token}`)).status,
+    (await apiAt(url).get(`/v1/links?access_token=${token}`)).status,
+    (await apiAt(url, `${token} ${token}`).get("/v1/links")).status,
+    (await apiAt(url, `${token}x`).get("/v1/links")).status,
+    (await api.send("POST", "/v1/links", { json: { url: "https://example.com", token } })).status,
+    (await api.send("POST", "/mcp", { json: call, headers: MCP_HEADERS })).status,
+    (await api.get(`/${slug}`, bearer(token))).status,
+  ];
+  t.deepEqual(await send(), [200, 400, 401, 400, 401, 422, 200, 302]);
+  await knex.schema.renameTable("links", "links_elsewhere");
+  t.deepEqual(await send(), [500, 400, 401, 400, 401, 422, 200, 500]);
+  const { body } = await api.send("GET", "/v1/links");
+  await knex.schema.renameTable("tokens", "tokens_elsewhere");
+  t.is((await api.get("/v1/links")).status, 500);
+
+  await server.says(new RegExp(body.request_id));
+  const { stdout, stderr } = await server.stop();
+  const secret = token.slice("lga_".length);
+  for (const part of [secret, secret.slice(0, 12), secret.slice(-12), client.clientSecret]) {
+    t.false(`${stdout}${stderr}`.includes(part));
+  }
+});
