@@ -1,0 +1,182 @@
+import test, { type ExecutionContext } from "ava";
+import knexFactory from "knex";
+import { type HTMLElement, parse } from "node-html-parser";
+import { knexConfig } from "../../adapters/engine.ts";
+import { createTestDatabase } from "../harness/database.ts";
+import { authorizeUrl, createApp } from "../harness/oauth.ts";
+import { Person } from "../harness/person.ts";
+import { startTestService } from "../harness/service.ts";
+
+const database = await createTestDatabase();
+const ENCRYPTION_KEY = Buffer.alloc(32, 5).toString("base64url");
+const service = await startTestService({ DATABASE_URL: database.url, ENCRYPTION_KEY });
+
+const { app, user } = await createApp(service);
+test.after.always(async () => {
+  await service.close();
+  await database.drop();
+});
+const html = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
+
+async function openSignIn(person = new Person(service.url)) {
+  return { person, page: await person.open(authorizeUrl(service, app)) };
+}
+
+async function resetLink(): Promise<string> {
+  const account = await service.storage.accounts.findByUsername(user.username);
+  const token = await service.storage.accounts.createResetToken(account?.id ?? "", 60_000);
+  return `${service.url}/auth/reset-password/${token}`;
+}
+
+type Shown = { status: number; headers: Headers; html: HTMLElement };
+
+async function load(url: string, init: RequestInit = {}): Promise<Shown> {
+  const answer = await fetch(url, { redirect: "manual", ...html, ...init });
+  return { status: answer.status, headers: answer.headers, html: parse(await answer.text()) };
+}
+
+const large = new URLSearchParams({ password: "x".repeat(20_000) });
+
+/** Every kind of page, and the status that it has. */
+const PAGES: Record<string, [status: number, show: () => Promise<Shown>]> = {
+  "sign-in": [200, async () => (await openSignIn()).page],
+  "wrong password": [
+    400,
+    async () => {
+      const { person, page } = await openSignIn();
+      return person.signIn(page, { ...user, password: "not the password" });
+    },
+  ],
+  consent: [
+    200,
+    async () => {
+      const { person, page } = await openSignIn();
+      return person.signIn(page, user);
+    },
+  ],
+  "consent without an organization": [
+    422,
+    async () => {
+      const { person, page } = await openSignIn();
+      return person.press(await person.signIn(page, user), "Allow", { organization_id: "org_none" });
+    },
+  ],
+  "authorization error": [
+    400,
+    () => load(authorizeUrl(service, app, { redirect_uri: "https://evil.test/" })),
+  ],
+  "unknown client": [400, () => load(authorizeUrl(service, { ...app, clientId: "lgc_nobody" }))],
+  "a sign-in of another browser": [400, async () => load((await openSignIn()).page.url)],
+  "a form that is too large": [
+    413,
+    async () => {
+      const { page } = await openSignIn();
+      return load(`${page.url}/sign-in`, { method: "POST", body: large });
+    },
+  ],
+  reset: [200, async () => load(await resetLink())],
+  "reset with a weak password": [
+    422,
+    async () => load(await resetLink(), { method: "POST", body: new URLSearchParams({ password: "weak" }) }),
+  ],
+  "reset link that is over": [404, () => load(`${service.url}/auth/reset-password/nothing`)],
+  "reset form that is too large": [413, async () => load(await resetLink(), { method: "POST", body: large })],
+  "unknown short link": [404, () => load(`${service.url}/no-such-link`)],
+  "unknown address": [404, () => load(`${service.url}/no/such/page`)],
+};
+
+/** What the browser is told on every page. */
+function checkHeaders(t: ExecutionContext, { headers }: Shown) {
+  t.is(headers.get("content-type"), "text/html; charset=utf-8");
+  t.is(headers.get("x-frame-options"), "DENY");
+  t.is(headers.get("referrer-policy"), "no-referrer");
+  t.is(headers.get("x-content-type-options"), "nosniff");
+  t.is(headers.get("cross-origin-opener-policy"), "same-origin");
+  t.is(headers.get("strict-transport-security"), null, "not over http");
+  const policy = (headers.get("content-security-policy") ?? "").split("; ");
+  for (const rule of [
+    "default-src 'none'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "object-src 'none'",
+  ]) {
+    t.true(policy.includes(rule), rule);
+  }
+  t.true(!/unsafe|\*|data:|http:/.test(policy.join()), policy.join("; "));
+}
+
+for (const [name, [status, show]] of Object.entries(PAGES)) {
+  test.serial(
+    `sec 21, 23, 120: the page “${name}” cannot be framed, refers nobody, loads nothing foreign`,
+    async (t) => {
+      const shown = await show();
+      t.is(shown.status, status);
+      checkHeaders(t, shown);
+      t.truthy(shown.html.querySelector("h1"), "it is a page of ours");
+      t.is(shown.html.querySelectorAll("script, style, [style], iframe, object, embed, base").length, 0);
+      for (const element of shown.html.querySelectorAll("[src], [href], [action]")) {
+        const { src, href, action } = element.attributes;
+        t.regex(src ?? href ?? action ?? "", /^\/(?!\/)/, "our own origin");
+        if (href) t.is((await fetch(service.url + href)).status, 200, href);
+      }
+      for (const [attribute] of shown.html
+        .querySelectorAll("*")
+        .flatMap((e) => Object.entries(e.attributes))) {
+        t.notRegex(attribute, /^on/i);
+      }
+    },
+  );
+}
+
+test.serial("sec 22: a sign-in and a consent are followed by a 303", async (t) => {
+  const { person, page } = await openSignIn();
+  const form = new URLSearchParams({
+    csrf: page.html.querySelector("[name=csrf]")?.attributes.value ?? "",
+    username: user.username,
+    password: user.password,
+  });
+  const answer = await fetch(`${page.url}/sign-in`, {
+    method: "POST",
+    body: form,
+    redirect: "manual",
+    headers: { cookie: await person.jar.getCookieString(page.url) },
+  });
+  t.is(answer.status, 303);
+});
+
+test.serial("a form may lead to our own pages and to the address of the app, nowhere else", async (t) => {
+  const { page } = await openSignIn();
+  t.regex(
+    page.headers.get("content-security-policy") ?? "",
+    /(^|; )form-action 'self' https:\/\/app\.example\.com(;|$)/,
+  );
+  const other = await load(await resetLink());
+  t.regex(other.headers.get("content-security-policy") ?? "", /(^|; )form-action 'self'(;|$)/);
+});
+
+test.serial("what is not a page says so in JSON, with the same headers", async (t) => {
+  const answer = await fetch(`${service.url}/no/such/page`);
+  t.is(answer.status, 404);
+  t.is(answer.headers.get("x-content-type-options"), "nosniff");
+  t.like(await answer.json(), { error: "not_found" });
+});
+
+test.serial(
+  "sec 99: an error of ours is a page or JSON with the request id, without a stack or a statement",
+  async (t) => {
+    const link = await resetLink();
+    const knex = knexFactory(knexConfig(database.url));
+    await knex.schema.renameTable("one_time_links", "gone");
+    const shown = await load(link);
+    const json = await fetch(link);
+    await knex.schema.renameTable("gone", "one_time_links");
+    await knex.destroy();
+    t.is(shown.status, 500);
+    checkHeaders(t, shown);
+    t.notRegex(shown.html.toString(), /select|one_time_links|\.ts|Error/);
+    t.is(json.status, 500);
+    const body = (await json.json()) as { request_id: string };
+    t.is(body.request_id, String(json.headers.get("x-request-id")));
+    t.notRegex(JSON.stringify(body), /select|one_time_links|\.ts/);
+  },
+);

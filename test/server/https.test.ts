@@ -1,0 +1,88 @@
+import test from "ava";
+import { parse } from "node-html-parser";
+import { authorizeUrl, createApp } from "../harness/oauth.ts";
+import { freePort } from "../harness/port.ts";
+import { sendRaw } from "../harness/raw.ts";
+import { startTestService } from "../harness/service.ts";
+
+const BASE_URL = "https://links.example.com";
+const port = await freePort();
+const service = await startTestService({ BASE_URL, PORT: String(port), TRUST_PROXY: "1" });
+test.after.always(() => service.close());
+
+/** A browser behind the proxy that ends TLS: it passes the name on, and speaks http. */
+function browser() {
+  const cookies = new Map<string, string>();
+  const seen: string[] = [];
+  async function send(path: string, form?: Record<string, string>) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await sendRaw(`http://127.0.0.1:${port}`, path, {
+      method: form ? "POST" : "GET",
+      headers: [
+        ...["host", "links.example.com", "accept", "text/html", "cookie", cookie],
+        ...["x-forwarded-for", "203.0.113.5", "x-forwarded-proto", "https"],
+        ...(form ? ["content-type", "application/x-www-form-urlencoded"] : []),
+      ],
+      ...(form && { body: new URLSearchParams(form).toString() }),
+    });
+    for (const line of answer.headers["set-cookie"] ?? []) {
+      seen.push(line);
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (name) cookies.set(name, value ?? "");
+    }
+    const next = answer.headers.location && new URL(answer.headers.location, BASE_URL);
+    return { ...answer, next: next || undefined };
+  }
+  return { send, seen, cookies };
+}
+
+const pathOf = (url: URL | undefined) => `${url?.pathname}${url?.search}`;
+
+test("sec 114: behind a TLS proxy a person signs in, and every cookie is Secure, HttpOnly and of this host", async (t) => {
+  const { app, user } = await createApp(service);
+  const { send, seen, cookies } = browser();
+  const asked = await send(authorizeUrl(service, app).slice(BASE_URL.length));
+  t.is(asked.status, 303);
+  const signIn = await send(pathOf(asked.next));
+  t.is(signIn.status, 200);
+  const csrf = parse(signIn.text).querySelector("[name=csrf]")?.attributes.value ?? "";
+  const { username, password } = user;
+  const resumed = await send(`${pathOf(asked.next)}/sign-in`, { csrf, username, password });
+  t.is(resumed.status, 303);
+  t.is(resumed.next?.origin, BASE_URL);
+  const consent = await send(pathOf((await send(pathOf(resumed.next))).next));
+  t.regex(consent.text, /Allow access\?/);
+
+  t.true(cookies.has("__Host-session"));
+  for (const line of seen) {
+    const [name = ""] = line.split("=");
+    t.regex(name, /^__(Host|Secure)-/);
+    t.regex(line, /; secure(;|$)/i);
+    t.regex(line, /; httponly(;|$)/i);
+    t.regex(line, /; samesite=(lax|strict)(;|$)/i);
+    t.notRegex(line, /; domain=/i);
+    if (name.startsWith("__Host-")) t.regex(line, /; path=\/(;|$)/i);
+  }
+});
+
+test("sec 120: every answer over https carries HSTS, also errors", async (t) => {
+  const { send } = browser();
+  for (const path of [
+    "/.well-known/openid-configuration",
+    "/no-such-link",
+    "/oauth/authorize",
+    "/v1/links",
+  ]) {
+    const { headers } = await send(path);
+    t.regex(String(headers["strict-transport-security"]), /^max-age=(\d{8,})(;|$)/, path);
+  }
+});
+
+test("sec 2: every address in the metadata is https at our own name, whatever the proxy speaks to us", async (t) => {
+  const { send } = browser();
+  const document = JSON.parse((await send("/.well-known/openid-configuration")).text);
+  t.is(document.issuer, BASE_URL);
+  const urls = Object.entries(document).filter(([name]) => name.endsWith("_endpoint") || name === "jwks_uri");
+  t.true(urls.length >= 6);
+  for (const [name, url] of urls) t.true(String(url).startsWith(`${BASE_URL}/`), name);
+});

@@ -1,0 +1,237 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import knexFactory from "knex";
+import * as oidc from "openid-client";
+import { knexConfig } from "../../adapters/engine.ts";
+import { openStorage } from "../../adapters/index.ts";
+import { Person } from "../harness/person.ts";
+import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { bearer, postForm } from "../harness/service.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-secrets-"));
+const settings = {
+  PORT: "0",
+  NODE_ENV: "production",
+  LOG_LEVEL: "trace",
+  RESOURCE_SERVER_SECRET: "the secret of the resource server",
+  DATABASE_URL: `sqlite:${folder}/test.sqlite`,
+  ENCRYPTION_KEY: Buffer.alloc(32, 8).toString("base64url"),
+};
+
+const PASSWORD = "the first password of ada";
+const NEW_PASSWORD = "the second password of ada";
+const CALLBACK = "https://app.example.com/callback";
+
+/** Whatever must not be found, by what it is. */
+const secrets = new Map<string, string>();
+const keep = (name: string, value: string | undefined) => {
+  if (!value) throw new Error(`${name} was not issued`);
+  secrets.set(name, value);
+  return value;
+};
+
+async function command(input: string, ...words: string[]) {
+  const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings }, input);
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+/** Everything that is issued in a day, through the real doors. */
+async function useEverything(base: string) {
+  const { organization, client } = await command("", "org", "create", "Secretive", "--plan", "growth");
+  const [id, secret] = [client.client_id, keep("client secret", client.client_secret)];
+  await command(PASSWORD, "user", "create", "ada", "--org", organization.id);
+  keep("password", PASSWORD);
+  await command("", "client", "redirect-uris", organization.id, CALLBACK);
+
+  const config = await oidc.discovery(new URL(base), id, secret, undefined, {
+    execute: [oidc.allowInsecureRequests],
+  });
+  const own = await oidc.clientCredentialsGrant(config, {});
+  keep("client credentials token", own.access_token);
+  await fetch(`${base}/v1/links`, {
+    method: "POST",
+    headers: { ...bearer(own.access_token), "content-type": "application/json" },
+    body: JSON.stringify({ url: "https://example.com/a" }),
+  });
+  await fetch(`${base}/v1/links?access_token=${own.access_token}`, {
+    headers: bearer(`${own.access_token}x`),
+  });
+  await fetch(`${base}/${own.access_token}`);
+  await oidc.tokenIntrospection(config, own.access_token);
+
+  const person = new Person(base);
+  const verifier = keep("verifier", oidc.randomPKCECodeVerifier());
+  const url = oidc.buildAuthorizationUrl(config, {
+    redirect_uri: CALLBACK,
+    scope: "openid offline_access links:write",
+    code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    state: "a-state-of-the-app",
+  });
+  const page = await person.open(url.href);
+  await keepCookies(person, "sign-in");
+  const wrong = await person.signIn(page, {
+    id: "",
+    username: "ada",
+    password: keep("wrong password", "a wrong password"),
+  });
+  const consent = await person.signIn(wrong, { id: "", username: "ada", password: PASSWORD });
+  await keepCookies(person, "consent");
+  const callback = new URL((await person.press(consent, "Allow")).url);
+  await keepCookies(person, "end");
+  keep("code", callback.searchParams.get("code") ?? undefined);
+  const tokens = await oidc.authorizationCodeGrant(config, callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: "a-state-of-the-app",
+  });
+  keep("access token", tokens.access_token);
+  keep("refresh token", tokens.refresh_token);
+  keep("id_token", tokens.id_token);
+  const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string);
+  keep("refreshed access token", refreshed.access_token);
+
+  const pushed = await postForm(`${base}/oauth/par`, {
+    client_id: id,
+    client_secret: secret,
+    response_type: "code",
+    redirect_uri: CALLBACK,
+    code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    code_challenge_method: "S256",
+  });
+  keep("pushed request", ((await pushed.json()) as { request_uri: string }).request_uri.split(":").at(-1));
+  await postForm(`${base}/oauth/introspect`, {
+    client_id: "resource-server",
+    client_secret: keep("resource server secret", settings.RESOURCE_SERVER_SECRET),
+    token: refreshed.access_token,
+  });
+  await oidc.tokenRevocation(config, own.access_token);
+  await oidc.tokenRevocation(config, tokens.refresh_token as string);
+
+  const rotation = await command("", "client", "rotate", organization.id);
+  keep("rotated secret", rotation.client_secret);
+  await postForm(`${base}/oauth/token`, {
+    grant_type: "client_credentials",
+    client_id: id,
+    client_secret: rotation.client_secret,
+  });
+  const reset = await command("", "user", "reset-password", "ada");
+  const link = new URL(new URL(reset.url).pathname, base).href;
+  keep("reset token", link.split("/").at(-1));
+  await postForm(link, { password: keep("weak password", "short") });
+  await postForm(link, { password: keep("new password", NEW_PASSWORD) });
+  const open = await command("", "user", "reset-password", "ada");
+  keep("unused reset token", open.url.split("/").at(-1));
+}
+
+/**
+ * A session is opened by its id. The id of a sign-in under way is part of its address, so that there it is the
+ * signature beside it that makes the cookie.
+ */
+async function keepCookies(person: Person, step: string) {
+  const { cookies } = await person.jar.serialize();
+  for (const { key, value } of cookies) {
+    const isSecret = key === "session" || key?.endsWith(".sig");
+    if (isSecret && value) keep(`cookie ${key} at ${step}`, value);
+  }
+}
+
+const server = startServer({ settings });
+const base = await addressOf(server);
+await useEverything(base);
+// While it runs, so that the write-ahead log is there too.
+const bytes = readdirSync(folder).map(
+  (file) => [file, readFileSync(path.join(folder, file), "latin1")] as const,
+);
+await server.stop();
+
+const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
+const never = () => Promise.reject(new Error("the key is not there"));
+const jwks = JSON.parse(await storage.keys.load("jwks", never));
+for (const part of ["d", "p", "q", "dp", "dq", "qi"]) keep(`private key: ${part}`, jwks.keys[0][part]);
+for (const [index, key] of JSON.parse(await storage.keys.load("cookies", never)).entries())
+  keep(`cookie key ${index}`, key);
+keep("signing key", await storage.keys.load("signing", never));
+await storage.close();
+keep("encryption key", settings.ENCRYPTION_KEY);
+
+const knex = knexFactory(knexConfig(settings.DATABASE_URL));
+const names: string[] = await knex("sqlite_master").where({ type: "table" }).pluck("name");
+const tables = new Map<string, Record<string, unknown>[]>();
+for (const name of names) tables.set(name, await knex(name).select());
+await knex.destroy();
+
+/** The secrets that a text contains, in any of the usual spellings. */
+function foundIn(text: string): string[] {
+  return [...secrets].flatMap(([name, value]) => {
+    const bytes = Buffer.from(value);
+    const spellings = [value, encodeURIComponent(value), bytes.toString("base64"), bytes.toString("hex")];
+    return spellings.some((spelling) => text.includes(spelling)) ? [name] : [];
+  });
+}
+
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+test("the day was a full one", (t) => {
+  t.true(secrets.size >= 25, [...secrets.keys()].join(", "));
+  t.true(bytes.some(([file]) => file.endsWith("-wal")));
+  t.true((tables.get("tokens")?.length ?? 0) > 3);
+  // What is no secret is found where it stands: the search itself works.
+  secrets.set("canary", "Secretive");
+  t.deepEqual(foundIn(JSON.stringify(tables.get("organizations"))), ["canary"]);
+  t.true(bytes.some(([, content]) => foundIn(content).includes("canary")));
+  secrets.delete("canary");
+});
+
+test("sec 129: no secret stands in any column of any table", (t) => {
+  for (const [name, rows] of tables) t.deepEqual(foundIn(JSON.stringify(rows)), [], name);
+});
+
+test("sec 129: no secret stands in the bytes of the database or of its write-ahead log", (t) => {
+  for (const [file, content] of bytes) t.deepEqual(foundIn(content), [], file);
+});
+
+test("sec 103, 128: no secret stands in the log, at its most talkative", (t) => {
+  const lines = server.stdout.split("\n").filter((line) => line.startsWith("{"));
+  t.true(lines.length > 15);
+  for (const line of lines) t.deepEqual(foundIn(line), [], line);
+  t.deepEqual(foundIn(server.stdout + server.stderr), []);
+});
+
+test("every line of the log is JSON with a level, a time and, for a request, its id, route and status", (t) => {
+  const lines = server.stdout
+    .trim()
+    .split("\n")
+    .filter((line) => !line.startsWith("linkgate listening"));
+  for (const line of lines) {
+    const entry = JSON.parse(line);
+    t.true(["trace", "debug", "info", "warn", "error"].includes(entry.level), line);
+    t.regex(entry.time, /^\d{4}-\d\d-\d\dT.*Z$/);
+    if (entry.msg === "request")
+      t.regex(`${entry.request_id} ${entry.route} ${entry.status}`, /^[\w-]{36} \S+ \d{3}$/);
+  }
+});
+
+test("sec 129: what was stored holds together", (t) => {
+  const rows = (name: string) => (tables.get(name) ?? []) as Record<string, number | string | null>[];
+  const grants = new Map(rows("grants").map((grant) => [grant.id, grant]));
+  const DAY = 24 * 3_600_000;
+  for (const token of rows("tokens")) {
+    t.is(String(token.id_hash).length, 43);
+    const expires = Number(token.expires_at);
+    t.true(expires > 0 && expires < Date.now() + 91 * DAY, "an end that is near enough");
+    if (token.grant_id) t.true(grants.has(token.grant_id), "no token without its grant");
+  }
+  const families = Map.groupBy(
+    rows("tokens").filter(({ kind, consumed_at }) => kind === "RefreshToken" && consumed_at === null),
+    ({ grant_id }) => grant_id,
+  );
+  for (const leaves of families.values()) t.true(leaves.length <= 1, "one refresh token per family");
+  for (const session of rows("sessions")) t.is(String(session.id_hash).length, 43);
+  for (const secret of rows("client_secrets")) t.is(String(secret.hash).length, 43);
+  for (const user of rows("users")) t.regex(String(user.password_hash), /^\$argon2id\$/);
+  for (const key of rows("sealed_keys")) t.regex(String(key.sealed), /^v1\./);
+});

@@ -1,0 +1,201 @@
+import test from "ava";
+import knexFactory from "knex";
+import { knexConfig } from "../../adapters/engine.ts";
+import { createLimits } from "../../server/limits.ts";
+import { createPasswords } from "../../server/passwords.ts";
+import { createSignIn } from "../../server/sign-in.ts";
+import { advanceClock } from "../harness/clock.ts";
+import { createTestDatabase } from "../harness/database.ts";
+import { authorizeUrl, createApp } from "../harness/oauth.ts";
+import { type Page, Person } from "../harness/person.ts";
+import { startTestService } from "../harness/service.ts";
+
+const database = await createTestDatabase();
+const service = await startTestService({
+  DATABASE_URL: database.url,
+  ENCRYPTION_KEY: Buffer.alloc(32, 6).toString("base64url"),
+  RATE_LIMIT: "on",
+  TRUST_PROXY: "1",
+});
+const knex = knexFactory(knexConfig(database.url));
+const { app, own, user } = await createApp(service);
+test.after.always(async () => {
+  await knex.destroy();
+  await service.close();
+  await database.drop();
+});
+
+let last = 0;
+
+/** A browser at an address of its own; a number for the network picks it. */
+class Visitor extends Person {
+  readonly #address: string;
+  constructor(network = ++last) {
+    super(service.url);
+    this.#address = `203.0.${network}.${1 + (network % 250)}`;
+  }
+  override open(url: string, init: RequestInit = {}): Promise<Page> {
+    return super.open(url, { ...init, headers: { ...init.headers, "x-forwarded-for": this.#address } });
+  }
+}
+
+async function attempt(username: string, password: string, visitor = new Visitor()): Promise<Page> {
+  const page = await visitor.open(authorizeUrl(service, app));
+  return visitor.press(page, "Sign in", { username, password });
+}
+
+const isIn = (page: Page) => page.text.includes("Allow access?");
+
+/** A page without what differs each time. */
+function normalized({ status, text }: Page, username: string): string {
+  return `${status} ${text}`
+    .replaceAll(username, "NAME")
+    .replace(/value="[\w-]{43}"/, "CSRF")
+    .replace(/action="[^"]*"/, "ACTION");
+}
+
+async function createDisabled() {
+  const disabled = await service.createUser([own.id]);
+  await knex("users").where({ id: disabled.id }).update({ disabled_at: Date.now() });
+  return disabled;
+}
+
+async function createExternal() {
+  const external = await service.createUser([own.id]);
+  await knex("users").where({ id: external.id }).update({ password_hash: null });
+  return external;
+}
+
+test.serial(
+  "sec 107: the sign-in page takes 64 characters of any script, and the last one counts",
+  async (t) => {
+    const password = `${"пароль密碼🔑é".repeat(8).slice(0, 66)} x`;
+    const hash = await createPasswords().hash(password);
+    await service.storage.accounts.create("unicode", hash, { organizationId: own.id, role: "member" });
+    t.true(isIn(await attempt("unicode", password)));
+    for (const wrong of [
+      `${password.slice(0, -1)}y`,
+      password.slice(0, -1),
+      `${password} `,
+      ` ${password}`,
+    ]) {
+      t.false(isIn(await attempt("unicode", wrong)), wrong);
+    }
+  },
+);
+
+test.serial("sec 110: unknown, wrong, disabled and external people get the same answer", async (t) => {
+  const disabled = await createDisabled();
+  const external = await createExternal();
+  const wrong = normalized(await attempt(user.username, "not the password"), user.username);
+  t.regex(wrong, /^400 /);
+  for (const [name, username, password] of [
+    ["unknown", "nobody-at-all", "not the password"],
+    ["disabled", disabled.username, disabled.password],
+    ["external", external.username, ""],
+    ["external with a password", external.username, external.password],
+    ["empty", user.username, ""],
+  ] as const) {
+    t.is(normalized(await attempt(username, password), username), wrong, name);
+  }
+});
+
+test.serial("sec 110: each of them costs one check of a password", async (t) => {
+  const real = createPasswords();
+  let checks = 0;
+  const counting = {
+    ...real,
+    verify(...given: Parameters<typeof real.verify>) {
+      checks++;
+      return real.verify(...given);
+    },
+  };
+  const signIn = createSignIn(service.storage.accounts, counting, createLimits(false));
+  const ctx = { ip: "203.0.113.1", set() {} } as unknown as Parameters<typeof signIn>[0];
+  const people = [
+    user.username,
+    "nobody-at-all",
+    (await createDisabled()).username,
+    (await createExternal()).username,
+  ];
+  for (const username of people) {
+    checks = 0;
+    t.true("error" in (await signIn(ctx, username, "not the password")));
+    t.is(checks, 1, username);
+  }
+});
+
+test.serial(
+  "sec 111: after five wrong passwords the page says when to come back; another address is let in",
+  async (t) => {
+    const guesser = new Visitor();
+    for (let count = 0; count < 5; count++) {
+      t.is((await attempt(user.username, `guess number ${count}`, guesser)).status, 400);
+    }
+    for (const password of ["guess number 6", user.password]) {
+      const page = await attempt(user.username, password, guesser);
+      t.is(page.status, 429);
+      const seconds = Number(page.headers.get("retry-after"));
+      t.true(seconds > 0 && seconds <= 60);
+      t.true(page.text.includes(`Try again in ${seconds} seconds.`));
+      t.truthy(page.html.querySelector("#password"), "with the form");
+    }
+    t.true(isIn(await attempt(user.username, user.password)), "no lockout of the person");
+    advanceClock(61_000);
+    t.true(isIn(await attempt(user.username, user.password, guesser)), "open again after a minute");
+  },
+);
+
+test.serial("sec 111: other ways of writing a name are no further guesses", async (t) => {
+  const guesser = new Visitor();
+  const name = "guessed";
+  const spellings = [name, "GUESSED", "Guessed", "ｇｕｅｓｓｅｄ", "ｇuessed"];
+  for (const spelling of spellings) t.is((await attempt(spelling, "wrong password", guesser)).status, 400);
+  for (const spelling of ["gUESSED", "guesseｄ"]) {
+    t.is((await attempt(spelling, "wrong password", guesser)).status, 429, spelling);
+  }
+});
+
+test.serial("sec 111: thirty guesses at once are not more guesses than one after the other", async (t) => {
+  const person = await service.createUser([own.id]);
+  const guesser = new Visitor();
+  const visits = Array.from({ length: 30 }, (_, count) =>
+    attempt(person.username, `guess ${count}`, guesser),
+  );
+  const statuses = (await Promise.all(visits)).map(({ status }) => status);
+  // The cookie of the last page is the one that counts; the others are told to begin again.
+  t.true(
+    statuses.every((status) => [400, 429].includes(status)),
+    String(statuses),
+  );
+
+  const page = await guesser.open(authorizeUrl(service, app));
+  const target = await service.createUser([own.id]);
+  const fields = { username: target.username, password: "wrong password" };
+  const raced = await Promise.all(Array.from({ length: 30 }, () => guesser.press(page, "Sign in", fields)));
+  t.is(raced.filter(({ status }) => status === 400).length, 5);
+  t.is(raced.filter(({ status }) => status === 429).length, 25);
+  t.true(isIn(await attempt(target.username, target.password)), "from elsewhere the person gets in");
+});
+
+test.serial(
+  "sec 111: one address that tries many names is slowed down as well, its neighbours with it",
+  async (t) => {
+    advanceClock(61_000);
+    const network = ++last;
+    const statuses = [];
+    for (let count = 0; count < 52; count++) {
+      statuses.push((await attempt(`somebody${count}`, "wrong password", new Visitor(network))).status);
+    }
+    t.deepEqual([...new Set(statuses.slice(0, 50))], [400]);
+    t.deepEqual(statuses.slice(50), [429, 429]);
+  },
+);
+
+test.serial("sec 111: signing in well is not counted", async (t) => {
+  const visitor = new Visitor();
+  for (let count = 0; count < 12; count++) {
+    t.true(isIn(await attempt(user.username, user.password, visitor)), `${count}`);
+    await visitor.jar.removeAllCookies();
+  }
+});
