@@ -24,6 +24,8 @@ export type Database = {
   migrate(): Promise<string[]>;
   /** Resolves to the names of migrations that are still to be applied; rejects when the database is away. */
   pendingMigrations(): Promise<string[]>;
+  /** Tells a listener the text of every statement that is sent, never its values. Returns how to stop that. */
+  onStatement(listener: (sql: string) => void): () => void;
   close(): Promise<void>;
 };
 
@@ -66,6 +68,12 @@ export function openDatabase(url: string): Database {
     async pendingMigrations() {
       const [, pending] = (await knex.migrate.list()) as [unknown[], { name: string }[]];
       return pending.map((migration) => migration.name);
+    },
+
+    onStatement(listener) {
+      const hear = ({ sql }: { sql: string }) => listener(sql);
+      knex.on("query", hear);
+      return () => void knex.off("query", hear);
     },
 
     close: () => knex.destroy(),

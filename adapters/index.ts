@@ -31,7 +31,7 @@ export type Storage = {
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
   /** Removes expired rows; nothing while another process does. */
   sweep(): Promise<Deleted | undefined>;
-} & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "close">;
+} & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "onStatement" | "close">;
 
 /**
  * Opens the database behind a `DATABASE_URL`.
@@ -55,6 +55,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,
+    onStatement: database.onStatement,
     async close() {
       await Promise.race([clicks.settled(), sleep(LAST_CLICKS_MS, undefined, { ref: false })]);
       await database.close();

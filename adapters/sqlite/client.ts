@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type Sqlite from "better-sqlite3";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
@@ -6,6 +7,10 @@ import { prepared } from "./statements.ts";
 import { startWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexUid?: string };
+// How long a transaction waits for another process to let go of the file, and how often it looks.
+const LOCK_WAIT_MS = 5000;
+const LOCK_POLL_MS = 5;
+
 type Query = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
 
 /**
@@ -43,7 +48,7 @@ export class SqliteClient extends BetterSqliteClient {
   /** The connection for a transaction, and the right to write until it is released. */
   async acquireTransactional(): Promise<{ connection: Connection; release(): void }> {
     const { release } = await this.writer().pause();
-    this.open.transactional ??= this.connect("transactional");
+    this.open.transactional ??= this.connectTransactional();
     return { connection: this.open.transactional, release };
   }
 
@@ -74,6 +79,13 @@ export class SqliteClient extends BetterSqliteClient {
     return this.open.writer;
   }
 
+  private connectTransactional(): Connection {
+    const connection = this.connect("transactional");
+    // Its statements run on the event loop, which must not stand still: the wait for the lock is `begin`'s.
+    connection.pragma("busy_timeout = 0");
+    return connection;
+  }
+
   private connect(name: string): Connection {
     const connection: Connection = openConnection(this.connectionSettings);
     connection.__knexUid = name;
@@ -92,11 +104,23 @@ class ExclusiveTransaction extends SqliteTransaction {
     try {
       return await super.acquireConnection({ ...config, connection }, run);
     } finally {
+      // A commit that failed, on a full disk say, leaves it open.
+      if (connection.inTransaction) connection.exec("ROLLBACK");
       release();
     }
   }
 
-  override begin(connection: Connection): Promise<unknown> {
-    return this.query(connection, "BEGIN IMMEDIATE;");
+  override async begin(connection: Connection): Promise<void> {
+    const deadline = performance.now() + LOCK_WAIT_MS;
+    for (;;) {
+      try {
+        connection.exec("BEGIN IMMEDIATE");
+        return;
+      } catch (error) {
+        const isLocked = (error as { code?: string }).code === "SQLITE_BUSY";
+        if (!isLocked || performance.now() > deadline) throw error;
+      }
+      await sleep(LOCK_POLL_MS);
+    }
   }
 }

@@ -20,6 +20,5 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
     client: Untyped;
     acquireConnection(config: Untyped, run: Untyped): Promise<Untyped>;
     begin(connection: Untyped): Promise<unknown>;
-    query(connection: Untyped, sql: string): Promise<unknown>;
   }
 }
