@@ -13,6 +13,8 @@ export type SignIn = {
 
 /** The sign-in step of an authorization. */
 export function signInPage({ action, csrf, app, username = "", error }: SignIn): string {
+  // What is still to be typed has the focus.
+  const focus = (isNext: boolean) => (isNext ? html` autofocus` : html``);
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
@@ -21,9 +23,9 @@ ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
 <label for="username">Username</label>
-<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
+<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required${focus(!username)}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
+<input id="password" name="password" type="password" autocomplete="current-password" required${focus(Boolean(username))}>
 <button type="submit">Sign in</button>
 </form>`,
   );
