@@ -23,8 +23,8 @@ export function sqliteFile(url: string): string {
 }
 
 /** `?synchronous=normal` gives durability up for speed: a power cut may lose the last commits. */
-function sqliteSynchronous(url: string): "FULL" | "NORMAL" {
-  return /\?synchronous=normal$/i.test(url) ? "NORMAL" : "FULL";
+function isDurable(url: string): boolean {
+  return !/\?synchronous=normal$/i.test(url);
 }
 
 // Per process; a hundred connections is PostgreSQL's default for all of them together.
@@ -42,7 +42,7 @@ export function knexConfig(url: string): Knex.Config {
         client: SqliteClient as unknown as typeof Knex.Client,
         connection: {
           filename: sqliteFile(url),
-          synchronous: sqliteSynchronous(url),
+          durable: isDurable(url),
         } as Knex.Sqlite3ConnectionConfig,
         useNullAsDefault: true,
       };

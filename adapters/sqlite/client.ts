@@ -2,9 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Sqlite from "better-sqlite3";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
+import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import { openConnection } from "./connection.ts";
+import { createDisk, type Disk, NO_DISK } from "./disk.ts";
 import { prepared } from "./statements.ts";
-import { startWriter, type Writer } from "./writer.ts";
+import { createWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexUid?: string };
 // How long a transaction waits for another process to let go of the file, and how often it looks.
@@ -13,43 +15,57 @@ const LOCK_POLL_MS = 5;
 
 type Query = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
 
+type Open = {
+  main: Connection;
+  disk: Disk;
+  checkpoints: Checkpoints;
+  writer: Writer;
+  /** For transactions, whose commits wait for the disk themselves. */
+  transactional?: Connection;
+};
+
 /**
  * Knex's better-sqlite3 dialect for a server: statements are prepared once per connection, reads take no pool, single
- * writes are committed in groups on a thread of their own, and transactions begin with the write lock, one at a time.
+ * writes are committed in groups that wait for the disk together, and transactions begin with the write lock, one at a
+ * time.
  */
 export class SqliteClient extends BetterSqliteClient {
-  // One object, because Knex derives clients from this one with `Object.create`.
-  readonly open: { reader?: Connection; transactional?: Connection; writer?: Writer };
+  // An object, because Knex derives clients from this one with `Object.create`.
+  readonly state: { open?: Open };
 
   constructor(config: object) {
     super(config);
-    this.open = {};
+    this.state = {};
   }
 
-  /** There is no pool: reads are synchronous, so that one connection serves them all. */
+  /** There is no pool: everything but transactions is synchronous, so that one connection serves it all. */
   override initializePool(): void {}
 
   override async acquireConnection(): Promise<Connection> {
-    this.open.reader ??= this.connect("reader");
-    return this.open.reader;
+    return this.opened().main;
   }
 
   override async releaseConnection(): Promise<void> {}
 
   override async destroy(callback?: (error?: unknown) => void): Promise<void> {
-    const { reader, transactional, writer } = this.open;
-    for (const name of Object.keys(this.open)) delete this.open[name as keyof typeof this.open];
-    await writer?.close();
-    reader?.close();
-    transactional?.close();
+    const { open } = this.state;
+    delete this.state.open;
+    if (open) {
+      await open.writer.close();
+      await open.checkpoints.close();
+      open.disk.close();
+      open.main.close();
+      open.transactional?.close();
+    }
     callback?.();
   }
 
   /** The connection for a transaction, and the right to write until it is released. */
   async acquireTransactional(): Promise<{ connection: Connection; release(): void }> {
-    const { release } = await this.writer().pause();
-    this.open.transactional ??= this.connectTransactional();
-    return { connection: this.open.transactional, release };
+    const open = this.opened();
+    const { release } = await open.writer.pause();
+    open.transactional ??= this.connect("transactional", this.connectionSettings.durable ? "FULL" : "NORMAL");
+    return { connection: open.transactional, release };
   }
 
   override transaction(...args: unknown[]): SqliteTransaction {
@@ -66,7 +82,7 @@ export class SqliteClient extends BetterSqliteClient {
     // A transaction's own client (`transacting`) writes where it reads.
     const isAlone = !this.transacting && !statement.readonly;
     const changes = isAlone
-      ? await this.writer().write(query.sql, bindings)
+      ? await this.opened().writer.write(query.sql, bindings)
       : statement.run(bindings).changes;
     query.response = { changes };
     // There is no `lastID`: every key of ours is made before it is stored.
@@ -74,20 +90,24 @@ export class SqliteClient extends BetterSqliteClient {
     return query;
   }
 
-  private writer(): Writer {
-    this.open.writer ??= startWriter(this.connectionSettings);
-    return this.open.writer;
+  private opened(): Open {
+    this.state.open ??= this.open();
+    return this.state.open;
   }
 
-  private connectTransactional(): Connection {
-    const connection = this.connect("transactional");
-    // Its statements run on the event loop, which must not stand still: the wait for the lock is `begin`'s.
-    connection.pragma("busy_timeout = 0");
-    return connection;
+  private open(): Open {
+    const settings = this.connectionSettings;
+    const main = this.connect("main");
+    // Checkpoints are ours, so that no commit has to wait for one.
+    main.pragma("wal_autocheckpoint = 0");
+    main.pragma("schema_version"); // a first read makes the log, which is synced from here on
+    const disk = settings.durable ? createDisk(settings.filename) : NO_DISK;
+    const checkpoints = startCheckpoints(main, settings);
+    return { main, disk, checkpoints, writer: createWriter(main, disk, checkpoints) };
   }
 
-  private connect(name: string): Connection {
-    const connection: Connection = openConnection(this.connectionSettings);
+  private connect(name: string, synchronous?: "FULL" | "NORMAL"): Connection {
+    const connection: Connection = openConnection(this.connectionSettings, synchronous);
     connection.__knexUid = name;
     return connection;
   }

@@ -1,20 +1,27 @@
 import Sqlite from "better-sqlite3";
 
+/** Where the file is, and whether an answer waits until the disk has what it tells. */
+export type SqliteSettings = { filename: string; durable: boolean };
+
+// Of processes that start at once, one at a time can make the file what it has to be.
+const OPENING_MS = 5000;
 const MAPPED_BYTES = 2 ** 30;
 
-/** Where the file is, and what a commit waits for. */
-export type SqliteSettings = { filename: string; synchronous: "FULL" | "NORMAL" };
-
-/** Opens a connection; every one of the service is set up alike. */
-export function openConnection({ filename, synchronous }: SqliteSettings): Sqlite.Database {
-  const connection = new Sqlite(filename);
-  // WAL + FULL: an answered write survives a power cut (https://sqlite.org/pragma.html#pragma_synchronous).
+/**
+ * Opens a connection. In WAL mode a commit is whole or absent after a power cut, whatever `synchronous` is
+ * (https://sqlite.org/pragma.html#pragma_synchronous); FULL makes the commit itself wait for the disk as well.
+ */
+export function openConnection(
+  { filename }: SqliteSettings,
+  synchronous: "FULL" | "NORMAL" = "NORMAL",
+): Sqlite.Database {
+  const connection = new Sqlite(filename, { timeout: OPENING_MS });
   connection.pragma("journal_mode = WAL");
   connection.pragma(`synchronous = ${synchronous}`);
-  // A commit of another connection empties this one's cache; mapped, the pages need not be read again.
+  // A commit of another process empties this one's cache; mapped, the pages need not be read again.
   connection.pragma(`mmap_size = ${MAPPED_BYTES}`);
   connection.pragma("foreign_keys = ON");
-  // Other processes write too: the administration command, further workers.
-  connection.pragma("busy_timeout = 5000");
+  // Other processes write too, but SQLite would wait for them on the event loop: whoever writes waits beside it.
+  connection.pragma("busy_timeout = 0");
   return connection;
 }

@@ -3,7 +3,7 @@ declare module "knex/lib/dialects/better-sqlite3/index.js" {
   import { Knex } from "knex";
 
   export default class BetterSqliteClient extends Knex.Client {
-    connectionSettings: { filename: string; synchronous: "FULL" | "NORMAL" };
+    connectionSettings: { filename: string; durable: boolean };
     transacting?: boolean;
     _formatBindings(bindings: unknown[]): unknown[];
     _query(connection: unknown, query: unknown): Promise<unknown>;

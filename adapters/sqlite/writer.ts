@@ -1,138 +1,142 @@
-import { once } from "node:events";
-import { Worker } from "node:worker_threads";
-import type { SqliteSettings } from "./connection.ts";
+import type Sqlite from "better-sqlite3";
+import type { Checkpoints } from "./checkpoints.ts";
+import type { Disk } from "./disk.ts";
+import { prepared } from "./statements.ts";
 
-/** Statements are sent once and named by their number from then on: their text is longer than their values. */
-export type Batch = {
-  statements: [number: number, sql: string][];
-  writes: [statement: number, bindings: unknown[]][];
+/**
+ * The single writes of a SQLite file. Those that come while the disk is busy with the ones before are one transaction,
+ * and each is answered when the disk has it. The commit itself does not wait for the disk: it is followed by a sync of
+ * the log on another thread, which is what a commit with `synchronous=FULL` does on this one.
+ */
+export type Writer = {
+  /** Runs one statement; resolves to the number of rows changed. Rejects alone: a bad one does not fail its neighbours. */
+  write(sql: string, bindings: unknown[]): Promise<number>;
+  /** Holds the next commits back until `release`: another connection may write. */
+  pause(): Promise<{ release(): void }>;
+  /** Commits what is waiting. */
+  close(): Promise<void>;
 };
-/** The number of rows changed, or why there are none. */
-export type Outcome = number | { message: string; code: string };
 
 type Waiting = {
   sql: string;
   bindings: unknown[];
   resolve(changes: number): void;
-  reject(error: Error): void;
+  reject(error: unknown): void;
 };
 
-/**
- * The writes of a SQLite file: those that arrive while a commit is under way are committed together by the next one,
- * and each is answered after its commit. It is one transaction for many requests instead of one each.
- */
-export type Writer = {
-  /** Runs one statement; resolves to the number of rows changed. Rejects alone: a bad one does not fail its neighbours. */
-  write(sql: string, bindings: unknown[]): Promise<number>;
-  /** Waits for the commit under way and holds back the next one, until `release`: another connection may write. */
-  pause(): Promise<{ release(): void }>;
-  /** Commits what is waiting, then ends the thread. */
-  close(): Promise<void>;
-};
+// How long a commit waits for another process to let go of the file, and how often it looks.
+const LOCK_WAIT_MS = 5000;
+const LOCK_POLL_MS = 2;
 
-/** Starts the thread that commits. */
-export function startWriter(settings: SqliteSettings): Writer {
-  const worker = new Worker(new URL("./writer-thread.ts", import.meta.url), {
-    workerData: settings,
-    execArgv: [],
-  });
-  worker.unref();
-  const numbers = new Map<string, number>();
+/** Makes the writer of a connection that is used for reads as well, so that its cache stays warm. */
+export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoints: Checkpoints): Writer {
+  const begin = connection.prepare("BEGIN IMMEDIATE");
+  const commit = connection.prepare("COMMIT");
   let waiting: Waiting[] = [];
-  let underWay: Waiting[] = [];
   let scheduled = false;
-  let holders: (() => void)[] = [];
-  let held = false;
-  let broken: Error | undefined;
+  let syncing = false;
+  let tail = Promise.resolve();
+  let holds = 0;
+  let lockedSince: number | undefined;
 
-  worker.on("message", (outcomes: Outcome[]) => {
-    const done = underWay;
-    underWay = [];
-    worker.unref();
-    for (const [index, write] of done.entries()) settle(write, outcomes[index] as Outcome);
-    next();
-  });
-  worker.on("error", (error) => {
-    broken = error;
-    for (const write of [...underWay, ...waiting]) write.reject(error);
-    underWay = [];
-    waiting = [];
-  });
-
-  function toBatch(writes: Waiting[]): Batch {
-    const batch: Batch = { statements: [], writes: [] };
-    for (const { sql, bindings } of writes) {
-      let number = numbers.get(sql);
-      if (number === undefined) {
-        number = numbers.size;
-        numbers.set(sql, number);
-        batch.statements.push([number, sql]);
-      }
-      batch.writes.push([number, bindings]);
-    }
-    return batch;
-  }
-
-  function next() {
-    if (underWay.length > 0 || held) return;
-    const holder = holders.shift();
-    if (holder) {
-      held = true;
-      holder();
-    } else if (waiting.length > 0) flush();
+  function schedule() {
+    if (scheduled || syncing || holds > 0 || waiting.length === 0) return;
+    scheduled = true;
+    // At the end of this turn of the event loop, so that everything it writes goes together.
+    setImmediate(() => {
+      scheduled = false;
+      if (holds === 0) flush();
+    });
   }
 
   function flush() {
-    underWay = waiting;
+    const batch = waiting;
     waiting = [];
-    worker.ref(); // a process does not end before its writes
-    worker.postMessage(toBatch(underWay));
+    try {
+      if (!hasLock()) {
+        waiting = batch;
+        return;
+      }
+      const outcomes = batch.map(runWrite);
+      // Some failures (a full disk) take the whole transaction with them.
+      if (!connection.inTransaction) throw outcomes.find((outcome) => typeof outcome !== "number");
+      commit.run();
+      answerWhenSafe(batch, outcomes);
+    } catch (error) {
+      if (connection.inTransaction) connection.exec("ROLLBACK");
+      for (const { reject } of batch) reject(error);
+    }
   }
 
-  /** At the end of this turn of the event loop, so that everything it writes goes together. */
-  function schedule() {
-    if (scheduled) return;
-    scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      next();
-    });
+  /** Takes the right to write; while another process has it, asks again a little later, for some seconds. */
+  function hasLock(): boolean {
+    try {
+      begin.run();
+      lockedSince = undefined;
+      return true;
+    } catch (error) {
+      lockedSince ??= performance.now();
+      const isLocked = (error as { code?: string }).code === "SQLITE_BUSY";
+      if (!isLocked || performance.now() > lockedSince + LOCK_WAIT_MS) throw error;
+      setTimeout(schedule, LOCK_POLL_MS);
+      return false;
+    }
+  }
+
+  function runWrite({ sql, bindings }: Waiting): unknown {
+    try {
+      return prepared(connection, sql).run(bindings).changes;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  function answerWhenSafe(batch: Waiting[], outcomes: unknown[]) {
+    syncing = true;
+    disk
+      .sync()
+      .then(
+        () => batch.forEach((write, index) => void settle(write, outcomes[index])),
+        (error) => batch.forEach(({ reject }) => void reject(error)),
+      )
+      .finally(() => {
+        syncing = false;
+        schedule();
+      });
+    checkpoints.note(batch.length);
   }
 
   return {
     write: (sql, bindings) =>
       new Promise((resolve, reject) => {
-        if (broken) return reject(broken);
         waiting.push({ sql, bindings, resolve, reject });
         schedule();
       }),
 
     async pause() {
+      holds++;
+      const before = tail;
       const { promise, resolve } = Promise.withResolvers<void>();
-      holders.push(resolve);
-      next();
-      await promise;
+      tail = tail.then(() => promise);
+      await before;
       return {
         release() {
-          held = false;
-          next();
+          holds--;
+          resolve();
+          schedule();
         },
       };
     },
 
     async close() {
-      const { release } = await this.pause();
-      holders = [];
-      release();
-      while (underWay.length > 0 || waiting.length > 0) await once(worker, "message");
-      worker.ref();
-      worker.postMessage("close");
-      await once(worker, "exit");
+      await tail;
+      while (waiting.length > 0 || syncing || scheduled)
+        await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
     },
   };
 }
 
-function settle(write: Waiting, outcome: Outcome): void {
-  if (typeof outcome === "number") write.resolve(outcome);
-  else write.reject(Object.assign(new Error(outcome.message), { code: outcome.code }));
+function settle({ resolve, reject }: Waiting, outcome: unknown): void {
+  if (typeof outcome === "number") resolve(outcome);
+  else reject(outcome);
 }
