@@ -7,13 +7,13 @@ import { newClientId, newId, newSecret } from "./id.ts";
 /** A client with its secret, at the only time that it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
 
-/** What authentication needs to know of a client, in one statement. */
+/** What authentication needs to know of a client. */
 export type Client = {
   id: string;
   organization: { id: string; name: string; plan: Plan };
   redirectUris: string[];
   generation: number;
-  /** The live secrets; at most two. */
+  /** The secrets that were live when it was written, newest first; at most two. */
   secrets: { id: string; hash: string; expiresAt: number | null }[];
 };
 
@@ -34,7 +34,8 @@ export type Rotation = NewClient & { previousExpiresAt: number };
 
 /** The clients of organizations. */
 export type ClientStore = {
-  find(clientId: string): Promise<Client | undefined>;
+  /** A `Client` as JSON: the text changes with whatever in it changes. Nothing for an unknown id. */
+  findDocument(clientId: string): Promise<string | undefined>;
   ofOrganization(organizationId: string): Promise<ClientView | undefined>;
   /**
    * Makes a new secret; the one before lives on for `overlapMs`, older ones end now. `compromised` ends every
@@ -52,42 +53,14 @@ export type ClientStore = {
 
 /** The clients of a database. */
 export function createClientStore({ knex, prepare, transaction }: Database): ClientStore {
-  const findLive = prepare<ClientRow[]>((q, { clientId, now }) =>
-    q("clients as c")
-      .join("organizations as o", "o.id", "c.organization_id")
-      .leftJoin("client_secrets as s", (join) =>
-        join
-          .on("s.client_id", "c.id")
-          .andOn((live) => live.onNull("s.expires_at").orOn("s.expires_at", ">", q.raw("?", [now]))),
-      )
-      .where("c.id", clientId)
-      .select({
-        id: "c.id",
-        redirectUris: "c.redirect_uris",
-        generation: "c.generation",
-        organizationId: "o.id",
-        organizationName: "o.name",
-        plan: "o.plan",
-        secretId: "s.id",
-        hash: "s.hash",
-        expiresAt: "s.expires_at",
-      }),
+  const findDocument = prepare<{ document: string }[]>((q, { clientId }) =>
+    q("clients").where({ id: clientId }).select("document"),
   );
 
   return {
-    async find(clientId) {
-      const rows = await findLive({ clientId, now: Date.now() });
-      const [first] = rows;
-      if (!first) return undefined;
-      return {
-        id: first.id,
-        organization: { id: first.organizationId, name: first.organizationName, plan: first.plan },
-        redirectUris: JSON.parse(first.redirectUris),
-        generation: first.generation,
-        secrets: rows.flatMap(({ secretId, hash, expiresAt }) =>
-          secretId && hash ? [{ id: secretId, hash, expiresAt }] : [],
-        ),
-      };
+    async findDocument(clientId) {
+      const [row] = await findDocument({ clientId });
+      return row?.document;
     },
 
     async ofOrganization(organizationId) {
@@ -123,15 +96,19 @@ export function createClientStore({ knex, prepare, transaction }: Database): Cli
         if (compromised) {
           await trx("grants").where({ client_id: id }).whereNull("revoked_at").update({ revoked_at: now });
         }
-        return { clientId: id, clientSecret: await addSecret(trx, id), previousExpiresAt };
+        const clientSecret = await addSecret(trx, id);
+        await writeDocument(trx, organizationId);
+        return { clientId: id, clientSecret, previousExpiresAt };
       }),
 
-    async setRedirectUris(organizationId, uris) {
-      const changed = await knex("clients")
-        .where({ organization_id: organizationId })
-        .update({ redirect_uris: JSON.stringify(uris), updated_at: Date.now() });
-      return changed > 0;
-    },
+    setRedirectUris: (organizationId, uris) =>
+      transaction(async (trx) => {
+        const changed = await trx("clients")
+          .where({ organization_id: organizationId })
+          .update({ redirect_uris: JSON.stringify(uris), updated_at: Date.now() });
+        if (changed) await writeDocument(trx, organizationId);
+        return changed > 0;
+      }),
 
     async markSecretUsed(secretId, at) {
       await knex("client_secrets").where({ id: secretId }).update({ last_used_at: at });
@@ -139,17 +116,32 @@ export function createClientStore({ knex, prepare, transaction }: Database): Cli
   };
 }
 
-type ClientRow = {
-  id: string;
-  redirectUris: string;
-  generation: number;
-  organizationId: string;
-  organizationName: string;
-  plan: Plan;
-  secretId: string | null;
-  hash: string | null;
-  expiresAt: number | null;
-};
+/**
+ * Writes the client's document anew; part of every transaction that changes what is in it. Authentication is the most
+ * frequent of all reads, and this makes it one row of one table.
+ */
+export async function writeDocument(trx: Knex, organizationId: string): Promise<void> {
+  const row = await trx("clients as c")
+    .join("organizations as o", "o.id", "c.organization_id")
+    .where("o.id", organizationId)
+    .first("c.id", "c.redirect_uris", "c.generation", "o.name", "o.plan");
+  if (!row) return;
+  const secrets = await trx("client_secrets")
+    .where({ client_id: row.id })
+    .where((live) => live.whereNull("expires_at").orWhere("expires_at", ">", Date.now()))
+    .orderBy("id", "desc")
+    .select({ id: "id", hash: "hash", expiresAt: "expires_at" });
+  const client: Client = {
+    id: row.id,
+    organization: { id: organizationId, name: row.name, plan: row.plan },
+    redirectUris: JSON.parse(row.redirect_uris),
+    generation: row.generation,
+    secrets,
+  };
+  await trx("clients")
+    .where({ id: row.id })
+    .update({ document: JSON.stringify(client) });
+}
 
 /** Makes the organization's client in the caller's transaction; nothing when it has one already. */
 export async function createClientFor(trx: Knex, organizationId: string): Promise<NewClient | undefined> {
@@ -161,6 +153,7 @@ export async function createClientFor(trx: Knex, organizationId: string): Promis
     id: clientId,
     organization_id: organizationId,
     redirect_uris: "[]",
+    document: "{}",
     created_at: now,
     updated_at: now,
   });

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Plan } from "../resources/plans.ts";
-import { createClientFor, type NewClient } from "./clients.ts";
+import { createClientFor, type NewClient, writeDocument } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { newId } from "./id.ts";
 
@@ -78,7 +78,11 @@ export async function addMember(
 }
 
 async function withClient(trx: Knex, organization: Organization): Promise<PlanChange> {
-  if (organization.plan === "free") return { organization };
+  if (organization.plan === "free") {
+    await writeDocument(trx, organization.id); // the client stays, and is refused
+    return { organization };
+  }
   const client = await createClientFor(trx, organization.id);
+  await writeDocument(trx, organization.id);
   return client ? { organization, client } : { organization };
 }

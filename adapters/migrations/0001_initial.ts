@@ -61,6 +61,8 @@ async function createClients(knex: Knex, engine: Engine) {
     // Exactly one client per organization, whatever races.
     keyColumn(table, "organization_id", ID, engine).notNullable().unique().references("organizations.id");
     table.text("redirect_uris").notNullable();
+    // All that authentication needs, as one text; written with every change of it.
+    table.text("document").notNullable();
     // Counts the times that every token of the client was ended at once.
     table.integer("generation").notNullable().defaultTo(0);
     table.bigInteger("created_at").notNullable();

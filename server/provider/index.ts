@@ -10,7 +10,7 @@ export function createProvider(
   options: ProviderOptions & { clients: ClientStore; limits: Limits },
 ): Provider {
   const provider = new Provider(options.addresses.base, configuration(options));
-  cacheClients(provider, options.adapter);
+  cacheClients(provider, options.clients);
   override(provider, options.clients, options.limits);
   return provider;
 }
