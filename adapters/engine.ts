@@ -91,6 +91,11 @@ function configureMysql(connection: MysqlConnection, done: (error: unknown, conn
   });
 }
 
+/** SQL that tells whether a column holds a text, compared byte by byte: column, then text. */
+export function holdsText(engine: Engine): string {
+  return engine === "postgres" ? "strpos(??, ?) > 0" : "instr(??, ?) > 0";
+}
+
 type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
 
 const DUPLICATE_CODES = new Set([

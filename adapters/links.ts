@@ -2,12 +2,12 @@ import type { Knex } from "knex";
 import type { Destination, Link, LinkFields, LinkStore, Taken } from "../resources/ports.ts";
 import type { ClickCounter } from "./clicks.ts";
 import type { Database } from "./database.ts";
-import { isDuplicate, violated } from "./engine.ts";
+import { holdsText, isDuplicate, violated } from "./engine.ts";
 import { newId } from "./id.ts";
 
 /** The links of a database. */
 export function createLinkStore(database: Database, clicks: ClickCounter): LinkStore {
-  const { knex, prepare, inserter } = database;
+  const { knex, prepare, inserter, engine } = database;
   const insert = inserter("links", ROW_COLUMNS);
   const findBySlug = prepare<DestinationRow[]>((q, { slug }) =>
     q("links").where({ slug }).select(DESTINATION_COLUMNS),
@@ -21,8 +21,10 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
   );
   const own = (organizationId: string) =>
     knex("links").where({ organization_id: organizationId }).whereNull("deleted_at");
-  const one = async (organizationId: string, id: string) =>
-    toLink(await own(organizationId).where({ id }).first());
+  const one = async (organizationId: string, id: string) => {
+    await clicks.settled();
+    return toLink(await own(organizationId).where({ id }).first());
+  };
 
   return {
     async create(organizationId, createdBy, fields) {
@@ -53,7 +55,7 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
       const query = own(organizationId).orderBy("id", "desc").limit(limit);
       if (before) query.where("id", "<", before);
       if (archived !== undefined) query.where({ archived });
-      if (tag !== undefined) query.whereRaw("tags like ? escape '!'", contains(JSON.stringify(tag)));
+      if (tag !== undefined) query.whereRaw(holdsText(engine), ["tags", tagMark(tag)]);
       if (search !== undefined) query.where((any) => matches(any, contains(search)));
       return (await query).map((row) => toLink(row) as Link);
     },
@@ -78,7 +80,7 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
         deleted_at: Date.now(),
         external_id: null,
         title: null,
-        tags: "[]",
+        tags: "",
         metadata: "{}",
       });
       if (removed) return true;
@@ -107,6 +109,21 @@ function matches(any: Knex.QueryBuilder, pattern: string) {
   for (const column of ["url", "slug", "title"]) {
     any.orWhereRaw("lower(??) like lower(?) escape '!'", [column, pattern]);
   }
+}
+
+// Tags are stored one after the other between these, which no tag contains: each can be looked for as it is.
+const MARK = "\u001f";
+
+function tagMark(tag: string): string {
+  return MARK + tag + MARK;
+}
+
+function writeTags(tags: string[]): string {
+  return tags.length ? tagMark(tags.join(MARK)) : "";
+}
+
+function readTags(text: string): string[] {
+  return text.split(MARK).filter(Boolean);
 }
 
 /** A LIKE pattern that finds the text itself, whatever it is made of. `!` escapes: no engine gives it a meaning. */
@@ -153,11 +170,13 @@ const ROW_COLUMNS = [
 
 function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      COLUMNS[name as keyof LinkFields],
-      (name === "tags" || name === "metadata" ? JSON.stringify(value) : value) as Value,
-    ]),
+    Object.entries(fields).map(([name, value]) => [COLUMNS[name as keyof LinkFields], toValue(name, value)]),
   );
+}
+
+function toValue(name: string, value: unknown): Value {
+  if (name === "tags") return writeTags(value as string[]);
+  return name === "metadata" ? JSON.stringify(value) : (value as Value);
 }
 
 function toRow(link: Link): Record<string, Value> {
@@ -185,7 +204,7 @@ function toLink(row: any): Link | undefined {
     slug: row.slug,
     url: row.url,
     title: row.title,
-    tags: JSON.parse(row.tags),
+    tags: readTags(row.tags),
     externalId: row.external_id,
     metadata: JSON.parse(row.metadata),
     archived: Boolean(row.archived),

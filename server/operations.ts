@@ -43,6 +43,7 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
     metrics,
 
     async probes(ctx, next) {
+      if (ctx.method !== "GET" && ctx.method !== "HEAD") return next();
       if (ctx.path === "/healthz") {
         ctx.body = { status: "ok" };
         return;

@@ -140,7 +140,8 @@ async function createLinks(knex: Knex, engine: Engine) {
     keyColumn(table, "slug", 64, engine).notNullable().unique();
     table.text("url").notNullable();
     table.string("title", 255);
-    table.text("tags").notNullable();
+    const tags = table.text("tags").notNullable();
+    if (engine === "mysql") tags.collate("utf8mb4_bin"); // tags are compared byte by byte
     textKeyColumn(table, "external_id", 255, engine);
     table.text("metadata").notNullable();
     table.boolean("archived").notNullable().defaultTo(false);

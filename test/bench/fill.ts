@@ -22,7 +22,7 @@ export function fillLinks(file: string, count: number, organizationId: string): 
     file,
     count,
     `${NUMBERS} insert into links (id, organization_id, slug, url, tags, metadata, redirect_type, created_by, created_at, updated_at)
-     select 'lnk_00' || printf('%024d', i), '${organizationId}', 'f' || i, 'https://example.com/page/' || i, '[]', '{}', 302,
+     select 'lnk_00' || printf('%024d', i), '${organizationId}', 'f' || i, 'https://example.com/page/' || i, '', '{}', 302,
             'lgc_filler', 1, 1 from n`,
   );
 }
