@@ -75,7 +75,12 @@ function front(
       version: VERSION,
       onError,
       refusalPage: (status, detail) =>
-        messagePage(status === 404 ? "No such link" : "This link is over", detail),
+        status === 404
+          ? messagePage(
+              "No such link",
+              "Check the address: it may have been mistyped, or the link was deleted.",
+            )
+          : messagePage("This link is over", detail),
     }),
   ];
 }

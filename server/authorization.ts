@@ -14,7 +14,7 @@ import { createProvider } from "./provider/index.ts";
 import { authorizeByForm, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
 import { createSignIn } from "./sign-in.ts";
-import { messagePage } from "./views/page.ts";
+import { refusedPage } from "./views/page.ts";
 
 /** The authorization server: oidc-provider's own Koa application, and what stands in front of its routes. */
 export function authorizationServer(
@@ -38,7 +38,7 @@ export function authorizationServer(
     findAccount: findAccount({ accounts, grants }),
     renderError: (ctx, out) => {
       ctx.type = "html";
-      ctx.body = messagePage("This did not work", out.error_description ?? out.error);
+      ctx.body = refusedPage(out.error_description ?? out.error);
     },
   });
   // The library has made a 500 of it by then.

@@ -40,7 +40,7 @@ ${alert(isLocal ? "This app runs on this computer. Go on only if you have just s
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
-${mayAllow ? choice(organizations) : alert("None of your organizations is on the Growth or Premium plan, which this needs.")}
+${mayAllow ? choice(organizations) : alert("You cannot allow this: it needs an organization on the Growth or Premium plan, and you belong to none.")}
 <div class="buttons">
 ${mayAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>

@@ -27,7 +27,25 @@ export function messagePage(title: string, text: string): string {
   return page(title, html`<h1>${title}</h1><p>${text}</p>`);
 }
 
+/** A refused authorization: a sentence for the person, and the reason for the makers of the app. */
+export function refusedPage(reason: string): string {
+  return page(
+    "This did not work",
+    html`<h1>This did not work</h1>
+<p>The app that sent you here asked for something that cannot be done, so nothing was shared with it. Go back to it and try again.</p>
+<p class="hint">If it happens again, its makers will want to know the reason: ${reason}</p>`,
+  );
+}
+
 /** A message above a form; nothing when there is none. */
-export function alert(message: string | undefined): Html {
-  return message ? html`<p class="alert" role="alert">${message}</p>` : html``;
+export function alert(message: string | undefined, id?: string): Html {
+  if (!message) return html``;
+  return html`<p class="alert" role="alert"${id ? html` id="${id}"` : html``}>${message}</p>`;
+}
+
+/** Ties a field to what is said about it: the hint below it, and the error above the form. */
+export function describedBy(error: string | undefined, hint?: string): Html {
+  const ids = [error && "error", hint].filter(Boolean).join(" ");
+  if (!ids) return html``;
+  return html` aria-describedby="${ids}"${error ? html` aria-invalid="true"` : html``}`;
 }

@@ -1,5 +1,5 @@
 import { html } from "./html.ts";
-import { alert, page } from "./page.ts";
+import { alert, describedBy, page } from "./page.ts";
 
 export type SignIn = {
   /** Where the form is sent. */
@@ -19,13 +19,13 @@ export function signInPage({ action, csrf, app, username = "", error }: SignIn):
     "Sign in",
     html`<h1>Sign in</h1>
 <p>An app of <strong>${app}</strong> would like to act for you. Sign in to decide.</p>
-${alert(error)}
+${alert(error, "error")}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
 <label for="username">Username</label>
 <input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required${focus(!username)}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required${focus(Boolean(username))}>
+<input id="password" name="password" type="password" autocomplete="current-password" required${describedBy(error)}${focus(Boolean(username))}>
 <button type="submit">Sign in</button>
 </form>`,
   );

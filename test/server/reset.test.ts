@@ -55,6 +55,8 @@ test.serial("sec 112: a reset link shows its page, and sets a new password once"
   t.is(page.status, 200);
   t.is(page.headers.get("cache-control"), "no-store");
   t.true(page.html.text.includes(user.username));
+  const { maxlength } = page.html.querySelector("#password")?.attributes ?? {};
+  t.is(maxlength, undefined, "sec 107: a browser would cut a longer one short and say nothing");
   const again = await person.open(url);
   t.is(again.status, 200, "looking at it does not use it up");
 
