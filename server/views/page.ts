@@ -32,7 +32,7 @@ export function refusedPage(reason: string): string {
   return page(
     "This did not work",
     html`<h1>This did not work</h1>
-<p>The app that sent you here asked for something that cannot be done, so nothing was shared with it. Go back to it and try again.</p>
+<p>An app asked for something that cannot be done, so nothing was shared with it. Go back to the app and try again.</p>
 <p class="hint">If it happens again, its makers will want to know the reason: ${reason}</p>`,
   );
 }
