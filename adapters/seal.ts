@@ -25,7 +25,9 @@ export function createSeal(key: Uint8Array): Seal {
     open(sealed, context) {
       if (!sealed.startsWith(VERSION)) throw new Error("sealed by an unknown version");
       const bytes = Buffer.from(sealed.slice(VERSION.length), "base64url");
-      const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES))
+      // Without the length a tag of four bytes, which can be guessed, would be taken for a whole one.
+      const options = { authTagLength: TAG_BYTES };
+      const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES), options)
         .setAAD(Buffer.from(context))
         .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       const body = bytes.subarray(IV_BYTES + TAG_BYTES);
