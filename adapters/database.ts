@@ -1,10 +1,10 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import knexFactory, { type Knex } from "knex";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import { createInserter, type Insert } from "./inserter.ts";
-import { migrations } from "./migrations/index.ts";
+import { migrations, steps } from "./migrations/index.ts";
+import { migrate, pending } from "./migrations/migrate.ts";
 import { createPrepare, type Prepare } from "./statement.ts";
 import { persistently } from "./unavailable.ts";
 
@@ -29,10 +29,6 @@ export type Database = {
   close(): Promise<void>;
 };
 
-// How long a process waits for another one that is migrating.
-const MIGRATION_WAIT_MS = 30_000;
-const MIGRATION_POLL_MS = 200;
-
 /** Opens the database behind a `DATABASE_URL`; connects lazily, creates the folder of a SQLite file. */
 export function openDatabase(url: string): Database {
   const engine = engineOf(url);
@@ -43,6 +39,7 @@ export function openDatabase(url: string): Database {
     log: silent,
   });
   const prepare = createPrepare(knex);
+  const transaction: Database["transaction"] = (work) => persistently(() => knex.transaction(work), false);
 
   return {
     knex,
@@ -50,25 +47,11 @@ export function openDatabase(url: string): Database {
     prepare,
     inserter: (table, columns) => createInserter({ knex, engine, prepare, table, columns }),
 
-    transaction: (work) => persistently(() => knex.transaction(work), false),
+    transaction,
 
-    async migrate() {
-      const deadline = Date.now() + MIGRATION_WAIT_MS;
-      for (;;) {
-        try {
-          const [, applied] = (await knex.migrate.latest()) as [number, string[]];
-          return applied;
-        } catch (error) {
-          if (!isLocked(error) || Date.now() > deadline) throw error;
-          await sleep(MIGRATION_POLL_MS);
-        }
-      }
-    },
+    migrate: () => migrate({ knex, engine, transaction }),
 
-    async pendingMigrations() {
-      const [, pending] = (await knex.migrate.list()) as [unknown[], { name: string }[]];
-      return pending.map((migration) => migration.name);
-    },
+    pendingMigrations: () => pending({ knex }, steps),
 
     onStatement(listener) {
       const hear = ({ sql }: { sql: string }) => listener(sql);
@@ -78,12 +61,6 @@ export function openDatabase(url: string): Database {
 
     close: () => knex.destroy(),
   };
-}
-
-/** Another process is migrating, or has just made the tables that Knex itself needs. */
-function isLocked(error: unknown): boolean {
-  const text = String(error);
-  return (error as Error)?.name === "MigrationLocked" || /already locked|knex_migrations/.test(text);
 }
 
 // Knex prints its warnings itself; ours come from the caller, with their context.

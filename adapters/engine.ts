@@ -1,6 +1,7 @@
 import path from "node:path";
 import type { Knex } from "knex";
 import pg from "pg";
+import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
 
 /** The database systems that are supported; what differs between them is written in this file and in `sqlite/`. */
@@ -49,7 +50,7 @@ export function knexConfig(url: string): Knex.Config {
     case "postgres":
       return {
         ...common,
-        client: "pg",
+        client: PostgresClient as unknown as typeof Knex.Client,
         connection: {
           connectionString: url,
           connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -164,14 +165,12 @@ export function isAway(error: unknown): boolean {
   );
 }
 
-/** A key column: compared byte by byte on every engine (MariaDB's default collations ignore case). */
-export function keyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
-  const column = table.string(name, length);
-  return engine === "mysql" ? column.collate("ascii_bin") : column;
-}
+// MySQL's and MariaDB's default collations ignore case, and even their binary ones ignore spaces at the end. The two have
+// different names for one that ignores nothing; each reads the comment that is meant for it.
+const BYTE_BY_BYTE = "/*M!100202 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
-/** As `keyColumn`, for text of any script. */
-export function textKeyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
-  const column = table.string(name, length);
-  return engine === "mysql" ? column.collate("utf8mb4_bin") : column;
+/** A key column: compared byte by byte on every engine. */
+export function keyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
+  if (engine !== "mysql") return table.string(name, length);
+  return table.specificType(name, `varchar(${length}) character set utf8mb4 collate ${BYTE_BY_BYTE}`);
 }

@@ -24,6 +24,7 @@ export type Prepare = <Answer>(build: Build) => (values: Values) => Promise<Answ
 
 // Knex's public types leave out what a query builder itself calls.
 type Client = Knex.Client & {
+  driverName: string;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -41,7 +42,7 @@ export function createPrepare(knex: Knex): Prepare {
   function compile(build: Build): Compiled {
     const { sql, bindings, method } = build(knex, parameters).toSQL();
     // A name makes PostgreSQL parse and plan a statement once per connection.
-    const options = client.config.client === "pg" ? { name: `linkgate_${++prepared}` } : {};
+    const options = client.driverName === "pg" ? { name: `linkgate_${++prepared}` } : {};
     return { sql: client.positionBindings(sql), bindings: [...bindings], method, options };
   }
 

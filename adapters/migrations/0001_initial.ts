@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { type Engine, keyColumn, textKeyColumn } from "../engine.ts";
+import { type Engine, keyColumn } from "../engine.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -29,7 +29,7 @@ async function createTenants(knex: Knex, engine: Engine) {
     keyColumn(table, "id", ID, engine).primary();
     table.string("username", 64).notNullable();
     // The folded form of the name: "Ada" and "ada" are one person.
-    textKeyColumn(table, "username_key", 64, engine).notNullable().unique();
+    keyColumn(table, "username_key", 64, engine).notNullable().unique();
     table.string("password_hash", 255);
     table.bigInteger("created_at").notNullable();
     table.bigInteger("disabled_at");
@@ -142,7 +142,7 @@ async function createLinks(knex: Knex, engine: Engine) {
     table.string("title", 255);
     const tags = table.text("tags").notNullable();
     if (engine === "mysql") tags.collate("utf8mb4_bin"); // tags are compared byte by byte
-    textKeyColumn(table, "external_id", 255, engine);
+    keyColumn(table, "external_id", 255, engine);
     table.text("metadata").notNullable();
     table.boolean("archived").notNullable().defaultTo(false);
     table.bigInteger("expires_at");

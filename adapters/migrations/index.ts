@@ -3,7 +3,8 @@ import type { Engine } from "../engine.ts";
 import { initial } from "./0001_initial.ts";
 import type { Migration } from "./migration.ts";
 
-const steps: Migration[] = [initial];
+/** Every step, in order. */
+export const steps: Migration[] = [initial];
 
 /** The steps in order, as Knex wants them; listed here because they are TypeScript and need no file search. */
 export function migrations(engine: Engine): Knex.MigrationSource<Migration> {

@@ -22,3 +22,11 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
     begin(connection: Untyped): Promise<unknown>;
   }
 }
+
+declare module "knex/lib/dialects/postgres/index.js" {
+  import { Knex } from "knex";
+
+  export default class PgClient extends Knex.Client {
+    _query(connection: unknown, query: unknown): Promise<unknown>;
+  }
+}
