@@ -1,0 +1,110 @@
+import test from "ava";
+import type { Adapter } from "oidc-provider";
+import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+test.after.always(() => storage.close());
+
+let count = 0;
+const seconds = () => Math.floor(Date.now() / 1000);
+
+/** Two processes' adapters of one kind of token. */
+const adapters = (kind: string): [Adapter, Adapter] => [first.oidcAdapter(kind), second.oidcAdapter(kind)];
+
+async function newGrant(): Promise<string> {
+  const id = `grant-${++count}`;
+  await first
+    .oidcAdapter("Grant")
+    .upsert(
+      id,
+      { clientId: "lgc_a", accountId: "usr_a", organizationId: "org_a", exp: seconds() + 600 },
+      600,
+    );
+  return id;
+}
+
+async function newToken(kind: string): Promise<string> {
+  const id = `token-${++count}`;
+  await first
+    .oidcAdapter(kind)
+    .upsert(id, { kind, clientId: "lgc_a", grantId: await newGrant(), exp: seconds() + 60 }, 60);
+  return id;
+}
+
+const consumeAtOnce = ([one, other]: [Adapter, Adapter], id: string) =>
+  settledAtOnce(20, async (index) => (index % 2 ? one : other).consume(id));
+
+for (const [kind, error] of [
+  ["AuthorizationCode", "invalid_grant"],
+  ["PushedAuthorizationRequest", "invalid_request_uri"],
+] as const) {
+  test(`${kind}: of 20 uses at once over two processes exactly one succeeds`, async (t) => {
+    for (let round = 0; round < 20; round++) {
+      const id = await newToken(kind);
+      const results = await consumeAtOnce(adapters(kind), id);
+      t.is(results.filter(({ status }) => status === "fulfilled").length, 1);
+      for (const result of results) if (result.status === "rejected") t.is(result.reason.error, error);
+    }
+  });
+}
+
+test("RefreshToken: of 20 uses at once each is a retry, and the first use is written down once", async (t) => {
+  const id = await newToken("RefreshToken");
+  const results = await consumeAtOnce(adapters("RefreshToken"), id);
+  t.is(results.filter(({ status }) => status === "fulfilled").length, 20);
+  const [{ consumed_at }] = await database
+    .knex("tokens")
+    .where({ kind: "RefreshToken" })
+    .select("consumed_at");
+  t.true(Math.abs(Date.now() - consumed_at) < 10_000);
+});
+
+test("what was never issued, what is of another kind, and what was destroyed cannot be used", async (t) => {
+  const code = await newToken("AuthorizationCode");
+  const destroyed = await newToken("AuthorizationCode");
+  await second.oidcAdapter("AuthorizationCode").destroy(destroyed);
+  for (const [kind, id] of [
+    ["AuthorizationCode", "nothing"],
+    ["RefreshToken", code],
+    ["PushedAuthorizationRequest", code],
+    ["AuthorizationCode", destroyed],
+  ] as const) {
+    await t.throwsAsync(async () => first.oidcAdapter(kind).consume(id));
+  }
+  t.is(await first.oidcAdapter("RefreshToken").find(code), undefined);
+  await t.notThrowsAsync(async () => first.oidcAdapter("AuthorizationCode").consume(code));
+});
+
+test("a token that is stored twice is refused the second time", async (t) => {
+  const id = await newToken("AccessToken");
+  await t.throwsAsync(async () =>
+    second.oidcAdapter("AccessToken").upsert(id, { clientId: "lgc_b", exp: seconds() + 60 }, 60),
+  );
+  t.is((await first.oidcAdapter("AccessToken").find(id))?.clientId, "lgc_a");
+});
+
+test("a token that is stored after its grant has ended is not found", async (t) => {
+  for (const kind of ["AccessToken", "RefreshToken", "AuthorizationCode"]) {
+    const [one, other] = adapters(kind);
+    const grantId = await newGrant();
+    await one.upsert(`early-${kind}`, { kind, clientId: "lgc_a", grantId, exp: seconds() + 60 }, 60);
+    t.truthy(await other.find(`early-${kind}`));
+    await first.oidcAdapter("Grant").destroy(grantId);
+    await one.upsert(`late-${kind}`, { kind, clientId: "lgc_a", grantId, exp: seconds() + 60 }, 60);
+    t.is(await other.find(`early-${kind}`), undefined);
+    t.is(await other.find(`late-${kind}`), undefined);
+    t.is(await second.findActiveToken(`late-${kind}`), undefined);
+  }
+});
+
+test("a grant that has ended stays ended, whatever is saved later", async (t) => {
+  const grants = adapters("Grant");
+  const id = await newGrant();
+  await grants[0].destroy(id);
+  await t.throwsAsync(async () =>
+    grants[1].upsert(id, { clientId: "lgc_a", accountId: "usr_a", exp: seconds() + 600 }, 600),
+  );
+  t.is(await grants[1].find(id), undefined);
+  await t.notThrowsAsync(async () => grants[1].destroy(id));
+});

@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import { createTestDatabase, engine } from "../harness/database.ts";
+import { runCommand } from "../harness/program.ts";
+import { createTestStorage, linkFields } from "../harness/storage.ts";
+
+const ALL = ["0001_initial"];
+
+test("an empty database is migrated once: a second time applies nothing", async (t) => {
+  const { first, second, close } = await createTestStorage({ migrated: false });
+  t.teardown(close);
+  t.deepEqual(await first.pendingMigrations(), ALL);
+  t.deepEqual(await first.migrate(), ALL);
+  t.deepEqual(await first.pendingMigrations(), []);
+  t.deepEqual(await first.migrate(), []);
+  t.deepEqual(await second.migrate(), []);
+});
+
+test("of four that migrate an empty database at once each comes up, and one has done it", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { url, first, second, database, encryptionKey, close } = await createTestStorage({
+      migrated: false,
+    });
+    const fourth = openStorage(url, encryptionKey);
+    try {
+      const applied = await Promise.all([
+        first.migrate(),
+        second.migrate(),
+        database.migrate(),
+        fourth.migrate(),
+      ]);
+      t.deepEqual(applied.flat(), ALL);
+      for (const storage of [first, second, database, fourth])
+        t.deepEqual(await storage.pendingMigrations(), []);
+      await fourth.organizations.create("Works", "growth");
+      t.is((await first.organizations.list()).length, 1);
+    } finally {
+      await fourth.close();
+      await close();
+    }
+  }
+});
+
+test("of three processes that migrate an empty database at once each ends well, and one has done it", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const database = await createTestDatabase();
+    const settings = {
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+      LOG_LEVEL: "silent",
+    };
+    const endings = await Promise.all(
+      Array.from({ length: 3 }, () => runCommand(["--json", "migrate"], { settings })),
+    );
+    await database.drop();
+    for (const { code, stderr } of endings) t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+    t.deepEqual(
+      endings.flatMap(({ stdout }) => JSON.parse(stdout).applied),
+      ALL,
+    );
+  }
+});
+
+test("a process that died while it migrated does not keep the others from it", async (t) => {
+  const { first, second, database, close } = await createTestStorage();
+  t.teardown(close);
+  await database.knex("knex_migrations_lock").update({ is_locked: 1 });
+  t.deepEqual(await first.migrate(), []);
+  await database.knex("knex_migrations_lock").insert({ is_locked: 0 });
+  t.deepEqual(await second.migrate(), []);
+});
+
+test("to ask what is to be applied changes nothing", async (t) => {
+  const { first, database, close } = await createTestStorage({ migrated: false });
+  t.teardown(close);
+  await first.pendingMigrations();
+  t.false(await database.knex.schema.hasTable("knex_migrations"));
+});
+
+if (engine === "mysql") {
+  test("MariaDB: a title may be in any script, whatever the server's default is", async (t) => {
+    const { first, second, database, close } = await createTestStorage({ migrated: false });
+    t.teardown(close);
+    await database.knex.raw("alter database character set latin1");
+    await first.migrate();
+    const { organization } = await first.organizations.create("漢字 \u{1f512}", "growth");
+    const fields = linkFields({ slug: "any", title: "ü 漢字 \u{1f512}", tags: ["\u{1f513}"] });
+    const link = await first.links.create(organization.id, "lgc_a", fields);
+    const found = "id" in link ? await second.links.find(organization.id, link.id) : undefined;
+    t.is(found?.title, "ü 漢字 \u{1f512}");
+    t.deepEqual(found?.tags, ["\u{1f513}"]);
+    t.is((await second.organizations.find(organization.id))?.name, "漢字 \u{1f512}");
+  });
+}

@@ -1,0 +1,63 @@
+import test from "ava";
+import type { Client } from "../../adapters/clients.ts";
+import { atOnce, createTestStorage } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+test.after.always(() => storage.close());
+
+const either = (index: number) => (index % 2 ? first : second);
+
+test("of 10 upgrades at once over two processes exactly one makes the client", async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const { organization } = await first.organizations.create("Racing", "free");
+    const answers = await atOnce(10, (index) =>
+      either(index).organizations.setPlan(organization.id, index % 3 ? "growth" : "premium"),
+    );
+    const made = answers.flatMap((answer) => answer?.client ?? []);
+    t.is(made.length, 1);
+    t.is(answers.filter(Boolean).length, 10);
+    t.is((await second.clients.ofOrganization(organization.id))?.clientId, made[0]?.clientId as string);
+    t.is((await database.knex("clients").where({ organization_id: organization.id })).length, 1);
+  }
+});
+
+test("a second upgrade after a downgrade finds the same client, with its secret", async (t) => {
+  const { organization, client } = await first.organizations.create("Back", "growth");
+  await second.organizations.setPlan(organization.id, "free");
+  t.deepEqual(await first.organizations.setPlan(organization.id, "premium"), {
+    organization: { ...organization, plan: "premium" },
+  });
+  const document = await second.clients.findDocument(client?.clientId as string);
+  const found: Client = JSON.parse(document ?? "{}");
+  t.is(found.secrets.length, 1);
+  t.is(found.organization.plan, "premium");
+});
+
+test("an organization whose owner does not exist is not made at all", async (t) => {
+  await t.throwsAsync(first.organizations.create("Nobody's", "growth", "usr_nobody"));
+  t.false((await second.organizations.list()).some(({ name }) => name === "Nobody's"));
+  t.deepEqual(
+    await database
+      .knex("clients as c")
+      .leftJoin("organizations as o", "o.id", "c.organization_id")
+      .whereNull("o.id"),
+    [],
+  );
+});
+
+test("of 10 accounts made at once with one name exactly one is made, whatever its letters", async (t) => {
+  const answers = await atOnce(10, (index) =>
+    either(index).accounts.create(index % 3 ? "Racer" : "rACER", "a hash"),
+  );
+  t.is(answers.filter(Boolean).length, 1);
+});
+
+test("a reset token that 10 requests use at once sets one password", async (t) => {
+  const user = await first.accounts.create("forgetful", "old");
+  const token = await first.accounts.createResetToken(user?.id as string, 60_000);
+  const answers = await atOnce(10, (index) => either(index).accounts.resetPassword(token, `hash-${index}`));
+  const winner = answers.indexOf(true);
+  t.is(answers.filter(Boolean).length, 1);
+  t.is((await second.accounts.find(user?.id as string))?.passwordHash, `hash-${winner}`);
+});

@@ -1,0 +1,93 @@
+import test from "ava";
+import type { Client } from "../../adapters/clients.ts";
+import { sha256 } from "../../adapters/hash.ts";
+import { atOnce, createTestStorage } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second } = storage;
+test.after.always(() => storage.close());
+
+const HOUR = 3_600_000;
+
+async function newOrganization() {
+  const { organization, client } = await first.organizations.create("Secrets", "growth");
+  if (!client) throw new Error("no client");
+  return { id: organization.id, ...client };
+}
+
+async function clientOf(clientId: string): Promise<Client> {
+  return JSON.parse((await second.clients.findDocument(clientId)) ?? "{}");
+}
+
+/** What is checked against now: the document has those that were live when it was written. */
+async function liveSecrets(clientId: string) {
+  return (await clientOf(clientId)).secrets.filter(
+    ({ expiresAt }) => expiresAt === null || expiresAt > Date.now(),
+  );
+}
+
+async function liveHashes(clientId: string): Promise<string[]> {
+  return (await liveSecrets(clientId)).map(({ hash }) => hash);
+}
+
+test("of 10 rotations at once over two processes two secrets are left, and one of them for good", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { id, clientId } = await newOrganization();
+    const answers = await atOnce(10, (index) =>
+      (index % 2 ? first : second).clients.rotateSecret(id, { overlapMs: HOUR, compromised: false }),
+    );
+    const hashes = answers.map((answer) => sha256(answer?.clientSecret as string));
+    const secrets = await liveSecrets(clientId);
+    t.is(secrets.length, 2);
+    t.is(secrets.filter(({ expiresAt }) => expiresAt === null).length, 1);
+    for (const { hash } of secrets) t.true(hashes.includes(hash));
+    t.is((await first.clients.ofOrganization(id))?.secrets.length, 2);
+  }
+});
+
+test("the old secret lives beside the new one, and a third one ends it at once", async (t) => {
+  const { id, clientId, clientSecret } = await newOrganization();
+  const rotate = async () => {
+    const rotation = await first.clients.rotateSecret(id, { overlapMs: HOUR, compromised: false });
+    return rotation?.clientSecret as string;
+  };
+  const next = await rotate();
+  t.deepEqual(await liveHashes(clientId), [next, clientSecret].map(sha256));
+  const third = await rotate();
+  t.deepEqual(await liveHashes(clientId), [third, next].map(sha256));
+});
+
+test("without an overlap, and when compromised, the new secret is the only one", async (t) => {
+  const { id, clientId } = await newOrganization();
+  for (const options of [
+    { overlapMs: 0, compromised: false },
+    { overlapMs: HOUR, compromised: true },
+  ]) {
+    const rotation = await first.clients.rotateSecret(id, options);
+    t.deepEqual(await liveHashes(clientId), [sha256(rotation?.clientSecret as string)]);
+  }
+});
+
+test("of compromised and ordinary rotations at once no secret from before is left", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { id, clientId, clientSecret } = await newOrganization();
+    await atOnce(6, (index) =>
+      (index % 2 ? first : second).clients.rotateSecret(id, {
+        overlapMs: HOUR,
+        compromised: index % 3 === 0,
+      }),
+    );
+    const hashes = await liveHashes(clientId);
+    t.true(hashes.length === 1 || hashes.length === 2);
+    t.false(hashes.includes(sha256(clientSecret)));
+    t.is((await clientOf(clientId)).generation, 2);
+  }
+});
+
+test("an organization without a client has nothing to rotate", async (t) => {
+  const { organization } = await first.organizations.create("Free", "free");
+  for (const id of [organization.id, "org_nobody"]) {
+    t.is(await first.clients.rotateSecret(id, { overlapMs: 0, compromised: false }), undefined);
+    t.false(await first.clients.setRedirectUris(id, []));
+  }
+});

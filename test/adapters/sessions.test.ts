@@ -1,0 +1,85 @@
+import { randomUUID } from "node:crypto";
+import test from "ava";
+import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+const [one, other] = [first.oidcAdapter("Session"), second.oidcAdapter("Session")];
+test.after.always(() => storage.close());
+
+const session = (changes: object = {}) => ({
+  uid: randomUUID(),
+  accountId: "usr_a",
+  kind: "Session",
+  ...changes,
+});
+
+test("what one process saves the other one finds, by its id and by its uid", async (t) => {
+  const payload = session();
+  const id = randomUUID();
+  await one.upsert(id, payload, 60);
+  t.deepEqual(await other.find(id), { ...payload, jti: id });
+  // The id is a secret that is not stored, so it is not in what is found without it.
+  t.deepEqual(await other.findByUid(payload.uid), payload);
+  await other.upsert(id, { ...payload, accountId: "usr_b" }, 60);
+  t.is((await one.find(id))?.accountId, "usr_b");
+});
+
+test("a session that was ended is not saved again by a request that had read it", async (t) => {
+  const payload = session();
+  const id = randomUUID();
+  await one.upsert(id, payload, 60);
+  await other.destroy(id);
+  await one.upsert(id, payload, 60);
+  for (const adapter of [one, other]) {
+    t.is(await adapter.find(id), undefined);
+    t.is(await adapter.findByUid(payload.uid), undefined);
+  }
+});
+
+test("of an end and 10 savings at once over two processes the end is what stays", async (t) => {
+  for (let round = 0; round < 20; round++) {
+    const payload = session();
+    const id = randomUUID();
+    await one.upsert(id, payload, 60);
+    const results = await settledAtOnce(11, async (index) => {
+      if (index === 5) await one.destroy(id);
+      else await (index % 2 ? one : other).upsert(id, payload, 60);
+    });
+    t.true(results.every(({ status }) => status === "fulfilled"));
+    t.is(await other.find(id), undefined);
+  }
+});
+
+test("what an ended session held is gone from its row", async (t) => {
+  const id = randomUUID();
+  await one.upsert(id, session({ accountId: "usr_gone" }), 60);
+  await one.destroy(id);
+  const rows = await database.knex("sessions").where({ user_id: "usr_gone" });
+  t.is(rows.length, 1);
+  t.is(rows[0].payload, "{}");
+  t.is(rows[0].uid, null);
+});
+
+test("a late write of the id that a session had before is dropped without an error", async (t) => {
+  const payload = session();
+  const [old, renewed] = [randomUUID(), randomUUID()];
+  await one.upsert(old, payload, 60);
+  await one.destroy(old);
+  await one.upsert(renewed, payload, 60);
+  await t.notThrowsAsync(async () => other.upsert(randomUUID(), { ...payload, accountId: "usr_other" }, 60));
+  t.is((await other.findByUid(payload.uid))?.accountId, "usr_a");
+  t.is((await other.find(renewed))?.accountId, "usr_a");
+});
+
+test("10 first savings of one session at once over two processes all succeed", async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const payload = session();
+    const id = randomUUID();
+    const results = await settledAtOnce(10, async (index) =>
+      (index % 2 ? one : other).upsert(id, payload, 60),
+    );
+    t.true(results.every(({ status }) => status === "fulfilled"));
+    t.is((await one.find(id))?.uid, payload.uid);
+  }
+});

@@ -1,0 +1,134 @@
+import test from "ava";
+import { sha256 } from "../../adapters/hash.ts";
+import { advanceClock } from "../harness/clock.ts";
+import { createTestStorage } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+const { knex } = database;
+test.after.always(() => storage.close());
+
+const NOTHING = { tokens: 0, sessions: 0, interactions: 0, one_time_links: 0, grants: 0, client_secrets: 0 };
+const seconds = () => Math.floor(Date.now() / 1000);
+const tokens = (kind: string) => first.oidcAdapter(kind);
+
+/** Rows that are there by themselves, all gone a second ago. */
+function expiredTokens(count: number) {
+  return Array.from({ length: count }, (_, index) => ({
+    id_hash: sha256(`expired ${index}`),
+    kind: "AccessToken",
+    payload: "{}",
+    expires_at: Date.now() - 1000,
+  }));
+}
+
+async function insertExpired(count: number) {
+  const rows = expiredTokens(count);
+  while (rows.length > 0) await knex("tokens").insert(rows.splice(0, 500));
+}
+
+test.serial("an empty database has nothing to remove", async (t) => {
+  t.deepEqual(await first.sweep(), NOTHING);
+});
+
+test.serial("what expired is removed, of every kind, and nothing else", async (t) => {
+  const { organization } = await first.organizations.create("Swept", "growth");
+  const user = await first.accounts.create("swept", "a hash");
+  const userId = user?.id as string;
+  for (const lifetime of [60, 600]) {
+    const exp = seconds() + lifetime;
+    await tokens("AccessToken").upsert(`token-${lifetime}`, { exp }, lifetime);
+    await first.oidcAdapter("Session").upsert(`session-${lifetime}`, { uid: `uid-${lifetime}` }, lifetime);
+    await first.oidcAdapter("Interaction").upsert(`interaction-${lifetime}`, {}, lifetime);
+    await first
+      .oidcAdapter("Grant")
+      .upsert(`grant-${lifetime}`, { clientId: "lgc_a", accountId: userId, exp }, lifetime);
+  }
+  const short = await first.accounts.createResetToken(userId, 60_000);
+  const long = await first.accounts.createResetToken(userId, 600_000);
+  await first.clients.rotateSecret(organization.id, { overlapMs: 60_000, compromised: false });
+  advanceClock(61_000);
+
+  t.deepEqual(await second.sweep(), {
+    tokens: 1,
+    sessions: 1,
+    interactions: 1,
+    one_time_links: 1,
+    grants: 1,
+    client_secrets: 1,
+  });
+  t.is(await tokens("AccessToken").find("token-60"), undefined);
+  t.truthy(await tokens("AccessToken").find("token-600"));
+  t.truthy(await first.oidcAdapter("Session").find("session-600"));
+  t.truthy(await first.oidcAdapter("Interaction").find("interaction-600"));
+  t.truthy(await first.oidcAdapter("Grant").find("grant-600"));
+  t.is(await first.accounts.findByResetToken(short), undefined);
+  t.is((await first.accounts.findByResetToken(long))?.id, userId);
+  t.is((await first.clients.ofOrganization(organization.id))?.secrets.length, 1);
+  t.deepEqual(await second.sweep(), NOTHING);
+});
+
+test.serial("a used code stays as long as its grant, so that a replay is seen", async (t) => {
+  const grant = { clientId: "lgc_a", accountId: "usr_a", exp: seconds() + 3600 };
+  await first.oidcAdapter("Grant").upsert("family", grant, 3600);
+  for (const id of ["used", "unused"]) {
+    await tokens("AuthorizationCode").upsert(
+      id,
+      { clientId: "lgc_a", grantId: "family", exp: seconds() + 60 },
+      60,
+    );
+  }
+  await tokens("AuthorizationCode").consume("used");
+  advanceClock(3_000_000);
+  await first.sweep();
+  t.true((await second.oidcAdapter("AuthorizationCode").find("used"))?.consumed);
+  t.is(await second.oidcAdapter("AuthorizationCode").find("unused"), undefined);
+  advanceClock(700_000);
+  await first.sweep();
+  t.is(await second.oidcAdapter("AuthorizationCode").find("used"), undefined);
+  t.is((await knex("tokens").where({ grant_id: "family" })).length, 0);
+});
+
+test.serial("many rows are removed in batches: none is longer than 500", async (t) => {
+  await insertExpired(1700);
+  const deletes: string[] = [];
+  const stop = first.onStatement((sql) => /^delete from .tokens/.test(sql) && deletes.push(sql));
+  t.is((await first.sweep())?.tokens, 1700);
+  stop();
+  t.is(deletes.length, 4);
+  t.is((await knex("tokens").where("expires_at", "<", Date.now())).length, 0);
+});
+
+test.serial(
+  "of two processes that sweep at once one removes everything and the other one nothing",
+  async (t) => {
+    for (let round = 0; round < 5; round++) {
+      await insertExpired(1200);
+      const answers = await Promise.all([first.sweep(), second.sweep()]);
+      t.is(answers.filter((answer) => answer === undefined).length, 1);
+      t.is(answers.find((answer) => answer !== undefined)?.tokens, 1200);
+    }
+    t.deepEqual(await knex("leases"), []);
+  },
+);
+
+test.serial("the other process sweeps after the first one is done", async (t) => {
+  t.deepEqual(await first.sweep(), NOTHING);
+  t.deepEqual(await second.sweep(), NOTHING);
+});
+
+test.serial("the lease of a process that died holds the others up until it expires", async (t) => {
+  await knex("leases").insert({
+    name: "sweep",
+    holder: "somebody who died",
+    expires_at: Date.now() + 30_000,
+  });
+  t.is(await first.sweep(), undefined);
+  advanceClock(29_000);
+  t.is(await second.sweep(), undefined);
+  advanceClock(2000);
+  await insertExpired(1200);
+  const answers = await Promise.all([first.sweep(), second.sweep()]);
+  t.is(answers.filter((answer) => answer === undefined).length, 1);
+  t.deepEqual(await knex("leases"), []);
+});
