@@ -2,6 +2,7 @@ import type { Plan } from "../resources/plans.ts";
 import type { ActiveToken } from "../resources/ports.ts";
 import type { Database } from "./database.ts";
 import { sha256 } from "./hash.ts";
+import { unplanned } from "./statement.ts";
 
 /**
  * Finds a live access token with all that its life depends on, in one statement: the token, its client with that
@@ -20,8 +21,8 @@ export function createTokenReader({
       .leftJoin("memberships as m", (join) =>
         join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
       )
-      .where("t.id_hash", hash)
-      .whereIn("t.kind", ["AccessToken", "ClientCredentials"])
+      .where("t.id_hash", unplanned(knex, hash))
+      .whereRaw("t.kind in ('AccessToken', 'ClientCredentials')")
       .select({
         payload: "t.payload",
         kind: "t.kind",

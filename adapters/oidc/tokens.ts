@@ -1,6 +1,7 @@
 import { errors } from "oidc-provider";
 import type { Database } from "../database.ts";
 import { sha256 } from "../hash.ts";
+import { unplanned } from "../statement.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
@@ -78,15 +79,18 @@ export type TokenStatements = ReturnType<typeof tokenStatements>;
 /** Compiles them. */
 export function tokenStatements({ prepare, inserter }: Database) {
   const select = prepare<TokenRow[]>((knex, { hash }) =>
-    knex("tokens as t").leftJoin("grants as g", "g.id", "t.grant_id").where("t.id_hash", hash).select({
-      kind: "t.kind",
-      payload: "t.payload",
-      grantId: "t.grant_id",
-      consumedAt: "t.consumed_at",
-      expiresAt: "t.expires_at",
-      revokedAt: "g.revoked_at",
-      grantExpiresAt: "g.expires_at",
-    }),
+    knex("tokens as t")
+      .leftJoin("grants as g", "g.id", "t.grant_id")
+      .where("t.id_hash", unplanned(knex, hash))
+      .select({
+        kind: "t.kind",
+        payload: "t.payload",
+        grantId: "t.grant_id",
+        consumedAt: "t.consumed_at",
+        expiresAt: "t.expires_at",
+        revokedAt: "g.revoked_at",
+        grantExpiresAt: "g.expires_at",
+      }),
   );
   return {
     find: coalesced(async (id: string) => (await select({ hash: sha256(id) }))[0]),
