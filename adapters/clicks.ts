@@ -6,33 +6,50 @@ import { persistently } from "./unavailable.ts";
 export type ClickCounter = {
   /** Counts one. It is stored with the next group, a commit away; a crash loses at most what waits for that one. */
   count(linkId: string, at: number): void;
-  /** Resolves when everything counted so far is stored. */
+  /** Resolves when what was counted so far is stored, or could not be: the database is away, as a read will find. */
   settled(): Promise<void>;
+  /** Resolves when nothing is left to store, however often that has to be tried. */
+  drained(): Promise<void>;
 };
 
 // So many links go in one statement.
 const MAX_LINKS = 500;
 const RETRY_MS = 500;
 
+type Round = { counted: Map<string, number>; latest: number; tried: PromiseWithResolvers<void> };
+
 /** Makes the counter of one process. */
 export function createClickCounter({ knex }: Database): ClickCounter {
-  let counted = new Map<string, number>();
-  let latest = 0;
-  let flushing: Promise<void> | undefined;
+  // What is counted now goes with the next round, while the current one is being stored.
+  let next: Round | undefined;
+  let current: Round | undefined;
+  let storing: Promise<void> | undefined;
 
-  async function flush() {
+  function add(linkId: string, clicks: number, at: number) {
+    next ??= { counted: new Map(), latest: 0, tried: Promise.withResolvers() };
+    next.counted.set(linkId, (next.counted.get(linkId) ?? 0) + clicks);
+    next.latest = Math.max(next.latest, at);
+    storing ??= storeAll();
+  }
+
+  async function storeAll() {
     await new Promise((resolve) => setImmediate(resolve));
-    while (counted.size > 0) {
-      const batch = counted;
-      counted = new Map();
+    while (next) {
+      current = next;
+      next = undefined;
+      const { counted, latest, tried } = current;
+      let pause = 0;
       try {
-        await store(batch, latest);
+        await store(counted, latest);
       } catch {
-        for (const [id, clicks] of batch) counted.set(id, (counted.get(id) ?? 0) + clicks);
-        await sleep(RETRY_MS);
+        for (const [id, clicks] of counted) add(id, clicks, latest);
+        pause = RETRY_MS;
       }
+      current = undefined;
+      tried.resolve();
+      if (pause) await sleep(pause);
     }
-    flushing = undefined;
+    storing = undefined;
   }
 
   /** Links with the same number of clicks share a statement: most have one. Each group is stored once, or not at all. */
@@ -53,12 +70,9 @@ export function createClickCounter({ knex }: Database): ClickCounter {
   }
 
   return {
-    count(linkId, at) {
-      counted.set(linkId, (counted.get(linkId) ?? 0) + 1);
-      latest = Math.max(latest, at);
-      flushing ??= flush();
-    },
-    settled: async () => flushing,
+    count: (linkId, at) => add(linkId, 1, at),
+    settled: async () => (next ?? current)?.tried.promise,
+    drained: async () => storing,
   };
 }
 

@@ -41,14 +41,14 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
   const database = openDatabase(url);
   const leases = createLeases(database);
   const clicks = createClickCounter(database);
-  const clients = explained(createClientStore(database));
+  const clients = explained(createClientStore(database), "ofOrganization");
   return {
-    accounts: explained(createAccountStore(database)),
+    accounts: explained(createAccountStore(database), "find", "findByUsername", "findByResetToken"),
     clients,
-    grants: explained(createGrantStore(database)),
-    keys: explained(createKeyStore(database, createSeal(encryptionKey))),
-    links: explained(createLinkStore(database, clicks)),
-    organizations: explained(createOrganizationStore(database)),
+    grants: explained(createGrantStore(database), "standing"),
+    keys: explained(createKeyStore(database, createSeal(encryptionKey)), "check"),
+    links: explained(createLinkStore(database, clicks), "find", "list", "count"),
+    organizations: explained(createOrganizationStore(database), "find", "list", "ofUser"),
     oidcAdapter: createOidcAdapter(database, clients),
     findActiveToken: createTokenReader(database),
     sweep: () => sweep(database, leases),
@@ -57,7 +57,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     pendingMigrations: database.pendingMigrations,
     onStatement: database.onStatement,
     async close() {
-      await Promise.race([clicks.settled(), sleep(LAST_CLICKS_MS, undefined, { ref: false })]);
+      await Promise.race([clicks.drained(), sleep(LAST_CLICKS_MS, undefined, { ref: false })]);
       await database.close();
     },
   };

@@ -11,6 +11,8 @@ export class StorageUnavailable extends Error {
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
+// What took longer is not tried again: somebody is waiting for the answer.
+const RETRY_WITHIN_MS = 5000;
 
 /**
  * Runs one statement or transaction again where that is safe: when the database undid it for the sake of another one,
@@ -18,12 +20,14 @@ const PAUSE_MS = 20;
  * @throws StorageUnavailable when it was not, or did not help
  */
 export async function persistently<T>(run: () => Promise<T>, onlyReads: boolean): Promise<T> {
+  const deadline = performance.now() + RETRY_WITHIN_MS;
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
     } catch (error) {
       const isSafe = isConflict(error) || (onlyReads && isAway(error));
-      if (!isSafe || attempt === ATTEMPTS) throw toUnavailable(error);
+      const isLate = attempt === ATTEMPTS || performance.now() > deadline;
+      if (!isSafe || isLate) throw toUnavailable(error);
       await sleep(PAUSE_MS * attempt * (0.5 + Math.random()));
     }
   }
@@ -33,15 +37,18 @@ function toUnavailable(error: unknown): unknown {
   return isAway(error) || isConflict(error) ? new StorageUnavailable(error) : error;
 }
 
-/** A store whose every call tells an absent database from a defect. */
-export function explained<Store extends object>(store: Store): Store {
+/** A store whose every call tells an absent database from a defect; those that only read are tried again. */
+export function explained<Store extends object>(store: Store, ...reads: (keyof Store)[]): Store {
   return Object.fromEntries(
-    Object.entries(store).map(([name, method]) => [
-      name,
-      (...args: unknown[]) =>
-        (method as (...args: unknown[]) => Promise<unknown>)(...args).catch((error: unknown) => {
-          throw toUnavailable(error);
-        }),
-    ]),
+    Object.entries(store).map(([name, method]) => {
+      const onlyReads = reads.includes(name as keyof Store);
+      const call = (...args: unknown[]) =>
+        onlyReads ? persistently(() => method(...args), true) : method(...args).catch(rethrow);
+      return [name, call];
+    }),
   ) as Store;
+}
+
+function rethrow(error: unknown): never {
+  throw toUnavailable(error);
 }

@@ -15,7 +15,10 @@ import { type TokenStatements, tokenAdapter, tokenStatements } from "./tokens.ts
  */
 export function createOidcAdapter(database: Database, clients: ClientStore): (model: string) => Adapter {
   const tokens = tokenStatements(database);
-  return (model) => ({ ...unused(model), ...explained(adapterOf(model, database, clients, tokens)) });
+  return (model) => ({
+    ...unused(model),
+    ...explained(adapterOf(model, database, clients, tokens), "find", "findByUid"),
+  });
 }
 
 function adapterOf(
