@@ -2,6 +2,7 @@ import type { Context, Middleware } from "koa";
 import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { Storage } from "../adapters/index.ts";
 import type { Log } from "./log.ts";
+import { RETRY_AFTER_S } from "./outage.ts";
 
 /** What whoever runs the service looks at. */
 export type Operations = {
@@ -84,6 +85,7 @@ async function answerReady(ctx: Context, storage: Storage, log: Log): Promise<vo
   } catch (error) {
     log.error({ err: error }, "the database does not answer");
     ctx.status = 503;
+    ctx.set("Retry-After", String(RETRY_AFTER_S));
     ctx.body = { status: "no database" };
   }
 }
