@@ -1,0 +1,243 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import test, { type ExecutionContext } from "ava";
+import { openDatabase } from "../../adapters/database.ts";
+import { openStorage } from "../../adapters/index.ts";
+import { apiAt, isProblem, type Reply, read } from "../harness/api.ts";
+import { createTestDatabase, engine } from "../harness/database.ts";
+import { postMcp } from "../harness/mcp.ts";
+import { Program } from "../harness/program.ts";
+import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { linkFields } from "../harness/storage.ts";
+import { startTcpProxy } from "../harness/tcp-proxy.ts";
+
+const database = await createTestDatabase();
+const network = engine === "sqlite" ? undefined : await serveThroughProxy();
+test.after.always(async () => {
+  await network?.close();
+  await database.drop();
+});
+
+if (network) testOutages(network);
+else {
+  const title = "while another process holds the file for a second reads go on, and writes wait and succeed";
+  test(`SQLite: ${title}`, waitForLock);
+}
+
+async function waitForLock(t: ExecutionContext) {
+  const storage = openStorage(database.url, randomBytes(32));
+  await storage.migrate();
+  const { organization } = await storage.organizations.create("Locked", "growth");
+  const file = database.url.slice("sqlite:".length);
+  const holder = new Program(process.execPath, [
+    "-e",
+    `const db = new (require("better-sqlite3"))(${JSON.stringify(file)});
+     db.exec("begin immediate");
+     console.log("held");
+     setTimeout(() => { db.exec("commit"); console.log("let go") }, 1000);`,
+  ]);
+  await holder.says(/held/);
+  const started = performance.now();
+  let isHeld = true;
+  const writes = Promise.all([
+    storage.links.create(organization.id, "lgc_a", linkFields({ slug: "waits" })),
+    storage.organizations.setPlan(organization.id, "premium"),
+    storage.oidcAdapter("Session").upsert("a session", { uid: "a uid" }, 60),
+  ]).finally(() => (isHeld = false));
+  let reads = 0;
+  let longest = 0;
+  for (; isHeld; reads++) {
+    const before = performance.now();
+    await storage.organizations.find(organization.id);
+    await sleep(10);
+    longest = Math.max(longest, performance.now() - before);
+  }
+  await writes;
+  t.true(performance.now() - started > 500, "the writes did not wait");
+  t.true(longest < 500, `a read took ${longest} ms: the event loop stood still`);
+  t.true(reads > 5);
+  t.is((await storage.organizations.find(organization.id))?.plan, "premium");
+  t.truthy(await storage.links.resolve("waits"));
+  await storage.close();
+  await holder.stop();
+}
+
+async function serveThroughProxy() {
+  const proxy = await startTcpProxy(database.url);
+  const service = await startTestService({
+    DATABASE_URL: proxy.through(database.url),
+    ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+  });
+  const app = await service.createOrganization();
+  const token = await service.token(app);
+  const link = await apiAt(service.url, token).createLink();
+  async function close() {
+    await proxy.restore();
+    await service.close();
+    await proxy.close();
+  }
+  return { proxy, service, app, token, link, close };
+}
+
+function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<typeof serveThroughProxy>>) {
+  const api = apiAt(service.url, token);
+  const people = apiAt(service.url);
+  const credentials = {
+    grant_type: "client_credentials",
+    client_id: app.clientId,
+    client_secret: app.clientSecret,
+  };
+  const askToken = async () => read(await postForm(`${service.url}/oauth/token`, credentials));
+
+  /** That each face says, in its own words: come back later. */
+  async function isAway(t: ExecutionContext) {
+    const [token503, page, ready, ...problems] = await Promise.all([
+      askToken(),
+      people.get(`/oauth/authorize?client_id=${app.clientId}&response_type=code`, { accept: "text/html" }),
+      people.get("/readyz"),
+      api.get("/v1/links"),
+      api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
+      api.get(`/v1/links/${link.id}`),
+      people.get(`/${link.slug}`, { accept: "application/json" }),
+      postMcp(`${service.url}/mcp`, { jsonrpc: "2.0", id: 1, method: "tools/list" }, bearer(token)),
+    ]);
+    for (const problem of problems)
+      isProblem(t, problem as Reply<unknown>, { status: 503, code: "temporarily_unavailable" });
+    t.like(token503.body, { error: "temporarily_unavailable" });
+    t.regex(page.headers.get("content-type") ?? "", /^text\/html/);
+    for (const { status, headers, text } of [token503, page, ready, ...problems]) {
+      t.is(status, 503, text);
+      t.regex(headers.get("retry-after") ?? "", /^\d+$/);
+    }
+    t.is((await people.get("/healthz")).status, 200);
+  }
+
+  async function isBack(t: ExecutionContext) {
+    t.is((await api.get("/v1/links")).status, 200);
+    t.is((await askToken()).status, 200);
+    t.is((await people.get("/readyz")).status, 200);
+    await api.createLink();
+    t.is((await people.get(`/${link.slug}`)).status, 302);
+  }
+
+  test.afterEach.always(() => proxy.restore());
+
+  test.serial("after the connections were cut under an idle service the next reads succeed", async (t) => {
+    const { storage } = service;
+    const reads: (() => Promise<unknown>)[] = [
+      () => storage.findActiveToken(token),
+      () => storage.links.resolve(link.slug),
+      () => storage.links.find(app.id, link.id),
+      () => storage.links.list(app.id, {}, 10),
+      async () => storage.oidcAdapter("Client").find(app.clientId),
+      () => storage.organizations.find(app.id),
+      () => storage.clients.ofOrganization(app.id),
+    ];
+    for (const each of reads) {
+      await isBack(t);
+      proxy.drop();
+      t.truthy(await each());
+      proxy.drop();
+      t.deepEqual(
+        new Set((await Promise.all(Array.from({ length: 8 }, each))).map(Boolean)),
+        new Set([true]),
+      );
+    }
+  });
+
+  test.serial(
+    "after the connections were cut a request is answered or told to come back, and then answered",
+    async (t) => {
+      for (let round = 0; round < 10; round++) {
+        await Promise.all(Array.from({ length: 5 }, () => api.get("/v1/links")));
+        proxy.drop();
+        const answers = await Promise.all([
+          askToken(),
+          api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
+        ]);
+        for (const { status, text } of answers) t.true([200, 201, 503].includes(status), text);
+        await isBack(t);
+      }
+    },
+  );
+
+  test.serial(
+    "while the database refuses connections everything is 503, and after it everything works",
+    async (t) => {
+      await proxy.cut();
+      await isAway(t);
+      await isAway(t);
+      await proxy.restore();
+      await isBack(t);
+    },
+  );
+
+  test.serial(
+    "while the database does not say a word everything is 503, and after it everything works",
+    async (t) => {
+      await proxy.cut("silence");
+      const started = performance.now();
+      await isAway(t);
+      t.true(performance.now() - started < 30_000);
+      await proxy.restore();
+      await isBack(t);
+    },
+  );
+
+  test.serial(
+    "clicks that were answered before the database went away are counted when it is back",
+    async (t) => {
+      const clicked = await api.createLink();
+      const destination = await service.storage.links.resolve(clicked.slug);
+      if (!destination) throw new Error("no link");
+      await proxy.cut();
+      for (let index = 0; index < 10; index++) await service.storage.links.click(destination, Date.now());
+      isProblem(t, await api.get("/v1/links"), { status: 503, code: "temporarily_unavailable" });
+      await t.throwsAsync(service.storage.links.list(app.id, {}, 10), { name: "StorageUnavailable" });
+      await proxy.restore();
+      for (;;) {
+        const { clicks } = (await api.get(`/v1/links/${clicked.id}`)).body;
+        if (clicks > 0) {
+          t.is(clicks, 10);
+          break;
+        }
+        await sleep(50); // they are tried again twice a second
+      }
+    },
+  );
+
+  test.serial(
+    "what is under way when the database goes away is answered with 503, not kept waiting",
+    async (t) => {
+      const direct = openDatabase(database.url);
+      t.teardown(() => direct.close());
+      const holder = await direct.knex.client.acquireConnection();
+      const run = (sql: string) => direct.knex.raw(sql).connection(holder);
+      if (engine === "postgres") await run("begin");
+      await run(
+        engine === "postgres" ? "lock table links in access exclusive mode" : "lock tables links write",
+      );
+      const sent = Promise.withResolvers<void>();
+      let waiting = 0;
+      const stop = service.storage.onStatement((sql) => {
+        if (/(into|from) .links./.test(sql) && ++waiting === 3) sent.resolve();
+      });
+      const requests = Promise.all([
+        api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
+        api.get("/v1/links"),
+        people.get(`/${link.slug}`, { accept: "application/json" }),
+      ]);
+      await sent.promise;
+      stop();
+      const started = performance.now();
+      await proxy.cut();
+      for (const answer of await requests)
+        isProblem(t, answer as Reply<unknown>, { status: 503, code: "temporarily_unavailable" });
+      t.true(performance.now() - started < 5000);
+      await run(engine === "postgres" ? "commit" : "unlock tables");
+      direct.knex.client.releaseConnection(holder);
+      await proxy.restore();
+      await isBack(t);
+    },
+  );
+}
