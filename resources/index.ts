@@ -1,9 +1,10 @@
 import type { Context, Middleware } from "koa";
+import { area, below, of } from "./area.ts";
 import { createGate } from "./bearer.ts";
 import { allowOrigins } from "./cors.ts";
 import { createCursors } from "./cursor.ts";
 import { createLinks } from "./links/links.ts";
-import { followLinks } from "./links/redirect.ts";
+import { followLink, isShortLink } from "./links/redirect.ts";
 import { mcpEndpoint } from "./mcp/endpoint.ts";
 import { createTools } from "./mcp/tools.ts";
 import { type Addresses, metadataUrl, resourceMetadata } from "./metadata.ts";
@@ -51,16 +52,14 @@ export function resources(options: ResourceOptions): Middleware[] {
     version,
     onError,
   });
-  const isApi = under(addresses.api);
-  const isMcp = under(addresses.mcp);
   const answer = problems({ docsUrl: `${addresses.base}/docs`, onError });
   const v1 = api({ gate: gateOf(addresses.api), links, shortUrl, showOrganization });
 
   return [
-    resourceMetadata(addresses),
-    ...[answer, allowOrigins(origins), ...v1].map((middleware) => when(isApi, middleware)),
-    ...[answer, allowOrigins(origins), mcp].map((middleware) => when(isMcp, middleware)),
-    showRefusals(refusalPage, answer, followLinks(links, shortUrl)),
+    area(below("/.well-known/"), [resourceMetadata(addresses)]),
+    area(of(addresses.api), [answer, allowOrigins(origins), ...v1]),
+    area(of(addresses.mcp), [answer, allowOrigins(origins), mcp]),
+    area(isShortLink(shortUrl, links), [showRefusals(refusalPage), answer, followLink(links)]),
   ];
 }
 
@@ -70,35 +69,10 @@ function ownWords({ mcp, short }: Addresses): string[] {
   return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
 }
 
-type Condition = (ctx: Context) => boolean;
-
-/** Whether a request is for a resource: its host, and its path or one below. */
-function under(resource: string): Condition {
-  const { host, pathname } = new URL(resource);
-  return (ctx) =>
-    ctx.host.toLowerCase() === host && (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`));
-}
-
-function when(condition: Condition, middleware: Middleware): Middleware {
-  return function guarded(ctx, next) {
-    return condition(ctx) ? middleware(ctx, next) : next();
-  };
-}
-
 /** A short link is followed by people: in a browser its refusal is a page. */
-function showRefusals(
-  page: ResourceOptions["refusalPage"],
-  answer: Middleware,
-  follow: Middleware,
-): Middleware {
+function showRefusals(page: ResourceOptions["refusalPage"]): Middleware {
   return async function showRefusal(ctx, next) {
-    let missed = false;
-    await answer(ctx, () =>
-      follow(ctx, async () => {
-        missed = true;
-      }),
-    );
-    if (missed) return next();
+    await next();
     if (ctx.status < 400) return;
     // RFC 9110 §15.5.5 and §15.5.11: caches may keep a 404 and a 410, but a link may be made or come back.
     ctx.set("Cache-Control", "no-store");

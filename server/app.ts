@@ -1,5 +1,6 @@
 import type { EventEmitter } from "node:events";
 import Koa, { type Middleware } from "koa";
+import { area, below } from "../resources/area.ts";
 import { resources } from "../resources/index.ts";
 import type { Introspect } from "../resources/ports.ts";
 import { trustProxies } from "./address.ts";
@@ -64,7 +65,7 @@ function front(
     operations.observe,
     explainFailures(onError),
     checkHost(hostsOf(addresses), addresses.base),
-    assets,
+    area(below("/assets/"), [assets]),
     ...resources({
       introspect,
       links: storage.links,

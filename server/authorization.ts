@@ -1,5 +1,6 @@
 import type { Context, Middleware } from "koa";
 import type { Provider } from "oidc-provider";
+import { area, below } from "../resources/area.ts";
 import { findAccount } from "./accounts.ts";
 import { originsOf } from "./addresses.ts";
 import { createCsrf } from "./csrf.ts";
@@ -11,7 +12,7 @@ import { createPasswords } from "./passwords.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { createProvider } from "./provider/index.ts";
-import { authorizeByForm, oauthPaths } from "./provider/paths.ts";
+import { authorizeByForm, isOauthPath, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
 import { createSignIn } from "./sign-in.ts";
 import { refusedPage } from "./views/page.ts";
@@ -50,18 +51,19 @@ export function authorizationServer(
   return {
     app: provider,
     middleware: [
-      oauthPaths,
-      oauthCors(origins),
-      limits.oauth,
-      authorizeByForm,
-      ...completeAnswers({ settings, introspect: storage.findActiveToken }),
-      ...interactions({
-        provider,
-        storage,
-        csrf: createCsrf(keys.signing),
-        signIn: createSignIn(accounts, passwords, limits),
-      }),
-      passwordReset(accounts, passwords),
+      area(isOauthPath, [oauthPaths, oauthCors(origins), limits.oauth]),
+      area((ctx) => ctx.path === "/oauth/authorize", [authorizeByForm]),
+      completeAnswers({ settings, introspect: storage.findActiveToken }),
+      area(
+        below("/interaction/"),
+        interactions({
+          provider,
+          storage,
+          csrf: createCsrf(keys.signing),
+          signIn: createSignIn(accounts, passwords, limits),
+        }),
+      ),
+      area(below("/auth/"), [passwordReset(accounts, passwords)]),
     ],
   };
 }

@@ -2,7 +2,7 @@ import type { Middleware } from "koa";
 
 /** Refuses requests for another host (RFC 9110 §15.5.20): no answer of ours may be made to carry a foreign name. */
 export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware {
-  return async function refuseForeignHost(ctx, next) {
+  return function refuseForeignHost(ctx, next) {
     // Not `ctx.host`: a proxy header has no say in this.
     if (hosts.has(ctx.get("host").toLowerCase())) return next();
     ctx.status = 421;

@@ -1,6 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { Storage } from "../adapters/index.ts";
+import { area } from "../resources/area.ts";
 import type { Log } from "./log.ts";
 import { RETRY_AFTER_S } from "./outage.ts";
 
@@ -43,15 +44,16 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
   return {
     metrics,
 
-    async probes(ctx, next) {
-      if (ctx.method !== "GET" && ctx.method !== "HEAD") return next();
-      if (ctx.path === "/healthz") {
-        ctx.body = { status: "ok" };
-        return;
-      }
-      if (ctx.path === "/readyz") return answerReady(ctx, storage, log);
-      return metricsApart ? next() : metrics(ctx, next);
-    },
+    probes: area(
+      ({ method, path }) => PROBES.has(path) && (method === "GET" || method === "HEAD"),
+      [
+        async function probe(ctx, next) {
+          if (ctx.path === "/readyz") return answerReady(ctx, storage, log);
+          if (ctx.path === "/metrics") return metricsApart ? next() : metrics(ctx, next);
+          ctx.body = { status: "ok" };
+        },
+      ],
+    ),
 
     async observe(ctx, next) {
       const started = performance.now();
@@ -76,6 +78,8 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
     },
   };
 }
+
+const PROBES = new Set(["/healthz", "/readyz", "/metrics"]);
 
 async function answerReady(ctx: Context, storage: Storage, log: Log): Promise<void> {
   try {

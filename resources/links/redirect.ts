@@ -1,17 +1,23 @@
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 import { Problem } from "../problem.ts";
 import type { Links } from "./links.ts";
 
 // One segment that can be a slug; whatever else is asked for is none of our business.
 const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})$/;
 
-/** Follows short links on the host where they live. GET counts, HEAD only looks. Reserved words are left to others. */
-export function followLinks(links: Links, shortUrl: string): Middleware {
+/** Whether a request is for a short link, on the host where they live. Reserved words are left to others. */
+export function isShortLink(shortUrl: string, links: Links): (ctx: Context) => boolean {
   const { host } = new URL(shortUrl);
-  return async function followLink(ctx, next) {
-    const slug = ctx.host.toLowerCase() === host ? SLUG_PATH.exec(ctx.path)?.[1] : undefined;
-    if (!slug || links.isReserved(slug)) return next();
-    const { status, location } = await links.follow(slug, { counts: ctx.method === "GET" });
+  return (ctx) => {
+    const slug = slugOf(ctx);
+    return slug !== undefined && !links.isReserved(slug) && ctx.host.toLowerCase() === host;
+  };
+}
+
+/** Follows a short link. GET counts, HEAD only looks. */
+export function followLink(links: Links): Middleware {
+  return async function follow(ctx) {
+    const { status, location } = await links.follow(slugOf(ctx) as string, { counts: ctx.method === "GET" });
     if (ctx.method !== "GET" && ctx.method !== "HEAD") {
       throw new Problem(405, "method_not_allowed", "Use GET or HEAD.", { headers: { Allow: "GET, HEAD" } });
     }
@@ -24,4 +30,8 @@ export function followLinks(links: Links, shortUrl: string): Middleware {
     ctx.remove("Referrer-Policy");
     ctx.body = "";
   };
+}
+
+function slugOf({ path }: Context): string | undefined {
+  return SLUG_PATH.exec(path)?.[1];
 }

@@ -9,19 +9,28 @@ import { RESOURCE_SERVER } from "./clients.ts";
 type AnswerOptions = { settings: Settings; introspect: Introspect };
 
 /** What oidc-provider answers, completed where it has no option for it. */
-export function completeAnswers({ settings, introspect }: AnswerOptions): Middleware[] {
-  return [discovery(settings), tokenScope, grantType, revocation, introspection(introspect)];
+export function completeAnswers({ settings, introspect }: AnswerOptions): Middleware {
+  const completions = new Map<string, Completion>([
+    ["/.well-known/openid-configuration", discovery(settings)],
+    ["/.well-known/oauth-authorization-server", discovery(settings)],
+    ["/oauth/token", tokens],
+    ["/oauth/revoke", revocation],
+    ["/oauth/introspect", introspection(introspect)],
+  ]);
+  return function completeAnswer(ctx, next) {
+    const complete = completions.get(ctx.path);
+    return complete ? next().then(() => complete(ctx)) : next();
+  };
 }
 
-const DISCOVERY = new Set(["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]);
+type Completion = (ctx: Context) => void | Promise<void>;
 
 /** RFC 8414 §2: the API's scopes, the one response mode, and no method that only our own client uses. */
-function discovery({ CIMD }: Settings): Middleware {
+function discovery({ CIMD }: Settings): Completion {
   const isListed = (method: string) => CIMD || method !== "none";
-  return async function completeDiscovery(ctx, next) {
-    await next();
+  return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;
-    if (!DISCOVERY.has(ctx.path) || ctx.status !== 200 || typeof document?.issuer !== "string") return;
+    if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
     document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
@@ -31,44 +40,33 @@ function discovery({ CIMD }: Settings): Middleware {
   };
 }
 
-/** RFC 6749 §5.1: `scope` tells all that was granted; the library leaves out `openid` beside a resource. */
-const tokenScope: Middleware = async function completeScope(ctx, next) {
-  await next();
-  const body = ctx.body as { id_token?: string; scope?: string } | undefined;
-  if (ctx.path !== "/oauth/token" || !body?.id_token) return;
-  body.scope = ["openid", body.scope].filter(Boolean).join(" ");
-};
-
-/** RFC 6749 §5.2: a grant type that is not the client's has an error of its own. */
-const grantType: Middleware = async function completeGrantType(ctx, next) {
-  await next();
-  const body = ctx.body as { error?: string } | undefined;
-  if (ctx.path !== "/oauth/token" || body?.error !== "invalid_request") return;
+function tokens(ctx: Context): void {
+  const body = ctx.body as { id_token?: string; scope?: string; error?: string } | undefined;
+  // RFC 6749 §5.1: `scope` tells all that was granted; the library leaves out `openid` beside a resource.
+  if (body?.id_token) body.scope = ["openid", body.scope].filter(Boolean).join(" ");
+  // RFC 6749 §5.2: a grant type that is not the client's has an error of its own.
+  if (body?.error !== "invalid_request") return;
   const { client, params } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const type = params?.grant_type;
   if (client && typeof type === "string" && !client.grantTypeAllowed(type))
     body.error = "unauthorized_client";
-};
+}
 
 /** RFC 7009 §2.2: what cannot be a token of ours is an unknown one, and that is no error. */
-const revocation: Middleware = async function completeRevocation(ctx, next) {
-  await next();
-  if (ctx.path !== "/oauth/revoke") return;
+function revocation(ctx: Context): void {
   ctx.set("Cache-Control", "no-store");
   if (!isUnsupportedToken(ctx)) return;
   ctx.status = 200;
   ctx.remove("Content-Type"); // of the error
   ctx.body = "";
-};
+}
 
 /**
  * RFC 7662 §2.2: whatever is not live for this caller is exactly `{"active":false}`. Whether an access token is live
  * is decided by the one question that the resources ask, and `resource-server` is told for whom.
  */
-function introspection(introspect: Introspect): Middleware {
-  return async function completeIntrospection(ctx, next) {
-    await next();
-    if (ctx.path !== "/oauth/introspect") return;
+function introspection(introspect: Introspect): Completion {
+  return async (ctx) => {
     if (isUnsupportedToken(ctx)) return inactive(ctx);
     const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
     if (!body?.active || !body.token_type) return; // a refresh token has no type

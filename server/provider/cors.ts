@@ -7,7 +7,7 @@ import type { Middleware } from "koa";
  */
 export function oauthCors(origins: ReadonlySet<string>): Middleware {
   return async function restrictOrigins(ctx, next) {
-    if (!ctx.path.startsWith("/oauth/") || ctx.path === "/oauth/jwks") return next();
+    if (ctx.path === "/oauth/jwks") return next();
     const isAllowed = origins.has(ctx.get("origin"));
     if (ctx.method === "OPTIONS" && !isAllowed) {
       ctx.status = 204;

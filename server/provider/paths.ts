@@ -1,4 +1,4 @@
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 
 const METHODS: Record<string, string[]> = {
@@ -16,19 +16,24 @@ const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
  * The addresses under `/oauth`, to the letter: the library's router also takes other cases and a trailing slash, and
  * a limit that is kept by address could be walked around.
  */
-export const oauthPaths: Middleware = async function checkOauthPath(ctx, next) {
-  if (!/^\/oauth(\/|$)/i.test(ctx.path)) return next();
+export const oauthPaths: Middleware = function checkOauthPath(ctx, next) {
   const methods = METHODS[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
   if (!methods) {
     ctx.status = 404;
     ctx.body = { error: "not_found", error_description: "there is no such address" };
-    return;
+    return Promise.resolve();
   }
   if (methods.includes(ctx.method)) return next();
   ctx.status = 405;
   ctx.set("Allow", methods.join(", "));
   ctx.body = { error: "invalid_request", error_description: `use ${methods.join(" or ")}` };
+  return Promise.resolve();
 };
+
+/** Whether an address is under `/oauth`, however it is written. */
+export function isOauthPath({ path }: Context): boolean {
+  return /^\/oauth(\/|$)/i.test(path);
+}
 
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
