@@ -28,7 +28,9 @@ type Waiting = {
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 2;
 
-const GATHER_MS = 1;
+// Commits that follow one another so closely are under load.
+const BUSY_MS = 2;
+const GATHER_TURNS = 3;
 
 /** Makes the writer of a connection that is used for reads as well, so that its cache stays warm. */
 export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoints: Checkpoints): Writer {
@@ -45,10 +47,14 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
   function schedule() {
     if (scheduled || syncing || holds > 0 || waiting.length === 0) return;
     scheduled = true;
-    // The first one goes at the end of this turn of the event loop. Those that follow closely gather for a moment: a
-    // group costs as much as a single write.
-    if (performance.now() - lastFlush > GATHER_MS) setImmediate(flushScheduled);
-    else setTimeout(flushScheduled, GATHER_MS);
+    // At the end of this turn of the event loop, or a few turns later under load, which last longer the more there is
+    // to do: a group costs hardly more than a single write.
+    setImmediate(performance.now() - lastFlush > BUSY_MS ? flushScheduled : gather, GATHER_TURNS);
+  }
+
+  function gather(turns: number) {
+    if (turns <= 1) flushScheduled();
+    else setImmediate(gather, turns - 1);
   }
 
   function flushScheduled() {
