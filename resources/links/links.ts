@@ -61,6 +61,9 @@ export const listQuery = z.strictObject({
     .optional(),
 });
 
+// What a header can hold as it is (RFC 9110 §5.5); most destinations are that, and are not parsed again.
+const PRINTABLE = /^[\x21-\x7e]+$/;
+
 /** Makes the core over a store. */
 export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
   const schemas = linkSchemas(own);
@@ -138,7 +141,10 @@ export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
         throw new Problem(410, "link_gone", "This link does not lead anywhere any more.");
       }
       // Stored as it was sent; a header holds ASCII only.
-      return { status: link.redirectType, location: new URL(link.url).href };
+      return {
+        status: link.redirectType,
+        location: PRINTABLE.test(link.url) ? link.url : new URL(link.url).href,
+      };
     },
   };
 }

@@ -17,7 +17,7 @@ export function isShortLink(shortUrl: string, links: Links): (ctx: Context) => b
 /** Follows a short link. GET counts, HEAD only looks. */
 export function followLink(links: Links): Middleware {
   return async function follow(ctx) {
-    const { status, location } = await links.follow(slugOf(ctx) as string, { counts: ctx.method === "GET" });
+    const { status, location } = await links.follow(ctx.path.slice(1), { counts: ctx.method === "GET" });
     if (ctx.method !== "GET" && ctx.method !== "HEAD") {
       throw new Problem(405, "method_not_allowed", "Use GET or HEAD.", { headers: { Allow: "GET, HEAD" } });
     }

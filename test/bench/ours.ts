@@ -2,9 +2,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { NewClient } from "../../adapters/clients.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
+import manifest from "../../package.json" with { type: "json" };
 import { type ServerProcess, startServer } from "./process.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
+// As `npm start` has them: requests' garbage dies young, in a larger young generation.
+const FLAGS = manifest.scripts.start.split(" ").filter((word) => word.startsWith("--max-"));
 const KEY = randomBytes(32).toString("base64url");
 export const RESOURCE_SERVER_SECRET = randomBytes(32).toString("base64url");
 export const VERIFIER = randomBytes(32).toString("base64url");
@@ -111,6 +114,7 @@ export function startOurs(
 ): Promise<ServerProcess> {
   return startServer({
     script: MAIN,
+    flags: FLAGS,
     env: {
       PORT: String(options.port),
       DATABASE_URL: url,

@@ -14,6 +14,8 @@ export type ServerProcess = {
 
 type StartOptions = {
   script: string;
+  /** Options of Node itself. */
+  flags?: string[];
   env: Record<string, string>;
   /** The line that tells that it listens; the port is its first group. */
   ready: RegExp;
@@ -36,8 +38,14 @@ export function pin(pid: number, core: number): void {
 }
 
 /** Starts a script and waits until it listens. */
-export async function startServer({ script, env, ready, core }: StartOptions): Promise<ServerProcess> {
-  const command = [process.execPath, script];
+export async function startServer({
+  script,
+  flags = [],
+  env,
+  ready,
+  core,
+}: StartOptions): Promise<ServerProcess> {
+  const command = [process.execPath, ...flags, script];
   if (hasTaskset && core !== undefined) command.unshift("taskset", "-c", String(core));
   const child = spawn(command[0] as string, command.slice(1), {
     env: { PATH: process.env.PATH, ...env },
