@@ -4,7 +4,7 @@ import { persistently } from "./unavailable.ts";
 
 /** Counts clicks beside the redirects that cause them. */
 export type ClickCounter = {
-  /** Counts one. It is stored with the next group, a commit away; a crash loses at most what waits for that one. */
+  /** Counts one. It is stored a moment later with all others; a crash loses at most what was counted in that moment. */
   count(linkId: string, at: number): void;
   /** Resolves when what was counted so far is stored, or could not be: the database is away, as a read will find. */
   settled(): Promise<void>;
@@ -12,6 +12,8 @@ export type ClickCounter = {
   drained(): Promise<void>;
 };
 
+// What a crash may lose, and how long another process may not see a click.
+const GATHER_MS = 100;
 // So many links go in one statement.
 const MAX_LINKS = 500;
 const RETRY_MS = 500;
@@ -24,6 +26,8 @@ export function createClickCounter({ knex }: Database): ClickCounter {
   let next: Round | undefined;
   let current: Round | undefined;
   let storing: Promise<void> | undefined;
+  let isUrgent = false;
+  let goOn = () => {};
 
   function add(linkId: string, clicks: number, at: number) {
     next ??= { counted: new Map(), latest: 0, tried: Promise.withResolvers() };
@@ -33,8 +37,8 @@ export function createClickCounter({ knex }: Database): ClickCounter {
   }
 
   async function storeAll() {
-    await new Promise((resolve) => setImmediate(resolve));
     while (next) {
+      await gather();
       current = next;
       next = undefined;
       const { counted, latest, tried } = current;
@@ -50,6 +54,24 @@ export function createClickCounter({ knex }: Database): ClickCounter {
       if (pause) await sleep(pause);
     }
     storing = undefined;
+  }
+
+  /** Waits for more, until somebody wants to see what there is. */
+  async function gather() {
+    if (!isUrgent) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, GATHER_MS);
+      goOn = resolve;
+      await promise;
+      clearTimeout(timer);
+    }
+    isUrgent = false;
+  }
+
+  function hurry() {
+    if (!storing) return;
+    isUrgent = true;
+    goOn();
   }
 
   /** Links with the same number of clicks share a statement: most have one. Each group is stored once, or not at all. */
@@ -71,8 +93,14 @@ export function createClickCounter({ knex }: Database): ClickCounter {
 
   return {
     count: (linkId, at) => add(linkId, 1, at),
-    settled: async () => (next ?? current)?.tried.promise,
-    drained: async () => storing,
+    settled: async () => {
+      hurry();
+      await (next ?? current)?.tried.promise;
+    },
+    drained: async () => {
+      hurry();
+      await storing;
+    },
   };
 }
 

@@ -61,8 +61,8 @@ export const listQuery = z.strictObject({
     .optional(),
 });
 
-// What a header can hold as it is (RFC 9110 §5.5); most destinations are that, and are not parsed again.
-const PRINTABLE = /^[\x21-\x7e]+$/;
+// An address that the URL parser would leave as it is; most destinations are such, and are not parsed again.
+const PLAIN_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
 
 /** Makes the core over a store. */
 export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
@@ -143,7 +143,7 @@ export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
       // Stored as it was sent; a header holds ASCII only.
       return {
         status: link.redirectType,
-        location: PRINTABLE.test(link.url) ? link.url : new URL(link.url).href,
+        location: PLAIN_URL.test(link.url) ? link.url : new URL(link.url).href,
       };
     },
   };
