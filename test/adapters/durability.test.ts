@@ -1,0 +1,113 @@
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import test from "ava";
+import { engine } from "../harness/database.ts";
+import { atOnce, createTestStorage, linkFields, type TestStorage } from "../harness/storage.ts";
+
+/** What each connection tells of how it commits: alone, and in a transaction. */
+async function settingOf({ database }: TestStorage, question: string): Promise<unknown[]> {
+  const ask = async (knex: { raw(sql: string): unknown }) => {
+    const answer = (await knex.raw(question)) as { rows?: object[] } & object[];
+    return Object.values((answer.rows ?? answer.flat())[0] as object)[0];
+  };
+  return [await ask(database.knex), await database.transaction(ask)];
+}
+
+if (engine === "postgres") {
+  test("PostgreSQL: a commit waits for the disk, as the server does by itself", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    t.deepEqual(await settingOf(storage, "show synchronous_commit"), ["on", "on"]);
+  });
+}
+
+if (engine === "mysql") {
+  test("MariaDB: a commit waits for the disk, as the server does by itself, and nothing is cut to fit", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    t.deepEqual(await settingOf(storage, "select @@innodb_flush_log_at_trx_commit"), [1, 1]);
+    const { organization } = await storage.first.organizations.create("Long", "growth");
+    const fields = linkFields({ slug: "x".repeat(65) });
+    await t.throwsAsync(storage.first.links.create(organization.id, "lgc_a", fields), {
+      code: "ER_DATA_TOO_LONG",
+    });
+  });
+}
+
+if (engine === "sqlite") {
+  // Holds back what waits for the disk, so that a test sees who waits with it.
+  const { fdatasync } = fs;
+  let syncs = 0;
+  let mayGoOn = Promise.resolve();
+  const hold = (file: number, done: fs.NoParamCallback) => {
+    syncs++;
+    void mayGoOn.then(() => fdatasync(file, done));
+  };
+  const fail = (_file: number, done: fs.NoParamCallback) => {
+    setImmediate(done, Object.assign(new Error("i/o error"), { code: "EIO" }));
+  };
+  syncWith(hold);
+
+  function syncWith(sync: typeof hold) {
+    Object.assign(fs, { fdatasync: sync });
+    syncBuiltinESMExports();
+  }
+
+  const LOG = "pragma journal_mode";
+
+  test.serial("SQLite: a write is answered when the disk has it", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
+    const { organization } = await storage.first.organizations.create("Durable", "growth");
+    const { promise, resolve } = Promise.withResolvers<void>();
+    mayGoOn = promise;
+    const before = syncs;
+    let answered = 0;
+    const writes = atOnce(10, async (index) => {
+      await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `slug-${index}` }));
+      answered++;
+    });
+    while (!(await storage.second.links.resolve("slug-9"))) await new Promise((next) => setImmediate(next));
+    t.is(answered, 0);
+    t.is(syncs, before + 1);
+    resolve();
+    await writes;
+    t.is(answered, 10);
+    t.is(syncs, before + 1);
+  });
+
+  test.serial("SQLite: a transaction's own commit waits for the disk", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    const [, inTransaction] = await settingOf(storage, "pragma synchronous");
+    t.is(inTransaction, 2); // FULL
+  });
+
+  test.serial("SQLite: with ?synchronous=normal nothing waits for the disk", async (t) => {
+    const storage = await createTestStorage({ options: "?synchronous=normal" });
+    t.teardown(storage.close);
+    t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
+    t.deepEqual(await settingOf(storage, "pragma synchronous"), [1, 1]); // NORMAL
+    const before = syncs;
+    const { organization } = await storage.first.organizations.create("Fast", "growth");
+    await atOnce(10, (index) =>
+      storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `slug-${index}` })),
+    );
+    t.is(syncs, before);
+  });
+
+  test.serial("SQLite: a write whose log cannot be synced is not answered as done", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    const { organization } = await storage.first.organizations.create("Failing", "growth");
+    syncWith(fail);
+    await t.throwsAsync(storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: "lost" })), {
+      code: "EIO",
+    });
+    syncWith(hold);
+    t.true(
+      "id" in (await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: "kept" }))),
+    );
+  });
+}
