@@ -45,6 +45,11 @@ export class Program {
     });
   }
 
+  get pid(): number {
+    if (this.#child.pid === undefined) throw new Error("it was never started");
+    return this.#child.pid;
+  }
+
   /** Resolves when stdout matches; rejects when the program ends without. */
   async says(pattern: RegExp): Promise<RegExpExecArray> {
     const heard = Promise.withResolvers<RegExpExecArray>();

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { NewClient } from "../../adapters/clients.ts";
+import type { Storage } from "../../adapters/index.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { readSettings } from "../../server/config.ts";
 import { createLog } from "../../server/log.ts";
@@ -11,14 +12,16 @@ import { createTestDatabase } from "./database.ts";
 export type TestOrganization = { id: string; name: string } & NewClient;
 export type TestUser = { id: string; username: string; password: string };
 
-/** A real service on a port and a database of its own. */
-export type TestService = Service & {
-  url: string;
+/** What a test fills a service with, wherever that runs. */
+export type Population = {
   createOrganization(name?: string, plan?: Plan): Promise<TestOrganization>;
   createUser(organizationIds: string[], username?: string): Promise<TestUser>;
   /** A token by client credentials, sent as scripts send it. */
   token(client: NewClient, parameters?: Record<string, string>): Promise<string>;
 };
+
+/** A real service on a port and a database of its own. */
+export type TestService = Service & { url: string } & Population;
 
 let count = 0;
 const passwords = createPasswords();
@@ -36,12 +39,21 @@ export async function startTestService(settings: Record<string, string> = {}): P
     }),
     createLog("silent"),
   );
-  const { storage, addresses } = service;
-  const url = addresses.base;
-
+  const url = service.addresses.base;
   return {
     ...service,
+    ...populate(url, service.storage),
     url,
+    async close() {
+      await service.close();
+      await database?.drop();
+    },
+  };
+}
+
+/** Fills the service at an address, through its database. */
+export function populate(url: string, storage: Storage): Population {
+  return {
     async createOrganization(name = `Organization ${++count}`, plan = "growth") {
       const { organization, client } = await storage.organizations.create(name, plan);
       return { id: organization.id, name, ...(client as NewClient) };
@@ -64,10 +76,6 @@ export async function startTestService(settings: Record<string, string> = {}): P
       });
       if (!answer.ok) throw new Error(`no token: ${answer.status} ${await answer.text()}`);
       return ((await answer.json()) as { access_token: string }).access_token;
-    },
-    async close() {
-      await service.close();
-      await database?.drop();
     },
   };
 }

@@ -1,0 +1,78 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** The ports behind an address: those of each kind take turns. */
+export type Backends = { authorization: number[]; resources: number[] };
+
+/** A reverse proxy in front of several processes: one address, as the outside sees it. */
+export type Balancer = {
+  url: string;
+  /** Another address of it, all of whose requests go to one backend, under the name that all have in common. */
+  pin(port: number): Promise<string>;
+  close(): Promise<void>;
+};
+
+const OWN_WORDS = /^\/(oauth|auth|dashboard|docs|healthz|readyz|metrics|reset|interaction|assets)(\/|$)/;
+
+/** Starts one on a free port; `backends` are read at each request, so they may be filled in later. */
+export async function startBalancer(backends: Backends): Promise<Balancer> {
+  const servers: Server[] = [];
+  const turns = { authorization: 0, resources: 0 };
+
+  function kindOf(path: string): keyof Backends {
+    if (/^\/(v1|mcp)(\/|\?|$)/.test(path)) return "resources";
+    const isShort = /^\/[A-Za-z0-9_-]+(\?|$)/.test(path) && !OWN_WORDS.test(path);
+    return isShort ? "resources" : "authorization";
+  }
+
+  function choose({ url = "/", headers }: IncomingMessage): number {
+    const kind = kindOf(url);
+    const named = headers["x-backend"];
+    const index = named === undefined ? turns[kind]++ : Number(named);
+    return backends[kind][index % backends[kind].length] as number;
+  }
+
+  async function listen(choosePort: (req: IncomingMessage) => number): Promise<string> {
+    const server = createServer((req, res) => forward(req, res, choosePort(req), host)).listen(
+      0,
+      "127.0.0.1",
+    );
+    servers.push(server);
+    await once(server, "listening");
+    return `http://localhost:${(server.address() as AddressInfo).port}`;
+  }
+
+  let host = "";
+  const url = await listen(choose);
+  host = new URL(url).host;
+  return {
+    url,
+    pin: (port) => listen(() => port),
+    async close() {
+      for (const server of servers) server.closeAllConnections();
+      await Promise.all(servers.map((server) => once(server.close(), "close")));
+    },
+  };
+}
+
+function forward(req: IncomingMessage, res: ServerResponse, port: number, host: string): void {
+  const { method, url: path, headers } = req;
+  const passed = request({
+    port,
+    host: "127.0.0.1",
+    method,
+    path,
+    headers: { ...headers, host },
+    agent: false,
+  });
+  passed.once("response", (answer) => {
+    res.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+    answer.pipe(res);
+  });
+  passed.once("error", () => {
+    if (res.headersSent) res.destroy();
+    else res.writeHead(502).end();
+  });
+  req.pipe(passed);
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from "node:crypto";
+import { openStorage } from "../../adapters/index.ts";
+import { type Balancer, startBalancer } from "./balancer.ts";
+import { createTestDatabase } from "./database.ts";
+import { freePort } from "./port.ts";
+import { addressOf, type Ending, type Program, startServer } from "./program.ts";
+import { populate, type TestService } from "./service.ts";
+
+/** One of the processes: reached alone, under the name that all have in common. */
+export type Member = TestService & {
+  /** Ends it as an operator does. */
+  stop(): Promise<Ending>;
+  /** Starts it again where it was. */
+  start(): Promise<void>;
+};
+
+/**
+ * Two authorization servers and two resource servers, which ask the former about tokens, as processes of their own on
+ * one database. The cluster itself is what the outside sees: one address, where the servers take turns.
+ */
+export type Cluster = TestService & {
+  authorization: [Member, Member];
+  resources: [Member, Member];
+  databaseUrl: string;
+  /** Stops all four, cleanly; the database stays. */
+  stop(): Promise<Ending[]>;
+};
+
+/** Starts all four at once, on an empty database. The caller closes it. */
+export async function startCluster(settings: Record<string, string> = {}): Promise<Cluster> {
+  const database = await createTestDatabase();
+  const key = randomBytes(32);
+  const secret = randomBytes(32).toString("base64url");
+  const storage = openStorage(database.url, key);
+  const ports = {
+    authorization: [await freePort(), await freePort()],
+    resources: [await freePort(), await freePort()],
+  };
+  const balancer = await startBalancer(ports);
+  const shared = {
+    DATABASE_URL: database.url,
+    ENCRYPTION_KEY: key.toString("base64url"),
+    BASE_URL: balancer.url,
+    RATE_LIMIT: "off",
+    LOG_LEVEL: "silent",
+    ...settings,
+  };
+  const asAuthorization = { ...shared, RESOURCE_SERVER_SECRET: secret };
+  const asResources = {
+    ...shared,
+    INTROSPECTION_URL: `${balancer.url}/oauth/introspect`,
+    INTROSPECTION_CLIENT_SECRET: secret,
+  };
+
+  const member = async (port: number, own: Record<string, string>): Promise<Member> => {
+    let program: Program | undefined;
+    const stop = async () => {
+      const ending = await (program as Program).stop();
+      if (ending.code !== 0)
+        throw new Error(`a server ended with ${ending.code}:\n${ending.stdout}${ending.stderr}`);
+      return ending;
+    };
+    return {
+      ...(await viewAt(balancer, port)),
+      stop,
+      close: async () => void (await stop()),
+      async start() {
+        program = startServer({ settings: { ...own, PORT: String(port) } });
+        await addressOf(program);
+      },
+    };
+  };
+
+  async function viewAt({ pin }: Balancer, port: number): Promise<TestService> {
+    const url = await pin(port);
+    const addresses = { base: url, mcp: `${url}/mcp`, api: `${url}/v1`, short: url };
+    return { url, addresses, storage, close: async () => {}, ...populate(url, storage) };
+  }
+
+  const pair = async ([one, other]: number[], own: Record<string, string>): Promise<[Member, Member]> => [
+    await member(one as number, own),
+    await member(other as number, own),
+  ];
+  const authorization = await pair(ports.authorization, asAuthorization);
+  const resources = await pair(ports.resources, asResources);
+  const members = [...authorization, ...resources];
+  await Promise.all(members.map((one) => one.start()));
+
+  const base = balancer.url;
+  const stop = () => Promise.all(members.map((one) => one.stop()));
+  return {
+    url: base,
+    addresses: { base, mcp: `${base}/mcp`, api: `${base}/v1`, short: base },
+    storage,
+    ...populate(base, storage),
+    authorization,
+    resources,
+    databaseUrl: database.url,
+    stop,
+    async close() {
+      await stop();
+      await balancer.close();
+      await storage.close();
+      await database.drop();
+    },
+  };
+}
