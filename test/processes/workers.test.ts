@@ -1,0 +1,115 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import { apiAt } from "../harness/api.ts";
+import { createTestDatabase } from "../harness/database.ts";
+import { addressOf, startServer } from "../harness/program.ts";
+import { sendRaw } from "../harness/raw.ts";
+import { populate } from "../harness/service.ts";
+import { atOnce } from "../harness/storage.ts";
+
+const database = await createTestDatabase();
+const key = randomBytes(32);
+const storage = openStorage(database.url, key);
+const server = startServer({
+  settings: {
+    DATABASE_URL: database.url,
+    ENCRYPTION_KEY: key.toString("base64url"),
+    WORKERS: "2",
+    PORT: "0",
+    RATE_LIMIT: "off",
+    LOG_LEVEL: "error",
+  },
+});
+const url = await addressOf(server);
+const { createOrganization, token } = populate(url, storage);
+test.after.always(async () => {
+  await server.stop();
+  await storage.close();
+  await database.drop();
+});
+
+/** The processes that a process has started. */
+async function childrenOf(pid: number): Promise<number[]> {
+  const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid="]);
+  const pairs = stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/).map(Number));
+  return pairs.filter(([, parent]) => parent === pid).map(([child]) => child as number);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Waits for what no event tells: another program's processes. */
+async function until(condition: () => Promise<boolean>) {
+  while (!(await condition())) await sleep(50);
+}
+
+test.serial("two workers serve one address", async (t) => {
+  t.is((await childrenOf(server.pid)).length, 2);
+  const app = await createOrganization();
+  const tokens = await atOnce(10, () => token(app));
+  const answers = await atOnce(20, (index) => apiAt(url, tokens[index % 10]).get("/v1/links"));
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+});
+
+/** How many requests each worker has answered; each is asked over a connection of its own. */
+async function answeredByEach(): Promise<number[]> {
+  const answers = await atOnce(10, () => sendRaw(url, "/metrics"));
+  return answers.map(({ text }) =>
+    [...text.matchAll(/^linkgate_http_requests_total\{.*\} (\d+)$/gm)].reduce(
+      (sum, [, n]) => sum + Number(n),
+      0,
+    ),
+  );
+}
+
+test.serial("a worker that is killed is replaced, and the service goes on meanwhile", async (t) => {
+  const app = await createOrganization();
+  for (let round = 0; round < 2; round++) {
+    await until(async () => {
+      await atOnce(100, () => sendRaw(url, "/nothing/here"));
+      return Math.min(...(await answeredByEach())) > 50;
+    });
+    const before = await childrenOf(server.pid);
+    const victim = before[round] as number;
+    process.kill(victim, "SIGKILL");
+    await until(async () => !isAlive(victim));
+    await until(async () => {
+      const api = apiAt(url, await token(app));
+      const link = await api.createLink();
+      t.is((await api.get(`/v1/links/${link.id}`)).status, 200);
+      return Math.min(...(await answeredByEach())) < 50; // a new one is among them
+    });
+    const now = await childrenOf(server.pid);
+    t.is(now.length, 2);
+    t.is(now.filter((pid) => before.includes(pid)).length, 1);
+  }
+  t.is(server.stdout.match(/a worker died/g)?.length, 2);
+});
+
+test.serial("SIGTERM ends all of them, with 0, and what was answered is stored", async (t) => {
+  const workers = await childrenOf(server.pid);
+  const app = await createOrganization();
+  const api = apiAt(url, await token(app));
+  const link = await api.createLink();
+  t.deepEqual(
+    new Set((await atOnce(50, () => api.get(`/${link.slug}`))).map(({ status }) => status)),
+    new Set([302]),
+  );
+  const { code, signal, stderr } = await server.stop();
+  t.deepEqual({ code, signal, stderr }, { code: 0, signal: null, stderr: "" });
+  for (const pid of [server.pid, ...workers]) t.false(isAlive(pid));
+  t.is((await storage.links.find(app.id, link.id))?.clicks, 50);
+  await t.throwsAsync(fetch(`${url}/healthz`));
+});
