@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import knexFactory from "knex";
+import type { NewClient } from "../../adapters/clients.ts";
 import { knexConfig } from "../../adapters/engine.ts";
 import { rates, spread } from "./engine.ts";
 import { interleaved, type Measured } from "./measure.ts";
@@ -13,7 +14,7 @@ const SECONDS = 4;
 export const postgresRows = () =>
   onPostgres(async (workspace, url) => {
     const { host, port, clients, slug } = await workspace.oursOn(url);
-    const token = await fetchToken(host, clients[0] as never);
+    const token = await fetchToken(host, clients[0] as NewClient);
     const measured = await interleaved(
       [
         { name: "T", port, next: tokens(host, clients), expected: 200 },
@@ -37,7 +38,7 @@ export const workerRows = () =>
     const of = async (name: string, { host, port, clients, slug }: typeof one) => ({
       name,
       port,
-      next: mix(host, clients, await fetchToken(host, clients[0] as never), [slug]),
+      next: mix(host, clients, await fetchToken(host, clients[0] as NewClient), [slug]),
       expected: MIX_ANSWERS,
     });
     const measured = await interleaved([await of("one", one), await of("two", two)], SECONDS);

@@ -1,4 +1,6 @@
+import type { NewClient } from "../../adapters/clients.ts";
 import { interleaved, type Measured, type Subject } from "./measure.ts";
+import { VERIFIER } from "./ours.ts";
 import { compare, type Row } from "./table.ts";
 import {
   exchanges,
@@ -74,13 +76,13 @@ export const resourceRows = () =>
         {
           name: "full",
           port: full.port,
-          next: links(full.host, await fetchToken(full.host, client as never)),
+          next: links(full.host, await fetchToken(full.host, client as NewClient)),
           expected: 201,
         },
         {
           name: "normal",
           port: normal.port,
-          next: links(normal.host, await fetchToken(normal.host, normal.clients[0] as never)),
+          next: links(normal.host, await fetchToken(normal.host, normal.clients[0] as NewClient)),
           expected: 201,
         },
         { name: "floor", port: floor.port, next: links(`localhost:${floor.port}`, token), expected: 201 },
@@ -125,7 +127,7 @@ export const introspectionRows = () =>
     const client = inventClient();
     const ours = await workspace.ours("ours");
     const memory = await workspace.reference("memory", client);
-    const own = await fetchToken(ours.host, ours.clients[0] as never);
+    const own = await fetchToken(ours.host, ours.clients[0] as NewClient);
     const theirs = await fetchToken(`localhost:${memory.port}`, client);
     const measured = await interleaved(
       [
@@ -154,25 +156,40 @@ export const introspectionRows = () =>
     ];
   });
 
-/** The redemption of codes. */
+/** The redemption of codes: an access and a refresh token each. */
 export const exchangeRows = () =>
   section(async (workspace): Promise<Row[]> => {
-    const CODES = 30_000; // more than any machine redeems in the rounds
+    const CODES = 40_000; // more than any machine redeems in the rounds
+    const client = inventClient();
     const ours = await workspace.ours("ours", { codes: CODES });
+    const memory = await workspace.reference("memory", client, { CODES: String(CODES), VERIFIER });
+    const [codes = ""] = memory.said.filter((line) => line.startsWith("codes "));
     const measured = await interleaved(
       [
         {
           name: "ours",
           port: ours.port,
-          next: exchanges(ours.host, ours.clients[0] as never, ours.codes),
+          next: exchanges(ours.host, ours.clients[0] as NewClient, ours.codes),
+          expected: 200,
+        },
+        {
+          name: "memory",
+          port: memory.port,
+          next: exchanges(`localhost:${memory.port}`, client, codes.slice("codes ".length).split(",")),
           expected: 200,
         },
       ],
       2,
     );
-    const { rate, p99, answered: redeemed } = measured.get("ours") as Measured;
-    expectStored("code exchange", await count(ours.url, "tokens"), redeemed * 2);
-    return [{ name: "code exchange, SQLite full, per second", ours: rate, note: `p99 ${p99.toFixed(1)} ms` }];
+    expectStored("code exchange", await count(ours.url, "tokens"), answered(measured, "ours") * 2);
+    return [
+      compare(
+        "code exchange, SQLite full / oidc-provider in memory",
+        ...rates(measured, "ours", "memory"),
+        undefined,
+        spread(measured, "ours"),
+      ),
+    ];
   });
 
 /** 1,000 clients in turn against one. */

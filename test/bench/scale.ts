@@ -1,3 +1,4 @@
+import type { NewClient } from "../../adapters/clients.ts";
 import { rates, spread } from "./engine.ts";
 import { fillLinks, fillTokens } from "./fill.ts";
 import { interleaved, scheduled } from "./measure.ts";
@@ -13,7 +14,7 @@ const SECONDS = 4;
 export const latencyRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const { host, port, clients, slug } = await workspace.ours("latency");
-    const token = await fetchToken(host, clients[0] as never);
+    const token = await fetchToken(host, clients[0] as NewClient);
     const loads = [
       { name: "T", port, next: tokens(host, clients), expected: 200, rate: 1500 },
       { name: "R", port, next: links(host, token), expected: 201, rate: 2500 },
@@ -86,7 +87,7 @@ export const sizeRows = () =>
     const pairs = {
       T: (server: typeof empty) => tokens(server.host, server.clients),
       R: async (server: typeof empty) =>
-        links(server.host, await fetchToken(server.host, server.clients[0] as never)),
+        links(server.host, await fetchToken(server.host, server.clients[0] as NewClient)),
       redirect: (server: typeof empty) => redirects(server.host, server === large ? slugs : [server.slug]),
     };
     const expected = { T: 200, R: 201, redirect: 302 };
