@@ -31,7 +31,8 @@ type LinksOptions = { store: LinkStore; cursors: Cursors } & Own;
 // Random slugs that are all taken, or a link that changes under us each time, mean that something else is wrong.
 const ATTEMPTS = 5;
 
-const DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
+/** What a link is unless the caller says otherwise. */
+export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   title: null,
   tags: [],
   externalId: null,
@@ -95,7 +96,7 @@ export function createLinks({ store, cursors, ...own }: LinksOptions): Links {
     get,
 
     async create({ organizationId, userId, clientId }, input) {
-      const fields = { ...DEFAULTS, ...toFields(validate(schemas.create, input)) } as LinkFields;
+      const fields = { ...LINK_DEFAULTS, ...toFields(validate(schemas.create, input)) } as LinkFields;
       const createdBy = userId ?? clientId;
       if (fields.slug) return orTaken(await store.create(organizationId, createdBy, fields));
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

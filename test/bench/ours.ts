@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { NewClient } from "../../adapters/clients.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { LINK_DEFAULTS } from "../../resources/links/links.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
@@ -35,14 +36,7 @@ export async function seed(
     await storage.links.create(organizationId, "bench", {
       slug,
       url: "https://example.com/bench",
-      title: null,
-      tags: [],
-      externalId: null,
-      metadata: {},
-      archived: false,
-      expiresAt: null,
-      maxClicks: null,
-      redirectType: 302,
+      ...LINK_DEFAULTS,
     });
     await storage.clients.setRedirectUris(organizationId, [REDIRECT_URI]);
     const codes = codeCount

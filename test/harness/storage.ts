@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Database, openDatabase } from "../../adapters/database.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
+import { LINK_DEFAULTS } from "../../resources/links/links.ts";
 import type { LinkFields } from "../../resources/ports.ts";
 import { createTestDatabase } from "./database.ts";
 
@@ -42,14 +43,7 @@ export async function createTestStorage({ migrated = true, options = "" } = {}):
 export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug">): LinkFields {
   return {
     url: "https://example.com/",
-    title: null,
-    tags: [],
-    externalId: null,
-    metadata: {},
-    archived: false,
-    expiresAt: null,
-    maxClicks: null,
-    redirectType: 302,
+    ...LINK_DEFAULTS,
     ...changes,
   };
 }
