@@ -152,6 +152,7 @@ const AWAY_CODES = new Set([
   "53300", // PostgreSQL too_many_connections
   "08006",
   "08003",
+  "SQLITE_IOERR_FSYNC",
 ]);
 
 /** Whether the database cannot be reached, or the connection was cut: what a statement did is not known. */

@@ -32,6 +32,9 @@ const LOCK_POLL_MS = 2;
 const BUSY_MS = 2;
 const GATHER_TURNS = 3;
 
+/** The code of a write that the disk did not take. */
+const DISK_FAILED = "SQLITE_IOERR_FSYNC";
+
 /** Makes the writer of a connection that is used for reads as well, so that its cache stays warm. */
 export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoints: Checkpoints): Writer {
   const begin = connection.prepare("BEGIN IMMEDIATE");
@@ -43,6 +46,7 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
   let holds = 0;
   let lockedSince: number | undefined;
   let lastFlush = 0;
+  let broken: Error | undefined;
 
   function schedule() {
     if (scheduled || syncing || holds > 0 || waiting.length === 0) return;
@@ -112,7 +116,7 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
       .sync()
       .then(
         () => batch.forEach((write, index) => void settle(write, outcomes[index])),
-        (error) => batch.forEach(({ reject }) => void reject(error)),
+        (error) => giveUp(batch, error),
       )
       .finally(() => {
         syncing = false;
@@ -121,9 +125,20 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
     checkpoints.note(batch.length);
   }
 
+  /**
+   * The disk refused a sync. What the log still lacks may be gone from the system's memory as well, so that no later
+   * sync can be believed: nothing is written any more until the service starts again and recovers the log.
+   */
+  function giveUp(batch: Waiting[], error: Error) {
+    broken = Object.assign(new Error(`the disk failed: ${error.message}`), { code: DISK_FAILED });
+    for (const { reject } of [...batch, ...waiting]) reject(broken);
+    waiting = [];
+  }
+
   return {
     write: (sql, bindings) =>
       new Promise((resolve, reject) => {
+        if (broken) return reject(broken);
         waiting.push({ sql, bindings, resolve, reject });
         schedule();
       }),

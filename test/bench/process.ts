@@ -7,8 +7,6 @@ import { createInterface } from "node:readline";
 /** A server in a process of its own. */
 export type ServerProcess = {
   port: number;
-  /** The lines that it printed before it listened. */
-  said: string[];
   /** Resident memory in MB. */
   memory(): number;
   stop(): Promise<void>;
@@ -53,10 +51,9 @@ export async function startServer({
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const { port, said } = await readPort(child, ready);
+  const port = await readPort(child, ready);
   return {
     port,
-    said,
     memory: () =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
     async stop() {
@@ -66,16 +63,14 @@ export async function startServer({
   };
 }
 
-async function readPort(child: ChildProcess, ready: RegExp): Promise<{ port: number; said: string[] }> {
-  const said: string[] = [];
+async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   for await (const line of lines) {
     const port = ready.exec(line)?.[1];
     if (port) {
       child.stdout?.resume();
-      return { port: Number(port), said };
+      return Number(port);
     }
-    said.push(line);
   }
   throw new Error("the server ended before it listened");
 }

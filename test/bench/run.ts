@@ -26,6 +26,12 @@ const rows: Row[] = [];
 for (const [name, run] of Object.entries(sections)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   console.log(`${new Date().toISOString()} ${name}`);
-  rows.push(...(await run()));
+  try {
+    rows.push(...(await run()));
+  } catch (error) {
+    // The others are still worth their time; the run as a whole has failed.
+    console.error(`FAILED ${name}:`, error);
+    process.exitCode = 1;
+  }
 }
 report(rows);

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -46,27 +45,6 @@ const configuration: Configuration = {
 };
 
 const provider = new Provider("http://localhost", configuration);
-const client = await provider.Client.find(client_id);
-const codes: string[] = [];
-for (let count = 0; count < Number(CODES); count++) {
-  const grant = new provider.Grant({ accountId: "user", clientId: client_id });
-  grant.addResourceScope(RESOURCE, SCOPES);
-  const grantId = await grant.save();
-  const code = new provider.AuthorizationCode({
-    client,
-    accountId: "user",
-    grantId,
-    scope: "links:write",
-    resource: RESOURCE,
-    redirectUri: "https://app.example.com/callback",
-    codeChallenge: createHash("sha256").update(VERIFIER).digest("base64url"),
-    codeChallengeMethod: "S256",
-    expiresWithSession: false,
-  } as ConstructorParameters<typeof provider.AuthorizationCode>[0]);
-  codes.push(await code.save());
-}
-if (codes.length) console.log(`codes ${codes.join(",")}`);
-
 const server = createServer(provider.callback()).listen(0, "127.0.0.1");
 await once(server, "listening");
 console.log(`listening on ${(server.address() as AddressInfo).port}`);
