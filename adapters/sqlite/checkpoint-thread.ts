@@ -3,12 +3,12 @@ import { openConnection } from "./connection.ts";
 
 const connection = openConnection(workerData);
 
-parentPort?.on("message", (message: "checkpoint" | "close") => {
-  if (message === "checkpoint") {
-    connection.pragma("wal_checkpoint(PASSIVE)");
-    parentPort?.postMessage("done");
+parentPort?.on("message", (message: "PASSIVE" | "RESTART" | "close") => {
+  if (message === "close") {
+    connection.close();
+    parentPort?.close();
     return;
   }
-  connection.close();
-  parentPort?.close();
+  connection.pragma(`wal_checkpoint(${message})`);
+  parentPort?.postMessage("done");
 });

@@ -102,8 +102,9 @@ export class SqliteClient extends BetterSqliteClient {
     main.pragma("wal_autocheckpoint = 0");
     main.pragma("schema_version"); // a first read makes the log, which is synced from here on
     const disk = settings.durable ? createDisk(settings.filename) : NO_DISK;
-    const checkpoints = startCheckpoints(main, settings);
-    return { main, disk, checkpoints, writer: createWriter(main, disk, checkpoints) };
+    const checkpoints = startCheckpoints(settings, () => writer.pause());
+    const writer = createWriter(main, disk, checkpoints);
+    return { main, disk, checkpoints, writer };
   }
 
   private connect(name: string, synchronous?: "FULL" | "NORMAL"): Connection {

@@ -1,7 +1,8 @@
 import Sqlite from "better-sqlite3";
 
 // The rows are made by SQLite itself: ten million of them take minutes, not hours.
-const NUMBERS = "with recursive n(i) as (select ? union all select i + 1 from n where i < ?)";
+const NUMBERS =
+  "with recursive n(i) as (select cast(? as integer) union all select i + 1 from n where i < ?)";
 const CHUNK = 500_000;
 
 /** Adds tokens that expire at `expiresAt`, and belong to no client. */
