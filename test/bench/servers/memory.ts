@@ -4,12 +4,7 @@ import type { AddressInfo } from "node:net";
 import { type Configuration, errors, Provider } from "oidc-provider";
 
 // The reference for the engine: oidc-provider as it comes, with its memory adapter. Nothing is kept.
-const {
-  CLIENT_ID: client_id = "",
-  CLIENT_SECRET: client_secret = "",
-  CODES = "0",
-  VERIFIER = "",
-} = process.env;
+const { CLIENT_ID: client_id = "", CLIENT_SECRET: client_secret = "" } = process.env;
 const RESOURCE = "http://localhost/api";
 const SCOPES = "links:read links:write webhooks:read webhooks:write";
 
