@@ -75,20 +75,25 @@ export const sizeRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const TOKENS = 5_000_000;
     const LINKS = 10_000_000;
+    const FOLLOWED = 5000;
     const file = `${workspace.file("large")}.sqlite`;
     const port = await freePort();
     const seeded = await seed(`sqlite:${file}`, { port });
     fillTokens(file, TOKENS, Date.now() + 30 * 86_400_000);
     fillLinks(file, LINKS, "org_filler");
     const large = await workspace.restart(seeded, { port });
-    const empty = await workspace.ours("empty");
-    const slugs = Array.from({ length: 5000 }, () => `f${1 + Math.floor(Math.random() * LINKS)}`);
+    // As many links are followed in the small database as in the large one: their clicks are counted apart.
+    const small = await seed(`sqlite:${workspace.file("small")}.sqlite`);
+    fillLinks(`${workspace.file("small")}.sqlite`, FOLLOWED, "org_filler");
+    const empty = await workspace.restart(small);
+    const slugs = (links: number) =>
+      Array.from({ length: FOLLOWED }, () => `f${1 + Math.floor(Math.random() * links)}`);
     const rows: Row[] = [];
     const pairs = {
       T: (server: typeof empty) => tokens(server.host, server.clients),
       R: async (server: typeof empty) =>
         links(server.host, await fetchToken(server.host, server.clients[0] as NewClient)),
-      redirect: (server: typeof empty) => redirects(server.host, server === large ? slugs : [server.slug]),
+      redirect: (server: typeof empty) => redirects(server.host, slugs(server === large ? LINKS : FOLLOWED)),
     };
     const expected = { T: 200, R: 201, redirect: 302 };
     for (const name of ["T", "R", "redirect"] as const) {
