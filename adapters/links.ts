@@ -195,8 +195,28 @@ function toRow(link: Link): Record<string, Value> {
   };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is whatever the database has; this is the one place that reads it
-function toLink(row: any): Link | undefined {
+type LinkRow = {
+  id: string;
+  organization_id: string;
+  slug: string;
+  url: string;
+  title: string | null;
+  tags: string;
+  external_id: string | null;
+  metadata: string;
+  archived: boolean | 0 | 1;
+  expires_at: number | null;
+  max_clicks: number | null;
+  redirect_type: Link["redirectType"];
+  clicks: number;
+  last_clicked_at: number | null;
+  version: number;
+  created_by: string;
+  created_at: number;
+  updated_at: number;
+};
+
+function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   return {
     id: row.id,

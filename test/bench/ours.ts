@@ -102,10 +102,7 @@ async function makeCodes(
 }
 
 /** Starts the service itself on a seeded database, as it is run in production but for the limits. */
-export function startOurs(
-  url: string,
-  options: { port: number; core?: number; workers?: number },
-): Promise<ServerProcess> {
+export function startOurs(url: string, options: { port: number; workers?: number }): Promise<ServerProcess> {
   return startServer({
     script: MAIN,
     flags: FLAGS,
@@ -119,6 +116,5 @@ export function startOurs(
       RESOURCE_SERVER_SECRET,
     },
     ready: /listening on .*?(\d+)$/,
-    ...(options.core !== undefined && { core: options.core }),
   });
 }

@@ -19,8 +19,6 @@ type StartOptions = {
   env: Record<string, string>;
   /** The line that tells that it listens; the port is its first group. */
   ready: RegExp;
-  /** The core to run on, where the machine has `taskset`; none: all of them. */
-  core?: number;
 };
 
 const hasTaskset = (() => {
@@ -38,16 +36,8 @@ export function pin(pid: number, core: number): void {
 }
 
 /** Starts a script and waits until it listens. */
-export async function startServer({
-  script,
-  flags = [],
-  env,
-  ready,
-  core,
-}: StartOptions): Promise<ServerProcess> {
-  const command = [process.execPath, ...flags, script];
-  if (hasTaskset && core !== undefined) command.unshift("taskset", "-c", String(core));
-  const child = spawn(command[0] as string, command.slice(1), {
+export async function startServer({ script, flags = [], env, ready }: StartOptions): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [...flags, script], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
