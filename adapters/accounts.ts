@@ -1,8 +1,14 @@
+import type { Knex } from "knex";
+import type { By } from "../resources/events.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./engine.ts";
+import { endGrants } from "./grants.ts";
 import { sha256 } from "./hash.ts";
 import { newId, newSecret } from "./id.ts";
-import { addMember, type Role } from "./organizations.ts";
+import type { Journal } from "./journal.ts";
+import { recordForMember } from "./member-events.ts";
+import { addMember, memberAdded, type Role } from "./organizations.ts";
+import { endAllSessions } from "./sign-ins.ts";
 
 /** A person who can sign in. */
 export type Account = {
@@ -18,49 +24,51 @@ export type AccountStore = {
   /** Nothing when the name is taken. */
   create(
     username: string,
-    passwordHash: string,
+    passwordHash: string | null,
+    by: By,
     membership?: { organizationId: string; role: Role },
   ): Promise<{ id: string; username: string } | undefined>;
   find(id: string): Promise<Account | undefined>;
   /** Upper and lower case are one name. */
   findByUsername(username: string): Promise<Account | undefined>;
-  /** Replaces the hash of an unchanged password, for one made with newer parameters. */
-  rehashPassword(id: string, passwordHash: string): Promise<void>;
-  /** Makes a link, good once, that sets a new password. Resolves to its token. */
-  createResetToken(userId: string, lifetimeMs: number): Promise<string>;
+  /** Whether a hash is the person's still. A change that is under way is waited for. */
+  hasHash(id: string, passwordHash: string): Promise<boolean>;
+  /** Makes a link, good once, that sets a new password; `told` is the organization that is to know. Resolves to its token. */
+  createResetToken(
+    userId: string,
+    lifetimeMs: number,
+    told?: { organizationId: string; by: By },
+  ): Promise<string>;
   /** The person behind a token that is still good. */
   findByResetToken(token: string): Promise<Account | undefined>;
   /**
    * Sets a new password and uses the token up: once, however many at a time. Ends every session and grant of the
    * person, since whoever knew the old password may hold one (OAuth 2.1 §4.3.3). False for a token that is no good.
+   * `address`: where the person is.
    */
-  resetPassword(token: string, passwordHash: string): Promise<boolean>;
+  resetPassword(token: string, passwordHash: string, address?: string): Promise<boolean>;
 };
 
 const RESET = "password_reset";
 const columns = ["id", "username", "password_hash", "disabled_at"] as const;
 
 /** The people of a database. */
-export function createAccountStore({ knex, transaction }: Database): AccountStore {
+export function createAccountStore({ knex, transaction }: Database, journal: Journal): AccountStore {
   const usable = (token: string) =>
     knex("one_time_links")
       .where({ id_hash: sha256(token), purpose: RESET, used_at: null })
       .where("expires_at", ">", Date.now());
 
   return {
-    async create(username, passwordHash, membership) {
+    async create(username, passwordHash, by, membership) {
       const id = newId("usr");
-      const user = {
-        id,
-        username,
-        username_key: fold(username),
-        password_hash: passwordHash,
-        created_at: Date.now(),
-      };
       try {
         await transaction(async (trx) => {
-          await trx("users").insert(user);
-          if (membership) await addMember(trx, id, membership.organizationId, membership.role);
+          await insertUser(trx, { id, username, passwordHash });
+          if (!membership) return;
+          const { organizationId, role } = membership;
+          await addMember(trx, id, organizationId, role);
+          await journal.record(trx, by, memberAdded(organizationId, id, role));
         });
       } catch (error) {
         if (isDuplicate(error)) return undefined;
@@ -78,29 +86,42 @@ export function createAccountStore({ knex, transaction }: Database): AccountStor
           .first(columns),
       ),
 
-    async rehashPassword(id, passwordHash) {
-      await knex("users").where({ id }).update({ password_hash: passwordHash });
-    },
+    hasHash: (id, passwordHash) =>
+      transaction(async (trx) => {
+        const user = await trx("users").where({ id }).forShare().first("password_hash");
+        return user?.password_hash === passwordHash;
+      }),
 
-    async createResetToken(userId, lifetimeMs) {
-      const token = newSecret("");
-      const now = Date.now();
-      await knex("one_time_links").insert({
-        id_hash: sha256(token),
-        purpose: RESET,
-        user_id: userId,
-        created_at: now,
-        expires_at: now + lifetimeMs,
-      });
-      return token;
-    },
+    createResetToken: (userId, lifetimeMs, told) =>
+      transaction(async (trx) => {
+        const token = newSecret("");
+        const now = Date.now();
+        await trx("one_time_links").insert({
+          id_hash: sha256(token),
+          purpose: RESET,
+          user_id: userId,
+          created_at: now,
+          expires_at: now + lifetimeMs,
+        });
+        if (told) {
+          const { organizationId, by } = told;
+          const data = { user_id: userId };
+          await journal.record(trx, by, {
+            organizationId,
+            type: "member.reset_link_created",
+            subject: userId,
+            data,
+          });
+        }
+        return token;
+      }),
 
     async findByResetToken(token) {
       const link = await usable(token).first("user_id");
       return link && toAccount(await knex("users").where({ id: link.user_id }).first(columns));
     },
 
-    resetPassword: (token, passwordHash) =>
+    resetPassword: (token, passwordHash, address) =>
       transaction(async (trx) => {
         const now = Date.now();
         if (!(await usable(token).transacting(trx).update({ used_at: now }))) return false;
@@ -112,14 +133,27 @@ export function createAccountStore({ knex, transaction }: Database): AccountStor
         await trx("one_time_links")
           .where({ user_id, purpose: RESET, used_at: null })
           .update({ used_at: now });
-        await trx("grants").where({ user_id }).whereNull("revoked_at").update({ revoked_at: now });
-        await trx("sessions")
-          .where({ user_id })
-          .whereNull("destroyed_at")
-          .update({ destroyed_at: now, uid: null, payload: "{}" });
+        const by = { actor: user_id, ...(address && { address }) };
+        await recordForMember(trx, journal, by, { userId: user_id, type: "member.password_changed" });
+        await endGrants(trx, journal, by, { user_id });
+        await endAllSessions(trx, user_id);
         return true;
       }),
   };
+}
+
+/** Makes a person; part of the caller's transaction. */
+export async function insertUser(
+  trx: Knex.Transaction,
+  { id, username, passwordHash }: Pick<Account, "id" | "username" | "passwordHash">,
+): Promise<void> {
+  await trx("users").insert({
+    id,
+    username,
+    username_key: fold(username),
+    password_hash: passwordHash,
+    created_at: Date.now(),
+  });
 }
 
 /** The form in which a user name is unique. */

@@ -1,8 +1,11 @@
 import type { Knex } from "knex";
+import type { By } from "../resources/events.ts";
 import type { Plan } from "../resources/plans.ts";
 import type { Database } from "./database.ts";
+import { endGrants } from "./grants.ts";
 import { sha256 } from "./hash.ts";
 import { newClientId, newId, newSecret } from "./id.ts";
+import type { Journal } from "./journal.ts";
 
 /** A client with its secret, at the only time that it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
@@ -44,15 +47,18 @@ export type ClientStore = {
   rotateSecret(
     organizationId: string,
     options: { overlapMs: number; compromised: boolean },
+    by: By,
   ): Promise<Rotation | undefined>;
+  /** Ends an older secret now; the newest one stays. */
+  endSecret(organizationId: string, secretId: string, by: By): Promise<"missing" | "newest" | undefined>;
   /** Replaces the list. False when the organization has no client. */
-  setRedirectUris(organizationId: string, uris: string[]): Promise<boolean>;
+  setRedirectUris(organizationId: string, uris: string[], by: By): Promise<boolean>;
   /** Notes that a secret was used. */
   markSecretUsed(secretId: string, at: number): Promise<void>;
 };
 
 /** The clients of a database. */
-export function createClientStore({ knex, prepare, transaction }: Database): ClientStore {
+export function createClientStore({ knex, prepare, transaction }: Database, journal: Journal): ClientStore {
   const findDocument = prepare<{ document: string }[]>((q, { clientId }) =>
     q("clients").where({ id: clientId }).select("document"),
   );
@@ -82,7 +88,7 @@ export function createClientStore({ knex, prepare, transaction }: Database): Cli
       return { clientId: client.id, redirectUris: JSON.parse(client.redirect_uris), secrets };
     },
 
-    rotateSecret: (organizationId, { overlapMs, compromised }) =>
+    rotateSecret: (organizationId, { overlapMs, compromised }, by) =>
       transaction(async (trx) => {
         const now = Date.now();
         // The update locks the row: rotations of one client follow one another.
@@ -93,21 +99,58 @@ export function createClientStore({ knex, prepare, transaction }: Database): Cli
         const { id } = await trx("clients").where({ organization_id: organizationId }).first("id");
         const previousExpiresAt = compromised ? now : now + overlapMs;
         await endSecrets(trx, id, now, previousExpiresAt);
-        if (compromised) {
-          await trx("grants").where({ client_id: id }).whereNull("revoked_at").update({ revoked_at: now });
-        }
+        if (compromised) await endGrants(trx, journal, by, { client_id: id });
         const clientSecret = await addSecret(trx, id);
         await writeDocument(trx, organizationId);
+        await journal.record(trx, by, {
+          organizationId,
+          type: "client.secret_rotated",
+          subject: id,
+          data: {
+            client_id: id,
+            compromised,
+            previous_expires_at: new Date(previousExpiresAt).toISOString(),
+          },
+        });
         return { clientId: id, clientSecret, previousExpiresAt };
       }),
 
-    setRedirectUris: (organizationId, uris) =>
+    endSecret: (organizationId, secretId, by) =>
+      transaction(async (trx) => {
+        const now = Date.now();
+        const client = trx("clients").where({ organization_id: organizationId });
+        if (!(await client.clone().update({ updated_at: now }))) return "missing";
+        const { id: clientId } = await client.clone().first("id");
+        const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
+        const found = await secret.clone().first("expires_at");
+        if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
+        if (found.expires_at === null) return "newest";
+        await secret.update({ expires_at: now });
+        await writeDocument(trx, organizationId);
+        await journal.record(trx, by, {
+          organizationId,
+          type: "client.secret_ended",
+          subject: clientId,
+          data: { client_id: clientId, secret_id: secretId },
+        });
+        return undefined;
+      }),
+
+    setRedirectUris: (organizationId, uris, by) =>
       transaction(async (trx) => {
         const changed = await trx("clients")
           .where({ organization_id: organizationId })
           .update({ redirect_uris: JSON.stringify(uris), updated_at: Date.now() });
-        if (changed) await writeDocument(trx, organizationId);
-        return changed > 0;
+        if (!changed) return false;
+        await writeDocument(trx, organizationId);
+        const { id } = await trx("clients").where({ organization_id: organizationId }).first("id");
+        await journal.record(trx, by, {
+          organizationId,
+          type: "client.redirect_uris_changed",
+          subject: id,
+          data: { client_id: id, redirect_uris: uris },
+        });
+        return true;
       }),
 
     async markSecretUsed(secretId, at) {
@@ -158,6 +201,20 @@ export async function createClientFor(trx: Knex, organizationId: string): Promis
     updated_at: now,
   });
   return { clientId, clientSecret: await addSecret(trx, clientId) };
+}
+
+/** Ends the organization's client for good, with whatever people allowed it; part of the caller's transaction. */
+export async function removeClient(
+  trx: Knex.Transaction,
+  journal: Journal,
+  by: By,
+  organizationId: string,
+): Promise<void> {
+  const client = await trx("clients").where({ organization_id: organizationId }).first("id");
+  if (!client) return;
+  await endGrants(trx, journal, by, { client_id: client.id });
+  await trx("client_secrets").where({ client_id: client.id }).delete();
+  await trx("clients").where({ id: client.id }).delete();
 }
 
 async function addSecret(trx: Knex, clientId: string): Promise<string> {

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import knexFactory, { type Knex } from "knex";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
-import { createInserter, type Insert } from "./inserter.ts";
+import { createInserter, type Insert, type Insertion } from "./inserter.ts";
 import { migrations, steps } from "./migrations/index.ts";
 import { migrate, pending } from "./migrations/migrate.ts";
 import { createPrepare, type Prepare } from "./statement.ts";
@@ -13,8 +13,8 @@ export type Database = {
   knex: Knex;
   engine: Engine;
   prepare: Prepare;
-  /** The insertion of small rows into a table, grouped. */
-  inserter(table: string, columns: string[]): Insert;
+  /** The insertion of small rows, grouped. */
+  inserter(insertion: Insertion): Insert;
   /**
    * Runs several statements as one: all of them are committed, or none. Run again from the start when the database
    * undid it for the sake of another one, so `work` must do nothing else.
@@ -38,14 +38,14 @@ export function openDatabase(url: string): Database {
     migrations: { migrationSource: migrations(engine), disableTransactions: engine === "mysql" },
     log: silent,
   });
-  const prepare = createPrepare(knex);
+  const statements = createPrepare(knex);
   const transaction: Database["transaction"] = (work) => persistently(() => knex.transaction(work), false);
 
   return {
     knex,
     engine,
-    prepare,
-    inserter: (table, columns) => createInserter({ knex, engine, prepare, table, columns }),
+    prepare: statements.prepare,
+    inserter: (insertion) => createInserter({ knex, engine, ...statements }, insertion),
 
     transaction,
 

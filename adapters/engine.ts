@@ -97,6 +97,16 @@ export function holdsText(engine: Engine): string {
   return engine === "postgres" ? "strpos(??, ?) > 0" : "instr(??, ?) > 0";
 }
 
+/** SQL that tells whether a column holds the text of another one, compared byte by byte: column, then column. */
+export function holdsColumn(engine: Engine): string {
+  return engine === "postgres" ? "strpos(??, ??) > 0" : "instr(??, ??) > 0";
+}
+
+/** The value that an upsert could not insert, for its update: a column. */
+export function incoming(engine: Engine, column: string): string {
+  return engine === "mysql" ? `values(${column})` : `excluded.${column}`;
+}
+
 type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
 
 const DUPLICATE_CODES = new Set([

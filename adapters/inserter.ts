@@ -1,59 +1,99 @@
 import type { Knex } from "knex";
 import type { Engine } from "./engine.ts";
-import type { Prepare } from "./statement.ts";
+import type { Build, createPrepare } from "./statement.ts";
 import { persistently, StorageUnavailable } from "./unavailable.ts";
 
-type Row = Record<string, string | number | boolean | null>;
-type Waiting = { row: Row; resolve(): void; reject(error: unknown): void };
+export type Row = Record<string, string | number | boolean | null>;
+type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
 
-/** Inserts a row, and resolves when it is committed. Rejects alone: a bad row does not fail its neighbours. */
-export type Insert = (row: Row) => Promise<void>;
+/**
+ * Inserts one row into each of the tables, all of them or none, and resolves when they are committed. Rejects alone: a bad
+ * row does not fail its neighbours.
+ */
+export type Insert = (...rows: Row[]) => Promise<void>;
+
+/** What is inserted together. */
+export type Insertion = {
+  tables: { name: string; columns: string[] }[];
+  /** A statement that follows in the same transaction, about the rows of the last table with these ids. */
+  follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
+};
 
 // Under the 65,535 parameters of a PostgreSQL statement with any of our tables.
 const MAX_ROWS = 500;
 
-type InserterOptions = { knex: Knex; engine: Engine; prepare: Prepare; table: string; columns: string[] };
+type InserterOptions = ReturnType<typeof createPrepare> & { knex: Knex; engine: Engine };
 
 /**
- * Makes the insertion into a table of many small rows. SQLite's writer commits in groups by itself; over a network,
- * the rows of one turn of the event loop go in one statement, which saves their round trips.
+ * Makes the insertion of many small rows. SQLite's writer commits in groups by itself; over a network, the rows of one
+ * turn of the event loop go in one statement for each table, which saves their round trips.
  */
-export function createInserter({ knex, engine, prepare, table, columns }: InserterOptions): Insert {
-  if (engine === "sqlite") {
-    const insert = prepare<unknown>((q, parameters) =>
-      q(table).insert(Object.fromEntries(columns.map((column) => [column, parameters[column]]))),
-    );
-    return async (row) => void (await insert(row));
-  }
+export function createInserter({ knex, engine, ...prepared }: InserterOptions, insertion: Insertion): Insert {
+  return engine === "sqlite" ? preparedInserter(prepared, insertion) : gatheringInserter(knex, insertion);
+}
 
+function preparedInserter(
+  { prepare, prepareTogether }: ReturnType<typeof createPrepare>,
+  { tables, follow }: Insertion,
+): Insert {
+  const builds: Build[] = tables.map(
+    ({ name, columns }) =>
+      (q, parameters) =>
+        q(name).insert(Object.fromEntries(columns.map((column) => [column, parameters[column]]))),
+  );
+  if (follow) builds.push((q, { id }) => follow(q, [id]));
+  if (builds.length === 1) {
+    const insert = prepare<unknown>(builds[0] as Build);
+    return async (row) => void (await insert(row as Row));
+  }
+  const insertTogether = prepareTogether(builds);
+  return (...rows) => insertTogether(follow ? [...rows, rows.at(-1) as Row] : rows);
+}
+
+function gatheringInserter(knex: Knex, { tables, follow }: Insertion): Insert {
   const waiting: Waiting[] = [];
+
+  /** One statement where one will do; a transaction otherwise. */
+  async function store(batch: Waiting[]) {
+    const run = async (trx: Knex) => {
+      for (const [index, { name }] of tables.entries()) {
+        await trx(name).insert(batch.map(({ rows }) => rows[index]));
+      }
+      if (follow)
+        await follow(
+          trx,
+          batch.map(({ rows }) => rows.at(-1)?.id),
+        );
+    };
+    await persistently(() => (tables.length === 1 && !follow ? run(knex) : knex.transaction(run)), false);
+  }
 
   async function flush() {
     const batch = waiting.splice(0, MAX_ROWS);
     if (waiting.length > 0) setImmediate(flush);
     try {
-      await persistently(async () => void (await knex(table).insert(batch.map(({ row }) => row))), false);
+      await store(batch);
       for (const { resolve } of batch) resolve();
     } catch (error) {
       // A cut connection leaves open whether the rows are there; anything else is one bad row, and it is found singly.
       if (batch.length === 1 || error instanceof StorageUnavailable) {
         for (const { reject } of batch) reject(error);
-      } else await Promise.all(batch.map(insertAlone));
+      } else await Promise.all(batch.map(storeAlone));
     }
   }
 
-  async function insertAlone({ row, resolve, reject }: Waiting) {
+  async function storeAlone(one: Waiting) {
     try {
-      await persistently(async () => void (await knex(table).insert(row)), false);
-      resolve();
+      await store([one]);
+      one.resolve();
     } catch (error) {
-      reject(error);
+      one.reject(error);
     }
   }
 
-  return (row) =>
+  return (...rows) =>
     new Promise((resolve, reject) => {
       if (waiting.length === 0) setImmediate(flush);
-      waiting.push({ row, resolve, reject });
+      waiting.push({ rows, resolve, reject });
     });
 }

@@ -1,16 +1,36 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
+import type { EventType } from "../resources/events.ts";
 import type { Destination, Link, LinkFields, LinkStore, Taken } from "../resources/ports.ts";
+import type { ClickStats } from "./click-stats.ts";
 import type { ClickCounter } from "./clicks.ts";
 import type { Database } from "./database.ts";
 import { holdsText, isDuplicate, violated } from "./engine.ts";
 import { newId } from "./id.ts";
+import { addDeliveries, EVENT_COLUMNS, eventRow, type Happening, type Journal } from "./journal.ts";
+import { ROW_COLUMNS, tagMark, toColumns, toLink, toRow } from "./link-row.ts";
+import { unplanned } from "./statement.ts";
 
 /** The links of a database. */
-export function createLinkStore(database: Database, clicks: ClickCounter): LinkStore {
-  const { knex, prepare, inserter, engine } = database;
-  const insert = inserter("links", ROW_COLUMNS);
+export function createLinkStore(
+  database: Database,
+  journal: Journal,
+  clicks: ClickCounter,
+  stats: ClickStats,
+): LinkStore {
+  const { knex, prepare, inserter, engine, transaction } = database;
+  const insert = inserter({
+    tables: [
+      { name: "links", columns: ROW_COLUMNS },
+      { name: "events", columns: EVENT_COLUMNS },
+    ],
+    follow: (q, ids) => addDeliveries(q, engine, ids),
+  });
   const findBySlug = prepare<DestinationRow[]>((q, { slug }) =>
-    q("links").where({ slug }).select(DESTINATION_COLUMNS),
+    q("links as l")
+      .join("organizations as o", "o.id", "l.organization_id")
+      .where("l.slug", unplanned(q, slug))
+      .select(DESTINATION_COLUMNS),
   );
   const clickIfOpen = prepare<number>((q, { id, at }) =>
     q("links")
@@ -19,36 +39,45 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
       .where("clicks", "<", q.ref("max_clicks"))
       .update({ clicks: q.raw("clicks + 1"), last_clicked_at: at }),
   );
-  const own = (organizationId: string) =>
-    knex("links").where({ organization_id: organizationId }).whereNull("deleted_at");
-  const one = async (organizationId: string, id: string) => {
+  const own = (organizationId: string, q: Knex = knex) =>
+    q("links").where({ organization_id: organizationId }).whereNull("deleted_at");
+  const one = async (organizationId: string, key: { id: string } | { external_id: string }) => {
     await clicks.settled();
-    return toLink(await own(organizationId).where({ id }).first());
+    return toLink(await own(organizationId).where(key).first());
   };
+  const happened = (type: EventType, link: Link, changed?: string[]): Happening => ({
+    organizationId: link.organizationId,
+    type,
+    subject: link.id,
+    data: { link, ...(changed && { changed }) },
+  });
 
   return {
-    async create(organizationId, createdBy, fields) {
+    async create(organizationId, by, fields, id = newId("lnk")) {
       const now = Date.now();
       const link: Link = {
         ...fields,
-        id: newId("lnk"),
+        id,
         organizationId,
         clicks: 0,
         lastClickedAt: null,
         version: 1,
-        createdBy,
+        createdBy: by.actor,
         createdAt: now,
         updatedAt: now,
       };
       try {
-        await insert(toRow(link));
-        return link;
+        await insert(toRow(link), eventRow(by, happened("link.created", link)));
       } catch (error) {
         return taken(error);
       }
+      journal.announce();
+      return link;
     },
 
-    find: one,
+    find: (organizationId, id) => one(organizationId, { id }),
+
+    findByExternalId: (organizationId, externalId) => one(organizationId, { external_id: externalId }),
 
     async list(organizationId, { search, tag, archived }, limit, before) {
       await clicks.settled();
@@ -60,43 +89,65 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
       return (await query).map((row) => toLink(row) as Link);
     },
 
-    async update(organizationId, id, changes, version) {
+    async update(organizationId, id, changes, by, version) {
+      await clicks.settled();
       try {
-        const changed = await own(organizationId)
-          .where({ id, version })
-          .update({ ...toColumns(changes), version: version + 1, updated_at: Date.now() });
-        const link = await one(organizationId, id);
-        return changed || !link ? link : "stale";
+        return await transaction(async (trx) => {
+          const link = own(organizationId, trx).where({ id });
+          const before = toLink(await link.clone().forUpdate().first());
+          if (!before) return undefined;
+          if (version !== undefined && before.version !== version) return "stale";
+          const columns = toColumns(differing(before, changes));
+          if (Object.keys(columns).length === 0) return before;
+          const now = { version: before.version + 1, updatedAt: Date.now() };
+          await link.update({ ...columns, version: now.version, updated_at: now.updatedAt });
+          const after = { ...before, ...changes, ...now };
+          await journal.record(trx, by, happened("link.updated", after, Object.keys(columns)));
+          return after;
+        });
       } catch (error) {
         return taken(error);
       }
     },
 
-    async remove(organizationId, id, version) {
-      const query = own(organizationId).where({ id });
-      if (version !== undefined) query.where({ version });
-      // The row stays for the sake of its slug; what it was about goes.
-      const removed = await query.update({
-        deleted_at: Date.now(),
-        external_id: null,
-        title: null,
-        tags: "",
-        metadata: "{}",
+    async remove(organizationId, id, by, version) {
+      await clicks.settled();
+      return transaction(async (trx) => {
+        const link = own(organizationId, trx).where({ id });
+        const before = toLink(await link.clone().forUpdate().first());
+        if (!before) return false;
+        if (version !== undefined && before.version !== version) return "stale";
+        // The row stays for the sake of its slug; what it was about goes.
+        await link.update({
+          deleted_at: Date.now(),
+          external_id: null,
+          title: null,
+          tags: "",
+          metadata: "{}",
+        });
+        await journal.record(trx, by, happened("link.deleted", before));
+        return true;
       });
-      if (removed) return true;
-      return (await one(organizationId, id)) ? "stale" : false;
     },
 
     async resolve(slug) {
       const [row] = await findBySlug({ slug });
-      return row && { ...row, archived: Boolean(row.archived), gone: row.deletedAt !== null };
+      if (!row) return undefined;
+      const { deletedAt, organizationDeletedAt, archived, ...destination } = row;
+      const gone = deletedAt !== null || organizationDeletedAt !== null;
+      return { ...destination, archived: Boolean(archived), gone };
     },
 
-    async click({ id, maxClicks }, at) {
-      if (maxClicks !== null) return (await clickIfOpen({ id, at })) > 0;
-      clicks.count(id, at);
+    async click(destination, click) {
+      const { id, maxClicks } = destination;
+      if (maxClicks === null) clicks.count(destination, click);
+      else if (await clickIfOpen({ id, at: click.at })) clicks.tell(destination, click);
+      else return false;
+      stats.add(destination, click);
       return true;
     },
+
+    analytics: stats.read,
 
     async count(organizationId) {
       const [row] = await own(organizationId).count({ total: "*" });
@@ -105,25 +156,16 @@ export function createLinkStore(database: Database, clicks: ClickCounter): LinkS
   };
 }
 
+/** The changes that give a link something else than it has. */
+function differing(link: Link, changes: Partial<LinkFields>): Partial<LinkFields> {
+  const differs = ([name, value]: [string, unknown]) => !isDeepStrictEqual(link[name as keyof Link], value);
+  return Object.fromEntries(Object.entries(changes).filter(differs));
+}
+
 function matches(any: Knex.QueryBuilder, pattern: string) {
   for (const column of ["url", "slug", "title"]) {
     any.orWhereRaw("lower(??) like lower(?) escape '!'", [column, pattern]);
   }
-}
-
-// Tags are stored one after the other between these, which no tag contains: each can be looked for as it is.
-const MARK = "\u001f";
-
-function tagMark(tag: string): string {
-  return MARK + tag + MARK;
-}
-
-function writeTags(tags: string[]): string {
-  return tags.length ? tagMark(tags.join(MARK)) : "";
-}
-
-function readTags(text: string): string[] {
-  return text.split(MARK).filter(Boolean);
 }
 
 /** A LIKE pattern that finds the text itself, whatever it is made of. `!` escapes: no engine gives it a meaning. */
@@ -136,106 +178,21 @@ function taken(error: unknown): Taken {
   return { taken: violated(error).includes("external_id") ? "external_id" : "slug" };
 }
 
-type Value = string | number | boolean | null;
-type DestinationRow = Omit<Destination, "gone"> & { deletedAt: number | null };
+type DestinationRow = Omit<Destination, "gone"> & {
+  deletedAt: number | null;
+  organizationDeletedAt: number | null;
+};
 
 const DESTINATION_COLUMNS = {
-  id: "id",
-  url: "url",
-  archived: "archived",
-  expiresAt: "expires_at",
-  clicks: "clicks",
-  maxClicks: "max_clicks",
-  redirectType: "redirect_type",
-  deletedAt: "deleted_at",
+  id: "l.id",
+  organizationId: "l.organization_id",
+  slug: "l.slug",
+  url: "l.url",
+  archived: "l.archived",
+  expiresAt: "l.expires_at",
+  clicks: "l.clicks",
+  maxClicks: "l.max_clicks",
+  redirectType: "l.redirect_type",
+  deletedAt: "l.deleted_at",
+  organizationDeletedAt: "o.deleted_at",
 };
-
-const COLUMNS: Record<keyof LinkFields, string> = {
-  slug: "slug",
-  url: "url",
-  title: "title",
-  tags: "tags",
-  externalId: "external_id",
-  metadata: "metadata",
-  archived: "archived",
-  expiresAt: "expires_at",
-  maxClicks: "max_clicks",
-  redirectType: "redirect_type",
-};
-
-const ROW_COLUMNS = [
-  ...Object.values(COLUMNS),
-  ..."id organization_id clicks last_clicked_at version created_by created_at updated_at".split(" "),
-];
-
-function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [COLUMNS[name as keyof LinkFields], toValue(name, value)]),
-  );
-}
-
-function toValue(name: string, value: unknown): Value {
-  if (name === "tags") return writeTags(value as string[]);
-  return name === "metadata" ? JSON.stringify(value) : (value as Value);
-}
-
-function toRow(link: Link): Record<string, Value> {
-  const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdAt, updatedAt, ...fields } =
-    link;
-  return {
-    ...toColumns(fields),
-    id,
-    organization_id: organizationId,
-    clicks,
-    last_clicked_at: lastClickedAt,
-    version,
-    created_by: createdBy,
-    created_at: createdAt,
-    updated_at: updatedAt,
-  };
-}
-
-type LinkRow = {
-  id: string;
-  organization_id: string;
-  slug: string;
-  url: string;
-  title: string | null;
-  tags: string;
-  external_id: string | null;
-  metadata: string;
-  archived: boolean | 0 | 1;
-  expires_at: number | null;
-  max_clicks: number | null;
-  redirect_type: Link["redirectType"];
-  clicks: number;
-  last_clicked_at: number | null;
-  version: number;
-  created_by: string;
-  created_at: number;
-  updated_at: number;
-};
-
-function toLink(row: LinkRow | undefined): Link | undefined {
-  if (!row) return undefined;
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    slug: row.slug,
-    url: row.url,
-    title: row.title,
-    tags: readTags(row.tags),
-    externalId: row.external_id,
-    metadata: JSON.parse(row.metadata),
-    archived: Boolean(row.archived),
-    expiresAt: row.expires_at,
-    maxClicks: row.max_clicks,
-    redirectType: row.redirect_type,
-    clicks: row.clicks,
-    lastClickedAt: row.last_clicked_at,
-    version: row.version,
-    createdBy: row.created_by,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}

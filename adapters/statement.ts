@@ -12,8 +12,11 @@ class Parameter {
 type Values = Record<string, string | number | boolean | null>;
 // biome-ignore lint/suspicious/noExplicitAny: a parameter stands where Knex wants a value of the column's type
 type Parameters = Record<string, any>;
-type Build = (knex: Knex, parameters: Parameters) => Knex.QueryBuilder;
+type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method: string } };
+/** Builds a query; a parameter stands where a value will be. */
+export type Build = (knex: Knex, parameters: Parameters) => Compilable;
 type Compiled = { sql: string; bindings: unknown[]; method: string; options: object };
+type Bound = { sql: string; bindings: unknown[] };
 
 /**
  * Compiles a query once; what it returns runs it with the values of the parameters, in the order of their names. The
@@ -22,9 +25,17 @@ type Compiled = { sql: string; bindings: unknown[]; method: string; options: obj
  */
 export type Prepare = <Answer>(build: Build) => (values: Values) => Promise<Answer>;
 
+/**
+ * Several writes of SQLite's that happen together or not at all, and are committed with the other writes of their moment.
+ * Each is given its own values.
+ */
+export type PrepareTogether = (builds: Build[]) => (values: Values[]) => Promise<void>;
+
 // Knex's public types leave out what a query builder itself calls.
 type Client = Knex.Client & {
   driverName: string;
+  /** SQLite's alone. */
+  writeTogether(queries: Bound[]): Promise<void>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -42,8 +53,8 @@ export function unplanned(knex: Knex, parameter: unknown): Knex.Raw {
   return knex.raw("(select ?)", [parameter as Knex.Value]);
 }
 
-/** Makes `prepare` for a database. */
-export function createPrepare(knex: Knex): Prepare {
+/** Makes `prepare` and its companion for a database. */
+export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: PrepareTogether } {
   const client = knex.client as Client;
   let prepared = 0;
 
@@ -54,14 +65,28 @@ export function createPrepare(knex: Knex): Prepare {
     return { sql: client.positionBindings(sql), bindings: [...bindings], method, options };
   }
 
-  return <Answer>(build: Build) => {
-    let compiled: Compiled | undefined;
-    return async (values: Values) => {
-      compiled ??= compile(build);
-      const { bindings: template, ...query } = compiled;
-      const bindings = template.map((value) => (value instanceof Parameter ? values[value.name] : value));
-      return (await persistently(() => send({ ...query, bindings }), query.method === "select")) as Answer;
-    };
+  return {
+    prepare: <Answer>(build: Build) => {
+      let compiled: Compiled | undefined;
+      return async (values: Values) => {
+        compiled ??= compile(build);
+        const { bindings: template, ...query } = compiled;
+        const bindings = bind(template, values);
+        return (await persistently(() => send({ ...query, bindings }), query.method === "select")) as Answer;
+      };
+    },
+
+    prepareTogether: (builds) => {
+      let compiled: Compiled[] | undefined;
+      return (values) => {
+        compiled ??= builds.map(compile);
+        const queries = compiled.map(({ sql, bindings }, index) => ({
+          sql,
+          bindings: bind(bindings, values[index] as Values),
+        }));
+        return persistently(() => client.writeTogether(queries), false);
+      };
+    },
   };
 
   async function send(query: object): Promise<unknown> {
@@ -72,4 +97,8 @@ export function createPrepare(knex: Knex): Prepare {
       client.releaseConnection(connection);
     }
   }
+}
+
+function bind(template: unknown[], values: Values): unknown[] {
+  return template.map((value) => (value instanceof Parameter ? values[value.name] : value));
 }

@@ -7,12 +7,17 @@ const BATCH = 100;
 const PAUSE_MS = 10;
 
 const KINDS = [
-  { table: "tokens", key: "id_hash" },
-  { table: "sessions", key: "id_hash" },
-  { table: "interactions", key: "id_hash" },
-  { table: "one_time_links", key: "id_hash" },
-  { table: "grants", key: "id" },
-  { table: "client_secrets", key: "id" },
+  { table: "tokens", key: ["id_hash"] },
+  { table: "sessions", key: ["id_hash"] },
+  { table: "interactions", key: ["id_hash"] },
+  { table: "one_time_links", key: ["id_hash"] },
+  { table: "grants", key: ["id"] },
+  { table: "client_secrets", key: ["id"] },
+  { table: "invitations", key: ["id"] },
+  { table: "idempotency_keys", key: ["organization_id", "key_hash"] },
+  // Before the events that they are about.
+  { table: "deliveries", key: ["webhook_id", "event_id"] },
+  { table: "events", key: ["id"] },
 ] as const;
 
 export type Deleted = Record<(typeof KINDS)[number]["table"], number>;
@@ -39,7 +44,7 @@ export async function sweep(database: Database, leases: Leases): Promise<Deleted
 async function sweepTable(
   { knex }: Database,
   table: string,
-  key: string,
+  key: readonly string[],
   keepLease: () => Promise<boolean>,
 ): Promise<number> {
   let total = 0;
@@ -50,8 +55,9 @@ async function sweepTable(
       .where("expires_at", "<=", Date.now())
       .orderBy("expires_at")
       .limit(BATCH)
-      .pluck(key);
-    if (expired.length > 0) total += await knex(table).whereIn(key, expired).delete();
+      .select(...key);
+    const keys = expired.map((row) => key.map((column) => row[column]));
+    if (keys.length > 0) total += await knex(table).whereIn(key, keys).delete();
     if (expired.length < BATCH) return total;
     if (Date.now() > leased + LEASE_MS / 3) {
       if (!(await keepLease())) return total;

@@ -1,10 +1,11 @@
 import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
 import { initial } from "./0001_initial.ts";
+import { peopleAndEvents } from "./0002_people_and_events.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step, in order. */
-export const steps: Migration[] = [initial];
+export const steps: Migration[] = [initial, peopleAndEvents];
 
 /** The steps in order, as Knex wants them; listed here because they are TypeScript and need no file search. */
 export function migrations(engine: Engine): Knex.MigrationSource<Migration> {

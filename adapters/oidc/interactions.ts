@@ -14,6 +14,7 @@ export function interactionAdapter({ knex }: Database): ModelAdapter {
     async upsert(id, payload, expiresIn = 0) {
       const state = {
         payload: toStored(withoutSessionId(payload)),
+        user_id: payload.result?.login?.accountId ?? null,
         expires_at: Date.now() + expiresIn * 1000,
       };
       if (await open(id).update(state)) return;

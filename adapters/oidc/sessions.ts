@@ -3,6 +3,8 @@ import { isDuplicate } from "../engine.ts";
 import { sha256 } from "../hash.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
+const USER_AGENT_MAX = 255;
+
 /**
  * Browser sessions. The library saves every session that a request has read; one that was destroyed in the meantime
  * keeps its row as a tombstone, so that it stays destroyed.
@@ -18,6 +20,10 @@ export function sessionAdapter({ knex }: Database): ModelAdapter {
         user_id: payload.accountId ?? null,
         payload: toStored(payload),
         expires_at: Date.now() + expiresIn * 1000,
+        // For the list of sessions that a person sees.
+        address: (payload.address as string | undefined) ?? null,
+        user_agent: (payload.userAgent as string | undefined)?.slice(0, USER_AGENT_MAX) ?? null,
+        last_seen_at: payload.seenAt ? (payload.seenAt as number) * 1000 : null,
       };
       try {
         if (await alive({ id_hash }).update(state)) return;

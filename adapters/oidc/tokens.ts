@@ -1,7 +1,8 @@
 import { errors } from "oidc-provider";
+import { isAccessToken, selectToken, type TokenRow, toActiveToken } from "../active-token.ts";
 import type { Database } from "../database.ts";
 import { sha256 } from "../hash.ts";
-import { unplanned } from "../statement.ts";
+import type { UsageNotes } from "../usage.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
@@ -11,7 +12,7 @@ import { type ModelAdapter, toStored } from "./model.ts";
 const RETRY_WINDOW_MS = 10_000;
 
 /** Everything that is random, hashed and short-lived: tokens, codes, pushed requests. */
-export function tokenAdapter(statements: TokenStatements, kind: string): ModelAdapter {
+export function tokenAdapter(statements: TokenStatements, usage: UsageNotes, kind: string): ModelAdapter {
   const { insert, find, consume, wasConsumed, remove } = statements;
   const key = (id: string) => ({ hash: sha256(id), kind });
 
@@ -36,6 +37,10 @@ export function tokenAdapter(statements: TokenStatements, kind: string): ModelAd
         found.grantId && (found.revokedAt !== null || (found.grantExpiresAt as number) <= Date.now());
       if (grantDead) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
+      if (isAccessToken(kind)) {
+        payload.active = toActiveToken(found, payload);
+        usage.note(found);
+      }
       if (isRetry(found.consumedAt)) return payload;
       // The expiry of the family stands in for the token's own: an expired one could not be seen to be replayed.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
@@ -63,46 +68,22 @@ function isRetry(consumedAt: number | null): boolean {
   return consumedAt === null || Date.now() < consumedAt + RETRY_WINDOW_MS;
 }
 
-type TokenRow = {
-  kind: string;
-  payload: string;
-  grantId: string | null;
-  consumedAt: number | null;
-  expiresAt: number;
-  revokedAt: number | null;
-  grantExpiresAt: number | null;
-};
-
 /** The statements of the table that all these models share, compiled once. */
 export type TokenStatements = ReturnType<typeof tokenStatements>;
 
 /** Compiles them. */
 export function tokenStatements({ prepare, inserter }: Database) {
-  const select = prepare<TokenRow[]>((knex, { hash }) =>
-    knex("tokens as t")
-      .leftJoin("grants as g", "g.id", "t.grant_id")
-      .where("t.id_hash", unplanned(knex, hash))
-      .select({
-        kind: "t.kind",
-        payload: "t.payload",
-        grantId: "t.grant_id",
-        consumedAt: "t.consumed_at",
-        expiresAt: "t.expires_at",
-        revokedAt: "g.revoked_at",
-        grantExpiresAt: "g.expires_at",
-      }),
-  );
+  const select = prepare<TokenRow[]>((knex, { hash }) => selectToken(knex, hash));
   return {
     find: coalesced(async (id: string) => (await select({ hash: sha256(id) }))[0]),
-    insert: inserter("tokens", [
-      "id_hash",
-      "kind",
-      "client_id",
-      "grant_id",
-      "generation",
-      "payload",
-      "expires_at",
-    ]),
+    insert: inserter({
+      tables: [
+        {
+          name: "tokens",
+          columns: ["id_hash", "kind", "client_id", "grant_id", "generation", "payload", "expires_at"],
+        },
+      ],
+    }),
     /** Marks the first use. One for that one alone, however many processes try. */
     consume: prepare<number>((knex, { hash, kind, now }) =>
       knex("tokens")

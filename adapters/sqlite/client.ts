@@ -90,6 +90,16 @@ export class SqliteClient extends BetterSqliteClient {
     return query;
   }
 
+  /** Writes several statements as one, with the other writes of their moment. */
+  async writeTogether(queries: { sql: string; bindings: unknown[] }[]): Promise<void> {
+    for (const query of queries) this.emit("query", query);
+    const statements = queries.map(({ sql, bindings }) => ({
+      sql,
+      bindings: this._formatBindings(bindings),
+    }));
+    await this.opened().writer.writeTogether(statements);
+  }
+
   private opened(): Open {
     this.state.open ??= this.open();
     return this.state.open;

@@ -1,6 +1,6 @@
 import type Sqlite from "better-sqlite3";
 import type { Checkpoints } from "./checkpoints.ts";
-import type { Disk } from "./disk.ts";
+import { type Disk, SYNCS } from "./disk.ts";
 import { prepared } from "./statements.ts";
 
 /**
@@ -11,15 +11,18 @@ import { prepared } from "./statements.ts";
 export type Writer = {
   /** Runs one statement; resolves to the number of rows changed. Rejects alone: a bad one does not fail its neighbours. */
   write(sql: string, bindings: unknown[]): Promise<number>;
+  /** As `write`, for several that all happen or none; resolves to the rows that the first one changed. */
+  writeTogether(statements: Statement[]): Promise<number>;
   /** Holds the next commits back until `release`: another connection may write. */
   pause(): Promise<{ release(): void }>;
   /** Commits what is waiting. */
   close(): Promise<void>;
 };
 
+type Statement = { sql: string; bindings: unknown[] };
+
 type Waiting = {
-  sql: string;
-  bindings: unknown[];
+  statements: Statement[];
   resolve(changes: number): void;
   reject(error: unknown): void;
 };
@@ -31,6 +34,9 @@ const LOCK_POLL_MS = 2;
 // Commits that follow one another so closely are under load.
 const BUSY_MS = 2;
 const GATHER_TURNS = 3;
+// While the disk is busy with one group another may follow, once it is worth a commit of its own: else all callers would
+// wait for the same sync, and then all for the processor.
+const WORTH_A_SYNC = 8;
 
 /** The code of a write that the disk did not take. */
 const DISK_FAILED = "SQLITE_IOERR_FSYNC";
@@ -39,9 +45,12 @@ const DISK_FAILED = "SQLITE_IOERR_FSYNC";
 export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoints: Checkpoints): Writer {
   const begin = connection.prepare("BEGIN IMMEDIATE");
   const commit = connection.prepare("COMMIT");
+  const mark = connection.prepare("SAVEPOINT several");
+  const keep = connection.prepare("RELEASE several");
   let waiting: Waiting[] = [];
   let scheduled = false;
-  let syncing = false;
+  let syncs = 0;
+  let lastSync = Promise.resolve();
   let tail = Promise.resolve();
   let holds = 0;
   let lockedSince: number | undefined;
@@ -49,7 +58,8 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
   let broken: Error | undefined;
 
   function schedule() {
-    if (scheduled || syncing || holds > 0 || waiting.length === 0) return;
+    if (scheduled || holds > 0 || waiting.length === 0) return;
+    if (syncs > 0 && (syncs >= SYNCS || waiting.length < WORTH_A_SYNC)) return;
     scheduled = true;
     // At the end of this turn of the event loop, or a few turns later under load, which last longer the more there is
     // to do: a group costs hardly more than a single write.
@@ -102,24 +112,49 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
     }
   }
 
-  function runWrite({ sql, bindings }: Waiting): unknown {
+  function runWrite({ statements }: Waiting): unknown {
     try {
-      return prepared(connection, sql).run(bindings).changes;
+      return statements.length === 1 ? run(statements[0] as Statement) : runTogether(statements);
     } catch (error) {
       return error;
     }
   }
 
+  function run({ sql, bindings }: Statement): number {
+    return prepared(connection, sql).run(bindings).changes;
+  }
+
+  function runTogether(statements: Statement[]): number {
+    mark.run();
+    try {
+      const [first] = statements.map(run);
+      keep.run();
+      return first as number;
+    } catch (error) {
+      if (connection.inTransaction) connection.exec("ROLLBACK TO several; RELEASE several");
+      throw error;
+    }
+  }
+
+  function submit(statements: Statement[]): Promise<number> {
+    return new Promise((resolve, reject) => {
+      if (broken) return reject(broken);
+      waiting.push({ statements, resolve, reject });
+      schedule();
+    });
+  }
+
   function answerWhenSafe(batch: Waiting[], outcomes: unknown[]) {
-    syncing = true;
-    disk
-      .sync()
+    syncs++;
+    // The log is read in order: what follows a group that is lost is lost as well.
+    lastSync = Promise.all([disk.sync(), lastSync]).then(() => {});
+    lastSync
       .then(
         () => batch.forEach((write, index) => void settle(write, outcomes[index])),
         (error) => giveUp(batch, error),
       )
       .finally(() => {
-        syncing = false;
+        syncs--;
         schedule();
       });
     checkpoints.note(batch.length);
@@ -136,12 +171,9 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
   }
 
   return {
-    write: (sql, bindings) =>
-      new Promise((resolve, reject) => {
-        if (broken) return reject(broken);
-        waiting.push({ sql, bindings, resolve, reject });
-        schedule();
-      }),
+    write: (sql, bindings) => submit([{ sql, bindings }]),
+
+    writeTogether: submit,
 
     async pause() {
       holds++;
@@ -160,7 +192,7 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
 
     async close() {
       await tail;
-      while (waiting.length > 0 || syncing || scheduled)
+      while (waiting.length > 0 || syncs > 0 || scheduled)
         await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
     },
   };

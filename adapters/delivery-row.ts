@@ -1,0 +1,48 @@
+import type { Knex } from "knex";
+import type { WebhookEvent } from "../resources/events.ts";
+import type { Delivery, DeliveryStatus } from "../resources/webhooks/ports.ts";
+
+/** A delivery with its event. */
+export type DeliveryRow = {
+  eventId: string;
+  type: WebhookEvent;
+  data: string;
+  createdAt: number;
+  status: DeliveryStatus;
+  dueAt: number | null;
+  log: string;
+};
+
+/** The columns of a delivery `d` with its event `e`. */
+export const DELIVERY_COLUMNS = {
+  eventId: "e.id",
+  type: "e.type",
+  data: "e.data",
+  createdAt: "e.created_at",
+  status: "d.status",
+  dueAt: "d.due_at",
+  log: "d.log",
+};
+
+/** The deliveries of an organization's webhook. */
+export function deliveriesOf(
+  knex: Knex,
+  organizationId: string,
+  webhookId: string,
+): Knex.QueryBuilder<DeliveryRow, DeliveryRow[]> {
+  return knex("deliveries as d")
+    .join("webhooks as w", "w.id", "d.webhook_id")
+    .join("events as e", "e.id", "d.event_id")
+    .where({ "d.webhook_id": webhookId, "w.organization_id": organizationId })
+    .select(DELIVERY_COLUMNS);
+}
+
+/** A delivery in the words of the resources. */
+export function toDelivery({ eventId, type, data, createdAt, status, dueAt, log }: DeliveryRow): Delivery {
+  return {
+    event: { id: eventId, type, data: JSON.parse(data), createdAt },
+    status,
+    attempts: JSON.parse(log),
+    nextAttemptAt: dueAt,
+  };
+}
