@@ -1,4 +1,7 @@
 import type { Context, Middleware } from "koa";
+import type { By } from "./events.ts";
+import type { CallLimits } from "./limits.ts";
+import type { Actor } from "./links/links.ts";
 import { isPaid } from "./plans.ts";
 import type { ActiveToken, Introspect } from "./ports.ts";
 import { Problem } from "./problem.ts";
@@ -8,12 +11,14 @@ type GateOptions = {
   introspect: Introspect;
   /** Audiences of tokens that are good here (RFC 8707). */
   audiences: readonly string[];
+  /** What each call counts against. */
+  limits: CallLimits;
   /** Where this resource describes itself (RFC 9728 §5.1). */
   metadataUrl: string;
 };
 
-/** Who calls: the live token of the request. */
-export type Caller = ActiveToken;
+/** Who calls: the live token of the request, and from where. */
+export type Caller = ActiveToken & Actor;
 
 /** The check in front of a resource. */
 export type Gate = {
@@ -21,6 +26,8 @@ export type Gate = {
   bearer(...needed: ApiScope[]): Middleware;
   /** As `bearer`; `offered` is what the challenge names when no token came. */
   authenticate(ctx: Context, offered: readonly string[]): Promise<Caller>;
+  /** Counts what came beside the first call of a request. @throws Problem 429 */
+  countFurther(ctx: Context, caller: Caller, calls: number): Promise<void>;
   /** A 403 that names every scope an operation needs (RFC 6750 §3.1). */
   insufficientScope(needed: readonly string[]): Problem;
 };
@@ -29,7 +36,7 @@ export type Gate = {
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 /** Makes the bearer check of one resource: RFC 6750 with the metadata of RFC 9728. */
-export function createGate({ introspect, audiences, metadataUrl }: GateOptions): Gate {
+export function createGate({ introspect, audiences, limits, metadataUrl }: GateOptions): Gate {
   const challenge = (parameters: Record<string, string>) => ({
     "WWW-Authenticate": `Bearer ${Object.entries({ ...parameters, resource_metadata: metadataUrl })
       .map(([name, value]) => `${name}="${value}"`)
@@ -58,27 +65,36 @@ export function createGate({ introspect, audiences, metadataUrl }: GateOptions):
         headers: challenge({ scope: offered.join(" ") }),
       });
     }
-    const caller = await introspect(token);
-    if (!caller) throw invalidToken("The access token is unknown, expired or revoked.", offered);
-    if (!audiences.includes(caller.audience))
+    const active = await introspect(token);
+    if (!active) throw invalidToken("The access token is unknown, expired or revoked.", offered);
+    if (!audiences.includes(active.audience))
       throw invalidToken("The access token is for another resource.", offered);
-    if (!isPaid(caller.plan)) {
+    if (!isPaid(active.plan)) {
       throw new Problem(403, "plan_required", "The API and MCP need the Growth or the Premium plan.");
     }
-    return caller;
+    await limits.organization(ctx, active, 1);
+    return { ...active, by: byOf(active, ctx.ip) };
   }
 
   return {
     authenticate,
+    countFurther: (ctx, caller, calls) => limits.organization(ctx, caller, calls),
     insufficientScope,
     bearer: (...needed) =>
       async function checkBearer(ctx, next) {
+        // RFC 9111 §5.2.2: what a token opened is kept by its caller alone, and asked for again before it is used.
+        ctx.set("Cache-Control", "private, no-cache");
         const caller = await authenticate(ctx, needed);
         if (!covers(caller.scopes, needed)) throw insufficientScope(needed);
         ctx.state.caller = caller;
         return next();
       },
   };
+}
+
+/** A person by an app, or a client by itself. */
+function byOf({ userId, clientId }: ActiveToken, address: string): By {
+  return userId ? { actor: userId, via: clientId, address } : { actor: clientId, address };
 }
 
 /** The token of the request; nothing for no token, for another scheme, and for an empty one. */

@@ -22,10 +22,13 @@ export type Limits = {
   webhooks: number;
 };
 
+/** Links in one bulk call, on every plan that opens the API. */
+export const LINKS_PER_BULK = 100;
+
 const LIMITS: Record<Plan, Limits> = {
   free: { requests_per_minute: 0, links_per_bulk: 0, webhooks: 0 },
-  growth: { requests_per_minute: 600, links_per_bulk: 100, webhooks: 20 },
-  premium: { requests_per_minute: 3000, links_per_bulk: 100, webhooks: 20 },
+  growth: { requests_per_minute: 600, links_per_bulk: LINKS_PER_BULK, webhooks: 20 },
+  premium: { requests_per_minute: 3000, links_per_bulk: LINKS_PER_BULK, webhooks: 20 },
 };
 
 /** The limits of a plan. */

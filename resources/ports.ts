@@ -1,3 +1,4 @@
+import type { By } from "./events.ts";
 import type { Plan } from "./plans.ts";
 
 /**
@@ -50,7 +51,8 @@ export type Link = {
 };
 
 export type RedirectType = 301 | 302 | 307 | 308;
-export type Metadata = Record<string, string | number | boolean | null>;
+export type MetadataValue = string | number | boolean | null;
+export type Metadata = Record<string, MetadataValue>;
 
 /** What the caller may set. */
 export type LinkFields = Pick<
@@ -69,26 +71,36 @@ export type LinkFields = Pick<
 
 export type LinkFilter = { search?: string; tag?: string; archived?: boolean };
 
-/** Where links are kept. Every call but `resolve` and `click` is bound to one organization. */
+/**
+ * Where links are kept. Every call but `resolve` and `click` is bound to one organization, and every change is written
+ * down with it, as an event whose data is `{link, changed?}`.
+ */
 export type LinkStore = {
-  /** Resolves to the field whose value is taken if it cannot be made. */
-  create(organizationId: string, createdBy: string, fields: LinkFields): Promise<Link | Taken>;
+  /** Resolves to the field whose value is taken if it cannot be made. `id` absent: a new one. */
+  create(organizationId: string, by: By, fields: LinkFields, id?: string): Promise<Link | Taken>;
   find(organizationId: string, id: string): Promise<Link | undefined>;
   /** Newest first; `before` is the id of the last one of the page before. */
   list(organizationId: string, filter: LinkFilter, limit: number, before?: string): Promise<Link[]>;
-  /** Changes a link if it still has `version`; nothing when it is gone, `stale` when somebody was faster. */
+  findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
+  /**
+   * Changes a link; nothing when it is gone, `stale` when it has another version than the one given. What it has already
+   * is no change: its version stays, and nothing is written down.
+   */
   update(
     organizationId: string,
     id: string,
     changes: Partial<LinkFields>,
-    version: number,
+    by: By,
+    version?: number,
   ): Promise<Link | Taken | "stale" | undefined>;
   /** Whether there was one to delete. `version` absent: whichever it has. */
-  remove(organizationId: string, id: string, version?: number): Promise<boolean | "stale">;
+  remove(organizationId: string, id: string, by: By, version?: number): Promise<boolean | "stale">;
   /** The link behind a slug, deleted ones included (`gone`), for whoever follows it. */
   resolve(slug: string): Promise<Destination | undefined>;
   /** Counts one click. False when `max_clicks` is used up: exact, however many at once. */
-  click(destination: Destination, at: number): Promise<boolean>;
+  click(destination: Destination, click: Click): Promise<boolean>;
+  /** The clicks of one link, or of all, from one day to another, both included: days since 1970 in UTC. */
+  analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   count(organizationId: string): Promise<number>;
 };
 
@@ -97,8 +109,49 @@ export type Taken = { taken: "slug" | "external_id" };
 /** What a redirect needs to know. */
 export type Destination = Pick<
   Link,
-  "id" | "url" | "archived" | "expiresAt" | "clicks" | "maxClicks" | "redirectType"
+  | "id"
+  | "organizationId"
+  | "slug"
+  | "url"
+  | "archived"
+  | "expiresAt"
+  | "clicks"
+  | "maxClicks"
+  | "redirectType"
 > & { gone: boolean };
+
+/** One click, with what is known of where it came from. */
+export type Click = {
+  /** Epoch milliseconds. */
+  at: number;
+  /** The host that led there. */
+  referrer: string | null;
+  /** ISO 3166-1 alpha-2. */
+  country: string | null;
+  /** A program that says that it is one. */
+  bot: boolean;
+};
+
+/** Clicks added up. The most frequent referrers and countries come first, known bots left out. */
+export type Analytics = {
+  /** Only days with clicks, those of bots apart. */
+  days: { day: number; bot: boolean; clicks: number }[];
+  referrers: Share[];
+  countries: Share[];
+};
+
+/** How many clicks came from one place; from nowhere that is known: null. */
+export type Share = { name: string | null; clicks: number };
+
+/** How often something was done in the current minute, this time included, and the seconds until the next one begins. */
+export type Count = { calls: number; seconds: number };
+
+/** Counts the calls of the API and MCP. Must never reject: without a memory that is shared it counts by itself. */
+export type CallCounter = {
+  ofAddress(address: string): Promise<Count>;
+  /** @param calls how many came at once */
+  ofOrganization(id: string, calls: number): Promise<Count>;
+};
 
 /** What the resources may read of an organization. */
 export type OrganizationReader = {

@@ -1,7 +1,13 @@
 import { STATUS_CODES } from "node:http";
 import type { Context, Middleware, Next } from "koa";
+import { z } from "zod";
 
-export type FieldError = { field: string; message: string };
+/** One wrong field of the input. */
+export const fieldErrorSchema = z.object({
+  field: z.string().describe("The field, such as url or metadata.key; empty for the body itself."),
+  message: z.string().describe("Its rule."),
+});
+export type FieldError = z.output<typeof fieldErrorSchema>;
 type Extra = { errors?: FieldError[]; headers?: Record<string, string> };
 
 /** An expected refusal: what RFC 9457 calls a problem. `code` is for programs, `detail` for people. */
@@ -22,25 +28,44 @@ export class Problem extends Error {
 }
 
 /** The body of a problem: RFC 9457 §3 with `code`, `request_id` and, for bad input, `errors`. */
-export type ProblemBody = {
-  type: string;
-  title: string;
-  status: number;
-  detail: string;
-  code: string;
-  request_id: string;
-  errors?: FieldError[];
-};
+export const problemSchema = z
+  .object({
+    type: z.url().describe("Where the code is explained."),
+    title: z.string().describe("The status in words."),
+    status: z.int(),
+    detail: z.string().describe("What was wrong with this request, for people."),
+    code: z.string().describe("What was wrong, for programs."),
+    request_id: z.string().describe("Finds the request in our log."),
+    errors: z.array(fieldErrorSchema).optional().describe("The fields that are wrong, at most twenty."),
+  })
+  .meta({
+    title: "Problem",
+    examples: [
+      {
+        type: "https://links.example/docs#invalid_url",
+        title: "Unprocessable Entity",
+        status: 422,
+        detail: "url: The scheme must be http or https.",
+        code: "invalid_url",
+        request_id: "0b9d6a3c-7f0e-4f0e-9a55-3c9d1f6a2b10",
+        errors: [{ field: "url", message: "The scheme must be http or https." }],
+      },
+    ],
+  });
+
+export type ProblemBody = z.output<typeof problemSchema>;
 
 type ProblemOptions = {
   /** Where codes are explained; `type` is this address with the code as fragment. */
   docsUrl: string;
   /** Told about every error that is not a `Problem`; the caller sees none of it. */
   onError(error: unknown, ctx: Context): void;
+  /** Says what to do next: for agents, who read the body alone. */
+  nextStep?(problem: Problem): string;
 };
 
 /** Turns whatever is thrown below it into `application/problem+json`: the one place that does. */
-export function problems({ docsUrl, onError }: ProblemOptions): Middleware {
+export function problems({ docsUrl, onError, nextStep }: ProblemOptions): Middleware {
   return async function answerProblems(ctx: Context, next: Next) {
     try {
       await next();
@@ -48,7 +73,8 @@ export function problems({ docsUrl, onError }: ProblemOptions): Middleware {
       const problem = asProblem(error, () => onError(error, ctx));
       ctx.status = problem.status;
       ctx.set(problem.headers);
-      ctx.body = toBody(problem, docsUrl, ctx.state.requestId);
+      const body = toBody(problem, docsUrl, ctx.state.requestId);
+      ctx.body = nextStep ? { ...body, next: nextStep(problem) } : body;
       ctx.type = "application/problem+json";
     }
   };

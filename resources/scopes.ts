@@ -2,6 +2,14 @@
 export const API_SCOPES = ["links:read", "links:write", "webhooks:read", "webhooks:write"] as const;
 export type ApiScope = (typeof API_SCOPES)[number];
 
+/** What each scope opens. */
+export const SCOPE_MEANINGS: Record<ApiScope, string> = {
+  "links:read": "See links, their clicks, and the organization.",
+  "links:write": "Make, change and delete links.",
+  "webhooks:read": "See webhooks and their deliveries.",
+  "webhooks:write": "Make, change, test and delete webhooks.",
+};
+
 /** What the first challenge of MCP asks for: enough for usual work in one consent. */
 export const BASIC_SCOPES: readonly ApiScope[] = ["links:read", "links:write"];
 
@@ -12,6 +20,13 @@ export function withImplied(scopes: Iterable<string>): Set<string> {
     if (isApiScope(scope) && scope.endsWith(":write")) all.add(scope.replace(":write", ":read"));
   }
   return all;
+}
+
+/** A set of scopes without the read scopes that go without saying. */
+export function withoutImplied(scopes: readonly string[]): string[] {
+  return scopes.filter(
+    (scope) => !scopes.includes(scope.replace(":read", ":write")) || !scope.endsWith(":read"),
+  );
 }
 
 /** Whether `granted` covers every scope that is needed. */

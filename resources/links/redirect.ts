@@ -1,6 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { Problem } from "../problem.ts";
 import type { Links } from "./links.ts";
+import type { ReadVisit } from "./visit.ts";
 
 // One segment that can be a slug; whatever else is asked for is none of our business.
 const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})$/;
@@ -15,9 +16,10 @@ export function isShortLink(shortUrl: string, links: Links): (ctx: Context) => b
 }
 
 /** Follows a short link. GET counts, HEAD only looks. */
-export function followLink(links: Links): Middleware {
+export function followLink(links: Links, readVisit: ReadVisit): Middleware {
   return async function follow(ctx) {
-    const { status, location } = await links.follow(ctx.path.slice(1), { counts: ctx.method === "GET" });
+    const visit = ctx.method === "GET" ? readVisit(ctx) : undefined;
+    const { status, location } = await links.follow(ctx.path.slice(1), visit);
     if (ctx.method !== "GET" && ctx.method !== "HEAD") {
       throw new Problem(405, "method_not_allowed", "Use GET or HEAD.", { headers: { Allow: "GET, HEAD" } });
     }

@@ -1,13 +1,16 @@
 import { randomInt } from "node:crypto";
 
-const URL_MAX = 2048;
+/** The most characters of a destination. */
+export const URL_MAX = 2048;
 // A letter that is not ASCII becomes up to nine characters of the Location header; clients take some 16 KB of headers.
 const ENCODED_MAX = 8192;
-const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
+/** What a slug looks like. */
+export const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
 // No letter or digit that looks like another one: people read these aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
-// 56^7 ≈ 1.7 · 10^12: a second try is rare even with a billion links.
 const GENERATED_LENGTH = 7;
+// 56^7 ≈ 1.7 · 10^12: a second try is rare even with a billion links.
+const GENERATED = ALPHABET.length ** GENERATED_LENGTH;
 
 /** First segments of our own addresses, in any case: they can never be slugs. */
 const RESERVED = new Set(
@@ -55,5 +58,11 @@ export function isReserved(word: string, { ownWords }: Own): boolean {
 
 /** A random slug that nobody has to spell twice. */
 export function randomSlug(): string {
-  return Array.from({ length: GENERATED_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+  let number = randomInt(GENERATED);
+  let slug = "";
+  for (let place = 0; place < GENERATED_LENGTH; place++) {
+    slug += ALPHABET[number % ALPHABET.length];
+    number = Math.floor(number / ALPHABET.length);
+  }
+  return slug;
 }
