@@ -1,14 +1,20 @@
 import type { Context, Middleware } from "koa";
 import type { Provider } from "oidc-provider";
 import { area, below } from "../resources/area.ts";
+import type { Cores } from "../resources/cores.ts";
 import { findAccount } from "./accounts.ts";
 import { originsOf } from "./addresses.ts";
 import { createCsrf } from "./csrf.ts";
+import { dashboard } from "./dashboard/index.ts";
 import { interactions } from "./interactions.ts";
 import { createLimits } from "./limits.ts";
 import { answerOutage, isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
+import { showExternal } from "./people/external-button.ts";
+import { createIdentityProvider } from "./people/identity-provider.ts";
+import { people } from "./people/index.ts";
+import { createSessions } from "./people/sessions.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { createProvider } from "./provider/index.ts";
@@ -19,14 +25,15 @@ import { refusedPage } from "./views/page.ts";
 
 /** The authorization server: oidc-provider's own Koa application, and what stands in front of its routes. */
 export function authorizationServer(
-  options: Parts,
+  options: Parts & { cores: Cores },
   onError: OnError,
 ): { app: Provider; middleware: Middleware[] } {
-  const { settings, addresses, storage, keys } = options;
+  const { settings, addresses, storage, keys, counters } = options;
   const { accounts, clients, grants } = storage;
-  const limits = createLimits(settings.RATE_LIMIT);
+  const limits = createLimits(settings.RATE_LIMIT, counters);
   const passwords = createPasswords();
   const origins = originsOf(settings, addresses);
+  const signIn = createSignIn(accounts, passwords, limits);
 
   const provider = createProvider({
     settings,
@@ -48,22 +55,30 @@ export function authorizationServer(
     if (isOutage(error)) answerOutage(ctx);
   });
 
+  const sessions = createSessions(provider, addresses.base);
+  const identityProvider = createIdentityProvider(settings, `${addresses.base}/auth/sso/callback`, onError);
+  const external = showExternal(identityProvider);
+  const entry = { provider, passwords, limits, signIn, sessions, identityProvider, external };
+
   return {
     app: provider,
     middleware: [
       area(isOauthPath, [oauthPaths, oauthCors(origins), limits.oauth]),
       area((ctx) => ctx.path === "/oauth/authorize", [authorizeByForm]),
-      completeAnswers({ settings, introspect: storage.findActiveToken }),
+      completeAnswers(settings),
       area(
         below("/interaction/"),
         interactions({
           provider,
           storage,
           csrf: createCsrf(keys.signing),
-          signIn: createSignIn(accounts, passwords, limits),
+          sessions,
+          external,
+          signIn,
         }),
       ),
-      area(below("/auth/"), [passwordReset(accounts, passwords)]),
+      area(below("/auth/reset-password/"), [passwordReset(accounts, passwords)]),
+      ...people({ ...options, ...entry, onError, dashboard: dashboard(options) }),
     ],
   };
 }

@@ -7,6 +7,8 @@ import { isPaid } from "../resources/plans.ts";
 import { withImplied } from "../resources/scopes.ts";
 import type { Csrf } from "./csrf.ts";
 import { contentSecurityPolicy } from "./headers.ts";
+import type { ShowExternal } from "./people/external-button.ts";
+import type { Sessions, SignedIn } from "./people/sessions.ts";
 import { organizationOf } from "./provider/clients.ts";
 import type { SignIn } from "./sign-in.ts";
 import { consentPage } from "./views/consent.ts";
@@ -18,13 +20,16 @@ type InteractionOptions = {
   storage: Pick<Storage, "accounts" | "organizations">;
   csrf: Csrf;
   signIn: SignIn;
+  sessions: Sessions;
+  external: ShowExternal;
 };
 
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** The pages of an authorization: sign in, then consent. Each belongs to the browser that began it. */
-export function interactions({ provider, storage, csrf, signIn }: InteractionOptions): Middleware[] {
+export function interactions(options: InteractionOptions): Middleware[] {
+  const { provider, storage, csrf, signIn, sessions, external } = options;
   const router = new Router({ sensitive: true, strict: true });
   const path = (interaction: Interaction, step: string) => `/interaction/${interaction.uid}/${step}`;
 
@@ -39,6 +44,10 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
       action: path(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
       app: client.name,
+      // Who is signed in here already was sent to show it anew: that is asked of the provider as well.
+      external: await external(`/interaction/${interaction.uid}`, {
+        again: interaction.session !== undefined,
+      }),
       ...(again ?? { username: text(interaction.params.login_hint) }),
     });
   }
@@ -62,8 +71,10 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
 
   router.get("/interaction/:uid", async (ctx) => {
     const interaction = await currentInteraction(provider, ctx);
-    if (interaction.prompt.name === "login") await showSignIn(ctx, interaction);
-    else await showConsent(ctx, interaction);
+    if (interaction.prompt.name !== "login") return showConsent(ctx, interaction);
+    const session = await sessions.current(ctx);
+    if (!session || !isSince(session, interaction)) return showSignIn(ctx, interaction);
+    await finish(provider, ctx, { login: { accountId: session.accountId, ts: session.loginTs } });
   });
 
   router.post("/interaction/:uid/sign-in", form, async (ctx) => {
@@ -75,7 +86,11 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
       ctx.status = result.status;
       return showSignIn(ctx, interaction, { username, error: result.error });
     }
-    await finish(provider, ctx, { login: { accountId: result.accountId } });
+    await finish(provider, ctx, { login: { accountId: result.accountId } }, async () => {
+      if (await result.holds()) return;
+      await interaction.destroy();
+      throw new errors.SessionNotFound("the password was changed in the meantime");
+    });
   });
 
   router.post("/interaction/:uid/consent", form, async (ctx) => {
@@ -92,7 +107,11 @@ export function interactions({ provider, storage, csrf, signIn }: InteractionOpt
       ctx.status = 422;
       return showConsent(ctx, interaction, "Choose one of your organizations.");
     }
-    const grantId = await makeGrant(provider, interaction, accountId, chosen.id);
+    const grantId = await makeGrant(provider, interaction, {
+      accountId,
+      organizationId: chosen.id,
+      address: ctx.ip,
+    });
     await finish(provider, ctx, { consent: { grantId } });
   });
 
@@ -109,6 +128,11 @@ async function currentInteraction(provider: Provider, ctx: Context, prompt?: str
   return interaction;
 }
 
+/** Whether a sign-in elsewhere, in the dashboard or at the identity provider, is the one that is waited for here. */
+function isSince({ loginTs }: SignedIn, { session, iat }: Interaction): boolean {
+  return session ? loginTs > iat : true;
+}
+
 function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Record<string, unknown> {
   const body = (ctx.request.body ?? {}) as Record<string, unknown>;
   if (!csrf.isValid(body.csrf, interaction.uid))
@@ -120,11 +144,10 @@ function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Record<st
 async function makeGrant(
   provider: Provider,
   { params, prompt }: Interaction,
-  accountId: string,
-  organizationId: string,
+  { accountId, ...extra }: { accountId: string; organizationId: string; address: string },
 ): Promise<string> {
   const grant = new provider.Grant({ accountId, clientId: params.client_id as string });
-  Object.assign(grant, { organizationId });
+  Object.assign(grant, extra);
   const { missingOIDCScope, missingResourceScopes } = prompt.details as {
     missingOIDCScope?: string[];
     missingResourceScopes?: Record<string, string[]>;
@@ -136,15 +159,18 @@ async function makeGrant(
   return grant.save();
 }
 
+/** Keeps what came of a step and goes on; not where `check`, with that kept, throws. */
 async function finish(
   provider: Provider,
   ctx: Context,
   result: Parameters<Provider["interactionFinished"]>[2],
+  check = async () => {},
 ) {
   // The library writes the redirect itself, headers and all.
   const target = await provider.interactionResult(ctx.req, ctx.res, result, {
     mergeWithLastSubmission: !("error" in result),
   });
+  await check();
   ctx.status = 303; // RFC 9700 §4.12: never 307
   ctx.redirect(target);
 }

@@ -63,8 +63,17 @@ export function refusePassword(password: string, username: string): string | und
 // Letters and digits of any script, so that a name can be read; no spaces at the ends, no invisible characters.
 const USERNAME = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{1,62}[\p{L}\p{N}]$/u;
 
+const USERNAME_MAX = 64;
+// What the audit log calls the administration command and the service itself.
+const RESERVED = new Set(["operator", "system"]);
+
 /** Why a name cannot be a user name; nothing when it can. */
 export function refuseUsername(username: string): string | undefined {
-  if (USERNAME.test(username)) return undefined;
+  // The form in which it is compared must be a name as well, and fit: some letters stand for several.
+  const plain = username.normalize("NFKC");
+  const folded = plain.toLowerCase();
+  if (RESERVED.has(folded)) return "This user name is reserved: choose another one.";
+  const fits = [...folded].length <= USERNAME_MAX;
+  if (fits && USERNAME.test(username) && USERNAME.test(plain)) return undefined;
   return "A user name has 3 to 64 letters, digits and . _ @ + -, with a letter or digit at both ends.";
 }

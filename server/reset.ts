@@ -3,13 +3,14 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import type { AccountStore } from "../adapters/accounts.ts";
 import { type Passwords, refusePassword } from "./passwords.ts";
-import { messagePage } from "./views/page.ts";
+import { messagePage, type Way } from "./views/page.ts";
 import { resetPage } from "./views/reset.ts";
 
 /** How long a link to set a new password is good. */
 export const RESET_LINK_MS = 60 * 60 * 1000;
 
 const PATH = "/auth/reset-password/:token";
+const TO_SIGN_IN: Way = { href: "/auth/login", text: "Sign in" };
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /** Where a new password is set. The link is the proof: it is random, good once, and for one person. */
@@ -37,8 +38,8 @@ export function passwordReset(accounts: AccountStore, passwords: Passwords): Mid
       ctx.body = resetPage({ action: action(ctx), username: account.username, error });
       return;
     }
-    if (!(await accounts.resetPassword(token, await passwords.hash(given)))) return linkIsOver(ctx);
-    ctx.body = messagePage("Password saved", "You can sign in with the new password now.");
+    if (!(await accounts.resetPassword(token, await passwords.hash(given), ctx.ip))) return linkIsOver(ctx);
+    ctx.body = messagePage("Password saved", "You can sign in with the new password now.", TO_SIGN_IN);
   });
 
   return router.routes() as unknown as Middleware;

@@ -1,21 +1,19 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { isPaid } from "../../resources/plans.ts";
-import type { Introspect } from "../../resources/ports.ts";
+import type { ActiveToken } from "../../resources/ports.ts";
 import { API_SCOPES } from "../../resources/scopes.ts";
 import type { Settings } from "../config.ts";
 import { RESOURCE_SERVER } from "./clients.ts";
 
-type AnswerOptions = { settings: Settings; introspect: Introspect };
-
 /** What oidc-provider answers, completed where it has no option for it. */
-export function completeAnswers({ settings, introspect }: AnswerOptions): Middleware {
+export function completeAnswers(settings: Settings): Middleware {
   const completions = new Map<string, Completion>([
     ["/.well-known/openid-configuration", discovery(settings)],
     ["/.well-known/oauth-authorization-server", discovery(settings)],
     ["/oauth/token", tokens],
     ["/oauth/revoke", revocation],
-    ["/oauth/introspect", introspection(introspect)],
+    ["/oauth/introspect", introspection],
   ]);
   return function completeAnswer(ctx, next) {
     const complete = completions.get(ctx.path);
@@ -23,7 +21,7 @@ export function completeAnswers({ settings, introspect }: AnswerOptions): Middle
   };
 }
 
-type Completion = (ctx: Context) => void | Promise<void>;
+type Completion = (ctx: Context) => void;
 
 /** RFC 8414 §2: the API's scopes, the one response mode, and no method that only our own client uses. */
 function discovery({ CIMD }: Settings): Completion {
@@ -62,20 +60,22 @@ function revocation(ctx: Context): void {
 }
 
 /**
- * RFC 7662 §2.2: whatever is not live for this caller is exactly `{"active":false}`. Whether an access token is live
- * is decided by the one question that the resources ask, and `resource-server` is told for whom.
+ * RFC 7662 §2.2: whatever is not live for this caller is exactly `{"active":false}`. An access token was found with all
+ * that its life depends on, as the resources find it, and `resource-server` is told for whom it is.
  */
-function introspection(introspect: Introspect): Completion {
-  return async (ctx) => {
-    if (isUnsupportedToken(ctx)) return inactive(ctx);
-    const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
-    if (!body?.active || !body.token_type) return; // a refresh token has no type
-    const { params, client } = (ctx as unknown as KoaContextWithOIDC).oidc;
-    const token = await introspect(String(params?.token));
-    const seesAll = client?.clientId === RESOURCE_SERVER;
-    if (!token || (!seesAll && !isPaid(token.plan))) return inactive(ctx);
-    if (seesAll) Object.assign(body, { organization_id: token.organizationId, plan: token.plan });
-  };
+function introspection(ctx: Context): void {
+  const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
+  const isAccessToken = body?.active && body.token_type; // a refresh token has no type
+  if (isAccessToken) describeAccessToken(ctx, body);
+  else if (isUnsupportedToken(ctx)) inactive(ctx);
+}
+
+function describeAccessToken(ctx: Context, body: object): void {
+  const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
+  const seesAll = client?.clientId === RESOURCE_SERVER;
+  if (!active || (!seesAll && !isPaid(active.plan))) inactive(ctx);
+  else if (seesAll) Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
 }
 
 function inactive(ctx: Context): void {

@@ -14,8 +14,10 @@ import { isPaid } from "../../resources/plans.ts";
 import type { Settings } from "../config.ts";
 import { resourceIndicators } from "./audiences.ts";
 import { EXTRA_METADATA, organizationOf, RESOURCE_SERVER, staticClients } from "./clients.ts";
+import { cookies } from "./cookies.ts";
 import type { Keys } from "./keys.ts";
 import { prompts } from "./policy.ts";
+import { sessionLifetime } from "./sessions.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
@@ -102,7 +104,7 @@ export function configuration(options: ProviderOptions): Configuration {
       ClientCredentials: HOUR,
       IdToken: HOUR,
       Interaction: 15 * MINUTE,
-      Session: 14 * DAY,
+      Session: (_ctx, session) => sessionLifetime(session),
       Grant: REFRESH_ABSOLUTE + HOUR,
       RefreshToken: (_ctx, token) => {
         const issued = token.iiat ?? token.iat ?? now();
@@ -151,22 +153,6 @@ async function isUsable(find: FindAccount, ctx: KoaContextWithOIDC, token: Refre
     if (error instanceof errors.OIDCProviderError) return false;
     throw error;
   }
-}
-
-/** RFC 6265bis §4.1.3: `__Host-` and `__Secure-` need https, so plain names on loopback. */
-function cookies({ base }: Addresses, keys: Keys): Configuration["cookies"] {
-  const secure = base.startsWith("https:");
-  const options = { httpOnly: true, sameSite: "lax", secure, signed: true, overwrite: true } as const;
-  return {
-    keys: keys.cookies,
-    names: {
-      session: secure ? "__Host-session" : "session",
-      interaction: secure ? "__Secure-interaction" : "interaction",
-      resume: secure ? "__Secure-resume" : "resume",
-    },
-    long: { ...options, path: "/" },
-    short: options,
-  };
 }
 
 /** Metadata documents of agents leave these out; clients of organizations state theirs. */

@@ -7,8 +7,10 @@ import type { Middleware } from "koa";
  */
 export function oauthCors(origins: ReadonlySet<string>): Middleware {
   return async function restrictOrigins(ctx, next) {
-    if (ctx.path === "/oauth/jwks") return next();
-    const isAllowed = origins.has(ctx.get("origin"));
+    const origin = ctx.get("origin");
+    // Without one nothing is asked, and the library allows nothing.
+    if ((!origin && ctx.method !== "OPTIONS") || ctx.path === "/oauth/jwks") return next();
+    const isAllowed = origins.has(origin);
     if (ctx.method === "OPTIONS" && !isAllowed) {
       ctx.status = 204;
       return;

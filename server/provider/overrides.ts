@@ -7,6 +7,7 @@ import { withImplied } from "../../resources/scopes.ts";
 import type { Limits } from "../limits.ts";
 import { canonicalResource, planRequired } from "./audiences.ts";
 import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
+import { noteUseOnSave } from "./sessions.ts";
 
 // How often the last use of a secret is written down.
 const LAST_USE_STEP_MS = 60_000;
@@ -26,6 +27,7 @@ export function override(
   compareHashedSecrets(provider, clients, limits);
   prefixTokens(provider);
   storeMore(provider);
+  noteUseOnSave(provider);
   implyReadScopes(provider);
   checkResourceBeforeUse(provider);
 }
@@ -132,12 +134,16 @@ function prefixTokens(provider: Provider): void {
 }
 
 /**
- * A grant remembers the organization that was chosen on the consent page, and a client's own token the generation of
- * its client, so that ending all of them is one number.
+ * A grant remembers the organization that was chosen on the consent page and where the person was, a session from where
+ * it was used, and a client's own token the generation of its client, so that ending all of them is one number. An
+ * access token comes with what the database says of its life.
  */
 function storeMore(provider: Provider): void {
   extendPayload(provider.Grant, "organizationId");
+  extendPayload(provider.Grant, "address");
+  for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
   extendPayload(provider.ClientCredentials, "generation");
+  for (const model of [provider.AccessToken, provider.ClientCredentials]) extendPayload(model, "active");
   onNewId(provider.ClientCredentials, (id, token) => {
     token.generation = token.client?.generation;
     return id;
