@@ -1,13 +1,16 @@
 import type { EventEmitter } from "node:events";
 import Koa, { type Middleware } from "koa";
-import { area, below } from "../resources/area.ts";
+import { area, below, of } from "../resources/area.ts";
+import { type Cores, createCores } from "../resources/cores.ts";
 import { resources } from "../resources/index.ts";
 import type { Introspect } from "../resources/ports.ts";
 import { trustProxies } from "./address.ts";
 import { hostsOf, originsOf } from "./addresses.ts";
 import { assets } from "./assets.ts";
 import { authorizationServer } from "./authorization.ts";
+import { createCallCounter } from "./calls.ts";
 import type { Settings } from "./config.ts";
+import { docs } from "./docs.ts";
 import { explainFailures } from "./failures.ts";
 import { commonHeaders } from "./headers.ts";
 import { checkHost } from "./host.ts";
@@ -23,7 +26,7 @@ import { messagePage } from "./views/page.ts";
  * resources alone where another server knows the tokens.
  */
 export function createApp(options: Parts): { app: Koa; operations: Operations } {
-  const { settings, storage, log } = options;
+  const { settings, addresses, storage, keys, log } = options;
   const operations = createOperations({ storage, log, metricsApart: settings.METRICS_PORT !== undefined });
   const onError: OnError = (error, ctx) =>
     log.error(
@@ -31,14 +34,21 @@ export function createApp(options: Parts): { app: Koa; operations: Operations } 
       isOutage(error) ? "outage" : "unexpected error",
     );
 
+  const cores = createCores({
+    stores: storage,
+    webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
+    addresses,
+    cursorSecret: keys.signing,
+  });
+  const parts = { ...options, cores };
   const remote = remoteIntrospection(settings);
   const { app, middleware } = remote
     ? { app: new Koa(), middleware: [] }
-    : authorizationServer(options, onError);
+    : authorizationServer(parts, onError);
   trustProxies(app, settings.TRUST_PROXY);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
-  for (const step of [...front(options, operations, onError, introspect), ...middleware]) app.use(step);
+  for (const step of [...front(parts, operations, onError, introspect), ...middleware]) app.use(step);
   return { app, operations };
 }
 
@@ -54,11 +64,29 @@ function remoteIntrospection(settings: Settings): Introspect | undefined {
 
 /** What every request meets, in this order, up to the resources. */
 function front(
-  { settings, addresses, storage, keys }: Parts,
+  { settings, addresses, storage, counters, cores }: Parts & { cores: Cores },
   operations: Operations,
   onError: OnError,
   introspect: Introspect,
 ): Middleware[] {
+  const protectedParts = resources({
+    introspect,
+    cores,
+    ...(settings.RATE_LIMIT && { calls: createCallCounter(counters) }),
+    idempotency: storage.idempotency,
+    addresses,
+    origins: originsOf(settings, addresses),
+    behindProxy: settings.TRUST_PROXY > 0,
+    version: VERSION,
+    onError,
+    refusalPage: (status, detail) =>
+      status === 404
+        ? messagePage(
+            "No such link",
+            "Check the address: it may have been mistyped, or the link was deleted.",
+          )
+        : messagePage("This link is over", detail),
+  });
   return [
     commonHeaders({ secure: addresses.base.startsWith("https:") }),
     operations.probes,
@@ -66,22 +94,7 @@ function front(
     explainFailures(onError),
     checkHost(hostsOf(addresses), addresses.base),
     area(below("/assets/"), [assets]),
-    ...resources({
-      introspect,
-      links: storage.links,
-      organizations: storage.organizations,
-      addresses,
-      origins: originsOf(settings, addresses),
-      cursorSecret: keys.signing,
-      version: VERSION,
-      onError,
-      refusalPage: (status, detail) =>
-        status === 404
-          ? messagePage(
-              "No such link",
-              "Check the address: it may have been mistyped, or the link was deleted.",
-            )
-          : messagePage("This link is over", detail),
-    }),
+    area(of(`${addresses.base}/docs`), [docs(protectedParts, addresses)]),
+    ...protectedParts.middleware,
   ];
 }

@@ -3,6 +3,9 @@ import type { Middleware } from "koa";
 
 const FILES: Record<string, { file: URL; type: string }> = {
   "/assets/style.css": { file: new URL("./views/style.css", import.meta.url), type: "text/css" },
+  "/assets/dashboard.css": { file: new URL("./views/dashboard.css", import.meta.url), type: "text/css" },
+  "/assets/docs.css": { file: new URL("./views/docs.css", import.meta.url), type: "text/css" },
+  "/assets/app.js": { file: new URL("./views/app.js", import.meta.url), type: "text/javascript" },
   "/assets/icon.svg": { file: new URL("./views/icon.svg", import.meta.url), type: "image/svg+xml" },
 };
 

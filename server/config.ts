@@ -77,7 +77,23 @@ const schema = z.object({
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
   CIMD: toggle("off"),
+  IDP_ISSUER: httpUrl((url) =>
+    isPlain(url) ? secure(url) : "must have no query and no fragment",
+  ).optional(),
+  IDP_CLIENT_ID: z.string().optional(),
+  IDP_CLIENT_SECRET: z.string().optional(),
+  IDP_NAME: z.string().max(50, { error: "must have at most 50 characters" }).optional(),
+  REGISTRATION: z
+    .enum(["open", "invite", "closed"], { error: "must be open, invite or closed" })
+    .default("open"),
+  SELF_SERVICE_PLANS: toggle("on"),
   RATE_LIMIT: toggle("on"),
+  REDIS_URL: z
+    .string()
+    .refine((text) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
+      error: "must be redis://<host>:<port> or rediss://<host>:<port>",
+    })
+    .optional(),
   RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must have at least 32 characters" }).optional(),
   INTROSPECTION_URL: httpUrl((url) =>
     isPlain(url) ? secure(url) : "must have no query and no fragment",
@@ -101,6 +117,15 @@ const schema = z.object({
       context.issues.push({ code: "custom", input: text, message: `${text} is not an origin` });
     }
   }),
+  WEBHOOK_ALLOW_HOSTS: list
+    .check((context) => {
+      for (const text of context.value) {
+        const { host = "" } = /^(?<host>\[.*\]|[^:]*)(:\d{1,5})?$/.exec(text)?.groups ?? {};
+        if (host && URL.parse(`http://${host}`)?.hostname === host) continue;
+        context.issues.push({ code: "custom", input: text, message: `${text} is not a host or host:port` });
+      }
+    })
+    .transform((hosts): ReadonlySet<string> => new Set(hosts)),
   METRICS_PORT: port.optional(),
   NODE_ENV: z.string().optional(),
 });
@@ -122,9 +147,20 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   return { ...result.data, isProduction };
 }
 
-function refuseTogether({ INTROSPECTION_URL, INTROSPECTION_CLIENT_SECRET }: NodeJS.ProcessEnv): string[] {
-  if (!INTROSPECTION_URL || INTROSPECTION_CLIENT_SECRET) return [];
-  return ["INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL"];
+const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
+
+function refuseTogether(present: NodeJS.ProcessEnv): string[] {
+  const problems: string[] = [];
+  if (present.INTROSPECTION_URL && !present.INTROSPECTION_CLIENT_SECRET) {
+    problems.push("INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL");
+  }
+  const missing = IDENTITY_PROVIDER.filter((name) => !present[name]);
+  if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length) {
+    problems.push(
+      ...missing.map((name) => `${name} is required with the other settings of external sign-in`),
+    );
+  }
+  return problems;
 }
 
 function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {

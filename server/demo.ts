@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Storage } from "../adapters/index.ts";
+import { SYSTEM } from "../resources/events.ts";
 import type { Addresses } from "../resources/metadata.ts";
 import type { Settings } from "./config.ts";
 import { createPasswords } from "./passwords.ts";
@@ -15,26 +16,27 @@ export async function createDemo(settings: Settings, storage: Storage): Promise<
   if (settings.isProduction || storage.engine !== "sqlite") return undefined;
   if ((await storage.organizations.list()).length > 0) return undefined;
   const password = randomBytes(12).toString("base64url");
-  const user = await storage.accounts.create("demo", await createPasswords().hash(password));
+  const user = await storage.accounts.create("demo", await createPasswords().hash(password), SYSTEM);
   if (!user) return undefined;
-  const { client } = await storage.organizations.create("demo", "growth", user.id);
+  const { client } = await storage.organizations.create("demo", "growth", SYSTEM, user.id);
   return client && { ...client, username: user.username, password };
 }
 
-/** The credentials and four commands to paste. */
+/** The credentials, where to sign in, and four commands to paste. */
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
   { base, short }: Addresses,
 ): string {
   const credentials = `-d client_id=${clientId} -d client_secret=${clientSecret}`;
   return `
-This is an empty database, so there is now an organization "demo" on the Growth plan.
-It is shown once:
+The database was empty, so there is now an organization "demo" on the Growth plan. Its credentials, shown this once:
 
   client id      ${clientId}
   client secret  ${clientSecret}
   username       ${username}
   password       ${password}
+
+Sign in to the dashboard at ${base}/dashboard
 
 Paste these, one after the other:
 

@@ -2,6 +2,7 @@ import type { Context, Middleware } from "koa";
 import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { Storage } from "../adapters/index.ts";
 import { area } from "../resources/area.ts";
+import type { Outcome } from "../resources/webhooks/ports.ts";
 import type { Log } from "./log.ts";
 import { RETRY_AFTER_S } from "./outage.ts";
 
@@ -13,6 +14,8 @@ export type Operations = {
   metrics: Middleware;
   /** Counts and logs every request. */
   observe: Middleware;
+  /** Counts an attempt to deliver to a webhook. */
+  countAttempt(outcome: Outcome): void;
 };
 
 type OperationOptions = { storage: Storage; log: Log; metricsApart: boolean };
@@ -34,6 +37,12 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
     registers: [registry],
   });
+  const attempts = new Counter({
+    name: "linkgate_webhook_attempts_total",
+    help: "Attempts to deliver to webhooks: succeeded, retried (to be tried again), failed (for good), unsent",
+    labelNames: ["outcome"],
+    registers: [registry],
+  });
 
   const metrics: Middleware = async function serveMetrics(ctx, next) {
     if (ctx.path !== "/metrics") return next();
@@ -43,6 +52,9 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
 
   return {
     metrics,
+
+    countAttempt: ({ status, isUnsent }) =>
+      attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
 
     probes: area(
       ({ method, path }) => PROBES.has(path) && (method === "GET" || method === "HEAD"),

@@ -4,14 +4,18 @@ import type { AddressInfo } from "node:net";
 import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { Addresses } from "../resources/metadata.ts";
+import { startDeliveries } from "../resources/webhooks/deliver.ts";
+import { createSend, type Surroundings } from "../resources/webhooks/send.ts";
 import { addressesOf } from "./addresses.ts";
 import { createApp } from "./app.ts";
 import type { Settings } from "./config.ts";
+import { createCounters } from "./counters.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption.ts";
 import type { Log } from "./log.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
 import { startSweeper } from "./sweeper.ts";
+import { VERSION } from "./version.ts";
 
 /** A service that listens. */
 export type Service = {
@@ -28,8 +32,13 @@ const DRAIN_MS = 10_000;
 const IDLE_CHECK_MS = 50;
 
 /** Migrates, makes what is missing, and serves. @throws WrongEncryptionKey, and whatever the database says */
-export async function startService(settings: Settings, log: Log): Promise<Service> {
+export async function startService(
+  settings: Settings,
+  log: Log,
+  surroundings: Surroundings = {},
+): Promise<Service> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+  const counters = await createCounters(settings.REDIS_URL, log);
   try {
     const { keys, demo } = await prepareStorage(settings, storage);
 
@@ -38,13 +47,24 @@ export async function startService(settings: Settings, log: Log): Promise<Servic
     const server = createServer((req, res) => void handler.then((handle) => handle(req, res)));
     const port = await listen(server, settings.PORT, settings.HOST);
     const addresses = addressesOf(settings, port);
-    const { app, operations } = createApp({ settings, addresses, storage, keys, log });
+    const { app, operations } = createApp({ settings, addresses, storage, keys, counters, log });
     answerWith(app.callback());
 
     const metricsServer = createServer(new Koa().use(operations.metrics).callback());
     if (settings.METRICS_PORT !== undefined)
       await listen(metricsServer, settings.METRICS_PORT, settings.HOST);
     const sweeper = startSweeper(storage, log);
+    const deliveries = startDeliveries({
+      queue: storage.deliveries,
+      send: createSend({
+        ...surroundings,
+        allowed: settings.WEBHOOK_ALLOW_HOSTS,
+        userAgent: `linkgate/${VERSION}`,
+      }),
+      shortUrl: addresses.short,
+      onSettled: operations.countAttempt,
+      onError: (error) => log.error({ err: error }, "a delivery was put off"),
+    });
 
     return {
       addresses,
@@ -55,11 +75,14 @@ export async function startService(settings: Settings, log: Log): Promise<Servic
           drain(server),
           metricsServer.listening ? drain(metricsServer) : undefined,
           sweeper.stop(),
+          deliveries.stop(),
         ]);
+        counters.close();
         await storage.close();
       },
     };
   } catch (error) {
+    counters.close();
     await storage.close();
     throw error;
   }

@@ -1,3 +1,4 @@
+import { OPERATOR } from "../../resources/events.ts";
 import { showRotation } from "../client-view.ts";
 import { refuseRedirectUris } from "../redirect-uris.ts";
 import { type Command, CommandError } from "./command.ts";
@@ -22,7 +23,7 @@ export const clientCommands: Command[] = [
         throw new CommandError("invalid_overlap", "overlap and compromised exclude each other");
       }
       const overlapMs = readOverlap(options.overlap) * HOUR_MS;
-      const rotation = await storage.clients.rotateSecret(id as string, { overlapMs, compromised });
+      const rotation = await storage.clients.rotateSecret(id as string, { overlapMs, compromised }, OPERATOR);
       if (!rotation) throw noClient(id);
       return showRotation(rotation);
     },
@@ -41,7 +42,7 @@ export const clientCommands: Command[] = [
         );
         throw new CommandError("invalid_redirect_uri", reasons.join("\n"));
       }
-      if (!(await storage.clients.setRedirectUris(id as string, uris))) throw noClient(id);
+      if (!(await storage.clients.setRedirectUris(id as string, uris, OPERATOR))) throw noClient(id);
       const client = await storage.clients.ofOrganization(id as string);
       return { client_id: client?.clientId, redirect_uris: uris };
     },

@@ -1,7 +1,7 @@
 import type { Storage } from "../../adapters/index.ts";
-import type { PlanChange } from "../../adapters/organizations.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
-import { showClient } from "../client-view.ts";
+import { showClient, showPlanChange } from "../client-view.ts";
 import { type Command, CommandError } from "./command.ts";
 
 const NAME_MAX = 100;
@@ -19,7 +19,9 @@ export const organizationCommands: Command[] = [
       if (name.length < 1 || name.length > NAME_MAX) {
         throw new CommandError("invalid_name", `name must have 1 to ${NAME_MAX} characters`);
       }
-      return showChange(await storage.organizations.create(name, readPlan(options.plan ?? "free")));
+      return showPlanChange(
+        await storage.organizations.create(name, readPlan(options.plan ?? "free"), OPERATOR),
+      );
     },
   },
   {
@@ -28,9 +30,9 @@ export const organizationCommands: Command[] = [
     arguments: { least: 2, most: 2 },
     migrates: true,
     async run({ args: [id, plan], storage }) {
-      const changed = await storage.organizations.setPlan(id as string, readPlan(plan));
+      const changed = await storage.organizations.setPlan(id as string, readPlan(plan), OPERATOR);
       if (!changed) throw noOrganization(id);
-      return showChange(changed);
+      return showPlanChange(changed);
     },
   },
   {
@@ -67,11 +69,4 @@ function noOrganization(id: string | undefined): CommandError {
 function readPlan(word: unknown): Plan {
   if (isPlan(word)) return word;
   throw new CommandError("invalid_plan", `plan must be one of ${PLANS.join(", ")}`);
-}
-
-function showChange({ organization, client }: PlanChange) {
-  return {
-    organization,
-    ...(client && { client: { client_id: client.clientId, client_secret: client.clientSecret } }),
-  };
 }

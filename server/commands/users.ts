@@ -1,4 +1,5 @@
 import type { Role } from "../../adapters/organizations.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { createPasswords, refusePassword, refuseUsername } from "../passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../reset.ts";
 import { type Command, CommandError } from "./command.ts";
@@ -26,7 +27,7 @@ export const userCommands: Command[] = [
       const password = (await readStdin()).replace(/\r?\n$/, "");
       refuseIf("invalid_password", refusePassword(password, username));
       const hash = await createPasswords().hash(password);
-      const user = await storage.accounts.create(username, hash, { organizationId, role });
+      const user = await storage.accounts.create(username, hash, OPERATOR, { organizationId, role });
       if (!user) throw new CommandError("username_taken", `the username ${username} is taken`);
       return { user };
     },

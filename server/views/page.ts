@@ -1,7 +1,7 @@
 import { type Html, html } from "./html.ts";
 
 /** A whole page. Every value in it is escaped; nothing in it comes from another origin. */
-export function page(title: string, body: Html): string {
+export function document(title: string, body: Html, extraHead: Html = html``): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -10,21 +10,33 @@ export function page(title: string, body: Html): string {
 <meta name="color-scheme" content="light dark">
 <title>${title} · linkgate</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/assets/style.css">
+<link rel="stylesheet" href="/assets/style.css">${extraHead}
 </head>
-<body>
-<main class="card">
-<p class="brand">linkgate</p>
 ${body}
-</main>
-</body>
 </html>
 `.toString();
 }
 
-/** A page that only says something. */
-export function messagePage(title: string, text: string): string {
-  return page(title, html`<h1>${title}</h1><p>${text}</p>`);
+/** A page of one card: what stands between a person and where he or she wants to go. */
+export function page(title: string, body: Html): string {
+  return document(
+    title,
+    html`<body>
+<main class="card">
+<p class="brand">linkgate</p>
+${body}
+</main>
+</body>`,
+  );
+}
+
+/** Where to go on from a page: an address of ours. */
+export type Way = { href: string; text: string };
+
+/** A page that only says something, and where to go on. */
+export function messagePage(title: string, text: string, way?: Way): string {
+  const link = way ? html`<p><a class="button quiet" href="${way.href}">${way.text}</a></p>` : html``;
+  return page(title, html`<h1>${title}</h1><p>${text}</p>${link}`);
 }
 
 /** A refused authorization: a sentence for the person, and the reason for the makers of the app. */
