@@ -3,11 +3,24 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { PYTHON } from "./harness/python.ts";
 
 // Every test that this machine can run: all of them on SQLite, those that a database decides again on each other one.
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
-const ON_EVERY_DATABASE = ["test/*.test.ts", "test/{adapters,oauth,processes,resources}/**/*.test.ts"];
+const ON_EVERY_DATABASE = [
+  "test/*.test.ts",
+  "test/{adapters,oauth,processes,resources,server/people,server/dashboard}/**/*.test.ts",
+  // What none decides: documents, addresses, headers, forms, and what a browser makes of a page.
+  "!test/oauth/{authorize-errors,cors,discovery,pkce,redirect-match,state,token-nonsense}.test.ts",
+  "!test/resources/{addresses,body,cors,limits,logging,metadata,methods,redirect-page,scope-matrix,shared-limits}.test.ts",
+  "!test/resources/mcp/{complaints,discovery,gate,refusals,transport}.test.ts",
+  "!test/resources/openapi/*.test.ts",
+  "!test/resources/webhooks/{addresses,names,readme}.test.ts",
+  "!test/server/dashboard/{link-browser,link-forms,link-pages,pages,qr,quick-start,walk}.test.ts",
+  "!test/server/people/{cross-site,external-browser,external-forgery,external-transactions,pages,return-to}.test.ts",
+];
 const CHROMIUM = "/usr/bin/chromium";
+const COMPILED = path.join(import.meta.dirname, "../node_modules/.cache/linkgate");
 
 type Run = { engine: "sqlite" | "postgres" | "mysql"; address?: string; name: string };
 
@@ -27,7 +40,8 @@ async function runTests({ engine, name }: Run, files: string[]): Promise<boolean
   console.log(`\n== ${name}`);
   const child = spawn(process.execPath, [AVA, ...files], {
     stdio: "inherit",
-    env: { ...process.env, TEST_DATABASE: engine },
+    // Every file loads all of the service: what was compiled once is kept.
+    env: { ...process.env, TEST_DATABASE: engine, NODE_COMPILE_CACHE: COMPILED },
   });
   const [code] = await once(child, "exit");
   return code === 0;
@@ -44,6 +58,8 @@ for (const run of runs) {
   const files = chosen.length > 0 ? chosen : run.engine === "sqlite" ? [] : ON_EVERY_DATABASE;
   passed = (await runTests(run, files)) && passed;
 }
+if (!process.env.TEST_REDIS_URL) skipped.push("shared limits: set TEST_REDIS_URL to the address of a Redis");
 if (!existsSync(CHROMIUM)) skipped.push(`browser tests: there is no ${CHROMIUM}`);
+if (!PYTHON) skipped.push("the Python of the quick start: no python3 has authlib and requests");
 for (const reason of skipped) console.log(`SKIPPED ${reason}`);
 process.exit(passed ? 0 : 1);

@@ -33,8 +33,9 @@ export const postgresRows = () =>
 /** The mix, with one process and with two on the same database. */
 export const workerRows = () =>
   onPostgres(async (workspace, url) => {
-    const one = await workspace.oursOn(url);
-    const two = await workspace.restart(one, { workers: 2 });
+    const cores = [0, 1];
+    const one = await workspace.oursOn(url, { cores });
+    const two = await workspace.restart(one, { workers: 2, cores });
     const of = async (name: string, { host, port, clients, slug }: typeof one) => ({
       name,
       port,

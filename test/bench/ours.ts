@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { NewClient } from "../../adapters/clients.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { OPERATOR } from "../../resources/events.ts";
 import { LINK_DEFAULTS } from "../../resources/links/links.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
@@ -28,17 +29,21 @@ export async function seed(
     const clients: NewClient[] = [];
     let organizationId = "";
     for (let index = 0; index < count; index++) {
-      const { organization, client } = await storage.organizations.create(`Bench ${index}`, "growth");
+      const { organization, client } = await storage.organizations.create(
+        `Bench ${index}`,
+        "growth",
+        OPERATOR,
+      );
       organizationId ||= organization.id;
       clients.push(client as NewClient);
     }
     const slug = "bench";
-    await storage.links.create(organizationId, "bench", {
+    await storage.links.create(organizationId, OPERATOR, {
       slug,
       url: "https://example.com/bench",
       ...LINK_DEFAULTS,
     });
-    await storage.clients.setRedirectUris(organizationId, [REDIRECT_URI]);
+    await storage.clients.setRedirectUris(organizationId, [REDIRECT_URI], OPERATOR);
     const codes = codeCount
       ? await makeCodes(storage, organizationId, clients[0] as NewClient, codeCount, port)
       : [];
@@ -56,7 +61,7 @@ async function makeCodes(
   count: number,
   port: number,
 ) {
-  const user = await storage.accounts.create("bench", "", { organizationId, role: "member" });
+  const user = await storage.accounts.create("bench", "", OPERATOR, { organizationId, role: "member" });
   const accountId = user?.id as string;
   const clientId = client.clientId;
   const now = Math.floor(Date.now() / 1000);
@@ -102,7 +107,10 @@ async function makeCodes(
 }
 
 /** Starts the service itself on a seeded database, as it is run in production but for the limits. */
-export function startOurs(url: string, options: { port: number; workers?: number }): Promise<ServerProcess> {
+export function startOurs(
+  url: string,
+  options: { port: number; workers?: number; cores?: number[] },
+): Promise<ServerProcess> {
   return startServer({
     script: MAIN,
     flags: FLAGS,
@@ -116,5 +124,6 @@ export function startOurs(url: string, options: { port: number; workers?: number
       RESOURCE_SERVER_SECRET,
     },
     ready: /listening on .*?(\d+)$/,
+    ...(options.cores && { cores: options.cores }),
   });
 }

@@ -19,7 +19,12 @@ type StartOptions = {
   env: Record<string, string>;
   /** The line that tells that it listens; the port is its first group. */
   ready: RegExp;
+  /** The cores that it may use. */
+  cores?: number[];
 };
+
+// The generator has the other one.
+const SERVER_CORES = [0];
 
 const hasTaskset = (() => {
   try {
@@ -30,14 +35,21 @@ const hasTaskset = (() => {
   }
 })();
 
-/** Pins a process to a core, where that can be done. */
+/** Pins a process to a core, where that can be done; what it starts later inherits that. */
 export function pin(pid: number, core: number): void {
   if (hasTaskset) execFileSync("taskset", ["-apc", String(core), String(pid)], { stdio: "ignore" });
 }
 
+/** A command that runs on those cores, its threads included, where that can be done. */
+function onCores(cores: number[], command: string[]): string[] {
+  return hasTaskset ? ["taskset", "-c", cores.join(","), ...command] : command;
+}
+
 /** Starts a script and waits until it listens. */
-export async function startServer({ script, flags = [], env, ready }: StartOptions): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [...flags, script], {
+export async function startServer(options: StartOptions): Promise<ServerProcess> {
+  const { script, flags = [], env, ready, cores = SERVER_CORES } = options;
+  const [command, ...words] = onCores(cores, [process.execPath, ...flags, script]) as [string, ...string[]];
+  const child = spawn(command, words, {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -27,15 +27,18 @@ export class Workspace {
   /** Our service on any database, which is empty. */
   async oursOn(
     url: string,
-    { workers, ...seeds }: { clients?: number; codes?: number; workers?: number } = {},
+    { cores, ...seeds }: { clients?: number; codes?: number; cores?: number[] } = {},
   ): Promise<Ours> {
     const port = await freePort();
     const seeded = await seed(url, { ...seeds, port });
-    return this.restart(seeded, { port, ...(workers && { workers }) });
+    return this.restart(seeded, { port, ...(cores && { cores }) });
   }
 
   /** Our service on a database that was seeded before. */
-  async restart(seeded: Seeded, options: { port?: number; workers?: number } = {}): Promise<Ours> {
+  async restart(
+    seeded: Seeded,
+    options: { port?: number; workers?: number; cores?: number[] } = {},
+  ): Promise<Ours> {
     const port = options.port ?? (await freePort());
     const server = this.#keep(await startOurs(seeded.url, { ...options, port }));
     return { ...seeded, server, port, host: `localhost:${port}` };

@@ -3,6 +3,7 @@ import type { ExecutionContext } from "ava";
 import type { z } from "zod";
 import type { linkPageSchema, linkSchema } from "../../resources/links/schema.ts";
 import type { ProblemBody } from "../../resources/problem.ts";
+import { contractOf } from "./contract.ts";
 
 /** A link as the API answers it. */
 export type LinkBody = z.output<typeof linkSchema>;
@@ -23,10 +24,13 @@ export type Api = {
   createLink(fields?: Record<string, unknown>): Promise<LinkBody>;
 };
 
-/** The API at an address, for the holder of a token; without one, for anybody. */
+/**
+ * The API at an address, for the holder of a token; without one, for anybody. Every answer is held against the
+ * document that the service serves.
+ */
 export function apiAt(url: string, token?: string): Api {
   async function send<Body>(method: string, path: string, { json, body, headers = {} }: SendOptions = {}) {
-    return read<Body>(
+    const reply = await read<Body>(
       await fetch(url + path, {
         method,
         headers: {
@@ -38,6 +42,8 @@ export function apiAt(url: string, token?: string): Api {
         redirect: "manual",
       }),
     );
+    if (path.startsWith("/v1/")) (await contractOf(url)).check(method, path, reply);
+    return reply;
   }
   return {
     send,
@@ -70,7 +76,10 @@ export function isProblem(
   t.is(status, expected.status, text.slice(0, 300));
   t.is(headers.get("content-type"), "application/problem+json");
   const keys = ["code", "detail", "request_id", "status", "title", "type"];
-  t.deepEqual(Object.keys(problem).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
+  // Agents are told what to do next; the document has no such field, so that an answer of the API with it is refused.
+  const { next, ...rest } = problem as ProblemBody & { next?: string };
+  t.true(next === undefined || next.length > 0);
+  t.deepEqual(Object.keys(rest).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
   t.is(problem.status, expected.status);
   t.is(problem.code, expected.code);
   t.is(problem.title, STATUS_CODES[expected.status] as string);

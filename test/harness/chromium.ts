@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import test, { type ExecutionContext } from "ava";
 import { type Browser, chromium, type Page } from "playwright-core";
 
 const EXECUTABLE = "/usr/bin/chromium";
@@ -13,12 +14,26 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-/** Whether this machine has the browser that the tests drive. */
-export const hasChromium = existsSync(EXECUTABLE);
-
-/** Starts it. */
-export function startChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+/**
+ * Adds tests that drive the browser, which is there while the file runs; where this machine has none, the run says so.
+ * One after the other: they share the processor with everything else.
+ */
+export function useChromium() {
+  let browser: Promise<Browser> | undefined;
+  test.after.always(async () => (await browser)?.close());
+  return function inChromium(
+    title: string,
+    run: (t: ExecutionContext, browser: Browser) => Promise<void>,
+  ): void {
+    if (!existsSync(EXECUTABLE)) {
+      test.serial.skip(`${title} — SKIPPED: this machine has no ${EXECUTABLE}`, () => {});
+      return;
+    }
+    test.serial(title, async (t) => {
+      browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+      await run(t, await browser);
+    });
+  };
 }
 
 /** A page in a profile of its own, and what the browser complained about in it. */
@@ -35,7 +50,11 @@ export async function openPage(
     const isRefusal = /the server responded with a status of 4\d\d/.test(message.text());
     if (["error", "warning"].includes(message.type()) && !isRefusal) complaints.push(message.text());
   });
-  page.on("requestfailed", (request) => complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
+  page.on("requestfailed", (request) => {
+    const reason = request.failure()?.errorText;
+    // Whoever goes on to another page waits for nothing of this one.
+    if (reason !== "net::ERR_ABORTED") complaints.push(`${request.url()}: ${reason}`);
+  });
   return { page, complaints };
 }
 

@@ -1,4 +1,5 @@
 import * as oidc from "openid-client";
+import { OPERATOR } from "../../resources/events.ts";
 import { Person } from "./person.ts";
 import type { TestOrganization, TestService, TestUser } from "./service.ts";
 
@@ -73,6 +74,6 @@ export async function tokensFor(
   user: TestUser,
   options: FlowOptions = {},
 ) {
-  await service.storage.clients.setRedirectUris(app.id, [options.redirectUri ?? REDIRECT_URI]);
+  await service.storage.clients.setRedirectUris(app.id, [options.redirectUri ?? REDIRECT_URI], OPERATOR);
   return redeem(service, app, await authorize(service, app, user, options));
 }

@@ -1,4 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { ExecutionContext } from "ava";
+import { z } from "zod";
+import type { JSONSchema } from "zod/v4/core";
 import { type Reply, read } from "./api.ts";
 
 /** The revisions that the endpoint speaks: one that asks first, and those that begin with a handshake. */
@@ -21,6 +24,8 @@ export type ToolRefusal = {
   status: number;
   code: string;
   detail: string;
+  /** What to do about it. */
+  next: string;
   request_id: string;
   errors?: { field: string; message: string }[];
 };
@@ -81,4 +86,22 @@ export function modernRequest(method: string, params: { name?: string; arguments
       ...(params.name && { "mcp-name": params.name }),
     },
   };
+}
+
+/** Calls a tool; its structured content has to be what its schema says, and its text the same. */
+export async function callTool<Body>(
+  t: ExecutionContext,
+  client: Client,
+  name: string,
+  args: Record<string, unknown> = {},
+) {
+  const result = await client.callTool({ name, arguments: args });
+  t.falsy(result.isError, JSON.stringify(result.content));
+  const { tools } = await client.listTools();
+  const schema = tools.find((tool) => tool.name === name)?.outputSchema;
+  const parsed = z.fromJSONSchema(schema as JSONSchema.JSONSchema).safeParse(result.structuredContent);
+  t.true(parsed.success, parsed.error?.message);
+  const [content] = result.content as { type: string; text: string }[];
+  t.deepEqual(JSON.parse(content?.text ?? ""), result.structuredContent);
+  return result.structuredContent as Body;
 }

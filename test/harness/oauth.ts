@@ -1,4 +1,5 @@
 import * as oidc from "openid-client";
+import { OPERATOR } from "../../resources/events.ts";
 import { REDIRECT_URI } from "./flow.ts";
 import { type Page, Person } from "./person.ts";
 import { bearer, postForm, type TestOrganization, type TestService, type TestUser } from "./service.ts";
@@ -69,7 +70,7 @@ export function authorizeUrl(
 /** A client with the redirect URI of the tests, and a person of an organization of his or her own. */
 export async function createApp(service: TestService, redirectUris = [REDIRECT_URI]) {
   const app = await service.createOrganization();
-  await service.storage.clients.setRedirectUris(app.id, redirectUris);
+  await service.storage.clients.setRedirectUris(app.id, redirectUris, OPERATOR);
   const own = await service.createOrganization();
   const user = await service.createUser([own.id]);
   return { app, own, user };

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import pLimit from "p-limit";
 
 /** The root of the repository. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -104,15 +105,20 @@ export async function addressOf(server: Program): Promise<string> {
   return address as string;
 }
 
+// As many as race with one another in a test; more would only wait for the processor, and for the database's lock.
+const inTurn = pLimit(10);
+
 /** Runs the administration command to its end; `input` is its stdin. */
-export async function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
-  const command = new Program(
-    process.execPath,
-    ["--import", `${SERVER}runtime.js`, `${SERVER}cli.ts`, ...words],
-    options,
-  );
-  command.write(input);
-  return command.ended;
+export function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
+  return inTurn(() => {
+    const command = new Program(
+      process.execPath,
+      ["--import", `${SERVER}runtime.js`, `${SERVER}cli.ts`, ...words],
+      options,
+    );
+    command.write(input);
+    return command.ended;
+  });
 }
 
 /** Runs a shell script to its end, as somebody who pastes it. */

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { NewClient } from "../../adapters/clients.ts";
 import type { Storage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import type { Plan } from "../../resources/plans.ts";
+import type { Surroundings } from "../../resources/webhooks/send.ts";
 import { readSettings } from "../../server/config.ts";
 import { createLog } from "../../server/log.ts";
 import { createPasswords } from "../../server/passwords.ts";
@@ -27,7 +29,10 @@ let count = 0;
 const passwords = createPasswords();
 
 /** Starts a service; `settings` are environment variables. The caller closes it. */
-export async function startTestService(settings: Record<string, string> = {}): Promise<TestService> {
+export async function startTestService(
+  settings: Record<string, string> = {},
+  surroundings: Surroundings = {},
+): Promise<TestService> {
   const database = settings.DATABASE_URL ? undefined : await createTestDatabase();
   const service = await startService(
     readSettings({
@@ -38,6 +43,7 @@ export async function startTestService(settings: Record<string, string> = {}): P
       ...settings,
     }),
     createLog("silent"),
+    surroundings,
   );
   const url = service.addresses.base;
   return {
@@ -55,16 +61,21 @@ export async function startTestService(settings: Record<string, string> = {}): P
 export function populate(url: string, storage: Storage): Population {
   return {
     async createOrganization(name = `Organization ${++count}`, plan = "growth") {
-      const { organization, client } = await storage.organizations.create(name, plan);
+      const { organization, client } = await storage.organizations.create(name, plan, OPERATOR);
       return { id: organization.id, name, ...(client as NewClient) };
     },
     async createUser(organizationIds, username = `user${++count}`) {
       const password = `a fine password ${count}`;
       const [first, ...others] = organizationIds;
       const membership = first ? { organizationId: first, role: "member" as const } : undefined;
-      const user = await storage.accounts.create(username, await passwords.hash(password), membership);
+      const user = await storage.accounts.create(
+        username,
+        await passwords.hash(password),
+        OPERATOR,
+        membership,
+      );
       if (!user) throw new Error(`${username} is taken`);
-      for (const id of others) await storage.organizations.addMember(id, user.id, "member");
+      for (const id of others) await storage.organizations.addMember(id, user.id, "member", OPERATOR);
       return { ...user, password };
     },
     async token({ clientId, clientSecret }, parameters = {}) {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Database, openDatabase } from "../../adapters/database.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import { LINK_DEFAULTS } from "../../resources/links/links.ts";
-import type { LinkFields } from "../../resources/ports.ts";
+import type { Click, LinkFields } from "../../resources/ports.ts";
 import { createTestDatabase } from "./database.ts";
 
 /** One database, as two processes have it open, and a connection of the test's own to look at it. */
@@ -46,6 +46,11 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
     ...LINK_DEFAULTS,
     ...changes,
   };
+}
+
+/** A click of somebody of whom nothing is known. */
+export function clickAt(at: number): Click {
+  return { at, referrer: null, country: null, bot: false };
 }
 
 /** Runs something so many times at once. */

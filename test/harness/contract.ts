@@ -1,0 +1,135 @@
+import { Ajv2020, type AnySchema, type ValidateFunction } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import type { OpenApiDocument, OperationObject } from "../../resources/openapi/document.ts";
+import type { Reply } from "./api.ts";
+
+/** What a service says about itself, and a check of its answers against it. */
+export type Contract = {
+  document: OpenApiDocument;
+  /** @throws Error for an answer that the document does not have: its status, type, headers or body */
+  check(method: string, path: string, reply: Reply<unknown>): void;
+};
+
+const contracts = new Map<string, Promise<Contract>>();
+
+/** The contract of the service at an address, read once. */
+export function contractOf(url: string): Promise<Contract> {
+  const known = contracts.get(url) ?? readContract(url);
+  contracts.set(url, known);
+  return known;
+}
+
+async function readContract(url: string): Promise<Contract> {
+  const answer = await fetch(`${url}/v1/openapi.json`);
+  const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  formats.default(ajv);
+  ajv.addSchema(closed(document) as AnySchema, "document");
+  const compiled = new Map<string, ValidateFunction>();
+  const find = finderOf(document);
+
+  function validate(pointer: string, body: unknown): string | undefined {
+    const known = compiled.get(pointer) ?? ajv.compile({ $ref: `document#${pointer}` });
+    compiled.set(pointer, known);
+    return known(body) ? undefined : ajv.errorsText(known.errors);
+  }
+
+  return {
+    document,
+    check(method, path, reply) {
+      const found = find(method, path);
+      const said =
+        lacking(reply) ??
+        (found ? complaint(found, method, reply, validate) : stranger(method, reply, validate));
+      if (said)
+        throw new Error(`${method} ${path} answers what is not in the document: ${said}\n${reply.text}`);
+    },
+  };
+}
+
+/**
+ * The document without the freedom that it keeps for later: an answer has no field today that it does not name. What is
+ * part of an `allOf` says no type, and stays open.
+ */
+function closed<Node>(node: Node): Node {
+  if (typeof node !== "object" || node === null) return node;
+  if (Array.isArray(node)) return node.map(closed) as Node;
+  const copy = Object.fromEntries(Object.entries(node).map(([name, value]) => [name, closed(value)]));
+  const isOpen = copy.type === "object" && "properties" in copy && !("additionalProperties" in copy);
+  return (isOpen ? { ...copy, additionalProperties: false } : copy) as Node;
+}
+
+type Found = { template: string; method: string; operation: OperationObject };
+type Validate = (pointer: string, body: unknown) => string | undefined;
+
+/** The operation that a request is for; a fixed segment goes before one in braces. */
+function finderOf({ paths }: OpenApiDocument) {
+  const templates = Object.keys(paths)
+    .sort((a, b) => a.split("{").length - b.split("{").length)
+    .map((template) => ({ template, pattern: new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }));
+  return function find(method: string, path: string): Found | undefined {
+    const name = method === "HEAD" ? "get" : method.toLowerCase();
+    const [address = ""] = path.split("?");
+    for (const { template, pattern } of templates) {
+      const operation = paths[template]?.[name];
+      if (operation && pattern.test(address)) return { template, method: name, operation };
+    }
+    return undefined;
+  };
+}
+
+/** What a status says nothing without. */
+function lacking({ status, headers }: Reply<unknown>): string | undefined {
+  const needed = NEEDED[status];
+  return needed && !headers.has(needed) ? `no header ${needed}` : undefined;
+}
+
+function complaint(
+  { template, method, operation }: Found,
+  asked: string,
+  reply: Reply<unknown>,
+  validate: Validate,
+) {
+  const { status, headers, text, body } = reply;
+  const response = operation.responses[status];
+  if (!response) return `the status ${status}`;
+  const strange = HEADERS.filter((name) => headers.has(name) && !(name in response.headers));
+  const absent = ALWAYS.filter((name) => name in response.headers && !headers.has(name));
+  if (strange.length > 0) return `the header ${strange}`;
+  if (absent.length > 0) return `no header ${absent}`;
+  if (!isLimit(headers)) return `the limit ${headers.get("ratelimit-policy")}, ${headers.get("ratelimit")}`;
+  if (asked === "HEAD") return undefined;
+  if (!response.content) return text && "a body";
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  if (!(type in response.content)) return `the type ${type}`;
+  const parts = ["paths", template, method, "responses", String(status), "content", type, "schema"];
+  return validate(`/${parts.map((part) => part.replaceAll("/", "~1")).join("/")}`, body);
+}
+
+/** Both headers of one limit (draft-ietf-httpapi-ratelimit-headers-10 §3 and §4), or neither where limits are off. */
+function isLimit(headers: Headers): boolean {
+  const [, policy] = /^"(\w+)";q=\d+;w=\d+$/.exec(headers.get("ratelimit-policy") ?? "") ?? [];
+  const [, limit] = /^"(\w+)";r=\d+;t=\d+$/.exec(headers.get("ratelimit") ?? "") ?? [];
+  const isOff = !headers.has("ratelimit-policy") && !headers.has("ratelimit");
+  return isOff || (policy !== undefined && policy === limit);
+}
+
+/** An address or a method that is not in the document is refused. */
+function stranger(method: string, { status, body }: Reply<unknown>, validate: Validate) {
+  if (method === "OPTIONS") return undefined;
+  if (status !== 404 && status !== 405) return `${status} for an operation that it does not have`;
+  return method === "HEAD" ? undefined : validate("/components/schemas/Problem", body);
+}
+
+/** Where the API is not, whatever is asked for is not there. */
+const NOTHING = { paths: {}, components: { schemas: { Problem: {} } } };
+
+const HEADERS = ["ETag", "Location", "Retry-After", "WWW-Authenticate", "Idempotency-Replayed"];
+const ALWAYS = ["ETag", "Location", "X-Request-Id"];
+/** RFC 9110 §15.5.2 and §15.5.6; the last two are ours. */
+const NEEDED: Record<number, string> = {
+  401: "WWW-Authenticate",
+  405: "Allow",
+  429: "Retry-After",
+  503: "Retry-After",
+};

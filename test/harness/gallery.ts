@@ -1,0 +1,161 @@
+import { OPERATOR } from "../../resources/events.ts";
+import { type Api, apiAt, type LinkBody } from "./api.ts";
+import { advanceClock } from "./clock.ts";
+import { firstPartyToken } from "./dashboard.ts";
+import { tokensFor } from "./flow.ts";
+import type { Receiver } from "./receiver.ts";
+import type { TestOrganization, TestService } from "./service.ts";
+import { createWebhook, delivery } from "./webhooks.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Where the app of a person's own computer waits. */
+export const LOCAL_APP = "http://127.0.0.1/callback";
+
+const LINKS = [
+  {
+    slug: "spring",
+    title: "Spring roasts",
+    tags: ["campaign", "newsletter"],
+    url: "https://northwind.example/shop/spring-roasts?utm_source=newsletter",
+  },
+  {
+    slug: "ethiopia",
+    title: "Ethiopia Yirgacheffe, washed",
+    tags: ["shop"],
+    url: "https://northwind.example/shop/ethiopia-yirgacheffe",
+  },
+  {
+    slug: "brew-guide",
+    title: "How to brew with a V60",
+    tags: ["help"],
+    url: "https://northwind.example/guides/v60",
+  },
+  {
+    slug: "opening",
+    title: "Opening of the shop in Malmö",
+    tags: ["campaign"],
+    url: "https://northwind.example/malmo",
+    max_clicks: 500,
+  },
+  {
+    slug: "jobs",
+
+    url: "https://careers.northwind.example/open-positions/head-of-roasting-and-everything-else-that-is-brown",
+  },
+];
+const REFERRERS = [
+  "https://news.example/",
+  "https://social.example/post/1",
+  "",
+  "",
+  "https://search.example/",
+];
+
+/** A service with people, organizations and a month of history, as somebody would find it who has used it. */
+export async function createGallery(service: TestService, receiver: Receiver) {
+  const { organizations, clients, members } = service.storage;
+  const owner = await service.createUser([], "ada.lovelace");
+  const by = { actor: owner.id, address: "203.0.113.7" };
+  const { organization } = await organizations.create("Northwind Coffee", "free", by, owner.id);
+  const { id } = organization;
+  const client = (await organizations.setPlan(id, "growth", by))?.client;
+  const own = { ...organization, ...client } as TestOrganization;
+  const [admin, member] = [
+    await service.createUser([], "grace.hopper"),
+    await service.createUser([], "alan.turing@northwind.example"),
+  ];
+  await organizations.addMember(id, admin.id, "admin", by);
+  await organizations.addMember(id, member.id, "member", by);
+  const second = await organizations.create("Ada’s side project", "growth", by, owner.id);
+
+  const { archived, popular } = await fillLinks(service, own);
+  await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, by);
+  await clients.setRedirectUris(
+    id,
+    ["https://northwind.example/oauth/callback", "http://localhost/callback"],
+    by,
+  );
+  const leaver = await service.createUser([], "charles.babbage");
+  await organizations.addMember(id, leaver.id, "member", by);
+  await members.remove({ organizationId: id, userId: leaver.id, touches: ["member"], by });
+
+  const studio = await service.createOrganization("Postcard Studio");
+  const flows = await service.createOrganization("Flowline Automations");
+  const granted = [
+    [studio, owner, "links:read"],
+    [flows, owner, "links:write webhooks:write"],
+    [flows, member, "links:read"],
+  ] as const;
+  for (const [app, user, scope] of granted) {
+    const { access_token } = await tokensFor(service, app, user, {
+      organizationId: id,
+      parameters: { scope },
+    });
+    await apiAt(service.url, access_token).get("/v1/links");
+  }
+  await clients.setRedirectUris(flows.id, [LOCAL_APP], OPERATOR);
+
+  const api = apiAt(service.url, await service.token(own));
+  const webhooks = await fillWebhooks(api, receiver);
+
+  // Somebody who has just come, and somebody who has not made an organization yet.
+  const founder = await service.createUser([], "mary.jackson");
+  const started = await organizations.create("Mary’s bakery", "free", { actor: founder.id }, founder.id);
+  const newcomer = await service.createUser([], "dorothy.vaughan");
+  const ownerApi = apiAt(service.url, await firstPartyToken(service, owner));
+  const invited = await ownerApi.send<{ url: string }>("POST", `/dashboard/organizations/${id}/invitations`, {
+    json: { role: "admin" },
+  });
+
+  return {
+    people: { owner, admin, member, founder, newcomer },
+    organization: own,
+    second: second.organization,
+    started: started.organization,
+    studio,
+    flows,
+    archived,
+    popular,
+    ...webhooks,
+    invitation: invited.body.url,
+  };
+}
+
+/** Links with a month of clicks; answers the one with most of them, and one that was archived. */
+async function fillLinks(service: TestService, own: TestOrganization) {
+  const first = apiAt(service.url, await service.token(own));
+  const made = [];
+  for (const fields of LINKS) made.push(await first.createLink(fields));
+  for (let day = 0; day < 28; day++) {
+    advanceClock(DAY_MS);
+    await Promise.all(Array.from({ length: (day * 7) % 11 }, (_, visit) => followLink(service, day, visit)));
+  }
+  const api = apiAt(service.url, await service.token(own));
+  const archived = await api.createLink({ slug: "winter", title: "Winter roasts", tags: ["campaign"] });
+  await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
+  return { archived, popular: made[0] as LinkBody };
+}
+
+/** Somebody comes: more people to the first links than to the last, and a bot now and then. */
+async function followLink({ addresses }: TestService, day: number, visit: number): Promise<void> {
+  const { slug } = LINKS[visit % (1 + (day % LINKS.length))] ?? {};
+  const referer = REFERRERS[(day + visit) % REFERRERS.length] ?? "";
+  const agent = visit % 7 === 6 ? "Googlebot/2.1" : "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0";
+  const headers = { "user-agent": agent, ...(referer && { referer }) };
+  await fetch(`${addresses.short}/${slug}`, { redirect: "manual", headers });
+}
+
+/** A webhook that is told of links, one whose receiver is away, and one whose receiver is gone for good. */
+async function fillWebhooks(api: Api, receiver: Receiver) {
+  receiver.answer("/gone", (answer) => answer.writeHead(410).end());
+  const webhook = await createWebhook(api, receiver.url("/events"), ["link.created", "link.updated"]);
+  const failing = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);
+  const gone = await createWebhook(api, receiver.url("/gone"), ["link.deleted"]);
+  await api.send("POST", `/v1/webhooks/${gone.id}/test`);
+  await api.createLink({ slug: "autumn", title: "Autumn roasts" });
+  await fetch((await api.createLink({ slug: "now" })).short_url, { redirect: "manual" });
+  await delivery(api, webhook, ({ status }) => status === "succeeded");
+  await delivery(api, gone, ({ status }) => status === "failed");
+  await delivery(api, failing, ({ attempts }) => attempts.length > 0);
+  return { webhook, failing, gone };
+}

@@ -1,0 +1,99 @@
+import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { Context } from "koa";
+import bodyParser from "koa-bodyparser";
+import { type JWK, Provider } from "oidc-provider";
+import { providerSettings, type TestProvider } from "./identity-provider.ts";
+import { Person } from "./person.ts";
+
+const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
+<form method="post"><label>Name <input name="username" autofocus></label><button>Sign in</button></form>`;
+const parse = bodyParser();
+
+/** A real identity provider: where anybody signs in by the name that he or she gives. */
+export type OidcProvider = TestProvider & {
+  /** As `answer`, for a browser that may be signed in there; `username` is who signs in if that is asked for. */
+  answerAs(username: string, url: string, browser: Person): Promise<string>;
+};
+
+/** Starts one that sends people back to a service; the caller stops it. */
+export async function startOidcProvider(service: { url: string }, port: number): Promise<OidcProvider> {
+  const issuer = `http://localhost:${port}`;
+  const { IDP_CLIENT_ID = "", IDP_CLIENT_SECRET = "" } = providerSettings(issuer);
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const key = { kid: "the-key", alg: "RS256", use: "sig" };
+  const tampering: ((body: Record<string, unknown>) => unknown)[] = [];
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: IDP_CLIENT_ID,
+        client_secret: IDP_CLIENT_SECRET,
+        redirect_uris: [`${service.url}/auth/sso/callback`],
+        require_auth_time: true,
+      },
+    ],
+    jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), ...key } as JWK] },
+    cookies: { keys: ["a key of the identity provider"] },
+    features: { devInteractions: { enabled: false } },
+    pkce: { required: () => true },
+    claims: { openid: ["sub"], profile: ["preferred_username"] },
+    conformIdTokenClaims: false,
+    interactions: { url: (_ctx, { uid }) => `/sign-in/${uid}` },
+    findAccount: (_ctx, id) => ({
+      accountId: id,
+      claims: () => ({ sub: id, preferred_username: id }),
+    }),
+    // Nobody is asked for leave: it is the provider of one house.
+    async loadExistingGrant({ oidc }) {
+      const grant = new oidc.provider.Grant({
+        accountId: oidc.session?.accountId as string,
+        clientId: IDP_CLIENT_ID,
+      });
+      grant.addOIDCScope("openid profile email");
+      await grant.save();
+      return grant;
+    },
+  });
+
+  provider.use(async (ctx, next) => {
+    if (ctx.path.startsWith("/sign-in/")) return signIn(ctx);
+    await next();
+    if (ctx.path === "/token") tampering.shift()?.(ctx.body as Record<string, unknown>);
+  });
+  async function signIn(ctx: Context) {
+    if (ctx.method === "GET") {
+      ctx.type = "html";
+      ctx.body = FORM;
+      return;
+    }
+    await parse(ctx, async () => {});
+    const { username } = ctx.request.body as { username: string };
+    ctx.status = 303;
+    ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, { login: { accountId: username } }));
+  }
+
+  const server = provider.listen(port, "localhost");
+  await once(server, "listening");
+  if ((server.address() as AddressInfo).port !== port) throw new Error("another port");
+
+  async function answerAs(username: string, url: string, browser: Person) {
+    const page = await browser.open(url);
+    return page.html.querySelector("form") ? (await browser.submit(page, { username })).url : page.url;
+  }
+
+  let count = 0;
+  return {
+    issuer,
+    answerAs,
+    answer: ({ url }) => answerAs(`person${++count}`, url, new Person(issuer)),
+    tamper: (change) => void tampering.push(change),
+    privateKey,
+    publicKey: { ...publicKey.export({ format: "jwk" }), ...key },
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
