@@ -1,21 +1,22 @@
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { engine } from "../harness/database.ts";
-import { atOnce, createTestStorage, linkFields } from "../harness/storage.ts";
+import { atOnce, clickAt, createTestStorage, linkFields } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
-const { organization } = await storage.first.organizations.create("Commits", "growth");
+const { organization } = await storage.first.organizations.create("Commits", "growth", OPERATOR);
 test.after.always(() => storage.close());
 
 test.serial("what was answered is there for another connection at once", async (t) => {
   for (let round = 0; round < 50; round++) {
     const slug = `seen-${round}`;
-    const link = await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug }));
+    const link = await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     if ("taken" in link) throw new Error("taken");
     t.is((await storage.second.links.resolve(slug))?.id, link.id);
-    await storage.second.links.update(organization.id, link.id, { title: "changed" }, 1);
+    await storage.second.links.update(organization.id, link.id, { title: "changed" }, OPERATOR, 1);
     t.is((await storage.first.links.find(organization.id, link.id))?.title, "changed");
-    await storage.first.links.remove(organization.id, link.id);
+    await storage.first.links.remove(organization.id, link.id, OPERATOR);
     t.is(await storage.second.links.find(organization.id, link.id), undefined);
   }
 });
@@ -23,17 +24,17 @@ test.serial("what was answered is there for another connection at once", async (
 test.serial("of writes at once each is there when it is answered", async (t) => {
   await atOnce(50, async (index) => {
     const slug = `alike-${index}`;
-    await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug }));
+    await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     t.truthy(await storage.second.links.resolve(slug));
   });
 });
 
 test.serial("clicks that were answered are stored when a process stops", async (t) => {
   const other = openStorage(storage.url, storage.encryptionKey);
-  const link = await other.links.create(organization.id, "lgc_a", linkFields({ slug: "last-clicks" }));
+  const link = await other.links.create(organization.id, OPERATOR, linkFields({ slug: "last-clicks" }));
   const destination = await other.links.resolve("last-clicks");
   if ("taken" in link || !destination) throw new Error("no link");
-  await atOnce(30, () => other.links.click(destination, Date.now()));
+  await atOnce(30, () => other.links.click(destination, clickAt(Date.now())));
   await other.close();
   t.is((await storage.first.links.find(organization.id, link.id))?.clicks, 30);
 });
@@ -46,10 +47,10 @@ if (engine === "sqlite") {
   };
 
   test.serial("SQLite: the writes of one moment are one commit", async (t) => {
-    await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: "warm" }));
+    await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: "warm" }));
     const before = await version();
     await atOnce(100, (index) =>
-      storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `one-${index}` })),
+      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `one-${index}` })),
     );
     t.is((await version()) - before, 1);
   });
@@ -57,7 +58,7 @@ if (engine === "sqlite") {
   test.serial("SQLite: one after the other, each write is a commit of its own", async (t) => {
     const before = await version();
     for (let index = 0; index < 5; index++) {
-      await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `each-${index}` }));
+      await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `each-${index}` }));
       t.is((await version()) - before, index + 1);
     }
   });

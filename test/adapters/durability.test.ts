@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { engine } from "../harness/database.ts";
 import { atOnce, createTestStorage, linkFields, type TestStorage } from "../harness/storage.ts";
 
@@ -26,9 +27,9 @@ if (engine === "mysql") {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, "select @@innodb_flush_log_at_trx_commit"), [1, 1]);
-    const { organization } = await storage.first.organizations.create("Long", "growth");
+    const { organization } = await storage.first.organizations.create("Long", "growth", OPERATOR);
     const fields = linkFields({ slug: "x".repeat(65) });
-    await t.throwsAsync(storage.first.links.create(organization.id, "lgc_a", fields), {
+    await t.throwsAsync(storage.first.links.create(organization.id, OPERATOR, fields), {
       code: "ER_DATA_TOO_LONG",
     });
   });
@@ -59,13 +60,13 @@ if (engine === "sqlite") {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
-    const { organization } = await storage.first.organizations.create("Durable", "growth");
+    const { organization } = await storage.first.organizations.create("Durable", "growth", OPERATOR);
     const { promise, resolve } = Promise.withResolvers<void>();
     mayGoOn = promise;
     const before = syncs;
     let answered = 0;
     const writes = atOnce(10, async (index) => {
-      await storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `slug-${index}` }));
+      await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `slug-${index}` }));
       answered++;
     });
     while (!(await storage.second.links.resolve("slug-9"))) await new Promise((next) => setImmediate(next));
@@ -90,26 +91,54 @@ if (engine === "sqlite") {
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
     t.deepEqual(await settingOf(storage, "pragma synchronous"), [1, 1]); // NORMAL
     const before = syncs;
-    const { organization } = await storage.first.organizations.create("Fast", "growth");
+    const { organization } = await storage.first.organizations.create("Fast", "growth", OPERATOR);
     await atOnce(10, (index) =>
-      storage.first.links.create(organization.id, "lgc_a", linkFields({ slug: `slug-${index}` })),
+      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `slug-${index}` })),
     );
     t.is(syncs, before);
   });
 
+  test.serial(
+    "SQLite: a group that overtakes one whose sync fails is not answered as done either",
+    async (t) => {
+      const storage = await createTestStorage();
+      t.teardown(storage.close);
+      t.teardown(() => syncWith(hold));
+      const { organization } = await storage.first.organizations.create("Overtaken", "growth", OPERATOR);
+      const create = (slug: string) =>
+        storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
+      let started = 0;
+      const overtaken = Promise.withResolvers<void>();
+      syncWith((file, done) => {
+        if (++started === 1) void overtaken.promise.then(() => fail(file, done));
+        else
+          fdatasync(file, (error) => {
+            done(error);
+            overtaken.resolve();
+          });
+      });
+      const first = create("first");
+      while (started === 0) await new Promise((next) => setImmediate(next));
+      const others = atOnce(20, (index) => create(`other-${index}`).then(String, ({ name }) => name));
+      await t.throwsAsync(first, { name: "StorageUnavailable" });
+      t.deepEqual([...new Set(await others)], ["StorageUnavailable"]);
+      t.is(started, 2, "the second group did not wait for the first");
+    },
+  );
+
   test.serial("SQLite: after a sync that failed nothing is answered as done", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
-    const { organization } = await storage.first.organizations.create("Failing", "growth");
+    const { organization } = await storage.first.organizations.create("Failing", "growth", OPERATOR);
     syncWith(fail);
     const create = (slug: string) =>
-      storage.first.links.create(organization.id, "lgc_a", linkFields({ slug }));
+      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     await t.throwsAsync(create("lost"), { name: "StorageUnavailable" });
     syncWith(hold);
     await t.throwsAsync(create("later"), { name: "StorageUnavailable" });
     t.true(
       "id" in
-        (await storage.second.links.create(organization.id, "lgc_a", linkFields({ slug: "elsewhere" }))),
+        (await storage.second.links.create(organization.id, OPERATOR, linkFields({ slug: "elsewhere" }))),
     );
   });
 }

@@ -1,16 +1,17 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { createTestStorage, linkFields } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second } = storage;
-const { organization, client } = await first.organizations.create("Bytes", "growth");
+const { organization, client } = await first.organizations.create("Bytes", "growth", OPERATOR);
 const clientId = client?.clientId as string;
-const user = await first.accounts.create("Zoë", "a hash");
+const user = await first.accounts.create("Zoë", "a hash", OPERATOR);
 const token = "lga_AbCdEf";
 await first
   .oidcAdapter("AccessToken")
   .upsert(token, { clientId, exp: Math.floor(Date.now() / 1000) + 60 }, 60);
-await first.links.create(organization.id, clientId, linkFields({ slug: "Slug-a", externalId: "Ext-é" }));
+await first.links.create(organization.id, OPERATOR, linkFields({ slug: "Slug-a", externalId: "Ext-é" }));
 const grant = { clientId, accountId: user?.id as string, exp: Math.floor(Date.now() / 1000) + 60 };
 await first.oidcAdapter("Grant").upsert("Grant-a", grant, 60);
 await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a" }, 60);
@@ -74,7 +75,7 @@ for (const { what, stored, find } of LOOKUPS) {
 
 test("slugs that differ only in case, accent or full width are different links", async (t) => {
   for (const slug of ["twin-a", "TWIN-A", "Twin-A", "Twin-á", "Twin-ａ"]) {
-    const link = await first.links.create(organization.id, clientId, linkFields({ slug }));
+    const link = await first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     t.true("id" in link, slug);
     t.is((await second.links.resolve(slug))?.id, "id" in link ? link.id : "");
   }
@@ -95,12 +96,12 @@ test("external ids are told apart byte by byte, in any script", async (t) => {
   ];
   for (const [index, externalId] of ids.entries()) {
     const fields = linkFields({ slug: `external-${index}`, externalId });
-    const link = await first.links.create(organization.id, clientId, fields);
+    const link = await first.links.create(organization.id, OPERATOR, fields);
     t.is("externalId" in link ? link.externalId : "taken", externalId);
   }
   const again = await second.links.create(
     organization.id,
-    clientId,
+    OPERATOR,
     linkFields({ slug: "again", externalId: "Ext-é" }),
   );
   t.deepEqual(again, { taken: "external_id" });
@@ -109,9 +110,9 @@ test("external ids are told apart byte by byte, in any script", async (t) => {
 test("a user name is one name in upper and lower case and in every width, but not without its accents", async (t) => {
   for (const name of ["Zoë", "zoë", "ZOË", "Zoe\u0308", "Ｚｏë"]) {
     t.is((await second.accounts.findByUsername(name))?.id, user?.id as string, name);
-    t.is(await first.accounts.create(name, "a hash"), undefined, name);
+    t.is(await first.accounts.create(name, "a hash", OPERATOR), undefined, name);
   }
   for (const name of ["zoe", "Zoë ", " Zoë", "Zoë\0", "Zoë\ud800", "\0", ""])
     t.is(await second.accounts.findByUsername(name), undefined, JSON.stringify(name));
-  t.truthy(await first.accounts.create("zoe", "a hash"));
+  t.truthy(await first.accounts.create("zoe", "a hash", OPERATOR));
 });

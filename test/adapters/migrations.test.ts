@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { createTestDatabase, engine } from "../harness/database.ts";
 import { runCommand } from "../harness/program.ts";
 import { createTestStorage, linkFields } from "../harness/storage.ts";
 
-const ALL = ["0001_initial"];
+const ALL = ["0001_initial", "0002_people_and_events"];
 
 test("an empty database is migrated once: a second time applies nothing", async (t) => {
   const { first, second, close } = await createTestStorage({ migrated: false });
@@ -33,7 +34,7 @@ test("of four that migrate an empty database at once each comes up, and one has 
       t.deepEqual(applied.flat(), ALL);
       for (const storage of [first, second, database, fourth])
         t.deepEqual(await storage.pendingMigrations(), []);
-      await fourth.organizations.create("Works", "growth");
+      await fourth.organizations.create("Works", "growth", OPERATOR);
       t.is((await first.organizations.list()).length, 1);
     } finally {
       await fourth.close();
@@ -84,9 +85,9 @@ if (engine === "mysql") {
     t.teardown(close);
     await database.knex.raw("alter database character set latin1");
     await first.migrate();
-    const { organization } = await first.organizations.create("漢字 \u{1f512}", "growth");
+    const { organization } = await first.organizations.create("漢字 \u{1f512}", "growth", OPERATOR);
     const fields = linkFields({ slug: "any", title: "ü 漢字 \u{1f512}", tags: ["\u{1f513}"] });
-    const link = await first.links.create(organization.id, "lgc_a", fields);
+    const link = await first.links.create(organization.id, OPERATOR, fields);
     const found = "id" in link ? await second.links.find(organization.id, link.id) : undefined;
     t.is(found?.title, "ü 漢字 \u{1f512}");
     t.deepEqual(found?.tags, ["\u{1f513}"]);

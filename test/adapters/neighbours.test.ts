@@ -1,18 +1,19 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { atOnce, createTestStorage, linkFields } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
 test.after.always(() => storage.close());
 
 test("of 50 links made at once those with a slug of their own are made, and one of each shared slug", async (t) => {
-  const { organization } = await storage.first.organizations.create("Neighbours", "growth");
+  const { organization } = await storage.first.organizations.create("Neighbours", "growth", OPERATOR);
   for (let round = 0; round < 5; round++) {
     const slugOf = (index: number) =>
       index % 5 === 0 ? `shared-${round}-${index % 3}` : `own-${round}-${index}`;
     const answers = await atOnce(50, (index) =>
       storage.first.links.create(
         organization.id,
-        "lgc_a",
+        OPERATOR,
         linkFields({ slug: slugOf(index), title: `${index}` }),
       ),
     );
@@ -33,12 +34,12 @@ test("of 50 links made at once those with a slug of their own are made, and one 
 });
 
 test("of 50 links made at once over two processes, each shared slug is given out once", async (t) => {
-  const { organization } = await storage.first.organizations.create("Two", "growth");
+  const { organization } = await storage.first.organizations.create("Two", "growth", OPERATOR);
   for (let round = 0; round < 10; round++) {
     const answers = await atOnce(50, (index) =>
       (index % 2 ? storage.first : storage.second).links.create(
         organization.id,
-        "lgc_a",
+        OPERATOR,
         linkFields({ slug: `two-${round}-${index % 10}` }),
       ),
     );
@@ -51,9 +52,9 @@ test("of 50 links made at once over two processes, each shared slug is given out
 });
 
 test("an external id that is taken is told from a slug that is taken, at the same moment", async (t) => {
-  const { organization } = await storage.first.organizations.create("Ids", "growth");
+  const { organization } = await storage.first.organizations.create("Ids", "growth", OPERATOR);
   const create = (slug: string, externalId: string) =>
-    storage.first.links.create(organization.id, "lgc_a", linkFields({ slug, externalId }));
+    storage.first.links.create(organization.id, OPERATOR, linkFields({ slug, externalId }));
   await create("ids-1", "one");
   const [slug, externalId, fine] = await Promise.all([
     create("ids-1", "two"),

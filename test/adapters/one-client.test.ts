@@ -1,5 +1,6 @@
 import test from "ava";
 import type { Client } from "../../adapters/clients.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { atOnce, createTestStorage } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
@@ -10,9 +11,9 @@ const either = (index: number) => (index % 2 ? first : second);
 
 test("of 10 upgrades at once over two processes exactly one makes the client", async (t) => {
   for (let round = 0; round < 10; round++) {
-    const { organization } = await first.organizations.create("Racing", "free");
+    const { organization } = await first.organizations.create("Racing", "free", OPERATOR);
     const answers = await atOnce(10, (index) =>
-      either(index).organizations.setPlan(organization.id, index % 3 ? "growth" : "premium"),
+      either(index).organizations.setPlan(organization.id, index % 3 ? "growth" : "premium", OPERATOR),
     );
     const made = answers.flatMap((answer) => answer?.client ?? []);
     t.is(made.length, 1);
@@ -23,9 +24,9 @@ test("of 10 upgrades at once over two processes exactly one makes the client", a
 });
 
 test("a second upgrade after a downgrade finds the same client, with its secret", async (t) => {
-  const { organization, client } = await first.organizations.create("Back", "growth");
-  await second.organizations.setPlan(organization.id, "free");
-  t.deepEqual(await first.organizations.setPlan(organization.id, "premium"), {
+  const { organization, client } = await first.organizations.create("Back", "growth", OPERATOR);
+  await second.organizations.setPlan(organization.id, "free", OPERATOR);
+  t.deepEqual(await first.organizations.setPlan(organization.id, "premium", OPERATOR), {
     organization: { ...organization, plan: "premium" },
   });
   const document = await second.clients.findDocument(client?.clientId as string);
@@ -35,7 +36,7 @@ test("a second upgrade after a downgrade finds the same client, with its secret"
 });
 
 test("an organization whose owner does not exist is not made at all", async (t) => {
-  await t.throwsAsync(first.organizations.create("Nobody's", "growth", "usr_nobody"));
+  await t.throwsAsync(first.organizations.create("Nobody's", "growth", OPERATOR, "usr_nobody"));
   t.false((await second.organizations.list()).some(({ name }) => name === "Nobody's"));
   t.deepEqual(
     await database
@@ -48,13 +49,13 @@ test("an organization whose owner does not exist is not made at all", async (t) 
 
 test("of 10 accounts made at once with one name exactly one is made, whatever its letters", async (t) => {
   const answers = await atOnce(10, (index) =>
-    either(index).accounts.create(index % 3 ? "Racer" : "rACER", "a hash"),
+    either(index).accounts.create(index % 3 ? "Racer" : "rACER", "a hash", OPERATOR),
   );
   t.is(answers.filter(Boolean).length, 1);
 });
 
 test("a reset token that 10 requests use at once sets one password", async (t) => {
-  const user = await first.accounts.create("forgetful", "old");
+  const user = await first.accounts.create("forgetful", "old", OPERATOR);
   const token = await first.accounts.createResetToken(user?.id as string, 60_000);
   const answers = await atOnce(10, (index) => either(index).accounts.resetPassword(token, `hash-${index}`));
   const winner = answers.indexOf(true);

@@ -3,12 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../adapters/database.ts";
 import { openStorage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt, isProblem, type Reply, read } from "../harness/api.ts";
 import { createTestDatabase, engine } from "../harness/database.ts";
 import { postMcp } from "../harness/mcp.ts";
 import { Program } from "../harness/program.ts";
 import { bearer, postForm, startTestService } from "../harness/service.ts";
-import { linkFields } from "../harness/storage.ts";
+import { clickAt, linkFields } from "../harness/storage.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 
 const database = await createTestDatabase();
@@ -27,7 +28,7 @@ else {
 async function waitForLock(t: ExecutionContext) {
   const storage = openStorage(database.url, randomBytes(32));
   await storage.migrate();
-  const { organization } = await storage.organizations.create("Locked", "growth");
+  const { organization } = await storage.organizations.create("Locked", "growth", OPERATOR);
   const file = database.url.slice("sqlite:".length);
   const holder = new Program(process.execPath, [
     "-e",
@@ -40,8 +41,8 @@ async function waitForLock(t: ExecutionContext) {
   const started = performance.now();
   let isHeld = true;
   const writes = Promise.all([
-    storage.links.create(organization.id, "lgc_a", linkFields({ slug: "waits" })),
-    storage.organizations.setPlan(organization.id, "premium"),
+    storage.links.create(organization.id, OPERATOR, linkFields({ slug: "waits" })),
+    storage.organizations.setPlan(organization.id, "premium", OPERATOR),
     storage.oidcAdapter("Session").upsert("a session", { uid: "a uid" }, 60),
   ]).finally(() => (isHeld = false));
   let reads = 0;
@@ -191,7 +192,8 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
       const destination = await service.storage.links.resolve(clicked.slug);
       if (!destination) throw new Error("no link");
       await proxy.cut();
-      for (let index = 0; index < 10; index++) await service.storage.links.click(destination, Date.now());
+      for (let index = 0; index < 10; index++)
+        await service.storage.links.click(destination, clickAt(Date.now()));
       isProblem(t, await api.get("/v1/links"), { status: 503, code: "temporarily_unavailable" });
       await t.throwsAsync(service.storage.links.list(app.id, {}, 10), { name: "StorageUnavailable" });
       await proxy.restore();

@@ -1,6 +1,7 @@
 import test from "ava";
 import type { Client } from "../../adapters/clients.ts";
 import { sha256 } from "../../adapters/hash.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { atOnce, createTestStorage } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
@@ -10,7 +11,7 @@ test.after.always(() => storage.close());
 const HOUR = 3_600_000;
 
 async function newOrganization() {
-  const { organization, client } = await first.organizations.create("Secrets", "growth");
+  const { organization, client } = await first.organizations.create("Secrets", "growth", OPERATOR);
   if (!client) throw new Error("no client");
   return { id: organization.id, ...client };
 }
@@ -34,7 +35,11 @@ test("of 10 rotations at once over two processes two secrets are left, and one o
   for (let round = 0; round < 5; round++) {
     const { id, clientId } = await newOrganization();
     const answers = await atOnce(10, (index) =>
-      (index % 2 ? first : second).clients.rotateSecret(id, { overlapMs: HOUR, compromised: false }),
+      (index % 2 ? first : second).clients.rotateSecret(
+        id,
+        { overlapMs: HOUR, compromised: false },
+        OPERATOR,
+      ),
     );
     const hashes = answers.map((answer) => sha256(answer?.clientSecret as string));
     const secrets = await liveSecrets(clientId);
@@ -48,7 +53,7 @@ test("of 10 rotations at once over two processes two secrets are left, and one o
 test("the old secret lives beside the new one, and a third one ends it at once", async (t) => {
   const { id, clientId, clientSecret } = await newOrganization();
   const rotate = async () => {
-    const rotation = await first.clients.rotateSecret(id, { overlapMs: HOUR, compromised: false });
+    const rotation = await first.clients.rotateSecret(id, { overlapMs: HOUR, compromised: false }, OPERATOR);
     return rotation?.clientSecret as string;
   };
   const next = await rotate();
@@ -63,7 +68,7 @@ test("without an overlap, and when compromised, the new secret is the only one",
     { overlapMs: 0, compromised: false },
     { overlapMs: HOUR, compromised: true },
   ]) {
-    const rotation = await first.clients.rotateSecret(id, options);
+    const rotation = await first.clients.rotateSecret(id, options, OPERATOR);
     t.deepEqual(await liveHashes(clientId), [sha256(rotation?.clientSecret as string)]);
   }
 });
@@ -72,10 +77,14 @@ test("of compromised and ordinary rotations at once no secret from before is lef
   for (let round = 0; round < 5; round++) {
     const { id, clientId, clientSecret } = await newOrganization();
     await atOnce(6, (index) =>
-      (index % 2 ? first : second).clients.rotateSecret(id, {
-        overlapMs: HOUR,
-        compromised: index % 3 === 0,
-      }),
+      (index % 2 ? first : second).clients.rotateSecret(
+        id,
+        {
+          overlapMs: HOUR,
+          compromised: index % 3 === 0,
+        },
+        OPERATOR,
+      ),
     );
     const hashes = await liveHashes(clientId);
     t.true(hashes.length === 1 || hashes.length === 2);
@@ -85,9 +94,9 @@ test("of compromised and ordinary rotations at once no secret from before is lef
 });
 
 test("an organization without a client has nothing to rotate", async (t) => {
-  const { organization } = await first.organizations.create("Free", "free");
+  const { organization } = await first.organizations.create("Free", "free", OPERATOR);
   for (const id of [organization.id, "org_nobody"]) {
-    t.is(await first.clients.rotateSecret(id, { overlapMs: 0, compromised: false }), undefined);
-    t.false(await first.clients.setRedirectUris(id, []));
+    t.is(await first.clients.rotateSecret(id, { overlapMs: 0, compromised: false }, OPERATOR), undefined);
+    t.false(await first.clients.setRedirectUris(id, [], OPERATOR));
   }
 });

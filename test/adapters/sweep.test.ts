@@ -1,5 +1,7 @@
 import test from "ava";
 import { sha256 } from "../../adapters/hash.ts";
+import { OPERATOR } from "../../resources/events.ts";
+import { limitsOf } from "../../resources/plans.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { createTestStorage } from "../harness/storage.ts";
 
@@ -8,7 +10,18 @@ const { first, second, database } = storage;
 const { knex } = database;
 test.after.always(() => storage.close());
 
-const NOTHING = { tokens: 0, sessions: 0, interactions: 0, one_time_links: 0, grants: 0, client_secrets: 0 };
+const NOTHING = {
+  tokens: 0,
+  sessions: 0,
+  interactions: 0,
+  one_time_links: 0,
+  grants: 0,
+  client_secrets: 0,
+  invitations: 0,
+  idempotency_keys: 0,
+  deliveries: 0,
+  events: 0,
+};
 const seconds = () => Math.floor(Date.now() / 1000);
 const tokens = (kind: string) => first.oidcAdapter(kind);
 
@@ -32,8 +45,8 @@ test.serial("an empty database has nothing to remove", async (t) => {
 });
 
 test.serial("what expired is removed, of every kind, and nothing else", async (t) => {
-  const { organization } = await first.organizations.create("Swept", "growth");
-  const user = await first.accounts.create("swept", "a hash");
+  const { organization } = await first.organizations.create("Swept", "growth", OPERATOR);
+  const user = await first.accounts.create("swept", "a hash", OPERATOR);
   const userId = user?.id as string;
   for (const lifetime of [60, 600]) {
     const exp = seconds() + lifetime;
@@ -46,10 +59,11 @@ test.serial("what expired is removed, of every kind, and nothing else", async (t
   }
   const short = await first.accounts.createResetToken(userId, 60_000);
   const long = await first.accounts.createResetToken(userId, 600_000);
-  await first.clients.rotateSecret(organization.id, { overlapMs: 60_000, compromised: false });
+  await first.clients.rotateSecret(organization.id, { overlapMs: 60_000, compromised: false }, OPERATOR);
   advanceClock(61_000);
 
   t.deepEqual(await second.sweep(), {
+    ...NOTHING,
     tokens: 1,
     sessions: 1,
     interactions: 1,
@@ -87,6 +101,19 @@ test.serial("a used code stays as long as its grant, so that a replay is seen", 
   await first.sweep();
   t.is(await second.oidcAdapter("AuthorizationCode").find("used"), undefined);
   t.is((await knex("tokens").where({ grant_id: "family" })).length, 0);
+});
+
+test.serial("deliveries go with what is left of their events, the audit log stays", async (t) => {
+  const { organization } = await first.organizations.create("Told", "growth", OPERATOR);
+  const fields = { url: "https://example.com/", events: ["webhook.test" as const], enabled: true };
+  const made = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_AAAA", limitsOf);
+  if ("limit" in made) return t.fail();
+  await first.webhooks.test(organization.id, made.id, OPERATOR);
+  const [{ expires_at }] = await knex("deliveries").select("expires_at");
+  await knex("deliveries").update({ expires_at: expires_at - 31 * 24 * 3_600_000 });
+  await knex("events").where({ type: "webhook.test" }).update({ expires_at: Date.now() });
+  t.deepEqual(await second.sweep(), { ...NOTHING, deliveries: 1, events: 1 });
+  t.is((await knex("events").where({ organization_id: organization.id })).length, 3);
 });
 
 test.serial("many rows are removed in batches: none is longer than 100", async (t) => {

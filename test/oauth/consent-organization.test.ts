@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import {
   allow,
   ask,
@@ -93,7 +94,7 @@ test("an organization that stops paying while the page is open cannot be chosen"
   const member = await service.createUser([passing.id]);
   const person = new Person(service.url);
   const page = await openConsent(person, member, authorizeUrl(service, app));
-  await service.storage.organizations.setPlan(passing.id, "free");
+  await service.storage.organizations.setPlan(passing.id, "free", OPERATOR);
   const { status } = await sendForm(person, page, { decision: "allow", organization_id: passing.id });
   t.is(status, 422);
 });

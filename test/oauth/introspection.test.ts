@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { ask, codeFor, createApp, newTokens, refresh } from "../harness/oauth.ts";
 import { startTestService, type TestOrganization } from "../harness/service.ts";
@@ -134,7 +135,7 @@ for (const which of ["client", "person"] as const) {
     const { accessToken, refreshToken } = await newTokens(service, mine.app, mine.user);
     const token = which === "client" ? await service.token(mine.app) : accessToken;
     const id = which === "client" ? mine.app.id : mine.own.id;
-    await service.storage.organizations.setPlan(id, "free");
+    await service.storage.organizations.setPlan(id, "free", OPERATOR);
     for (const one of [token, accessToken]) {
       t.deepEqual(await introspect(one, mine.app), INACTIVE);
       const seen = await introspect(one, resourceServer);
@@ -142,7 +143,7 @@ for (const which of ["client", "person"] as const) {
       t.is(seen.plan, "free");
     }
     t.deepEqual(await introspect(refreshToken, mine.app), INACTIVE);
-    await service.storage.organizations.setPlan(id, "premium");
+    await service.storage.organizations.setPlan(id, "premium", OPERATOR);
     t.true((await introspect(token, mine.app)).active);
     t.true((await introspect(refreshToken, mine.app)).active);
   });

@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { authorizeUrl, createApp, openConsent, sendForm } from "../harness/oauth.ts";
 import { type Page, Person } from "../harness/person.ts";
 import { startTestService } from "../harness/service.ts";
@@ -79,7 +80,7 @@ test("sec 27: the consent page names the app, the person, where it leads, the sc
 test("sec 27: the name of an organization is text", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   const evil = await service.createOrganization(name);
-  await service.storage.clients.setRedirectUris(evil.id, ["https://app.example.com/callback"]);
+  await service.storage.clients.setRedirectUris(evil.id, ["https://app.example.com/callback"], OPERATOR);
   for (const names of [[name], [name, name]]) {
     const ids: string[] = [];
     for (const one of names) ids.push((await service.createOrganization(one)).id);

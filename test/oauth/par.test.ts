@@ -1,5 +1,6 @@
 import test from "ava";
 import * as oidc from "openid-client";
+import { OPERATOR } from "../../resources/events.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { discover, REDIRECT_URI } from "../harness/flow.ts";
 import { allow, ask, createApp, type Fields, openConsent, redeemCode, VERIFIER } from "../harness/oauth.ts";
@@ -188,7 +189,7 @@ test("sec 25: prompt=none gives no code by a pushed request either, and uses it 
 test("without a paid plan nothing is pushed, and what was pushed before leads nowhere", async (t) => {
   const mine = await createApp(service);
   const { body } = await push({}, mine.app);
-  await service.storage.organizations.setPlan(mine.app.id, "free");
+  await service.storage.organizations.setPlan(mine.app.id, "free", OPERATOR);
   const refused = await push({}, mine.app);
   t.is(refused.status, 400);
   t.is(refused.body.error, "unauthorized_client");

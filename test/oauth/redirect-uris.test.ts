@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { refuseRedirectUris } from "../../server/redirect-uris.ts";
 import { allow, ask, authorizeUrl } from "../harness/oauth.ts";
 import { startTestService } from "../harness/service.ts";
@@ -42,7 +43,7 @@ const ACCEPTED = [
 for (const uri of ACCEPTED) {
   test.serial(`${uri} is accepted; the client goes on working, and people are sent there`, async (t) => {
     t.deepEqual(refuseRedirectUris([uri]), []);
-    await service.storage.clients.setRedirectUris(app.id, [uri]);
+    await service.storage.clients.setRedirectUris(app.id, [uri], OPERATOR);
     const token = await ask(service, "token", app, { grant_type: "client_credentials" });
     t.is(token.status, 200, token.text);
     const callback = await allow(service, user, authorizeUrl(service, app, { redirect_uri: uri }));
@@ -54,13 +55,13 @@ for (const uri of ACCEPTED) {
 test.serial("20 at a time are accepted, and the client goes on working", async (t) => {
   const uris = ACCEPTED.slice(0, 20);
   t.deepEqual(refuseRedirectUris(uris), []);
-  await service.storage.clients.setRedirectUris(app.id, uris);
+  await service.storage.clients.setRedirectUris(app.id, uris, OPERATOR);
   t.is((await ask(service, "token", app, { grant_type: "client_credentials" })).status, 200);
 });
 
 test.serial("without any, client credentials work and nothing else", async (t) => {
   t.deepEqual(refuseRedirectUris([]), []);
-  await service.storage.clients.setRedirectUris(app.id, []);
+  await service.storage.clients.setRedirectUris(app.id, [], OPERATOR);
   t.is((await ask(service, "token", app, { grant_type: "client_credentials" })).status, 200);
   const answer = await fetch(authorizeUrl(service, app), { redirect: "manual" });
   t.is(answer.status, 400);

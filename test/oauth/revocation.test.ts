@@ -1,5 +1,6 @@
 import test from "ava";
 import * as oidc from "openid-client";
+import { OPERATOR } from "../../resources/events.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { discover } from "../harness/flow.ts";
 import {
@@ -138,9 +139,9 @@ test("a client without a paid plan may still revoke", async (t) => {
   const { app: leaving, user: person } = await createApp(service);
   const { accessToken, refreshToken } = await newTokens(service, leaving, person);
   const own = await service.token(leaving);
-  await service.storage.organizations.setPlan(leaving.id, "free");
+  await service.storage.organizations.setPlan(leaving.id, "free", OPERATOR);
   for (const token of [refreshToken, own]) t.is((await revoke(token, undefined, leaving)).status, 200);
-  await service.storage.organizations.setPlan(leaving.id, "growth");
+  await service.storage.organizations.setPlan(leaving.id, "growth", OPERATOR);
   t.false(await opensApi(service, accessToken));
   t.false(await opensApi(service, own));
 });

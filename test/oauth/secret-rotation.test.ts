@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { ask, codeFor, createApp, newTokens, opensApi, redeemCode, refresh } from "../harness/oauth.ts";
 import { startTestService, type TestOrganization } from "../harness/service.ts";
@@ -13,7 +14,7 @@ async function rotate(
   overlapMs = 24 * HOUR,
   compromised = false,
 ): Promise<TestOrganization> {
-  const rotation = await service.storage.clients.rotateSecret(app.id, { overlapMs, compromised });
+  const rotation = await service.storage.clients.rotateSecret(app.id, { overlapMs, compromised }, OPERATOR);
   if (!rotation) throw new Error("no client");
   return { ...app, clientSecret: rotation.clientSecret };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { createTestDatabase } from "../harness/database.ts";
 import { REDIRECT_URI } from "../harness/flow.ts";
 import {
@@ -121,10 +122,10 @@ test.serial("sec 76: what is revoked at one process is refused by the other one'
 test.serial("sec 60: a plan that ends at one process ends at the other", async (t) => {
   const { accessToken } = await newTokens(service, app, user, { person });
   t.true(await opensSecond(accessToken));
-  await service.storage.organizations.setPlan(app.id, "free");
+  await service.storage.organizations.setPlan(app.id, "free", OPERATOR);
   t.false(await opensSecond(accessToken));
   t.is((await askSecond("token", { grant_type: "client_credentials" })).body.error, "unauthorized_client");
-  await service.storage.organizations.setPlan(app.id, "growth");
+  await service.storage.organizations.setPlan(app.id, "growth", OPERATOR);
   t.true(await opensSecond(accessToken));
 });
 

@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { ask, authorizeUrl, createApp, newTokens, opensApi, refresh } from "../harness/oauth.ts";
 import { Person } from "../harness/person.ts";
@@ -47,13 +48,13 @@ test.serial("a plan that ends, or is paid again, holds at the next request of ev
   const token = await cluster.token(app);
   for (let round = 0; round < ROUNDS; round++) {
     t.deepEqual(await statuses(token), [200, 200]);
-    await storage.organizations.setPlan(app.id, "free");
+    await storage.organizations.setPlan(app.id, "free", OPERATOR);
     t.deepEqual(await statuses(token), [403, 403]);
     for (const server of cluster.authorization) {
       t.is((await askForToken(server, app)).body.error, "unauthorized_client");
       t.deepEqual((await ask(server, "introspect", app, { token })).body, { active: false });
     }
-    await storage.organizations.setPlan(app.id, "growth");
+    await storage.organizations.setPlan(app.id, "growth", OPERATOR);
     for (const server of cluster.authorization) t.is((await askForToken(server, app)).status, 200);
   }
 });
@@ -66,7 +67,11 @@ test.serial("after a compromised rotation no server takes the old secret or an o
   for (let round = 0; round < ROUNDS; round++) {
     const { accessToken, refreshToken } = await newTokens(cluster, app, user, { person });
     const token = await servers(round).here.token(app);
-    const rotation = await storage.clients.rotateSecret(app.id, { overlapMs: 3_600_000, compromised: true });
+    const rotation = await storage.clients.rotateSecret(
+      app.id,
+      { overlapMs: 3_600_000, compromised: true },
+      OPERATOR,
+    );
     for (const server of cluster.authorization) {
       const refused = await askForToken(server, app);
       t.is(refused.status, 401);
@@ -85,12 +90,20 @@ test.serial("an ordinary rotation leaves tokens alone, and both secrets work at 
   let app = await cluster.createOrganization();
   for (let round = 0; round < ROUNDS; round++) {
     const token = await cluster.token(app);
-    const rotation = await storage.clients.rotateSecret(app.id, { overlapMs: 3_600_000, compromised: false });
+    const rotation = await storage.clients.rotateSecret(
+      app.id,
+      { overlapMs: 3_600_000, compromised: false },
+      OPERATOR,
+    );
     const renewed = { ...app, clientSecret: rotation?.clientSecret as string };
     for (const server of cluster.authorization)
       for (const secret of [app, renewed]) t.is((await askForToken(server, secret)).status, 200);
     t.deepEqual(await statuses(token), [200, 200]);
-    const third = await storage.clients.rotateSecret(app.id, { overlapMs: 3_600_000, compromised: false });
+    const third = await storage.clients.rotateSecret(
+      app.id,
+      { overlapMs: 3_600_000, compromised: false },
+      OPERATOR,
+    );
     for (const server of cluster.authorization) t.is((await askForToken(server, app)).status, 401);
     app = { ...app, clientSecret: third?.clientSecret as string };
   }
@@ -103,7 +116,7 @@ test.serial(
     let current = "https://app.example.com/callback";
     for (let round = 0; round < ROUNDS; round++) {
       const next = `https://app.example.com/callback/${round}`;
-      await storage.clients.setRedirectUris(app.id, [next]);
+      await storage.clients.setRedirectUris(app.id, [next], OPERATOR);
       for (const server of cluster.authorization) {
         const open = (redirect_uri: string) =>
           fetch(authorizeUrl(server, app, { redirect_uri }), { redirect: "manual" });

@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt } from "../harness/api.ts";
+import { apiAt, type LinkBody, type PageBody } from "../harness/api.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { connectMcp, refusalOf } from "../harness/mcp.ts";
 import { atOnce } from "../harness/storage.ts";
@@ -75,6 +75,29 @@ test.serial("of 40 clicks at once on max_clicks 1 over both servers exactly one 
   for (let round = 0; round < 5; round++) {
     const link = await api.createLink({ max_clicks: 1 });
     t.deepEqual(await follow(link.slug, 40), { 302: 1, 410: 39 });
+  }
+});
+
+test.serial("50 POSTs at once with one Idempotency-Key over both servers make one link", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const tag = `one-key-${round}`;
+    const request = {
+      json: { url: "https://example.com/", tags: [tag] },
+      headers: { "idempotency-key": tag },
+    };
+    const answers = await atOnce(50, (index) => turn(index).send<LinkBody>("POST", "/v1/links", request));
+    t.deepEqual(
+      answers.filter(({ status }) => status !== 201 && status !== 409),
+      [],
+    );
+    const made = answers.filter(({ status }) => status === 201).map(({ body }) => body.id);
+    t.is(new Set(made).size, 1);
+    t.is((await api.get<PageBody>(`/v1/links?tag=${tag}`)).body.data.length, 1);
+    for (const each of apis) {
+      const again = await each.send<LinkBody>("POST", "/v1/links", request);
+      t.is(again.body.id, made[0] as string);
+      t.is(again.headers.get("idempotency-replayed"), "true");
+    }
   }
 });
 

@@ -1,0 +1,118 @@
+import test from "ava";
+import type { Attempt } from "../../resources/idempotency.ts";
+import { advanceClock } from "../harness/clock.ts";
+import { atOnce, createTestStorage } from "../harness/storage.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+test.after.always(() => storage.close());
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+let count = 0;
+const newKey = () => `key-${++count}`;
+const begin = (key: string, fingerprint = "one", by = first) =>
+  by.idempotency.begin("org_a", key, fingerprint);
+
+async function attempt(...args: Parameters<typeof begin>): Promise<Attempt> {
+  const begun = await begin(...args);
+  if (!("attempt" in begun)) throw new Error(JSON.stringify(begun));
+  return begun.attempt;
+}
+
+test.serial("of 50 that begin at once in two processes one gets the attempt", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const key = newKey();
+    const begun = await atOnce(50, (index) => begin(key, "one", index % 2 ? first : second));
+    t.is(begun.filter((one) => "attempt" in one).length, 1);
+    for (const one of begun) if (!("attempt" in one)) t.deepEqual(one, { refused: "in_use" });
+  }
+});
+
+test.serial("what was kept is answered in every process, for 24 hours and not longer", async (t) => {
+  const key = newKey();
+  const { keep, linkId } = await attempt(key);
+  await keep("an answer");
+  advanceClock(DAY_MS - MINUTE_MS);
+  t.deepEqual(await begin(key, "one", second), { answer: "an answer" });
+  t.deepEqual(await begin(key, "another", second), { refused: "reused" });
+  advanceClock(MINUTE_MS);
+  const anew = await attempt(key, "another");
+  t.not(anew.linkId(0), linkId(0), "it makes something else");
+});
+
+test.serial("one that died holds its key for a minute; the next attempt makes the same ids", async (t) => {
+  const key = newKey();
+  const dead = await attempt(key);
+  advanceClock(MINUTE_MS / 2);
+  t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
+  t.deepEqual(await begin(key, "another", second), { refused: "reused" });
+  advanceClock(MINUTE_MS / 2);
+  const begun = await atOnce(20, (index) => begin(key, "one", index % 2 ? first : second));
+  const [next] = begun.flatMap((one) => ("attempt" in one ? one.attempt : []));
+  t.is(begun.filter((one) => "attempt" in one).length, 1);
+  for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
+});
+
+test.serial("whoever was taken for dead changes nothing any more", async (t) => {
+  const key = newKey();
+  const late = await attempt(key);
+  advanceClock(MINUTE_MS);
+  const next = await attempt(key);
+  for (const act of [() => late.keep("late"), late.forget, late.release]) {
+    await act();
+    t.deepEqual(await begin(key), { refused: "in_use" });
+  }
+  await next.keep("in time");
+  await late.keep("late");
+  await late.forget();
+  t.deepEqual(await begin(key), { answer: "in time" });
+});
+
+test.serial(
+  "a key that was forgotten is free for anything, one that was released for the same",
+  async (t) => {
+    const [forgotten, released] = [newKey(), newKey()];
+    await (await attempt(forgotten)).forget();
+    const one = await attempt(released);
+    await one.release();
+    t.truthy(await attempt(forgotten, "another"));
+    t.deepEqual(await begin(released, "another"), { refused: "reused" });
+    t.is((await attempt(released)).linkId(0), one.linkId(0));
+  },
+);
+
+test.serial("ids sort by their places, and none is there twice", async (t) => {
+  const [one, other] = [await attempt(newKey()), await attempt(newKey())];
+  const ids = Array.from({ length: 100 }, (_, place) => one.linkId(place));
+  t.deepEqual(ids.toSorted(), ids);
+  t.true(ids.every((id) => /^lnk_[0-9A-HJKMNP-TV-Z]{26}$/.test(id)));
+  t.is(new Set([...ids, ...ids.map((_, place) => other.linkId(place))]).size, 200);
+});
+
+test.serial("sec 129: neither the key nor the answer can be read in the database", async (t) => {
+  const secret = "whsec_readable";
+  await (await attempt("readable-key")).keep(JSON.stringify({ secret }));
+  const rows = JSON.stringify(await database.knex("idempotency_keys"));
+  t.false(rows.includes("whsec_") || rows.includes("readable"));
+});
+
+test.serial("an answer of several megabytes is kept whole", async (t) => {
+  const key = newKey();
+  const answer = JSON.stringify("ä".repeat(2_000_000));
+  await (await attempt(key)).keep(answer);
+  t.deepEqual(await begin(key), { answer });
+});
+
+test.serial("the sweep removes what is over, and leaves the others", async (t) => {
+  await database.knex("idempotency_keys").delete();
+  const [old, young] = [newKey(), newKey()];
+  await (await attempt(old)).keep("old");
+  await attempt(newKey());
+  advanceClock(DAY_MS / 2);
+  await (await attempt(young)).keep("young");
+  advanceClock(DAY_MS / 2);
+  t.is((await second.sweep())?.idempotency_keys, 2);
+  t.deepEqual(await begin(young), { answer: "young" });
+  t.truthy(await attempt(old, "another"));
+});

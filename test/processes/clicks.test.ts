@@ -1,0 +1,79 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import { apiAt } from "../harness/api.ts";
+import { createTestDatabase } from "../harness/database.ts";
+import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
+import { populate } from "../harness/service.ts";
+import { atOnce } from "../harness/storage.ts";
+import { createWebhook, until } from "../harness/webhooks.ts";
+
+const database = await createTestDatabase();
+const key = randomBytes(32);
+const storage = openStorage(database.url, key);
+test.after.always(async () => {
+  stopPrograms();
+  await storage.close();
+  await database.drop();
+});
+
+const TODAY = Math.floor(Date.now() / 86_400_000);
+
+/** A server with a link whose clicks a webhook is to be told of. */
+async function start() {
+  const server = startServer({
+    settings: {
+      PORT: "0",
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: key.toString("base64url"),
+      RATE_LIMIT: "off",
+      LOG_LEVEL: "silent",
+      NODE_ENV: "test",
+      // Nobody listens there: what is recorded stays.
+      WEBHOOK_ALLOW_HOSTS: "127.0.0.1:9",
+    },
+  });
+  const url = await addressOf(server);
+  const { createOrganization, token } = populate(url, storage);
+  const { id: organizationId, ...client } = await createOrganization();
+  const api = apiAt(url, await token({ ...client }));
+  const webhook = await createWebhook(api, "http://127.0.0.1:9/", ["link.clicked"]);
+  const { id, slug } = await api.createLink();
+  const follow = (times: number) => atOnce(times, () => apiAt(url).get(`/${slug}`));
+  return { server, organizationId, webhook, id, follow };
+}
+
+const clicksOf = async ({ organizationId, id }: { organizationId: string; id: string }) =>
+  (await storage.links.find(organizationId, id))?.clicks;
+const recordOf = async ({ organizationId, id, webhook }: Awaited<ReturnType<typeof start>>) => {
+  const { days } = await storage.links.analytics(organizationId, id, TODAY - 1, TODAY + 1);
+  return {
+    clicks: await clicksOf({ organizationId, id }),
+    statistics: days.reduce((sum, { clicks }) => sum + clicks, 0),
+    deliveries: (await storage.webhooks.deliveries(organizationId, webhook.id, 1000)).length,
+  };
+};
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  test(`${signal} right after 200 redirects loses no click, no statistic and no event`, async (t) => {
+    const running = await start();
+    const replies = await running.follow(200);
+    running.server.kill(signal);
+    t.is((await running.server.ended).code, 0);
+    t.deepEqual(new Set(replies.map(({ status }) => status)), new Set([302]));
+    t.deepEqual(await recordOf(running), { clicks: 200, statistics: 200, deliveries: 200 });
+  });
+}
+
+test("kill -9 loses nothing that was stored before, and counts nothing twice", async (t) => {
+  const running = await start();
+  await running.follow(100);
+  await until(async () => ((await clicksOf(running)) === 100 ? true : undefined));
+  await running.follow(50);
+  running.server.kill("SIGKILL");
+  await running.server.ended;
+  const { clicks, statistics, deliveries } = await recordOf(running);
+  t.true(clicks !== undefined && clicks >= 100 && clicks <= 150, `${clicks}`);
+  t.is(deliveries, clicks as number, "an event is there with its click, or neither is");
+  t.true(statistics <= 150);
+});

@@ -1,0 +1,164 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import type { Link } from "../../resources/ports.ts";
+import { type Api, apiAt, type LinkBody } from "../harness/api.ts";
+import { createTestDatabase } from "../harness/database.ts";
+import { freePort } from "../harness/port.ts";
+import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
+import { type Received, startReceiver, verify } from "../harness/receiver.ts";
+import { populate } from "../harness/service.ts";
+import { createWebhook, until } from "../harness/webhooks.ts";
+
+const database = await createTestDatabase();
+const key = randomBytes(32);
+const storage = openStorage(database.url, key);
+const receiver = await startReceiver();
+const port = await freePort();
+const url = `http://localhost:${port}`;
+const { createOrganization, token } = populate(url, storage);
+test.after.always(async () => {
+  stopPrograms();
+  await receiver.close();
+  await storage.close();
+  await database.drop();
+});
+
+async function start(): Promise<Program> {
+  const server = startServer({
+    settings: {
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: key.toString("base64url"),
+      PORT: String(port),
+      RATE_LIMIT: "off",
+      LOG_LEVEL: "silent",
+      WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+    },
+  });
+  await addressOf(server);
+  return server;
+}
+
+async function crash(server: Program): Promise<void> {
+  server.kill("SIGKILL");
+  await server.ended;
+}
+
+/** Changes of all kinds at once, some of which are refused; the server is killed when so many have been answered. */
+async function crashDuring(server: Program, api: Api, round: number, answers: number): Promise<string[]> {
+  const acknowledged: string[] = [];
+  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  async function change(index: number) {
+    const slug = index % 5 === 0 ? `shared-${round}` : `crash-${round}-${index}`;
+    const json = { url: "https://example.com/", slug };
+    const { status, body } = await api.send<LinkBody>("POST", "/v1/links", { json });
+    if (status === 201) acknowledged.push(body.id);
+    if (acknowledged.length === answers) resolve();
+    if (status !== 201) return;
+    if (index % 2) await api.send("PATCH", `/v1/links/${body.id}`, { json: { title: "changed" } });
+    else await apiAt(url).get(`/${slug}`);
+  }
+  const changes = Array.from({ length: 60 }, (_, index) => change(index).catch(() => {}));
+  await Promise.race([enough, Promise.all(changes)]);
+  await crash(server);
+  await Promise.all(changes);
+  return acknowledged;
+}
+
+async function linksOf(organizationId: string): Promise<Link[]> {
+  const links: Link[] = [];
+  for (;;) {
+    const page = await storage.links.list(organizationId, {}, 100, links.at(-1)?.id);
+    if (page.length === 0) return links;
+    links.push(...page);
+  }
+}
+
+/** What was told, each event once: `<type> <link>`. */
+function told(requests: Received[], secret: string): string[] {
+  const events = new Map<string, string>();
+  for (const request of requests) {
+    const { type, data } = verify(request, secret);
+    const id = request.headers["webhook-id"] as string;
+    const said = `${type} ${data.link_id ?? data.id}`;
+    if (events.has(id) && events.get(id) !== said) throw new Error(`${id} is said of two things`);
+    events.set(id, said);
+  }
+  return [...events.values()].sort();
+}
+
+/** What is to be told of what the database holds. */
+function expected(links: Link[]): string[] {
+  return links
+    .flatMap(({ id, title, clicks }) => [
+      `link.created ${id}`,
+      ...(title === "changed" ? [`link.updated ${id}`] : []),
+      ...Array(clicks).fill(`link.clicked ${id}`),
+    ])
+    .sort();
+}
+
+test.serial("after kill -9 every event of a committed change arrives, and none of another", async (t) => {
+  let server = await start();
+  const app = await createOrganization();
+  const accessToken = await token(app);
+  const events = ["link.created", "link.updated", "link.clicked"];
+  const { secret } = await createWebhook(apiAt(url, accessToken), receiver.url("/crash"), events);
+  const acknowledged: string[] = [];
+  for (const [round, answers] of [1, 8, 20, 35, 45].entries()) {
+    acknowledged.push(...(await crashDuring(server, apiAt(url, accessToken), round, answers)));
+    server = await start();
+  }
+  const links = await linksOf(app.id);
+  const ids = new Set(links.map(({ id }) => id));
+  for (const id of acknowledged) t.true(ids.has(id), "what was answered is there");
+  const all = expected(links);
+  await until(async () => told(receiver.received("/crash"), secret).length >= all.length || undefined);
+  t.deepEqual(told(receiver.received("/crash"), secret), all);
+  t.log(`${links.length} links, ${all.length} events, ${receiver.received("/crash").length} deliveries`);
+  await server.stop();
+});
+
+test.serial(
+  "what a killed process was sending is sent again by another one, under the same id",
+  async (t) => {
+    const server = await start();
+    const app = await createOrganization();
+    const api = apiAt(url, await token(app));
+    receiver.answer("/under-way", () => {});
+    const { secret } = await createWebhook(api, receiver.url("/under-way"));
+    const { id } = await api.createLink();
+    const [first] = await receiver.waitFor("/under-way", 1);
+    await crash(server);
+    receiver.answer("/under-way", (response) => response.writeHead(204).end());
+    const other = await start();
+    const [, second] = await receiver.waitFor("/under-way", 2);
+    if (!first || !second) return t.fail();
+    t.is(second.headers["webhook-id"], first.headers["webhook-id"]);
+    t.is(second.text, first.text);
+    t.is(verify(second, secret).data.id, id);
+    await other.stop();
+    t.is(receiver.received("/under-way").length, 2);
+  },
+);
+
+test.serial(
+  "a clean stop waits for the attempts that are under way, and none of them is made again",
+  async (t) => {
+    const server = await start();
+    const app = await createOrganization();
+    const api = apiAt(url, await token(app));
+    const held = Promise.withResolvers<void>();
+    receiver.answer("/stopped", (response) => void held.promise.then(() => response.writeHead(204).end()));
+    const webhook = await createWebhook(api, receiver.url("/stopped"));
+    await api.createLink();
+    await receiver.waitFor("/stopped", 1);
+    server.kill("SIGTERM");
+    // From then on it takes nothing new.
+    await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
+    held.resolve();
+    t.is((await server.ended).code, 0);
+    const [told] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+    t.like(told, { status: "succeeded", attempts: [{ status: 204 }] });
+  },
+);

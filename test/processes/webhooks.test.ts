@@ -1,0 +1,101 @@
+import test from "ava";
+import { apiAt } from "../harness/api.ts";
+import { startCluster } from "../harness/cluster.ts";
+import { tokensFor } from "../harness/flow.ts";
+import { startReceiver, verify } from "../harness/receiver.ts";
+import { atOnce } from "../harness/storage.ts";
+import {
+  createWebhook,
+  type DeliveryBody,
+  deliveriesOf,
+  type NewWebhookBody,
+  until,
+  type WebhookPage,
+} from "../harness/webhooks.ts";
+
+const receiver = await startReceiver();
+const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+test.after.always(() => Promise.all([cluster.close(), receiver.close()]));
+
+/** An organization, as each of the two resource servers sees it. */
+async function newcomer() {
+  const app = await cluster.createOrganization();
+  const token = await cluster.token(app);
+  const apis = cluster.resources.map(({ url }) => apiAt(url, token));
+  return { app, turn: (index: number) => apis[index % 2] as (typeof apis)[0] };
+}
+
+test.serial("four processes share the work, and tell each receiver of each event once", async (t) => {
+  const { turn } = await newcomer();
+  const paths = ["/one", "/two", "/three"];
+  const webhooks = await Promise.all(
+    paths.map((path, index) => createWebhook(turn(index), receiver.url(path))),
+  );
+  const links = await atOnce(150, (index) => turn(index).createLink());
+  const ids = links.map(({ id }) => id).sort();
+  for (const [index, path] of paths.entries()) {
+    const webhook = webhooks[index] as NewWebhookBody;
+    await receiver.waitFor(path, ids.length);
+    await until(async () => {
+      const page = await deliveriesOf(turn(index), webhook);
+      return page.every(({ status }) => status === "succeeded") || undefined;
+    });
+    const requests = receiver.received(path);
+    t.deepEqual(requests.map((request) => verify(request, webhook.secret).data.id).sort(), ids);
+    t.is(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, ids.length);
+  }
+});
+
+test.serial("sec 95: of 50 webhooks made at once over both servers 20 are made", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const { turn } = await newcomer();
+    const json = { url: "https://example.com/", events: ["link.created"] };
+    const answers = await atOnce(50, (index) => turn(index).send("POST", "/v1/webhooks", { json }));
+    const statuses = answers.map(({ status }) => status).sort();
+    t.deepEqual(statuses, [...Array(20).fill(201), ...Array(30).fill(409)]);
+    t.is((await turn(1).get<WebhookPage>("/v1/webhooks?limit=100")).body.data.length, 20);
+  }
+});
+
+test.serial("sec 132: a secret that one server replaces signs what any other one sends", async (t) => {
+  const { turn } = await newcomer();
+  const webhook = await createWebhook(turn(0), receiver.url("/replaced"), ["webhook.test"]);
+  const { body } = await turn(1).send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
+  for (let round = 0; round < 10; round++)
+    await turn(round).send<DeliveryBody>("POST", `/v1/webhooks/${webhook.id}/test`);
+  for (const request of await receiver.waitFor("/replaced", 10)) {
+    for (const secret of [webhook.secret, body.secret]) t.truthy(verify(request, secret));
+  }
+});
+
+test.serial("what an authorization server does is told as what a resource server does", async (t) => {
+  const { app, turn } = await newcomer();
+  const { secret } = await createWebhook(turn(0), receiver.url("/granted"), ["authorization.granted"]);
+  const user = await cluster.createUser([app.id]);
+  await tokensFor(cluster, app, user);
+  const [request] = await receiver.waitFor("/granted", 1);
+  if (!request) return t.fail();
+  t.like(verify(request, secret), { type: "authorization.granted", data: { user_id: user.id } });
+});
+
+test.serial(
+  "what one server makes, changes and deletes holds for the next event at another one",
+  async (t) => {
+    const { turn } = await newcomer();
+    for (let round = 0; round < 10; round++) {
+      const [here, there] = [turn(round), turn(round + 1)];
+      const webhook = await createWebhook(here, receiver.url(`/made-${round}`));
+      await there.createLink();
+      await receiver.waitFor(`/made-${round}`, 1);
+      await here.send("PATCH", `/v1/webhooks/${webhook.id}`, {
+        json: { url: receiver.url(`/moved-${round}`) },
+      });
+      await there.createLink();
+      await receiver.waitFor(`/moved-${round}`, 1);
+      t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
+      await here.createLink();
+      t.is(receiver.received(`/made-${round}`).length, 1);
+      t.is(receiver.received(`/moved-${round}`).length, 1);
+    }
+  },
+);
