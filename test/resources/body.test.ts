@@ -183,6 +183,34 @@ test("sec 98: of a key that is sent twice one value counts, and it is checked", 
   t.is((await twice("https://example.com/1", "javascript:alert(1)")).status, 422);
 });
 
+const many = (count: number, value: unknown) => Array.from({ length: count }, () => value);
+const named = (count: number, value: unknown) =>
+  Object.fromEntries(many(count, value).map((entry, index) => [`k${index}`, entry]));
+const mistakes: [what: string, path: string, body: object][] = [
+  ["unknown fields", "/v1/links", named(60_000, 1)],
+  ["tags", "/v1/links", { url: "https://example.com/", tags: many(100_000, "") }],
+  ["metadata", "/v1/links", { url: "https://example.com/", metadata: named(60_000, {}) }],
+  ["events", "/v1/webhooks", { url: "https://example.com/hook", events: many(100_000, "nothing") }],
+  ["links", "/v1/links/bulk", { links: many(100_000, 1) }],
+];
+for (const [what, path, json] of mistakes) {
+  test(`a body full of wrong ${what} is refused in few words`, async (t) => {
+    const { status, text, body } = await api.send("POST", path, { json });
+    t.is(status, 422);
+    t.true(text.length < 10_000, `${text.length}`);
+    const told = body.errors?.length ?? 0;
+    t.true(told >= 1 && told <= 20, `${told}`);
+  });
+}
+
+test("what a token opened is kept by nobody else", async (t) => {
+  for (const path of ["/v1/links", `/v1/links/${id}`, "/v1/links/lnk_unknown", "/v1/organization"]) {
+    for (const caller of [api, apiAt(service.url)]) {
+      t.is((await caller.get(path)).headers.get("cache-control"), "private, no-cache", path);
+    }
+  }
+});
+
 const poison = [
   '{"url":"https://example.com","__proto__":{"title":"poison","max_clicks":1}}',
   '{"url":"https://example.com","constructor":{"prototype":{"title":"poison"}}}',

@@ -5,6 +5,7 @@ import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../adapters/engine.ts";
 import { openStorage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt } from "../harness/api.ts";
 import { MCP_HEADERS } from "../harness/mcp.ts";
 import { addressOf, startServer } from "../harness/program.ts";
@@ -21,7 +22,7 @@ const settings = {
 };
 const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
 await storage.migrate();
-const { client } = await storage.organizations.create("Logged", "growth");
+const { client } = await storage.organizations.create("Logged", "growth", OPERATOR);
 await storage.close();
 if (!client) throw new Error("no client was made");
 const server = startServer({ settings, cwd: folder });

@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt, isProblem } from "../harness/api.ts";
 import { startTestService } from "../harness/service.ts";
 
@@ -10,7 +11,7 @@ type Organization = {
   name: string;
   plan: string;
   limits: Record<string, number>;
-  usage: { links: number };
+  usage: { links: number; webhooks: number };
 };
 
 for (const plan of ["growth", "premium"] as const) {
@@ -27,31 +28,33 @@ for (const plan of ["growth", "premium"] as const) {
     t.is(body.name, name);
     t.is(body.plan, plan);
     t.true(Object.values(body.limits).every((limit) => Number.isInteger(limit) && limit > 0));
-    t.is(body.usage.links, 0);
+    t.deepEqual(body.usage, { links: 0, webhooks: 0 });
   });
 }
 
-test("usage counts the links that exist, and those of this organization alone", async (t) => {
+test("usage counts the links and webhooks that exist, and those of this organization alone", async (t) => {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
-  const count = async () => (await api.get<Organization>("/v1/organization")).body.usage.links;
+  const count = async () => (await api.get<Organization>("/v1/organization")).body.usage;
   const { id } = await api.createLink();
   await api.createLink();
   await other.createLink();
-  t.is(await count(), 2);
+  t.deepEqual(await count(), { links: 2, webhooks: 0 });
+  const webhook = { url: "https://example.com/hook", events: ["link.created"] };
+  t.is((await api.send("POST", "/v1/webhooks", { json: webhook })).status, 201);
   await api.send("PATCH", `/v1/links/${id}`, { json: { archived: true } });
-  t.is(await count(), 2);
+  t.deepEqual(await count(), { links: 2, webhooks: 1 });
   await api.send("DELETE", `/v1/links/${id}`);
-  t.is(await count(), 1);
+  t.deepEqual(await count(), { links: 1, webhooks: 1 });
 });
 
 test("the plan that is shown is the one of now", async (t) => {
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
-  await service.storage.organizations.setPlan(app.id, "premium");
+  await service.storage.organizations.setPlan(app.id, "premium", OPERATOR);
   const { body } = await api.get<Organization>("/v1/organization");
   t.is(body.plan, "premium");
-  await service.storage.organizations.setPlan(app.id, "free");
+  await service.storage.organizations.setPlan(app.id, "free", OPERATOR);
   isProblem(t, await api.get("/v1/organization"), { status: 403, code: "plan_required" });
 });
 

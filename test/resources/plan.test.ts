@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt, isProblem } from "../harness/api.ts";
 import { tokensFor } from "../harness/flow.ts";
 import { startTestService } from "../harness/service.ts";
@@ -26,7 +27,7 @@ for (const [method, path, options] of calls) {
     const app = await service.createOrganization();
     const api = apiAt(service.url, await service.token(app));
     t.not((await api.send(method, path, options)).status, 403);
-    await organizations.setPlan(app.id, "free");
+    await organizations.setPlan(app.id, "free", OPERATOR);
     const reply = await api.send(method, path, options);
     isProblem(t, reply, { status: 403, code: "plan_required" });
     t.false(reply.headers.has("www-authenticate"), "no other scope or token would help");
@@ -42,7 +43,7 @@ test("sec 93: a downgrade and an upgrade count on the next request of the same t
     ["free", 403],
     ["growth", 200],
   ] as const) {
-    await organizations.setPlan(app.id, plan);
+    await organizations.setPlan(app.id, plan, OPERATOR);
     t.is((await api.get("/v1/organization")).status, status, plan);
     t.is((await api.send("POST", "/mcp", MCP)).status, status, plan);
   }
@@ -55,17 +56,17 @@ test("sec 94: an app is refused when its own or the granting organization is on 
   const api = apiAt(service.url, tokens.access_token);
   t.is((await api.get("/v1/links")).status, 200);
   for (const { id } of [app, own]) {
-    await organizations.setPlan(id, "free");
+    await organizations.setPlan(id, "free", OPERATOR);
     isProblem(t, await api.get("/v1/links"), { status: 403, code: "plan_required" });
     isProblem(t, await api.send("POST", "/mcp", MCP), { status: 403, code: "plan_required" });
-    await organizations.setPlan(id, "growth");
+    await organizations.setPlan(id, "growth", OPERATOR);
     t.is((await api.get("/v1/links")).status, 200);
   }
 });
 
 test("sec 94: a missing or bad token is refused as such, whatever the plan", async (t) => {
   const app = await service.createOrganization();
-  await organizations.setPlan(app.id, "free");
+  await organizations.setPlan(app.id, "free", OPERATOR);
   isProblem(t, await apiAt(service.url).get("/v1/links"), { status: 401, code: "missing_token" });
   isProblem(t, await apiAt(service.url, "lga_x").get("/v1/links"), { status: 401, code: "invalid_token" });
 });

@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../harness/api.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { sendRaw } from "../harness/raw.ts";
@@ -116,9 +117,9 @@ test("the links of an organization that went back to the free plan still redirec
   const other = await service.createOrganization();
   const owner = apiAt(service.url, await service.token(other));
   const link = await owner.createLink();
-  await service.storage.organizations.setPlan(other.id, "free");
+  await service.storage.organizations.setPlan(other.id, "free", OPERATOR);
   t.is((await follow(link.slug)).status, 302);
-  await service.storage.organizations.setPlan(other.id, "growth");
+  await service.storage.organizations.setPlan(other.id, "growth", OPERATOR);
   t.is((await owner.get(`/v1/links/${link.id}`)).body.clicks, 1);
 });
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../adapters/engine.ts";
+import { OPERATOR } from "../../resources/events.ts";
 import { apiAt, isProblem } from "../harness/api.ts";
 import { createTestDatabase } from "../harness/database.ts";
 import { tokensFor } from "../harness/flow.ts";
@@ -70,6 +71,6 @@ test("sec 93: rotating the secret as compromised ends the client's tokens at onc
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
   t.is((await api.get("/v1/links")).status, 200);
-  await service.storage.clients.rotateSecret(app.id, { overlapMs: 0, compromised: true });
+  await service.storage.clients.rotateSecret(app.id, { overlapMs: 0, compromised: true }, OPERATOR);
   isProblem(t, await api.get("/v1/links"), { status: 401, code: "invalid_token" });
 });

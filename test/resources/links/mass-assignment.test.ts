@@ -45,7 +45,7 @@ for (const [field, value] of unwritable) {
       await api.send("PATCH", `/v1/links/${made.id}`, { json: { title: "x", [field]: value } }),
     ]) {
       t.is(reply.status, 422);
-      isProblem(t, reply, { status: 422, code: reply.body.code, fields: [field] });
+      isProblem(t, reply, { status: 422, code: "unknown_field", fields: [field] });
     }
     t.deepEqual((await api.get<LinkBody>(`/v1/links/${made.id}`)).body, made);
   });
@@ -53,7 +53,7 @@ for (const [field, value] of unwritable) {
 
 test("sec 92: a link cannot be made archived", async (t) => {
   const reply = await api.send("POST", "/v1/links", { json: { url: "https://example.com", archived: true } });
-  isProblem(t, reply, { status: 422, code: "invalid_archived", fields: ["archived"] });
+  isProblem(t, reply, { status: 422, code: "unknown_field", fields: ["archived"] });
 });
 
 test("sec 92: what is sent in the query does not reach the link", async (t) => {

@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -88,6 +88,14 @@ for (const [index, [tags, tag, finds]] of tagged.entries()) {
       body.data.map((link) => link.id),
       finds ? [id] : [],
     );
+  });
+}
+
+for (const tag of ["one\u001ftwo", "\u001f", "one\n", "x".repeat(51), ""]) {
+  test(`the tag ${JSON.stringify(tag).slice(0, 20)}, which no link can have, is refused`, async (t) => {
+    await api.createLink({ tags: ["one", "two"] });
+    const reply = await api.get(`/v1/links?tag=${encodeURIComponent(tag)}`);
+    isProblem(t, reply, { status: 422, code: "invalid_tag", fields: ["tag"] });
   });
 }
 

@@ -2,6 +2,7 @@ import test from "ava";
 import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";
+import { atOnce } from "../../harness/storage.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -36,7 +37,6 @@ const changes: Record<string, unknown>[] = [
   { external_id: null },
   { expires_at: null },
   { max_clicks: null },
-  {},
 ];
 for (const [index, change] of changes.entries()) {
   test(`a change of ${JSON.stringify(change)} changes that and nothing else`, async (t) => {
@@ -50,6 +50,21 @@ for (const [index, change] of changes.entries()) {
     t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, body);
   });
 }
+
+test("what a link has already is no change: neither its ETag nor updated_at moves", async (t) => {
+  const made = await api.createLink({ ...FULL, external_id: "same", metadata: { a: 1, b: "x" } });
+  const { headers } = await api.get(`/v1/links/${made.id}`);
+  advanceClock(1);
+  for (const change of [
+    {},
+    { title: FULL.title },
+    { ...FULL, external_id: "same", metadata: { b: "x", a: 1 } },
+  ]) {
+    const reply = await patch(made.id, change);
+    t.deepEqual(reply.body, made);
+    t.is(reply.headers.get("etag"), headers.get("etag"));
+  }
+});
 
 test("a new slug is followed, and the old one no more", async (t) => {
   const { id, slug } = await api.createLink({ slug: "old-name" });
@@ -97,4 +112,27 @@ test("an expired link can be given more time", async (t) => {
   t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 410);
   t.is((await patch(id, { expires_at: "2099-01-01T00:00:00Z" })).status, 200);
   t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 302);
+});
+
+test("of changes and deletions at once that fight over one slug, each is done or refused, and one has it", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const contested = `contested-${round}`;
+    const links = await atOnce(6, () => api.createLink());
+    const replies = await Promise.all(
+      links.flatMap(({ id }, index) => [
+        patch(id, { slug: contested, external_id: contested }),
+        patch(id, { external_id: null, title: `${index}` }),
+        ...(index % 3 ? [] : [api.send("DELETE", `/v1/links/${id}`)]),
+      ]),
+    );
+    for (const { status, text } of replies) t.true([200, 204, 404, 409].includes(status), text);
+    const rest = await Promise.all(links.map(({ id }) => api.get(`/v1/links/${id}`)));
+    const holders = rest.filter(({ body }) => body.slug === contested || body.external_id === contested);
+    t.true(holders.length <= 1);
+    t.not(
+      (await apiAt(service.url).get(`/${contested}`)).status,
+      404,
+      "the winner has it, or had when it was deleted",
+    );
+  }
 });

@@ -67,9 +67,11 @@ test("sec 87: a token in the query opens nothing", async (t) => {
   isProblem(t, both, { status: 400, code: "invalid_request" });
 });
 
+const READ_TOOLS = ["whoami", "get_link", "list_links", "get_link_analytics", "get_analytics"];
+const WRITE_TOOLS = ["create_link", "create_links", "upsert_link", "update_link", "delete_link"];
 const listed: [name: string, token: string, tools: string[]][] = [
-  ["links:read", reader, ["whoami", "get_link", "list_links"]],
-  ["links:write", writer, ["whoami", "create_link", "get_link", "list_links", "update_link", "delete_link"]],
+  ["links:read", reader, READ_TOOLS],
+  ["links:write", writer, [...READ_TOOLS, ...WRITE_TOOLS]],
 ];
 for (const era of ALL_ERAS) {
   for (const [scope, token, names] of listed) {
@@ -87,7 +89,7 @@ for (const era of ALL_ERAS) {
   test(`sec 90: ${era}: a token without a scope for links is shown no tool for them`, async (t) => {
     const client = await connectMcp(url, webhooks, era);
     const { tools } = await client.listTools();
-    t.false(tools.some(({ name }) => /_links?$/.test(name)));
+    t.false(tools.some(({ name }) => /_links?(_|$)|_analytics$/.test(name)));
     t.true(tools.some(({ name }) => name === "whoami"));
     await client.close();
   });

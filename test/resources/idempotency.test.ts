@@ -1,0 +1,290 @@
+import test from "ava";
+import { type Api, apiAt, isProblem, type LinkBody, type PageBody, type Reply } from "../harness/api.ts";
+import { connectMcp, refusalOf } from "../harness/mcp.ts";
+import { startReceiver } from "../harness/receiver.ts";
+import { startTestService } from "../harness/service.ts";
+import { atOnce } from "../harness/storage.ts";
+import { createWebhook, deliveriesOf } from "../harness/webhooks.ts";
+
+const receiver = await startReceiver();
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
+const app = await service.createOrganization();
+const token = await service.token(app);
+const api = apiAt(service.url, token);
+const otherApi = apiAt(service.url, await service.token(await service.createOrganization()));
+test.after.always(async () => {
+  await service.close();
+  await receiver.close();
+});
+
+const url = "https://example.com/";
+const IN_USE = { status: 409, code: "idempotency_key_in_use" };
+const REUSED = { status: 422, code: "idempotency_key_reused" };
+let count = 0;
+const newKey = () => `key-${++count}`;
+
+const post = <Body = LinkBody>(path: string, key: string, json?: unknown, caller: Api = api) =>
+  caller.send<Body>("POST", path, {
+    ...(json !== undefined && { json }),
+    headers: { "idempotency-key": key },
+  });
+const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-replayed") === "true";
+const linksTagged = async (tag: string, caller = api) =>
+  (await caller.get<PageBody>(`/v1/links?limit=100&tag=${tag}`)).body.data;
+
+/** What has to be the same of an answer that is given again. */
+const essence = ({ status, headers, text }: Reply<unknown>) => ({
+  status,
+  text,
+  type: headers.get("content-type"),
+  location: headers.get("location"),
+  etag: headers.get("etag"),
+});
+
+const newWebhook = (events = ["link.created"]) => createWebhook(api, receiver.url("/hook"), events);
+const POSTS: [name: string, path: () => Promise<string>, json?: unknown][] = [
+  ["a link", async () => "/v1/links", { url, title: "once" }],
+  ["links", async () => "/v1/links/bulk", { links: [{ url }, { url: "nonsense" }, { url }] }],
+  ["a webhook", async () => "/v1/webhooks", { url: receiver.url("/once"), events: ["link.deleted"] }],
+  ["a new secret", async () => `/v1/webhooks/${(await newWebhook()).id}/rotate-secret`],
+  ["a test event", async () => `/v1/webhooks/${(await newWebhook()).id}/test`],
+  [
+    "a delivery",
+    async () => {
+      const webhook = await newWebhook(["webhook.test"]);
+      await api.send("POST", `/v1/webhooks/${webhook.id}/test`);
+      const [delivery] = await deliveriesOf(api, webhook);
+      return `/v1/webhooks/${webhook.id}/deliveries/${delivery?.id}/resend`;
+    },
+  ],
+];
+for (const [name, pathOf, json] of POSTS) {
+  test(`${name}: the same POST with the same key gets the same answer, marked, and is not done again`, async (t) => {
+    const path = await pathOf();
+    const key = newKey();
+    const first = await post(path, key, json);
+    t.true(first.status < 300, first.text);
+    t.false(isReplayed(first));
+    for (let round = 0; round < 2; round++) {
+      const again = await post(path, key, json);
+      t.deepEqual(essence(again), essence(first));
+      t.true(isReplayed(again));
+      t.not(again.headers.get("x-request-id"), first.headers.get("x-request-id"));
+    }
+    const anew = await post(path, newKey(), json);
+    t.is(anew.status, first.status);
+    t.false(isReplayed(anew));
+    if (!path.endsWith("/resend")) t.notDeepEqual(essence(anew), essence(first));
+  });
+}
+
+test("the document describes the key on every POST and on nothing else", async (t) => {
+  const { body } = await api.get<{
+    paths: Record<string, Record<string, { parameters: { name: string }[] }>>;
+  }>("/v1/openapi.json");
+  const methods = Object.values(body.paths).flatMap((path) =>
+    Object.entries(path)
+      .filter(([, { parameters }]) => parameters.some(({ name }) => name === "Idempotency-Key"))
+      .map(([method]) => method),
+  );
+  t.deepEqual(methods, Array(POSTS.length).fill("post"));
+});
+
+test("an answer is given again as it was, whatever became of the link", async (t) => {
+  const key = newKey();
+  const json = { url, title: "before" };
+  const first = await post("/v1/links", key, json);
+  const path = `/v1/links/${first.body.id}`;
+  await api.send("PATCH", path, { json: { title: "after" } });
+  t.deepEqual(essence(await post("/v1/links", key, json)), essence(first));
+  await api.send("DELETE", path);
+  t.deepEqual(essence(await post("/v1/links", key, json)), essence(first));
+});
+
+test("50 POSTs at once with one key make one link; whoever comes meanwhile is told to wait", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const [key, tag] = [newKey(), `at-once-${round}`];
+    const replies = await atOnce(50, () => post("/v1/links", key, { url, tags: [tag] }));
+    const made = replies.filter(({ status }) => status === 201);
+    t.is(made.filter((reply) => !isReplayed(reply)).length, 1);
+    t.is(new Set(made.map(({ body }) => body.id)).size, 1);
+    for (const reply of replies.filter(({ status }) => status !== 201)) {
+      isProblem(t, reply, IN_USE);
+      t.is(reply.headers.get("retry-after"), "1");
+      t.false(isReplayed(reply));
+    }
+    t.is((await linksTagged(tag)).length, 1);
+    t.true(isReplayed(await post("/v1/links", key, { url, tags: [tag] })));
+  }
+});
+
+test("a key belongs to one request: another body, operation or address is refused and does nothing", async (t) => {
+  const [webhook, other] = [await newWebhook(), await newWebhook()];
+  const key = newKey();
+  const json = { url, tags: ["reused"] };
+  await post("/v1/links", key, json);
+  const others: [path: string, json?: unknown][] = [
+    ["/v1/links", { url, tags: ["reused"], title: "another" }],
+    ["/v1/links", { url, tags: ["reused", "x"] }],
+    ["/v1/links", {}],
+    ["/v1/links", null],
+    ["/v1/links", [json]],
+    ["/v1/links/bulk", { links: [json] }],
+    ["/v1/links/bulk", json],
+    [`/v1/webhooks/${webhook.id}/test`],
+  ];
+  for (const [path, body] of others) isProblem(t, await post(path, key, body), REUSED);
+  t.is((await linksTagged("reused")).length, 1);
+  const testKey = newKey();
+  t.is((await post(`/v1/webhooks/${webhook.id}/test`, testKey)).status, 202);
+  isProblem(t, await post(`/v1/webhooks/${other.id}/test`, testKey), REUSED);
+  isProblem(t, await post(`/v1/webhooks/${webhook.id}/rotate-secret`, testKey), REUSED);
+  t.true(isReplayed(await post("/v1/links", key, json)), "the answer is still there");
+});
+
+test("the order of the fields and the white space make no other request", async (t) => {
+  const key = newKey();
+  const first = await post("/v1/links", key, { url, metadata: { a: 1, b: 2 }, title: "x" });
+  const again = await api.send<LinkBody>("POST", "/v1/links", {
+    body: ` { "title":"x",\n"metadata": {"b":2, "a":1}, "url": "${url}" }`,
+    headers: { "idempotency-key": key, "content-type": "application/json" },
+  });
+  t.deepEqual(essence(again), essence(first));
+});
+
+test("keys of two organizations have nothing to do with one another", async (t) => {
+  const key = newKey();
+  const mine = await post("/v1/links", key, { url });
+  const theirs = await post("/v1/links", key, { url, title: "theirs" }, otherApi);
+  t.is(theirs.status, 201);
+  t.not(theirs.body.id, mine.body.id);
+});
+
+test("keys are told apart by every character", async (t) => {
+  const base = newKey();
+  for (const key of [base, `${base}x`, base.toUpperCase(), `"${base}"`, "!".repeat(255), "~".repeat(254)]) {
+    const reply = await post("/v1/links", key, { url });
+    t.is(reply.status, 201);
+    t.false(isReplayed(reply), key);
+  }
+});
+
+for (const key of ["", " ", "a b", "a\tb", "ä", "x".repeat(256), "a, b"]) {
+  test(`the key ${JSON.stringify(key.slice(0, 10))} of ${key.length} characters is refused, and nothing is done`, async (t) => {
+    const tag = `wrong-key-${key.length}-${Buffer.from(key.slice(0, 10)).toString("hex")}`;
+    const reply = await post("/v1/links", key, { url, tags: [tag] });
+    isProblem(t, reply, { status: 422, code: "invalid_idempotency_key", fields: ["Idempotency-Key"] });
+    t.deepEqual(await linksTagged(tag), []);
+  });
+}
+
+test("a refusal that comes of what there is, is given again", async (t) => {
+  await api.createLink({ slug: "idempotent-taken" });
+  const refused: [path: string, json: unknown, status: number, code: string, fields?: string[]][] = [
+    ["/v1/links", { url, slug: "idempotent-taken" }, 409, "slug_taken", ["slug"]],
+    ["/v1/webhooks/whk_unknown/test", undefined, 404, "not_found"],
+  ];
+  for (const [path, json, status, code, fields] of refused) {
+    const key = newKey();
+    const replies = [await post(path, key, json), await post(path, key, json)];
+    for (const reply of replies) isProblem(t, reply, { status, code, ...(fields && { fields }) });
+    t.deepEqual(replies.map(isReplayed), [false, true]);
+  }
+  const webhook = await newWebhook();
+  await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: false } });
+  const key = newKey();
+  isProblem(t, await post(`/v1/webhooks/${webhook.id}/test`, key), { status: 409, code: "webhook_disabled" });
+  await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: true } });
+  t.is((await post(`/v1/webhooks/${webhook.id}/test`, key)).status, 409);
+  t.is((await post(`/v1/webhooks/${webhook.id}/test`, newKey())).status, 202);
+});
+
+test("what is refused before it is done leaves the key free for another request", async (t) => {
+  const reader = apiAt(service.url, await service.token(app, { scope: "links:read" }));
+  const refused: [name: string, send: (key: string) => Promise<Reply<unknown>>, status: number][] = [
+    ["a wrong value", (key) => post("/v1/links", key, { url: "nonsense" }), 422],
+    ["an unknown field", (key) => post("/v1/links", key, { url, plan: "premium" }), 422],
+    ["no object", (key) => post("/v1/links", key, "text"), 422],
+    ["too deep", (key) => postText(key, `${"[".repeat(100_000)}${"]".repeat(100_000)}`), 422],
+    ["no JSON", (key) => postText(key, "{"), 400],
+    ["another type", (key) => postText(key, "{}", "text/plain"), 415],
+    ["a token that may not", (key) => post("/v1/links", key, { url }, reader), 403],
+    ["no token", (key) => post("/v1/links", key, { url }, apiAt(service.url)), 401],
+  ];
+  for (const [name, send, status] of refused) {
+    const key = newKey();
+    for (let round = 0; round < 2; round++) {
+      const reply = await send(key);
+      t.is(reply.status, status, `${name}: ${reply.text}`);
+      t.false(isReplayed(reply), name);
+    }
+    const reply = await post("/v1/links", key, { url });
+    t.is(reply.status, 201, name);
+    t.false(isReplayed(reply), name);
+  }
+});
+
+const postText = (key: string, body: string, type = "application/json") =>
+  api.send("POST", "/v1/links", { body, headers: { "idempotency-key": key, "content-type": type } });
+
+test("whoever may not do it is not told what was done", async (t) => {
+  const key = newKey();
+  await post("/v1/links", key, { url });
+  const reader = apiAt(service.url, await service.token(app, { scope: "links:read" }));
+  isProblem(t, await post("/v1/links", key, { url }, reader), { status: 403, code: "insufficient_scope" });
+});
+
+test("a REST call and the tool of the same operation share their keys, whichever came first", async (t) => {
+  const agent = await connectMcp(`${service.url}/mcp`, token);
+  t.teardown(() => agent.close());
+  const call = (name: string, args: object) => agent.callTool({ name, arguments: { ...args } });
+  const webhook = await newWebhook();
+  const pairs: [tool: string, args: object, path: string, json?: object][] = [
+    ["create_link", { url, tags: ["a", "a"] }, "/v1/links", { url, tags: ["a", "a"] }],
+    ["create_links", { links: [{ url }, { url: 5 }] }, "/v1/links/bulk", { links: [{ url }, { url: 5 }] }],
+    [
+      "create_webhook",
+      { url: receiver.url("/shared"), events: ["link.created"] },
+      "/v1/webhooks",
+      { url: receiver.url("/shared"), events: ["link.created"] },
+    ],
+    ["rotate_webhook_secret", { id: webhook.id }, `/v1/webhooks/${webhook.id}/rotate-secret`],
+    ["test_webhook", { id: webhook.id }, `/v1/webhooks/${webhook.id}/test`],
+  ];
+  for (const [tool, args, path, json] of pairs) {
+    const key = newKey();
+    const first = await post<Record<string, unknown>>(path, key, json);
+    const again = await call(tool, { ...args, idempotency_key: key });
+    t.deepEqual(again.structuredContent, first.body, tool);
+    t.like(again._meta, { idempotency_replayed: true });
+
+    const otherKey = newKey();
+    const byTool = await call(tool, { ...args, idempotency_key: otherKey });
+    t.is(byTool._meta?.idempotency_replayed, undefined);
+    const byRest = await post<Record<string, unknown>>(path, otherKey, json);
+    t.true(isReplayed(byRest), tool);
+    t.deepEqual(byRest.body, byTool.structuredContent);
+    t.is(byRest.status, first.status);
+    for (const header of ["etag", "location"]) t.is(byRest.headers.has(header), first.headers.has(header));
+  }
+});
+
+test("tools refuse what REST refuses, and a key that is none", async (t) => {
+  const agent = await connectMcp(`${service.url}/mcp`, token);
+  t.teardown(() => agent.close());
+  const refusal = async (name: string, args: object) =>
+    refusalOf(await agent.callTool({ name, arguments: { ...args } }));
+  const key = newKey();
+  await post("/v1/links", key, { url });
+  t.like(await refusal("create_link", { url, title: "x", idempotency_key: key }), REUSED);
+  t.like(await refusal("create_links", { links: [{ url }], idempotency_key: key }), REUSED);
+  for (const wrong of ["", "a b", 5, null, "x".repeat(256)])
+    t.like(await refusal("create_link", { url, idempotency_key: wrong }), {
+      status: 422,
+      code: "invalid_idempotency_key",
+    });
+  t.like(await refusal("update_link", { id: "lnk_x", idempotency_key: key }), { code: "unknown_field" });
+  const free = newKey();
+  t.like(await refusal("create_link", { url: "nonsense", idempotency_key: free }), { code: "invalid_url" });
+  t.is((await post("/v1/links", free, { url })).status, 201);
+});

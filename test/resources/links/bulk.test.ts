@@ -1,0 +1,141 @@
+import test from "ava";
+import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const newApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const api = await newApi();
+test.after.always(() => service.close());
+
+type Result = {
+  status: number;
+  link?: LinkBody;
+  error?: { code: string; detail: string; errors?: { field: string; message: string }[] };
+};
+
+const url = "https://example.com/";
+const bulk = (links: unknown, caller = api) =>
+  caller.send<{ results: Result[] }>("POST", "/v1/links/bulk", { json: { links } });
+const resultsOf = async (links: unknown) => {
+  const { status, body, text } = await bulk(links);
+  if (status !== 200) throw new Error(text);
+  return body.results;
+};
+
+test("100 links are made, each with its own fields, in the order of the call", async (t) => {
+  const caller = await newApi();
+  const links = Array.from({ length: 100 }, (_, n) => ({ url, title: `Link ${n}`, tags: [`n${n}`] }));
+  const { status, body } = await bulk(links, caller);
+  t.is(status, 200);
+  t.deepEqual(
+    body.results.map(({ status, link }) => [status, link?.title]),
+    links.map(({ title }) => [201, title]),
+  );
+  const page = await caller.get<PageBody>("/v1/links?limit=100");
+  t.deepEqual(page.body.data.toReversed(), body.results.map(({ link }) => link) as LinkBody[]);
+});
+
+test("each link is answered as if it had come alone", async (t) => {
+  await api.createLink({ slug: "bulk-taken", external_id: "bulk-taken" });
+  const wrong: [link: unknown, status: number, code: string, field: string][] = [
+    [{ url: "javascript:alert(1)" }, 422, "invalid_url", "url"],
+    [{ url, slug: "bulk-taken" }, 409, "slug_taken", "slug"],
+    [{ url, external_id: "bulk-taken" }, 409, "external_id_taken", "external_id"],
+    [{ url, clicks: 5 }, 422, "unknown_field", "clicks"],
+    [{ url, tags: [1] }, 422, "invalid_tags", "tags.0"],
+    [{ url, expires_at: "yesterday" }, 422, "invalid_expires_at", "expires_at"],
+  ];
+  const odd = [null, 1, "text", [], true];
+  const results = await resultsOf([
+    { url },
+    ...wrong.map(([link]) => link),
+    ...odd,
+    { url, slug: "bulk-last" },
+  ]);
+  t.is(results[0]?.status, 201);
+  for (const [index, [, status, code, field]] of wrong.entries()) {
+    const result = results[index + 1];
+    t.like(result, { status, error: { code } });
+    t.deepEqual(
+      result?.error?.errors?.map((error) => error.field),
+      [field],
+    );
+    t.true((result?.error?.detail.length ?? 0) > 0);
+    t.is(result?.link, undefined);
+  }
+  for (const result of results.slice(wrong.length + 1, -1))
+    t.like(result, { status: 422, error: { code: "invalid_request" } });
+  t.like(results.at(-1), { status: 201, link: { slug: "bulk-last" } });
+});
+
+test("of several links of one call with one slug or external id the first has it", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const slug = `bulk-twice-${round}`;
+    const external_id = slug;
+    const results = await resultsOf([
+      { url, slug, title: "first" },
+      { url, external_id, title: "first" },
+      { url, slug, external_id: `${external_id}-x` },
+      { url, external_id },
+      { url, external_id: `${external_id}-x`, title: "the one before it was not made" },
+      { url, slug },
+    ]);
+    t.deepEqual(
+      results.map(({ status, error }) => error?.code ?? status),
+      [201, 201, "slug_taken", "external_id_taken", 201, "slug_taken"],
+    );
+  }
+});
+
+test("eight calls at once that want the same 40 slugs, in either order, make 40 links", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const tags = [`contended-${round}`];
+    const links = Array.from({ length: 40 }, (_, n) => {
+      const name = `contended-${round}-${n}`;
+      return { url, slug: name, external_id: name, tags };
+    });
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => resultsOf(n % 2 ? links : links.toReversed())),
+    );
+    const statuses = results.flat().map(({ status }) => status);
+    t.deepEqual(statuses.sort(), [...Array(40).fill(201), ...Array(280).fill(409)]);
+    const { body } = await api.get<PageBody>(`/v1/links?limit=100&tag=${tags}`);
+    t.is(body.data.length, 40);
+  }
+});
+
+test("a link that is wrong leaves its slug to the next one", async (t) => {
+  const results = await resultsOf([
+    { url: "nonsense", slug: "bulk-left" },
+    { url, slug: "bulk-left" },
+  ]);
+  t.deepEqual(
+    results.map(({ status }) => status),
+    [422, 201],
+  );
+});
+
+const refused: [name: string, links: unknown][] = [
+  ["no links", []],
+  ["101 links", Array(101).fill({ url })],
+  ["an object", { url }],
+  ["null", null],
+  ["nothing", undefined],
+];
+for (const [name, links] of refused) {
+  test(`a bulk call with ${name} is refused and makes nothing`, async (t) => {
+    const caller = await newApi();
+    isProblem(t, await bulk(links, caller), { status: 422, code: "invalid_links", fields: ["links"] });
+    t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
+  });
+}
+
+test("an unknown field beside the links is refused", async (t) => {
+  const reply = await api.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
+  isProblem(t, reply, { status: 422, code: "unknown_field", fields: ["atomic"] });
+});
+
+test("a token that may only read is refused", async (t) => {
+  const token = await service.token(await service.createOrganization(), { scope: "links:read" });
+  isProblem(t, await bulk([{ url }], apiAt(service.url, token)), { status: 403, code: "insufficient_scope" });
+});

@@ -1,0 +1,195 @@
+import test from "ava";
+import { apiAt, isMissing, isProblem } from "../../harness/api.ts";
+import { challengeOf } from "../../harness/challenge.ts";
+import {
+  ALL_ERAS,
+  callTool,
+  connectMcp,
+  MCP_HEADERS,
+  modernRequest,
+  postMcp,
+  refusalOf,
+} from "../../harness/mcp.ts";
+import { startReceiver, verify } from "../../harness/receiver.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
+import {
+  createWebhook,
+  type DeliveryBody,
+  type DeliveryPage,
+  deliveriesOf,
+  delivery,
+  type NewWebhookBody,
+  type WebhookBody,
+  type WebhookPage,
+} from "../../harness/webhooks.ts";
+
+const receiver = await startReceiver();
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+const url = `${service.url}/mcp`;
+test.after.always(() => Promise.all([service.close(), receiver.close()]));
+
+async function newcomer() {
+  const token = await service.token(await service.createOrganization());
+  return { token, api: apiAt(service.url, token) };
+}
+
+for (const era of ALL_ERAS) {
+  test(`${era}: an agent makes, reads, lists, changes and deletes a webhook, as over REST`, async (t) => {
+    const { token, api } = await newcomer();
+    const agent = await connectMcp(url, token, era);
+    const fields = { url: "https://example.com/hook", events: ["link.created", "link.deleted"] };
+    const { secret, ...made } = await callTool<NewWebhookBody>(t, agent, "create_webhook", fields);
+    t.like(made, { ...fields, enabled: true });
+    t.regex(secret, /^whsec_/);
+    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${made.id}`)).body, made);
+    t.deepEqual(await callTool<WebhookBody>(t, agent, "get_webhook", { id: made.id }), made);
+    t.deepEqual(await callTool<WebhookPage>(t, agent, "list_webhooks", { limit: 1 }), {
+      data: [made],
+      next_cursor: null,
+    });
+    const changes = { events: ["link.clicked"], enabled: false };
+    const changed = await callTool<WebhookBody>(t, agent, "update_webhook", { id: made.id, ...changes });
+    t.like(changed, { ...changes, url: fields.url });
+    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${made.id}`)).body, changed);
+    const { id } = made;
+    t.deepEqual(await callTool<object>(t, agent, "delete_webhook", { id }), { deleted: true, id });
+    isMissing(t, await api.get(`/v1/webhooks/${id}`));
+    await agent.close();
+  });
+
+  test(`${era}: an agent tests a webhook, replaces its secret, reads its log and sends again`, async (t) => {
+    const { token, api } = await newcomer();
+    const agent = await connectMcp(url, token, era);
+    const path = `/agent-${era}`;
+    const { id, secret } = await callTool<NewWebhookBody>(t, agent, "create_webhook", {
+      url: receiver.url(path),
+      events: ["link.created"],
+    });
+    const renewed = await callTool<NewWebhookBody>(t, agent, "rotate_webhook_secret", { id });
+    t.not(renewed.secret, secret);
+    const sent = await callTool<DeliveryBody>(t, agent, "test_webhook", { id });
+    t.like(sent, { type: "webhook.test", status: "pending", attempts: [] });
+    await delivery(api, { id }, ({ status }) => status === "succeeded");
+    const page = await callTool<DeliveryPage>(t, agent, "list_webhook_deliveries", { id, limit: 5 });
+    t.deepEqual(page.data, await deliveriesOf(api, { id }));
+    t.like(page.data[0]?.attempts, [{ status: 204 }]);
+    const again = await callTool<DeliveryBody>(t, agent, "resend_webhook_delivery", {
+      id,
+      delivery_id: sent.id,
+    });
+    t.is(again.id, sent.id);
+    for (const request of await receiver.waitFor(path, 2)) {
+      t.is(request.headers["webhook-id"], sent.id);
+      for (const key of [secret, renewed.secret]) t.truthy(verify(request, key));
+    }
+    await agent.close();
+  });
+
+  const refusals: [
+    tool: string,
+    args: Record<string, unknown>,
+    status: number,
+    code: string,
+    field?: string,
+  ][] = [
+    ["create_webhook", {}, 422, "invalid_request", "url,events"],
+    ["create_webhook", { url: "https://10.0.0.1/", events: ["link.created"] }, 422, "invalid_url", "url"],
+    ["create_webhook", { url: "http://example.com/", events: ["link.created"] }, 422, "invalid_url", "url"],
+    ["create_webhook", { url: "https://example.com/", events: [] }, 422, "invalid_events", "events"],
+    ["create_webhook", { url: "https://example.com/", events: ["*"] }, 422, "invalid_events", "events.0"],
+    [
+      "create_webhook",
+      { url: "https://example.com/", events: ["link.created"], secret: "whsec_AAAA" },
+      422,
+      "unknown_field",
+      "secret",
+    ],
+    ["get_webhook", { id: "whk_unknown" }, 404, "not_found"],
+    ["get_webhook", {}, 422, "invalid_id", "id"],
+    ["list_webhooks", { limit: 0 }, 422, "invalid_limit", "limit"],
+    ["list_webhooks", { cursor: "x" }, 422, "invalid_cursor", "cursor"],
+    ["update_webhook", { id: "whk_unknown", enabled: true }, 404, "not_found"],
+    ["update_webhook", { id: "MINE", url: "https://localhost/" }, 422, "invalid_url", "url"],
+    ["update_webhook", { id: "MINE", plan: "premium" }, 422, "unknown_field", "plan"],
+    ["delete_webhook", { id: "whk_unknown" }, 404, "not_found"],
+    ["rotate_webhook_secret", { id: "whk_unknown" }, 404, "not_found"],
+    ["test_webhook", { id: "whk_unknown" }, 404, "not_found"],
+    ["test_webhook", { id: "MINE" }, 409, "webhook_disabled"],
+    ["list_webhook_deliveries", { id: "whk_unknown" }, 404, "not_found"],
+    ["list_webhook_deliveries", { id: "MINE", limit: 101 }, 422, "invalid_limit", "limit"],
+    ["resend_webhook_delivery", { id: "MINE", delivery_id: "evt_unknown" }, 409, "webhook_disabled"],
+    ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
+  ];
+  for (const [index, [tool, args, status, code, fields]] of refusals.entries()) {
+    test(`${era}: ${index}: ${tool} refuses with ${code}, in words that an agent can act on`, async (t) => {
+      const { token, api } = await newcomer();
+      const { secret, ...mine } = await createWebhook(api, "https://example.com/");
+      await api.send("PATCH", `/v1/webhooks/${mine.id}`, { json: { enabled: false } });
+      const before = (await api.get<WebhookPage>("/v1/webhooks")).body;
+      const agent = await connectMcp(url, token, era);
+      const own = args.id === "MINE" ? { ...args, id: mine.id } : args;
+      const refusal = refusalOf(await agent.callTool({ name: tool, arguments: own }));
+      t.like(refusal, { status, code });
+      t.truthy(refusal?.detail);
+      t.is(refusal?.errors?.map(({ field }) => field).join(), fields);
+      t.deepEqual((await api.get<WebhookPage>("/v1/webhooks")).body, before);
+      await agent.close();
+    });
+  }
+
+  for (const tool of [
+    "get_webhook",
+    "update_webhook",
+    "delete_webhook",
+    "rotate_webhook_secret",
+    "test_webhook",
+    "list_webhook_deliveries",
+    "resend_webhook_delivery",
+  ]) {
+    test(`sec 91: ${era}: ${tool} does not find a webhook of another organization`, async (t) => {
+      const [{ token }, { api: stranger }] = [await newcomer(), await newcomer()];
+      const { secret, ...theirs } = await createWebhook(stranger, "https://example.com/");
+      const agent = await connectMcp(url, token, era);
+      const args = { id: theirs.id, ...(tool.startsWith("resend") && { delivery_id: "evt_x" }) };
+      t.is(refusalOf(await agent.callTool({ name: tool, arguments: args }))?.code, "not_found");
+      t.deepEqual((await stranger.get<WebhookBody>(`/v1/webhooks/${theirs.id}`)).body, theirs);
+      await agent.close();
+    });
+  }
+}
+
+const READERS = ["get_webhook", "list_webhook_deliveries", "list_webhooks"];
+const WRITERS = [
+  "create_webhook",
+  "delete_webhook",
+  "resend_webhook_delivery",
+  "rotate_webhook_secret",
+  "test_webhook",
+  "update_webhook",
+];
+for (const [scope, names] of [
+  ["links:read links:write", []],
+  ["webhooks:read", READERS],
+  ["webhooks:write", [...READERS, ...WRITERS].sort()],
+] as const) {
+  test(`sec 90, 105: a token with ${scope} is shown ${names.length} tools of webhooks, and challenged for all others`, async (t) => {
+    const app = await service.createOrganization();
+    const token = await service.token(app, { scope });
+    const agent = await connectMcp(url, token);
+    const { tools } = await agent.listTools();
+    t.deepEqual(
+      tools
+        .map(({ name }) => name)
+        .filter((name) => name.includes("webhook"))
+        .sort(),
+      [...names],
+    );
+    await agent.close();
+    for (const name of [...READERS, ...WRITERS].filter((one) => !names.includes(one as never))) {
+      const { message, headers } = modernRequest("tools/call", { name, arguments: { id: "whk_x" } });
+      const reply = await postMcp(url, message, { ...MCP_HEADERS, ...headers, ...bearer(token) });
+      isProblem(t, reply, { status: 403, code: "insufficient_scope" });
+      t.is(challengeOf(reply)?.scope, READERS.includes(name) ? "webhooks:read" : "webhooks:write");
+    }
+  });
+}

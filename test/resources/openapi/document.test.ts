@@ -1,0 +1,166 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import test from "ava";
+import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
+import { apiAt } from "../../harness/api.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
+
+const service = await startTestService({ ALLOWED_ORIGINS: "https://app.example.com" });
+const anybody = apiAt(service.url);
+const reply = await anybody.get<OpenApiDocument>("/v1/openapi.json");
+const { body: document } = reply;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+);
+test.after.always(() => service.close());
+
+/** Every value under a name, wherever it is in the document. */
+function valuesOf(name: string, node: unknown = document): unknown[] {
+  if (typeof node !== "object" || node === null) return [];
+  return Object.entries(node).flatMap(([key, value]) => [
+    ...(key === name ? [value] : []),
+    ...valuesOf(name, value),
+  ]);
+}
+
+test("the document is valid OpenAPI 3.1", async (t) => {
+  t.regex(document.openapi, /^3\.1\.\d+$/);
+  const validator = new Validator({ strict: false });
+  const { valid, errors } = await validator.validate(structuredClone(document) as never);
+  t.true(valid, JSON.stringify(errors, null, 2));
+  t.notThrows(() => validator.resolveRefs());
+});
+
+test("every reference leads somewhere, and every component is used", (t) => {
+  const references = new Set(valuesOf("$ref") as string[]);
+  for (const reference of references) {
+    const [, ...steps] = reference.split("/");
+    const found = steps.reduce<unknown>((node, step) => (node as Record<string, unknown>)?.[step], document);
+    t.truthy(found, reference);
+  }
+  for (const kind of ["schemas", "headers"] as const)
+    for (const name of Object.keys(document.components[kind]))
+      t.true(references.has(`#/components/${kind}/${name}`), name);
+});
+
+test("every operation has a name of its own, a heading, and answers that say what they are", (t) => {
+  t.true(operations.length >= 15);
+  const names = operations.map(({ operationId }) => operationId);
+  t.is(new Set(names).size, names.length);
+  for (const { operationId, summary, responses, parameters } of operations) {
+    t.regex(operationId, /^[a-z]+[A-Za-z]+$/);
+    t.truthy(summary);
+    for (const [status, response] of Object.entries(responses)) t.truthy(response.description, status);
+    for (const { name, description } of parameters) t.truthy(description, `${operationId}: ${name}`);
+  }
+});
+
+test("the braces of a path are its parameters", (t) => {
+  for (const { path, operationId, parameters } of operations) {
+    const named = parameters.filter(({ in: place }) => place === "path");
+    t.deepEqual(
+      named.map(({ name }) => name),
+      [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string),
+      operationId,
+    );
+    t.true(named.every(({ required }) => required));
+  }
+});
+
+test("every example is what its schema says", async (t) => {
+  const { Ajv2020 } = await import("ajv/dist/2020.js");
+  const { default: formats } = await import("ajv-formats");
+  const ajv = new Ajv2020({ strict: false });
+  formats.default(ajv);
+  ajv.addSchema(document, "document");
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    const validate = ajv.compile({ $ref: `document#/components/schemas/${name}` });
+    const { examples = [] } = schema as { examples?: unknown[] };
+    t.true(examples.length > 0, `${name} has no example`);
+    for (const example of examples) t.true(validate(example), `${name}: ${ajv.errorsText(validate.errors)}`);
+  }
+});
+
+test("answers may get new fields, and requests may not", (t) => {
+  const sent = new Set<string>(
+    operations.flatMap(({ requestBody }) => (requestBody ? (valuesOf("$ref", requestBody) as string[]) : [])),
+  );
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    const isSent = sent.has(`#/components/schemas/${name}`);
+    if (isSent) t.is(schema.additionalProperties, false, name);
+    else t.not(schema.additionalProperties, false, name);
+  }
+});
+
+test("every event that a webhook may be told of is described, with the body that is sent", (t) => {
+  const propertiesOf = (name: string) =>
+    document.components.schemas[name]?.properties as Record<
+      string,
+      { const?: string; items?: { enum: string[] } }
+    >;
+  t.deepEqual(Object.keys(document.webhooks), propertiesOf("NewWebhook").events?.items?.enum);
+  for (const [event, { post }] of Object.entries(document.webhooks)) {
+    const [reference] = valuesOf("$ref", post) as string[];
+    t.is(propertiesOf(reference?.split("/").at(-1) ?? "").type?.const, event);
+  }
+});
+
+test("the addresses of the security scheme are the endpoints that hand out tokens", async (t) => {
+  const { oauth2 } = document.components.securitySchemes as {
+    oauth2: {
+      flows: Record<string, { tokenUrl: string; authorizationUrl?: string; scopes: Record<string, string> }>;
+    };
+  };
+  const metadata = (await (
+    await fetch(`${service.url}/.well-known/oauth-authorization-server`)
+  ).json()) as Record<string, unknown>;
+  for (const flow of Object.values(oauth2.flows)) {
+    t.is(flow.tokenUrl, metadata.token_endpoint as string);
+    if (flow.authorizationUrl) t.is(flow.authorizationUrl, metadata.authorization_endpoint as string);
+    for (const [scope, meaning] of Object.entries(flow.scopes)) {
+      t.true((metadata.scopes_supported as string[]).includes(scope));
+      t.truthy(meaning);
+    }
+    const known = Object.keys(flow.scopes);
+    for (const { security } of operations)
+      for (const { oauth2: needed } of security) t.true(needed.every((scope) => known.includes(scope)));
+  }
+  const { clientId, clientSecret } = await service.createOrganization();
+  const answer = await postForm(oauth2.flows.clientCredentials?.tokenUrl as string, {
+    grant_type: "client_credentials",
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+  t.is(answer.status, 200);
+});
+
+test("the document is for everybody: no token, every origin, and caches may keep it for a while", async (t) => {
+  t.is(reply.headers.get("content-type"), "application/json; charset=utf-8");
+  t.is(reply.headers.get("cache-control"), "public, max-age=300");
+  for (const origin of ["https://app.example.com", "https://anybody.example", "null"]) {
+    const { status, headers } = await anybody.get("/v1/openapi.json", { origin });
+    t.is(status, 200);
+    t.is(headers.get("access-control-allow-origin"), "*", origin);
+    t.false(headers.has("access-control-allow-credentials"));
+  }
+  t.is((await apiAt(service.url, "lga_unknown").get("/v1/openapi.json")).status, 200);
+  t.deepEqual(document.paths["/v1/openapi.json"]?.get?.security, []);
+});
+
+for (const [name, header, status] of [
+  ["its ETag", (tag: string) => tag, 304],
+  ["its ETag as a weak one", (tag: string) => `W/${tag}`, 304],
+  ["its ETag among others", (tag: string) => `"x", ${tag}, "y"`, 304],
+  ["a star", () => "*", 304],
+  ["another ETag", () => '"x"', 200],
+  ["half of its ETag", (tag: string) => `${tag.slice(0, 9)}"`, 200],
+  ["its ETag without quotes", (tag: string) => tag.slice(1, -1), 200],
+] as const) {
+  test(`the document asked for again with ${name} is ${status}`, async (t) => {
+    const tag = reply.headers.get("etag") as string;
+    t.regex(tag, /^"[\w-]{20,}"$/);
+    const again = await anybody.get("/v1/openapi.json", { "if-none-match": header(tag) });
+    t.is(again.status, status);
+    t.is(again.headers.get("etag"), tag);
+    if (status === 304) t.is(again.text, "");
+  });
+}
