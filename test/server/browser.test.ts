@@ -1,10 +1,9 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import * as oidc from "openid-client";
 import type { Page } from "playwright-core";
-import { hasChromium, openPage, startChromium, tabTo } from "../harness/chromium.ts";
+import { OPERATOR } from "../../resources/events.ts";
+import { startCallbackServer } from "../harness/callback.ts";
+import { openPage, tabTo, useChromium } from "../harness/chromium.ts";
 import { discover } from "../harness/flow.ts";
 import { bearer, startTestService, type TestUser } from "../harness/service.ts";
 
@@ -15,31 +14,14 @@ const [first, second] = [
   await service.createOrganization("Second"),
 ];
 const [ada, grace] = [await service.createUser([first.id, second.id]), await service.createUser([first.id])];
-await service.storage.clients.setRedirectUris(app.id, ["http://127.0.0.1/callback"]);
+await service.storage.clients.setRedirectUris(app.id, ["http://127.0.0.1/callback"], OPERATOR);
 
-// The app of the flow, on this computer.
-const arrived: string[] = [];
-const callbacks = createServer((request, answer) => {
-  if (request.url?.startsWith("/callback")) arrived.push(request.url);
-  answer.setHeader("content-type", "text/html");
-  answer.end('<!doctype html><link rel="icon" href="data:,"><h1>Back in the app</h1>');
-}).listen(0, "127.0.0.1");
-await once(callbacks, "listening");
-const CALLBACK = `http://127.0.0.1:${(callbacks.address() as AddressInfo).port}/callback`;
-
-const browser = hasChromium ? await startChromium() : undefined;
+const { url: CALLBACK, arrived, ...callbacks } = await startCallbackServer();
+const inChromium = useChromium();
 test.after.always(async () => {
-  await browser?.close();
-  callbacks.closeAllConnections();
   callbacks.close();
   await service.close();
 });
-
-/** Where there is no Chromium, the run says so. */
-function inChromium(title: string, run: (t: ExecutionContext) => Promise<void>): void {
-  if (browser) test.serial(title, run);
-  else test.serial.skip(`${title} — SKIPPED: this machine has no /usr/bin/chromium`, run);
-}
 
 async function startFlow(parameters: Record<string, string> = {}) {
   const config = await discover(service, app);
@@ -72,8 +54,8 @@ async function press(page: Page, button: string) {
 
 inChromium(
   "with the keyboard alone, a person signs in, allows the access, and the app gets tokens",
-  async (t) => {
-    const { page, complaints } = await openPage(browser as NonNullable<typeof browser>);
+  async (t, browser) => {
+    const { page, complaints } = await openPage(browser);
     const { config, url, checks } = await startFlow();
     await page.goto(url);
     t.is(await page.title(), "Sign in · linkgate");
@@ -105,8 +87,8 @@ inChromium(
   },
 );
 
-inChromium("Cancel sends the person back to the app without a code", async (t) => {
-  const { page, complaints } = await openPage(browser as NonNullable<typeof browser>);
+inChromium("Cancel sends the person back to the app without a code", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
   const { config, url, checks } = await startFlow();
   await page.goto(url);
   await signIn(page, grace);
@@ -121,29 +103,32 @@ inChromium("Cancel sends the person back to the app without a code", async (t) =
   await page.context().close();
 });
 
-inChromium("prompt=login lets another person sign in; who was signed in before is signed out", async (t) => {
-  const { page, complaints } = await openPage(browser as NonNullable<typeof browser>);
-  await page.goto((await startFlow()).url);
-  await signIn(page, ada);
-  await page.waitForSelector("text=Allow access?");
+inChromium(
+  "prompt=login lets another person sign in; who was signed in before is signed out",
+  async (t, browser) => {
+    const { page, complaints } = await openPage(browser);
+    await page.goto((await startFlow()).url);
+    await signIn(page, ada);
+    await page.waitForSelector("text=Allow access?");
 
-  const { config, url, checks } = await startFlow({ prompt: "login" });
-  await page.goto(url);
-  await signIn(page, grace);
-  await page.waitForSelector("text=Allow access?");
-  t.true((await page.textContent("main"))?.includes(grace.username));
-  await press(page, "Allow");
-  await page.waitForSelector("text=Back in the app");
-  const tokens = await oidc.authorizationCodeGrant(config, new URL(page.url()), checks);
-  t.is(tokens.claims()?.sub, grace.id);
-  await page.goto((await startFlow()).url);
-  t.true((await page.textContent("main"))?.includes(grace.username), "and stays signed in");
-  t.deepEqual(complaints, []);
-  await page.context().close();
-});
+    const { config, url, checks } = await startFlow({ prompt: "login" });
+    await page.goto(url);
+    await signIn(page, grace);
+    await page.waitForSelector("text=Allow access?");
+    t.true((await page.textContent("main"))?.includes(grace.username));
+    await press(page, "Allow");
+    await page.waitForSelector("text=Back in the app");
+    const tokens = await oidc.authorizationCodeGrant(config, new URL(page.url()), checks);
+    t.is(tokens.claims()?.sub, grace.id);
+    await page.goto((await startFlow()).url);
+    t.true((await page.textContent("main"))?.includes(grace.username), "and stays signed in");
+    t.deepEqual(complaints, []);
+    await page.context().close();
+  },
+);
 
-inChromium("without JavaScript every step works as well", async (t) => {
-  const { page } = await openPage(browser as NonNullable<typeof browser>, { javaScriptEnabled: false });
+inChromium("without JavaScript every step works as well", async (t, browser) => {
+  const { page } = await openPage(browser, { javaScriptEnabled: false });
   const { url } = await startFlow();
   await page.goto(url);
   await page.fill("#username", grace.username);
@@ -155,8 +140,8 @@ inChromium("without JavaScript every step works as well", async (t) => {
   await page.context().close();
 });
 
-inChromium("sec 21: a page of another origin cannot put ours into a frame", async (t) => {
-  const { page, complaints } = await openPage(browser as NonNullable<typeof browser>);
+inChromium("sec 21: a page of another origin cannot put ours into a frame", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
   const { url } = await startFlow();
   await page.goto(CALLBACK.replace("/callback", "/frame"));
   const refused = page.waitForEvent("console");
@@ -170,8 +155,8 @@ inChromium("sec 21: a page of another origin cannot put ours into a frame", asyn
   await page.context().close();
 });
 
-inChromium("nothing leads back into a sign-in that is over", async (t) => {
-  const { page } = await openPage(browser as NonNullable<typeof browser>);
+inChromium("nothing leads back into a sign-in that is over", async (t, browser) => {
+  const { page } = await openPage(browser);
   const { url } = await startFlow();
   await page.goto(url);
   await signIn(page, grace);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import { OPERATOR } from "../../resources/events.ts";
 import { authorizeUrl, createApp, newTokens, opensApi } from "../harness/oauth.ts";
 import { runCommand, stopPrograms } from "../harness/program.ts";
 import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
@@ -108,8 +109,8 @@ test("new redirect URIs count on the next request, and the old ones do not", asy
   t.is(await open(second), 303);
 });
 
-test("ten upgrades at once make one client", async (t) => {
-  const { organization } = await service.storage.organizations.create("Raced", "free");
+test.serial("ten upgrades at once make one client", async (t) => {
+  const { organization } = await service.storage.organizations.create("Raced", "free", OPERATOR);
   const calls = Array.from({ length: 10 }, () => answer("org", "plan", organization.id, "growth"));
   const answers = await Promise.all(calls);
   const made = answers.filter(({ client }) => client);
@@ -120,7 +121,7 @@ test("ten upgrades at once make one client", async (t) => {
   t.is((await answer("org", "show", organization.id)).client.secrets.length, 1);
 });
 
-test("ten rotations at once leave two live secrets", async (t) => {
+test.serial("ten rotations at once leave two live secrets", async (t) => {
   const app = await service.createOrganization();
   const calls = Array.from({ length: 10 }, () => answer("client", "rotate", app.id));
   const secrets = (await Promise.all(calls)).map(({ client_secret }) => client_secret);
@@ -130,7 +131,7 @@ test("ten rotations at once leave two live secrets", async (t) => {
   t.is(good.length, 2);
 });
 
-test("ten people at once get one name once", async (t) => {
+test.serial("ten people at once get one name once", async (t) => {
   const app = await service.createOrganization();
   const words = ["user", "create", "wanted", "--org", app.id, "--json"];
   const calls = Array.from({ length: 10 }, () => runCommand(words, { settings }, "a password for people"));

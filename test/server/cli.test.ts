@@ -38,7 +38,7 @@ const client = { client_id: "lgc_", client_secret: "lgs_" };
 const organization = (name: string, plan: string) => ({ id: "org_", name, plan });
 
 test.serial("migrate tells what it applied, and the second time nothing", async (t) => {
-  t.deepEqual(await answer("migrate"), { applied: ["0001_initial"] });
+  t.deepEqual(await answer("migrate"), { applied: ["0001_initial", "0002_people_and_events"] });
   t.deepEqual(await answer("migrate"), { applied: [] });
 });
 
@@ -158,7 +158,18 @@ test.serial(
 
 test.serial("sweep tells how many rows it removed of each kind", async (t) => {
   t.deepEqual(await answer("sweep"), {
-    deleted: { tokens: 0, sessions: 0, interactions: 0, one_time_links: 0, grants: 0, client_secrets: 5 },
+    deleted: {
+      tokens: 0,
+      sessions: 0,
+      interactions: 0,
+      one_time_links: 0,
+      grants: 0,
+      client_secrets: 5,
+      invitations: 0,
+      idempotency_keys: 0,
+      deliveries: 0,
+      events: 0,
+    },
   });
 });
 
@@ -179,7 +190,10 @@ test.serial("doctor exits with 1 when a check fails, and still answers", async (
   t.is(code, 1);
   const { checks } = JSON.parse(stdout);
   const migrations = checks.find(({ name }: { name: string }) => name === "migrations");
-  t.like(migrations, { ok: false, detail: "to be applied: 0001_initial (run migrate, or start the server)" });
+  t.like(migrations, {
+    ok: false,
+    detail: "to be applied: 0001_initial, 0002_people_and_events (run migrate, or start the server)",
+  });
 });
 
 test.serial("npm run --silent prints the same one document and passes the exit code on", async (t) => {

@@ -49,6 +49,13 @@ const WRONG: Record<string, string[]> = {
   WORKERS: ["0", "-1", "two", "1.5"],
   CIMD: ["true", "ON", "1"],
   RATE_LIMIT: ["false", "yes", "0"],
+  REDIS_URL: [
+    "127.0.0.1:6379",
+    "http://127.0.0.1:6379",
+    "redis://",
+    "redis://127.0.0.1:99999",
+    "redis://[::1",
+  ],
   LOG_LEVEL: ["verbose", "INFO"],
   RESOURCE_SERVER_SECRET: ["too short", "x".repeat(31)],
   ENCRYPTION_KEY: ["secret", key(31), key(33), `${key(32)}!`, Buffer.alloc(32, 255).toString("base64")],

@@ -65,6 +65,28 @@ test("sec 114: behind a TLS proxy a person signs in, and every cookie is Secure,
   }
 });
 
+test("sec 114: behind a TLS proxy the dashboard is entered with a cookie of this host alone", async (t) => {
+  const { username, password } = await service.createUser([]);
+  const { send, seen, cookies } = browser();
+  const inside = await send("/auth/login", { username, password });
+  t.is(inside.status, 303, inside.text);
+  t.is((await send("/dashboard/account")).status, 200);
+  const made = await send("/dashboard/organizations", {
+    csrf: parse((await send("/dashboard/account")).text).querySelector("[name=csrf]")?.attributes.value ?? "",
+    name: "Mine",
+  });
+  t.is(made.status, 303, made.text);
+  t.is((await send(pathOf(made.next))).status, 200);
+  t.true(cookies.has("__Host-session"));
+  for (const line of seen) {
+    for (const attribute of ["secure", "httponly", "samesite=lax"]) {
+      t.regex(line, new RegExp(`; ${attribute}(;|$)`, "i"));
+    }
+    t.notRegex(line, /; domain=/i);
+    if (/session/.test(line)) t.regex(line, /^__Host-.*; path=\/(;|$)/i);
+  }
+});
+
 test("sec 120: every answer over https carries HSTS, also errors", async (t) => {
   const { send } = browser();
   for (const path of [

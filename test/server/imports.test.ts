@@ -11,13 +11,22 @@ const files = FOLDERS.flatMap((folder) =>
     .map((file) => path.join(folder, file))
     .filter((file) => /\.(ts|js)$/.test(file) && !file.endsWith(".d.ts")),
 ).concat("knexfile.ts");
+// What it holds in templates is for others to paste, and nothing that runs here.
+const SNIPPETS = "server/dashboard/snippets.ts";
 const sources = new Map(
-  files.map((file) => [file, withoutComments(readFileSync(path.join(ROOT, file), "utf8"))]),
+  files.map((file) => {
+    const source = withoutComments(readFileSync(path.join(ROOT, file), "utf8"));
+    return [file, file === SNIPPETS ? withoutTemplates(source) : source];
+  }),
 );
 
 /** Comments may name what the code does not. */
 function withoutComments(source: string): string {
   return source.replace(/^\s*(\/\*\*?[\s\S]*?\*\/|\/\/.*)$/gm, "");
+}
+
+function withoutTemplates(source: string): string {
+  return source.replace(/`(?:\\[\s\S]|[^`\\])*`/g, "``");
 }
 
 const STATEMENT = /^(?:import|export)\s+(type\s+)?(?:([^"';]*?)\s+from\s+)?["']([^"']+)["']/gm;

@@ -1,7 +1,10 @@
 import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../adapters/engine.ts";
+import { OPERATOR } from "../../resources/events.ts";
+import { createCounters } from "../../server/counters.ts";
 import { createLimits } from "../../server/limits.ts";
+import { createLog } from "../../server/log.ts";
 import { createPasswords } from "../../server/passwords.ts";
 import { createSignIn } from "../../server/sign-in.ts";
 import { advanceClock } from "../harness/clock.ts";
@@ -71,7 +74,10 @@ test.serial(
   async (t) => {
     const password = `${"пароль密碼🔑é".repeat(8).slice(0, 66)} x`;
     const hash = await createPasswords().hash(password);
-    await service.storage.accounts.create("unicode", hash, { organizationId: own.id, role: "member" });
+    await service.storage.accounts.create("unicode", hash, OPERATOR, {
+      organizationId: own.id,
+      role: "member",
+    });
     t.true(isIn(await attempt("unicode", password)));
     for (const wrong of [
       `${password.slice(0, -1)}y`,
@@ -110,7 +116,8 @@ test.serial("sec 110: each of them costs one check of a password", async (t) => 
       return real.verify(...given);
     },
   };
-  const signIn = createSignIn(service.storage.accounts, counting, createLimits(false));
+  const counters = await createCounters(undefined, createLog("silent"));
+  const signIn = createSignIn(service.storage.accounts, counting, createLimits(false, counters));
   const ctx = { ip: "203.0.113.1", set() {} } as unknown as Parameters<typeof signIn>[0];
   const people = [
     user.username,

@@ -1,0 +1,195 @@
+import test from "ava";
+import { isProblem } from "../../harness/api.ts";
+import { browserOf, createTeam } from "../../harness/dashboard.ts";
+import { opensApi } from "../../harness/oauth.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type ClientBody = {
+  client_id: string;
+  redirect_uris: string[];
+  secrets: { id: string; last4: string; expires_at: string | null; last_used_at: string | null }[];
+  endpoints: Record<string, string>;
+};
+type Rotation = { client_id: string; client_secret: string; previous_expires_at: string };
+
+/** A team, and its client with the secret. */
+async function withClient() {
+  const team = await createTeam(service, "free");
+  const { id } = team.organization;
+  const change = await service.storage.organizations.setPlan(id, "growth", { actor: team.owner.id });
+  const client = change?.client;
+  if (!client) throw new Error("no client");
+  const path = `${team.base}/client`;
+  return { ...team, client, path, look: () => team.owner.api.send<ClientBody>("GET", path) };
+}
+
+test("the client is shown with its endpoints, and never a secret", async (t) => {
+  const { client, look } = await withClient();
+  const { body, text } = await look();
+  t.is(body.client_id, client.clientId);
+  t.deepEqual(body.redirect_uris, []);
+  t.deepEqual(Object.keys(body.secrets[0] ?? {}), [
+    "id",
+    "last4",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+  ]);
+  t.is(body.secrets[0]?.last4, client.clientSecret.slice(-4));
+  t.is(body.endpoints.token_endpoint, `${service.url}/oauth/token`);
+  t.false(text.includes(client.clientSecret));
+});
+
+test("an organization that was never on a paid plan has no client", async (t) => {
+  const { base, owner } = await createTeam(service, "free");
+  for (const path of ["/client", "/client/quick-start"]) {
+    isProblem(t, await owner.api.send("GET", base + path), { status: 404, code: "no_client" });
+  }
+  isProblem(t, await owner.api.send("POST", `${base}/client/rotate`, { json: {} }), {
+    status: 404,
+    code: "no_client",
+  });
+  isProblem(t, await owner.api.send("PUT", `${base}/client/redirect-uris`, { json: { redirect_uris: [] } }), {
+    status: 404,
+    code: "no_client",
+  });
+});
+
+test("sec 128: a rotation answers the new secret once; the old one lives on for the overlap", async (t) => {
+  const { client, owner, path, look } = await withClient();
+  const before = Date.now();
+  const { status, body } = await owner.api.send<Rotation>("POST", `${path}/rotate`, {
+    json: { overlap_hours: 2 },
+  });
+  t.is(status, 200);
+  t.deepEqual(Object.keys(body), ["client_id", "client_secret", "previous_expires_at"]);
+  t.true(Date.parse(body.previous_expires_at) >= before + 2 * 3_600_000);
+  t.truthy(await service.token(client));
+  t.truthy(await service.token({ clientId: body.client_id, clientSecret: body.client_secret }));
+  const { body: shown, text } = await look();
+  t.is(shown.secrets.length, 2);
+  t.false(text.includes(body.client_secret));
+});
+
+test("the overlap is 24 hours where none is named, and none with 0", async (t) => {
+  const { client, owner, path } = await withClient();
+  const usual = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: {} });
+  const hours = (Date.parse(usual.body.previous_expires_at) - Date.now()) / 3_600_000;
+  t.true(hours > 23.9 && hours <= 24, String(hours));
+  await owner.api.send("POST", `${path}/rotate`, { json: { overlap_hours: 0 } });
+  await t.throwsAsync(service.token(client), { message: /invalid_client/ });
+});
+
+test("a compromised secret ends at once, with every token", async (t) => {
+  const { client, owner, path } = await withClient();
+  const token = await service.token(client);
+  const { body } = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: { compromised: true } });
+  t.false(await opensApi(service, token));
+  await t.throwsAsync(service.token(client), { message: /invalid_client/ });
+  t.truthy(await service.token({ clientId: body.client_id, clientSecret: body.client_secret }));
+});
+
+const WRONG_ROTATIONS: [json: object, code: string, field: string][] = [
+  [{ overlap_hours: -1 }, "invalid_overlap_hours", "overlap_hours"],
+  [{ overlap_hours: 168.1 }, "invalid_overlap_hours", "overlap_hours"],
+  [{ overlap_hours: "24" }, "invalid_overlap_hours", "overlap_hours"],
+  [{ overlap_hours: null }, "invalid_overlap_hours", "overlap_hours"],
+  [{ overlap_hours: 1, compromised: true }, "invalid_overlap_hours", "overlap_hours"],
+  [{ compromised: "yes" }, "invalid_compromised", "compromised"],
+  [{ client_secret: "lgs_mine" }, "unknown_field", "client_secret"],
+];
+
+for (const [json, code, field] of WRONG_ROTATIONS) {
+  test(`a rotation with ${JSON.stringify(json)} is refused and changes nothing`, async (t) => {
+    const { owner, path, look } = await withClient();
+    const before = (await look()).body;
+    const reply = await owner.api.send("POST", `${path}/rotate`, { json });
+    isProblem(t, reply, { status: 422, code, fields: [field] });
+    t.deepEqual((await look()).body, before);
+  });
+}
+
+test("an old secret is ended before its time, the newest one is not", async (t) => {
+  const { client, owner, path, look } = await withClient();
+  const rotated = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: {} });
+  const [newest, old] = (await look()).body.secrets;
+  isProblem(t, await owner.api.send("DELETE", `${path}/secrets/${newest?.id}`), {
+    status: 409,
+    code: "newest_secret",
+  });
+  t.is((await owner.api.send("DELETE", `${path}/secrets/${old?.id}`)).status, 204);
+  await t.throwsAsync(service.token(client), { message: /invalid_client/ });
+  const { client_id: clientId, client_secret: clientSecret } = rotated.body;
+  t.truthy(await service.token({ clientId, clientSecret }));
+  t.is((await owner.api.send("DELETE", `${path}/secrets/${old?.id}`)).status, 404);
+});
+
+test("redirect URIs are replaced as a list", async (t) => {
+  const { owner, path, look, client } = await withClient();
+  const uris = ["https://app.example.com/callback", "http://localhost/callback", "com.example.app:/callback"];
+  const { status, body } = await owner.api.send<object>("PUT", `${path}/redirect-uris`, {
+    json: { redirect_uris: uris },
+  });
+  t.is(status, 200);
+  t.deepEqual(body, { client_id: client.clientId, redirect_uris: uris });
+  t.deepEqual((await look()).body.redirect_uris, uris);
+  await owner.api.send("PUT", `${path}/redirect-uris`, { json: { redirect_uris: [] } });
+  t.deepEqual((await look()).body.redirect_uris, []);
+});
+
+test("sec 13, 14: every wrong redirect URI is named, and the list stays as it was", async (t) => {
+  const { owner, path, look } = await withClient();
+  const redirect_uris = [
+    "https://app.example.com/callback",
+    "http://app.example.com/callback",
+    "javascript:alert(1)",
+    "https://app.example.com/#fragment",
+    "/callback",
+    "https://*.example.com/",
+  ];
+  const reply = await owner.api.send("PUT", `${path}/redirect-uris`, { json: { redirect_uris } });
+  const fields = [1, 2, 3, 4, 5].map((index) => `redirect_uris.${index}`);
+  isProblem(t, reply, { status: 422, code: "invalid_redirect_uris", fields });
+  t.deepEqual((await look()).body.redirect_uris, []);
+});
+
+test("a secret is made and ended, and redirect URIs are saved, in the browser", async (t) => {
+  const { owner, path, client } = await withClient();
+  const { person } = await browserOf(service, owner);
+  const url = service.url + path;
+  const form = await person.open(`${url}/rotate`);
+  t.is((await person.press(form, "Make a new secret", { overlap_hours: "" })).status, 422);
+  t.is((await person.press(form, "Make a new secret", { overlap_hours: "170" })).status, 422);
+  const made = await person.press(form, "Make a new secret", { overlap_hours: "12" });
+  const [clientId = "", clientSecret = ""] = made.html
+    .querySelectorAll(".copyable code")
+    .map(({ text }) => text);
+  t.truthy(await service.token({ clientId, clientSecret }));
+  t.truthy(await service.token(client));
+
+  const page = await person.open(url);
+  t.false(page.text.includes(clientSecret));
+  const button = page.html.querySelectorAll("button").find(({ text }) => text.startsWith("End now"));
+  const ended = await person.submit(page, {}, button?.closest("form"));
+  t.regex(ended.text, /The secret was ended/);
+  await t.throwsAsync(service.token(client), { message: /invalid_client/ });
+
+  const wrong = await person.press(page, "Save redirect URIs", {
+    redirect_uris: "https://a.example/cb\r\nhttp://b.example/cb",
+  });
+  t.is(wrong.status, 422);
+  t.regex(wrong.html.querySelector(".alert")?.text ?? "", /http:\/\/b\.example\/cb: Use https/);
+  t.is(wrong.html.querySelector("textarea")?.text, "https://a.example/cb\nhttp://b.example/cb");
+  const saved = await person.press(page, "Save redirect URIs", { redirect_uris: "https://a.example/cb\r\n" });
+  t.regex(saved.text, /The redirect URIs were saved/);
+
+  const compromised = await person.press(form, "Make a new secret", {
+    kind: "compromised",
+    overlap_hours: "24",
+  });
+  t.regex(compromised.text, /every token of the client was ended/);
+  await t.throwsAsync(service.token({ clientId, clientSecret }), { message: /invalid_client/ });
+});

@@ -1,0 +1,200 @@
+import test from "ava";
+import { apiAt, isProblem, type Reply } from "../../harness/api.ts";
+import { browserOf, firstPartyToken } from "../../harness/dashboard.ts";
+import { tokensFor } from "../../harness/flow.ts";
+import { providerSettings, signInExternally, startMockProvider } from "../../harness/identity-provider.ts";
+import { ask } from "../../harness/oauth.ts";
+import { Person } from "../../harness/person.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
+
+const RESOURCE_SERVER_SECRET = "a secret of the resource server, long enough";
+const provider = await startMockProvider();
+const service = await startTestService({ ...providerSettings(provider.issuer), RESOURCE_SERVER_SECRET });
+test.after.always(async () => {
+  await service.close();
+  await provider.stop();
+});
+
+/** What apps and agents use. */
+const RESOURCES: [method: string, path: string, json?: object][] = [
+  ["GET", "/v1/organization"],
+  ["GET", "/v1/links"],
+  ["POST", "/v1/links", { url: "https://example.com/" }],
+  ["POST", "/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" }],
+];
+/** What people use. */
+const DASHBOARD: [method: string, path: string][] = [
+  ["GET", "/dashboard/me"],
+  ["GET", "/dashboard/account"],
+  ["GET", "/dashboard/account/export"],
+  ["DELETE", "/dashboard/account/sessions"],
+  ["POST", "/dashboard/organizations"],
+  ["POST", "/auth/logout"],
+];
+
+/** A member of an organization on a paid plan: what is refused is the means, not the person. */
+async function member() {
+  const own = await service.createOrganization();
+  return { own, user: await service.createUser([own.id]) };
+}
+
+async function isInvalidAt(t: Parameters<typeof isProblem>[0], token: string, what: string) {
+  for (const [method, path, json] of RESOURCES) {
+    const reply = await apiAt(service.url, token).send(method, path, json && { json });
+    isProblem(t, reply, { status: 401, code: "invalid_token" });
+    t.regex(reply.headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/, what);
+  }
+}
+
+test("a first-party access token opens neither the API nor MCP, nor does its refresh token", async (t) => {
+  const { user } = await member();
+  const reply = await apiAt(service.url).send<{ access_token: string; refresh_token: string }>(
+    "POST",
+    "/auth/login",
+    { json: user },
+  );
+  await isInvalidAt(t, reply.body.access_token, "access");
+  await isInvalidAt(t, reply.body.refresh_token, "refresh");
+});
+
+test("a session opens neither the API nor MCP: its cookie is no token there, and no bearer token", async (t) => {
+  const { user } = await member();
+  const { person } = await browserOf(service, user);
+  const cookie = await person.jar.getCookieString(service.url);
+  for (const [method, path, json] of RESOURCES) {
+    const reply: Reply<unknown> = await apiAt(service.url).send(method, path, {
+      ...(json && { json }),
+      headers: { cookie, origin: service.url, "sec-fetch-site": "same-origin" },
+    });
+    t.is(reply.status, 401);
+    t.notRegex(reply.headers.get("www-authenticate") ?? "", /error=/, "as if there was nothing");
+  }
+  for (const { value } of await person.jar.getCookies(service.url)) await isInvalidAt(t, value, "cookie");
+});
+
+test("no token of the identity provider opens the API or MCP, and no session of it either", async (t) => {
+  const tokens: string[] = [];
+  const keep = ({ body }: { body: Record<string, string> }) =>
+    tokens.push(body.id_token ?? "", body.access_token ?? "");
+  provider.service.once("beforeResponse", keep as never);
+  const person = new Person(service.url);
+  t.is((await signInExternally(service, provider, person)).status, 200);
+  t.is(tokens.length, 2);
+  for (const token of tokens) {
+    await isInvalidAt(t, token, "identity provider");
+    for (const [method, path] of DASHBOARD) {
+      isProblem(t, await apiAt(service.url, token).send(method, path), {
+        status: 401,
+        code: "sign_in_required",
+      });
+    }
+  }
+});
+
+test("a bearer token of the API does not open the dashboard, a client's or a person's", async (t) => {
+  const { own, user } = await member();
+  const app = await service.createOrganization();
+  const allowed = await tokensFor(service, app, user);
+  const { person } = await browserOf(service, user);
+  const cookie = await person.jar.getCookieString(service.url);
+  for (const token of [await service.token(own), allowed.access_token, String(allowed.refresh_token)]) {
+    const api = apiAt(service.url, token);
+    for (const [method, path] of DASHBOARD) {
+      const alone = await api.send(method, path);
+      isProblem(t, alone, { status: 401, code: "sign_in_required" });
+      const beside = await api.send(method, path, { headers: { cookie, origin: service.url } });
+      t.is(beside.status, 401, "a session beside it does not make it good");
+    }
+    const headers = { accept: "text/html", authorization: `Bearer ${token}` };
+    const page = await fetch(`${service.url}/dashboard`, { headers, redirect: "manual" });
+    t.is(page.headers.get("location"), "/auth/login?return_to=%2Fdashboard");
+    const refreshed = await api.send("POST", "/auth/refresh", { json: { refresh_token: token } });
+    isProblem(t, refreshed, { status: 401, code: "invalid_grant" });
+  }
+  t.is((await person.open(`${service.url}/dashboard/account`)).status, 200, "still signed in");
+});
+
+test("a first-party refresh token is refused at the token endpoint, for every resource, and stays good", async (t) => {
+  const { user } = await member();
+  const login = await apiAt(service.url).send<{ refresh_token: string }>("POST", "/auth/login", {
+    json: user,
+  });
+  const { refresh_token } = login.body;
+  for (const resource of [
+    "",
+    service.url,
+    `${service.url}/v1`,
+    `${service.url}/mcp`,
+    `${service.url}/dashboard`,
+  ]) {
+    const answer = await postForm(`${service.url}/oauth/token`, {
+      grant_type: "refresh_token",
+      client_id: "dashboard",
+      refresh_token,
+      ...(resource && { resource }),
+    });
+    t.is(answer.status, 400, resource);
+    t.like(await answer.json(), { error: "invalid_grant" });
+  }
+  const refreshed = await apiAt(service.url).send("POST", "/auth/refresh", { json: { refresh_token } });
+  t.is(refreshed.status, 200);
+});
+
+for (const grant_type of ["client_credentials", "authorization_code", "password"]) {
+  test(`the client of the dashboard gets no token by ${grant_type}`, async (t) => {
+    const { user } = await member();
+    const fields = { grant_type, client_id: "dashboard", code: "a", ...user, scope: "links:write" };
+    const answer = await postForm(`${service.url}/oauth/token`, fields);
+    t.is(answer.status, 400);
+    t.like(await answer.json(), {
+      error: grant_type === "password" ? "unsupported_grant_type" : "unauthorized_client",
+    });
+  });
+}
+
+test("nobody authorizes the client of the dashboard", async (t) => {
+  const query = new URLSearchParams({
+    client_id: "dashboard",
+    response_type: "code",
+    redirect_uri: `${service.url}/auth/sso/callback`,
+    code_challenge: "a".repeat(43),
+    code_challenge_method: "S256",
+  });
+  const answer = await fetch(`${service.url}/oauth/authorize?${query}`, { redirect: "manual" });
+  t.is(answer.status, 400);
+  t.is(answer.headers.get("location"), null);
+});
+
+test("a first-party token is not active for any client, nor for the resource server", async (t) => {
+  const { own, user } = await member();
+  const token = await firstPartyToken(service, user);
+  t.deepEqual((await ask(service, "introspect", own, { token })).body, { active: false });
+  const basic = Buffer.from(`resource-server:${RESOURCE_SERVER_SECRET}`).toString("base64");
+  const asked = await postForm(
+    `${service.url}/oauth/introspect`,
+    { token },
+    { authorization: `Basic ${basic}` },
+  );
+  t.is(asked.status, 200);
+  t.deepEqual(await asked.json(), { active: false });
+});
+
+for (const kind of ["access_token", "refresh_token"] as const) {
+  test(`a first-party ${kind} is revoked at the revocation endpoint by its client alone, with its family`, async (t) => {
+    const { own, user } = await member();
+    const login = await apiAt(service.url).send<Record<"access_token" | "refresh_token", string>>(
+      "POST",
+      "/auth/login",
+      { json: user },
+    );
+    const { access_token, refresh_token } = login.body;
+    const me = () => apiAt(service.url, access_token).send("GET", "/dashboard/me");
+    t.is((await ask(service, "revoke", own, { token: login.body[kind] })).status, 200);
+    t.is((await me()).status, 200, "a foreign client has no say");
+    const fields = { token: login.body[kind], client_id: "dashboard" };
+    t.is((await postForm(`${service.url}/oauth/revoke`, fields)).status, 200);
+    t.is((await me()).status, 401);
+    const refreshed = await apiAt(service.url).send("POST", "/auth/refresh", { json: { refresh_token } });
+    isProblem(t, refreshed, { status: 401, code: "invalid_grant" });
+  });
+}

@@ -1,0 +1,86 @@
+import test, { type ExecutionContext } from "ava";
+import { apiAt } from "../../harness/api.ts";
+import { firstPartyToken } from "../../harness/dashboard.ts";
+import { authorizeUrl, createApp } from "../../harness/oauth.ts";
+import { Person } from "../../harness/person.ts";
+import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const ACCOUNT = "/dashboard/account";
+
+/** Sets another password, in two ways. */
+const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<() => Promise<number>>> = {
+  async "is changed"(user, new_password) {
+    const api = apiAt(service.url, await firstPartyToken(service, user));
+    const json = { current_password: user.password, new_password };
+    return async () => (await api.send("POST", `${ACCOUNT}/password`, { json })).status;
+  },
+  async "is set by a link"(user, password) {
+    const link = await service.storage.accounts.createResetToken(user.id, 60_000);
+    const url = `${service.url}/auth/reset-password/${link}`;
+    return async () => (await fetch(url, { method: "POST", body: new URLSearchParams({ password }) })).status;
+  },
+};
+
+/** What somebody gets who signs in with the old password; tells later whether it still opens anything. */
+async function intrude({ username, password }: TestUser): Promise<() => Promise<boolean>> {
+  const form = { username, password };
+  const json = await postForm(`${service.url}/auth/login`, form);
+  const token = json.ok ? ((await json.json()) as { access_token: string }).access_token : "";
+  const person = new Person(service.url);
+  await person.open(`${service.url}/auth/login`, { method: "POST", body: new URLSearchParams(form) });
+  return async () => {
+    const { status } = await apiAt(service.url, token || "none").send("GET", "/dashboard/me");
+    const page = await person.open(service.url + ACCOUNT);
+    return status === 200 || !page.url.includes("/auth/login");
+  };
+}
+
+async function isAllOut(t: ExecutionContext, checks: (() => Promise<boolean>)[]) {
+  for (const isIn of checks) t.false(await isIn());
+}
+
+for (const [what, change] of Object.entries(CHANGES)) {
+  // Passwords are checked a few at a time: those who wait have had their old password looked up.
+  test.serial(
+    `whoever signs in with the old password while it ${what} is out, however close it was`,
+    async (t) => {
+      for (let round = 0; round < 3; round++) {
+        const user = await service.createUser([]);
+        const set = await change(user, `another password ${round}`);
+        const before = Array.from({ length: 6 }, () => intrude(user));
+        const changing = set();
+        const after = Array.from({ length: 6 }, () => intrude(user));
+        t.true([200, 204].includes(await changing));
+        await isAllOut(t, await Promise.all([...before, ...after]));
+      }
+    },
+  );
+
+  test.serial(
+    `a sign-in at an authorization that was not gone on with is over when the password ${what}`,
+    async (t) => {
+      const { app, user } = await createApp(service);
+      const set = await change(user, "another password");
+      const person = new Person(service.url);
+      const page = await person.open(authorizeUrl(service, app));
+      const form = page.html.querySelector("form");
+      const csrf = form?.querySelector("[name=csrf]")?.attributes.value ?? "";
+      const url = new URL(form?.attributes.action ?? "", page.url).href;
+      const { username, password } = user;
+      const answer = await fetch(url, {
+        method: "POST",
+        body: new URLSearchParams({ csrf, username, password }),
+        headers: { cookie: await person.jar.getCookieString(url), accept: "text/html" },
+        redirect: "manual",
+      });
+      t.is(answer.status, 303);
+      t.true([200, 204].includes(await set()));
+      const late = await person.open(new URL(answer.headers.get("location") ?? "", url).href);
+      t.falsy(late.text.includes("Allow access?"));
+      t.true((await person.open(service.url + ACCOUNT)).url.includes("/auth/login"));
+    },
+  );
+}
