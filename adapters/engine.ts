@@ -170,7 +170,7 @@ export function isAway(error: unknown): boolean {
   const { code, message } = (error ?? {}) as DatabaseError;
   return (
     AWAY_CODES.has(String(code)) ||
-    /Connection terminated|timeout expired|Timeout acquiring a connection|connection is in closed state|Connection lost/i.test(
+    /Connection terminated|timeout expired|Timeout acquiring a connection|connection is in closed state|is not queryable|Connection lost/i.test(
       String(message),
     )
   );

@@ -19,6 +19,8 @@ const ON_EVERY_DATABASE = [
   "!test/server/dashboard/{link-browser,link-forms,link-pages,pages,qr,quick-start,walk}.test.ts",
   "!test/server/people/{cross-site,external-browser,external-forgery,external-transactions,pages,return-to}.test.ts",
 ];
+// Far more than any run takes: what hangs is interrupted, and ava then names the tests that were not done.
+const LIMIT_MS = 20 * 60_000;
 const CHROMIUM = "/usr/bin/chromium";
 const COMPILED = path.join(import.meta.dirname, "../node_modules/.cache/linkgate");
 
@@ -40,6 +42,8 @@ async function runTests({ engine, name }: Run, files: string[]): Promise<boolean
   console.log(`\n== ${name}`);
   const child = spawn(process.execPath, [AVA, ...files], {
     stdio: "inherit",
+    timeout: LIMIT_MS,
+    killSignal: "SIGINT",
     // Every file loads all of the service: what was compiled once is kept.
     env: { ...process.env, TEST_DATABASE: engine, NODE_COMPILE_CACHE: COMPILED },
   });

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 /** A server in a process of its own. */
@@ -75,13 +74,4 @@ async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {
     }
   }
   throw new Error("the server ended before it listened");
-}
-
-/** A port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }

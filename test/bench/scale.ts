@@ -1,9 +1,9 @@
 import type { NewClient } from "../../adapters/clients.ts";
+import { freePort } from "../harness/port.ts";
 import { rates, spread } from "./engine.ts";
 import { fillLinks, fillTokens } from "./fill.ts";
 import { interleaved, scheduled } from "./measure.ts";
 import { seed } from "./ours.ts";
-import { freePort } from "./process.ts";
 import { compare, type Row } from "./table.ts";
 import { fetchToken, links, redirects, tokens } from "./workloads.ts";
 import { count, section, type Workspace } from "./workspace.ts";

@@ -5,8 +5,9 @@ import { fileURLToPath } from "node:url";
 import knexFactory from "knex";
 import type { NewClient } from "../../adapters/clients.ts";
 import { knexConfig } from "../../adapters/engine.ts";
+import { freePort } from "../harness/port.ts";
 import { type Seeded, seed, startOurs } from "./ours.ts";
-import { freePort, type ServerProcess, startServer } from "./process.ts";
+import { type ServerProcess, startServer } from "./process.ts";
 
 /** What a section of the bench starts, and what is stopped and removed after it. */
 export class Workspace {

@@ -22,6 +22,8 @@ const running = new Set<Program>();
 export function stopPrograms(): void {
   for (const program of running) program.killGroup();
 }
+// A file that fails before its first test has no hooks.
+process.once("exit", stopPrograms);
 
 /** A program in a process of its own. */
 export class Program {
