@@ -4,8 +4,10 @@ import {
   createMcpHandler,
   fromJsonSchema,
   type JsonSchemaType,
+  type jsonSchemaValidator,
   McpServer,
 } from "@modelcontextprotocol/server";
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import type { Caller, Gate } from "../bearer.ts";
@@ -151,12 +153,27 @@ type Offer = Tool & ReturnType<typeof schemasOf>;
 /** What agents see of a tool. Its input is checked when the tool runs, so that its refusals are those of REST. */
 function schemasOf(tool: Tool) {
   return {
-    inputSchema: fromJsonSchema(toJsonSchema(inputOf(tool), "input") as JsonSchemaType, {
-      getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
-    }),
-    outputSchema: fromJsonSchema(toJsonSchema(tool.output, "output") as JsonSchemaType),
+    inputSchema: fromJsonSchema(toJsonSchema(inputOf(tool), "input") as JsonSchemaType, anything),
+    outputSchema: fromJsonSchema(toJsonSchema(tool.output, "output") as JsonSchemaType, whenUsed),
   };
 }
+
+const anything: jsonSchemaValidator = {
+  getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+};
+
+const ajv = new AjvJsonSchemaValidator();
+
+/** Compiles a schema for the first result that is held against it: all of them at once would be most of a start. */
+const whenUsed: jsonSchemaValidator = {
+  getValidator<T>(schema: JsonSchemaType) {
+    let check: ReturnType<typeof ajv.getValidator<T>> | undefined;
+    return (data: unknown) => {
+      check ??= ajv.getValidator<T>(schema);
+      return check(data);
+    };
+  },
+};
 
 /**
  * A refusal is a result that the agent can read and act on: a problem of REST, with what to do next. As text alone, for

@@ -22,7 +22,8 @@ export function contractOf(url: string): Promise<Contract> {
 async function readContract(url: string): Promise<Contract> {
   const answer = await fetch(`${url}/v1/openapi.json`);
   const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  // That the document's schemas are schemas is the business of the document's own tests.
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   formats.default(ajv);
   ajv.addSchema(closed(document) as AnySchema, "document");
   const compiled = new Map<string, ValidateFunction>();
