@@ -28,17 +28,18 @@ export const links: Subject = (router, { cores, addresses, storage, allow }) => 
   const shortUrl = addresses.short;
   const find = (ctx: Context) => links.get(actorOf(ctx), ctx.params.link_id as string);
 
-  const list: Show = async (ctx, error) => {
+  const list: Show = async (ctx, _error, problem) => {
     if (!prefersHtml(ctx)) {
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
       ctx.body = { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
       return;
     }
-    const query = error ? {} : ctx.query;
-    const found = await links.list(actorOf(ctx), error ? { archived: false } : asFilter(ctx));
+    const { error, errors } = byField(problem);
+    const found = await links.list(actorOf(ctx), problem ? { archived: false } : asFilter(ctx));
     const body = linksPage({
       path: pathTo(ctx),
-      query: query as Record<string, string>,
+      query: problem ? {} : (ctx.query as Record<string, string>),
+      errors,
       shortUrl,
       csrf: personOf(ctx).csrf,
       ...found,
@@ -111,7 +112,7 @@ export const links: Subject = (router, { cores, addresses, storage, allow }) => 
     const path = pathTo(ctx, link);
     const name = shownAs(link, shortUrl);
     const body = linkDeletionForm({ name, path, isArchived: link.archived, csrf: personOf(ctx).csrf });
-    showPage(ctx, { title: `Delete ${name}?`, section: "links" }, body);
+    showPage(ctx, { title: "Delete this link?", section: "links" }, body);
   });
   router.post(`${ONE}/delete`, allow(), remove);
 

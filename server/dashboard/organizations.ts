@@ -14,14 +14,13 @@ import {
   overview,
 } from "../views/dashboard/organizations.ts";
 import { actorOf, membershipOf, personOf } from "./access.ts";
-import { again, answerDone, fieldsOf, type Show, showPage } from "./answers.ts";
+import { again, answerDone, byField, fieldsOf, type Show, showPage } from "./answers.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const COOKIE = "organization"; // the one that was looked at last
 
-const naming = z.strictObject({
-  name: z.string().trim().min(1, { error: "is missing" }).max(100, { error: "has at most 100 characters" }),
-});
+const NAME_RULE = { error: "This must have 1 to 100 characters." };
+const naming = z.strictObject({ name: z.string(NAME_RULE).trim().min(1, NAME_RULE).max(100, NAME_RULE) });
 
 /** Organizations: make, look, rename, delete. */
 export const organizations: Subject = (router, { storage, cores, allow }) => {
@@ -43,9 +42,16 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
     showPage(ctx, { title: "Your organizations" }, organizationChoice(memberships));
   });
 
-  const showNew: Show = async (ctx, error) => {
-    ctx.state.memberships = await organizations.ofUser(personOf(ctx).id);
-    showPage(ctx, { title: "New organization", error }, newOrganizationForm(personOf(ctx).csrf));
+  const showNew: Show = async (ctx, _error, problem) => {
+    const { id, csrf } = personOf(ctx);
+    ctx.state.memberships = await organizations.ofUser(id);
+    const { error, errors } = byField(problem);
+    const name = problem && String((await fieldsOf(ctx)).name ?? "");
+    showPage(
+      ctx,
+      { title: "New organization", error },
+      newOrganizationForm({ csrf, name, error: errors.name }),
+    );
   };
   router.get("/dashboard/organizations/new", (ctx) => showNew(ctx));
 
@@ -57,7 +63,7 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
     answerDone(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
   });
 
-  const show: Show = async (ctx, error) => {
+  const show: Show = async (ctx, _error, problem) => {
     const membership = membershipOf(ctx);
     const { id, role } = membership;
     const organization = await cores.showOrganization(id);
@@ -72,7 +78,9 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
       cores.links.analytics(actorOf(ctx), undefined, {}),
     ]);
     const counts = { links: organization.usage.links, apps: apps.length, members: people.length };
-    const body = overview({ membership, counts, clicks, csrf: personOf(ctx).csrf });
+    const { error, errors } = byField(problem);
+    const { csrf } = personOf(ctx);
+    const body = overview({ membership, counts, clicks, csrf, nameError: errors.name });
     showPage(ctx, { title: membership.name, section: "overview", error }, body);
   };
   router.get(ORGANIZATION, allow(), (ctx) => show(ctx));

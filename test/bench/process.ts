@@ -25,6 +25,10 @@ type StartOptions = {
 // The generator has the other one.
 const SERVER_CORES = [0];
 
+// Of every server, its workers included; what is measured then is the profiler as well.
+const PROFILES = process.env.BENCH_PROFILES;
+const PROFILE = PROFILES ? ["--cpu-prof", "--cpu-prof-interval=500", "--cpu-prof-dir", PROFILES] : [];
+
 const hasTaskset = (() => {
   try {
     execFileSync("taskset", ["-V"], { stdio: "ignore" });
@@ -47,7 +51,10 @@ function onCores(cores: number[], command: string[]): string[] {
 /** Starts a script and waits until it listens. */
 export async function startServer(options: StartOptions): Promise<ServerProcess> {
   const { script, flags = [], env, ready, cores = SERVER_CORES } = options;
-  const [command, ...words] = onCores(cores, [process.execPath, ...flags, script]) as [string, ...string[]];
+  const [command, ...words] = onCores(cores, [process.execPath, ...PROFILE, ...flags, script]) as [
+    string,
+    ...string[],
+  ];
   const child = spawn(command, words, {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "inherit"],

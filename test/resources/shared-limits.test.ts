@@ -24,15 +24,25 @@ async function callerAt(service: TestService, app: Parameters<TestService["token
   return () => api.get("/v1/organization");
 }
 
-withRedis("sec 96: servers that share a Redis share the limit of an organization", async (t, url) => {
+/** Two servers on one database and one Redis. */
+async function twoServers(redisUrl: string) {
   const database = await createTestDatabase();
   const shared = {
     DATABASE_URL: database.url,
     ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
     RATE_LIMIT: "on",
-    REDIS_URL: url,
+    REDIS_URL: redisUrl,
   };
   const [first, second] = [await startTestService(shared), await startTestService(shared)];
+  async function close() {
+    await Promise.all([first.close(), second.close()]);
+    await database.drop();
+  }
+  return { first, second, close };
+}
+
+withRedis("sec 96: servers that share a Redis share the limit of an organization", async (t, url) => {
+  const { first, second, close } = await twoServers(url);
   const app = await first.createOrganization();
   const [here, there] = [await callerAt(first, app), await callerAt(second, app)];
   t.is(remainingOf(await here()), GROWTH - 1);
@@ -43,19 +53,11 @@ withRedis("sec 96: servers that share a Redis share the limit of an organization
   }
   isProblem(t, await here(), { status: 429, code: "rate_limited" });
   isProblem(t, await there(), { status: 429, code: "rate_limited" });
-  await Promise.all([first.close(), second.close()]);
-  await database.drop();
+  await close();
 });
 
 withRedis("sec 57: servers that share a Redis share the limits on guessing", async (t, url) => {
-  const database = await createTestDatabase();
-  const shared = {
-    DATABASE_URL: database.url,
-    ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
-    RATE_LIMIT: "on",
-    REDIS_URL: url,
-  };
-  const [first, second] = [await startTestService(shared), await startTestService(shared)];
+  const { first, second, close } = await twoServers(url);
   const app = await first.createOrganization();
   const guess = ({ url }: TestService) =>
     postForm(`${url}/oauth/token`, {
@@ -70,8 +72,7 @@ withRedis("sec 57: servers that share a Redis share the limits on guessing", asy
   const refused = await guess(second);
   t.is(refused.status, 429);
   t.true(Number(refused.headers.get("retry-after")) >= 1);
-  await Promise.all([first.close(), second.close()]);
-  await database.drop();
+  await close();
 });
 
 withRedis(

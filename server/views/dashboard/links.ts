@@ -7,6 +7,8 @@ type LinksPage = {
   path: string;
   /** As it was asked for. */
   query: Record<string, string | undefined>;
+  /** What was wrong with that. */
+  errors: Partial<Record<string, string>>;
   links: Link[];
   nextCursor: string | null;
   shortUrl: string;
@@ -17,14 +19,14 @@ type LinksPage = {
 const TAGS_IN_LIST = 5;
 
 /** The links: one line to make another one, a filter, and those that are found. */
-export function linksPage({ path, query, links, nextCursor, shortUrl, csrf }: LinksPage): Html {
+export function linksPage({ path, query, errors, links, nextCursor, shortUrl, csrf }: LinksPage): Html {
   const isFiltered = Boolean(query.search || query.tag || query.archived);
-  const isEmpty = links.length === 0 && !isFiltered && !query.cursor;
+  const isEmpty = links.length === 0 && !isFiltered && !query.cursor && Object.keys(errors).length === 0;
   return html`${quickForm(path, csrf)}
 ${
   isEmpty
     ? firstSteps()
-    : html`${filterForm(path, query)}
+    : html`${filterForm(path, query, errors)}
 ${
   links.length > 0
     ? html`<div class="links">${table("Links", columnsOf(path, shortUrl), links)}</div>`
@@ -76,10 +78,10 @@ function firstSteps(): Html {
   );
 }
 
-function filterForm(path: string, query: LinksPage["query"]): Html {
+function filterForm(path: string, query: LinksPage["query"], errors: LinksPage["errors"]): Html {
   return html`<form method="get" action="${path}" class="row" role="search" aria-label="Links">
-${field({ name: "search", label: "Search", type: "search", value: query.search, attributes: html`maxlength="255" placeholder="address, slug or title"` })}
-${field({ name: "tag", label: "Tag", value: query.tag, attributes: html`maxlength="50" autocapitalize="none"` })}
+${field({ name: "search", label: "Search", type: "search", value: query.search, error: errors.search, attributes: html`maxlength="255" placeholder="address, slug or title"` })}
+${field({ name: "tag", label: "Tag", value: query.tag, error: errors.tag, attributes: html`maxlength="50" autocapitalize="none"` })}
 ${select({
   name: "archived",
   label: "Show",

@@ -10,7 +10,7 @@ import { isManager, sectionPath } from "./layout.ts";
 export function noOrganizations(csrf: string | undefined): Html {
   return html`<div class="panel"><h2>Create your first organization</h2>
 <p class="soft">Links, members and API access belong to an organization. If you were given an invitation, open its link instead.</p>
-${newOrganizationForm(csrf)}</div>`;
+${namingForm({ csrf })}</div>`;
 }
 
 /** Lets somebody choose who belongs to several and has looked at none yet. */
@@ -27,10 +27,16 @@ export function organizationChoice(memberships: Membership[]): Html {
 <p>${linkButton("/dashboard/organizations/new", "New organization", "quiet")}</p>`;
 }
 
+type Naming = { csrf: string | undefined; name?: string | undefined; error?: string | undefined };
+
 /** Asks for the name of a new organization. */
-export function newOrganizationForm(csrf: string | undefined): Html {
+export function newOrganizationForm(naming: Naming): Html {
+  return html`<div class="panel">${namingForm(naming)}</div>`;
+}
+
+function namingForm({ csrf, name, error }: Naming): Html {
   return html`<form method="post" action="/dashboard/organizations" class="stack">${csrfField(csrf)}
-${field({ name: "name", label: "Name", hint: "You can change it later.", attributes: html`required maxlength="100" autocomplete="organization"` })}
+${field({ name: "name", label: "Name", value: name, hint: "You can change it later.", error, attributes: html`required maxlength="100" autocomplete="organization"` })}
 <button type="submit">Create organization</button>
 </form>`;
 }
@@ -41,10 +47,12 @@ type Overview = {
   /** The clicks of all links in the last 30 days. */
   clicks: AnalyticsView;
   csrf: string | undefined;
+  /** What was wrong with a new name. */
+  nameError: string | undefined;
 };
 
 /** An organization at a glance, what to do next, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, csrf }: Overview): Html {
+export function overview({ membership, counts, clicks, csrf, nameError }: Overview): Html {
   const { id, plan, role } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
@@ -55,7 +63,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 ${counts.links > 0 ? html`` : firstLink(membership)}
 ${nextStep(membership)}
 ${counts.links + clicks.total > 0 ? totals(membership, clicks) : html``}
-${isManager(membership) ? renameForm(membership, csrf) : html``}
+${isManager(membership) ? renameForm(membership, csrf, nameError) : html``}
 <section class="panel"><h2>Leave</h2>
 <p class="soft">Your role here is ${role}. What apps may do here in your name ends when you go.</p>
 ${formButton({ action: `${sectionPath(id, "members")}/me/delete`, csrf, text: "Leave organization" })}
@@ -101,10 +109,10 @@ ${linkButton(sectionPath(id, "plan"), "Choose a plan", "quiet")}</section>`;
 ${linkButton(`${sectionPath(id, "client")}/quick-start`, "Open the quick start")}</section>`;
 }
 
-function renameForm({ id, name }: Membership, csrf: string | undefined): Html {
+function renameForm({ id, name }: Membership, csrf: string | undefined, error: string | undefined): Html {
   return html`<section class="panel">
 <form method="post" action="${sectionPath(id, "overview")}" class="row">${csrfField(csrf)}
-${field({ name: "name", label: "Organization name", value: name, attributes: html`required maxlength="100"` })}
+${field({ name: "name", label: "Organization name", value: name, error, attributes: html`required maxlength="100"` })}
 <button type="submit" class="quiet">Rename</button>
 </form></section>`;
 }

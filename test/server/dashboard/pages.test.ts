@@ -132,7 +132,8 @@ const PAGES: [name: string, who: Who, open: Open][] = [
   ["overview-free", "founder", `${ownFresh}`],
   ["overview-member", "member", `${own}`],
   ["menus", "owner", then(`${own}`, (page) => page.locator("summary").first().click())],
-  ["menu-account", "owner", then(`${own}`, (page) => page.locator("summary").last().click())],
+  ["menu-account", "owner", then(`${own}`, (page) => page.locator("header summary").last().click())],
+  ["overview-table", "owner", then(`${own}`, (page) => page.locator("main summary").first().click())],
   [
     "rename-refused",
     "owner",

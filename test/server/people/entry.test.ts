@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../../adapters/database.ts";
 import { OPERATOR } from "../../../resources/events.ts";
-import { apiAt, isProblem, type Reply } from "../../harness/api.ts";
+import { apiAt, isProblem } from "../../harness/api.ts";
 import { createTestDatabase } from "../../harness/database.ts";
+import { firstPartyAt, isTokenAnswer, newName, PASSWORD } from "../../harness/first-party.ts";
 import { Person } from "../../harness/person.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
@@ -21,36 +22,7 @@ test.after.always(async () => {
 });
 const api = apiAt(service.url);
 
-type Tokens = {
-  user: { id: string; username: string };
-  organization: { id: string; name: string; plan: string };
-  access_token: string;
-  refresh_token: string;
-  token_type: string;
-  expires_in: number;
-};
-const PASSWORD = "correct horse battery";
-let count = 0;
-const newName = () => `newcomer${++count}`;
-
-const post = (path: string, json: object, token?: string) =>
-  apiAt(service.url, token).send<Tokens>("POST", path, { json });
-const me = (token: string) => apiAt(service.url, token).get("/dashboard/me");
-
-async function register(fields: object = {}): Promise<Tokens> {
-  const reply = await post("/auth/register", { username: newName(), password: PASSWORD, ...fields });
-  if (reply.status !== 201) throw new Error(`not registered: ${reply.text}`);
-  return reply.body;
-}
-
-function isTokenAnswer(t: Parameters<typeof isProblem>[0], { headers, body }: Reply<Tokens>) {
-  t.regex(body.access_token, /^lga_[\w-]{43}$/);
-  t.regex(body.refresh_token, /^lgr_[\w-]{43}$/);
-  t.is(body.token_type, "Bearer");
-  t.is(body.expires_in, 3600);
-  t.is(headers.get("cache-control"), "no-store");
-  t.deepEqual(headers.getSetCookie(), [], "a program gets no session");
-}
+const { post, me, register } = firstPartyAt(service.url);
 
 test("registering makes a person who owns an organization on the free plan, and signs in", async (t) => {
   const username = newName();

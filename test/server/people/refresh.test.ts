@@ -1,39 +1,13 @@
 import test from "ava";
-import { apiAt, isProblem, type Reply } from "../../harness/api.ts";
+import { isProblem } from "../../harness/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { firstPartyAt, isTokenAnswer, PASSWORD } from "../../harness/first-party.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
-type Tokens = {
-  user: { id: string; username: string };
-  access_token: string;
-  refresh_token: string;
-  token_type: string;
-  expires_in: number;
-};
-const PASSWORD = "correct horse battery";
-let count = 0;
-
-const post = (path: string, json: object, token?: string) =>
-  apiAt(service.url, token).send<Tokens>("POST", path, { json });
-const me = (token: string) => apiAt(service.url, token).get("/dashboard/me");
-
-async function register(): Promise<Tokens> {
-  const reply = await post("/auth/register", { username: `newcomer${++count}`, password: PASSWORD });
-  if (reply.status !== 201) throw new Error(`not registered: ${reply.text}`);
-  return reply.body;
-}
-
-function isTokenAnswer(t: Parameters<typeof isProblem>[0], { headers, body }: Reply<Tokens>) {
-  t.regex(body.access_token, /^lga_[\w-]{43}$/);
-  t.regex(body.refresh_token, /^lgr_[\w-]{43}$/);
-  t.is(body.token_type, "Bearer");
-  t.is(body.expires_in, 3600);
-  t.is(headers.get("cache-control"), "no-store");
-  t.deepEqual(headers.getSetCookie(), [], "a program gets no session");
-}
+const { post, me, register } = firstPartyAt(service.url);
 
 test.serial(
   "sec 68: a refresh token is used once, may be tried again for ten seconds, and its replay ends the family",
