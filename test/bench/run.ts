@@ -1,5 +1,12 @@
 import { postgresRows, workerRows } from "./cluster.ts";
-import { clientRows, exchangeRows, introspectionRows, resourceRows, tokenRows } from "./engine.ts";
+import {
+  clientRows,
+  exchangeRows,
+  introspectionRows,
+  redirectRows,
+  resourceRows,
+  tokenRows,
+} from "./engine.ts";
 import { pin } from "./process.ts";
 import { latencyRows, sizeRows, sweepRows } from "./scale.ts";
 import { type Row, report } from "./table.ts";
@@ -10,6 +17,7 @@ const GENERATOR_CORE = 1;
 const sections: Record<string, () => Promise<Row[]>> = {
   tokens: tokenRows,
   resources: resourceRows,
+  redirects: redirectRows,
   introspection: introspectionRows,
   exchange: exchangeRows,
   clients: clientRows,
