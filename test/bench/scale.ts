@@ -80,11 +80,11 @@ export const sizeRows = () =>
     const port = await freePort();
     const seeded = await seed(`sqlite:${file}`, { port });
     fillTokens(file, TOKENS, Date.now() + 30 * 86_400_000);
-    fillLinks(file, LINKS, "org_filler");
+    fillLinks(file, LINKS, seeded.organizationId);
     const large = await workspace.restart(seeded, { port });
     // As many links are followed in the small database as in the large one: their clicks are counted apart.
     const small = await seed(`sqlite:${workspace.file("small")}.sqlite`);
-    fillLinks(`${workspace.file("small")}.sqlite`, FOLLOWED, "org_filler");
+    fillLinks(`${workspace.file("small")}.sqlite`, FOLLOWED, small.organizationId);
     const empty = await workspace.restart(small);
     const slugs = (links: number) =>
       Array.from({ length: FOLLOWED }, () => `f${1 + Math.floor(Math.random() * links)}`);
