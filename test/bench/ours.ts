@@ -16,7 +16,13 @@ export const VERIFIER = randomBytes(32).toString("base64url");
 const REDIRECT_URI = "https://app.example.com/callback";
 
 /** A database of ours with what the workloads need. */
-export type Seeded = { url: string; organizationId: string; clients: NewClient[]; codes: string[]; slug: string };
+export type Seeded = {
+  url: string;
+  organizationId: string;
+  clients: NewClient[];
+  codes: string[];
+  slug: string;
+};
 
 /** Makes the database: so many organizations with a client each, one link to follow, codes to redeem. */
 export async function seed(
