@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-/** The next request, as the bytes that are sent; `index` counts from 0 within a run. */
+/** The next request, as the bytes that are sent; `index` counts from 0 within a tally. */
 export type NextRequest = (index: number) => string;
 
 export type Result = {
@@ -24,43 +24,44 @@ const SCHEDULED_CONNECTIONS = 64;
  * Closed loop: each connection sends when it was answered. Written on sockets, because a generator that is slower than
  * the server measures itself.
  */
-export async function saturate({ port, next, expected, seconds }: LoadOptions): Promise<Result> {
-  const run = createRun(expected);
-  const end = performance.now() + seconds * 1000;
-  let index = 0;
+export async function saturate(
+  { port, next, seconds }: Omit<LoadOptions, "expected">,
+  tally: Tally,
+): Promise<void> {
+  const start = performance.now();
+  const end = start + seconds * 1000;
   await Promise.all(
     Array.from({ length: CONNECTIONS }, async () => {
       const connection = await open(port);
       while (performance.now() < end) {
         const sent = performance.now();
-        run.note(await connection.ask(next(index++)), sent);
+        tally.note(await connection.ask(next(tally.take())), sent);
       }
       connection.close();
     }),
   );
-  return run.result(seconds);
+  tally.lasted((performance.now() - start) / 1000);
 }
 
 /** Open loop: requests are due at a fixed rate, and late ones count from when they were due. */
 export async function onSchedule(options: LoadOptions & { rate: number }): Promise<Result> {
   const { port, next, expected, seconds, rate } = options;
-  const run = createRun(expected);
+  const tally = createTally(expected);
   const start = performance.now();
   const total = Math.floor(rate * seconds);
-  let index = 0;
   await Promise.all(
     Array.from({ length: SCHEDULED_CONNECTIONS }, async () => {
       const connection = await open(port);
-      while (index < total) {
-        const mine = index++;
+      for (let mine = tally.take(); mine < total; mine = tally.take()) {
         const due = start + (mine / rate) * 1000;
         await until(due);
-        run.note(await connection.ask(next(mine)), due);
+        tally.note(await connection.ask(next(mine)), due);
       }
       connection.close();
     }),
   );
-  return run.result((performance.now() - start) / 1000);
+  tally.lasted((performance.now() - start) / 1000);
+  return tally.result();
 }
 
 async function until(due: number): Promise<void> {
@@ -69,16 +70,28 @@ async function until(due: number): Promise<void> {
   while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function createRun(expected: number | number[]) {
+/** What came of the requests to one server, in one stretch of time or in several. */
+export type Tally = ReturnType<typeof createTally>;
+
+/** Begins to count; `expected` are the statuses that are right. */
+export function createTally(expected: number | number[]) {
   const good = new Set([expected].flat());
   const times: number[] = [];
+  let index = 0;
+  let seconds = 0;
   let wrong = 0;
   return {
+    /** The number of the next request. */
+    take: () => index++,
     note(status: number, since: number) {
       times.push(performance.now() - since);
       if (!good.has(status)) wrong++;
     },
-    result(seconds: number): Result {
+    /** Adds a stretch of time. */
+    lasted(further: number) {
+      seconds += further;
+    },
+    result(): Result {
       times.sort((a, b) => a - b);
       const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
       return {

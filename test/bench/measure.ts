@@ -1,4 +1,4 @@
-import { type NextRequest, onSchedule, type Result, saturate } from "./load.ts";
+import { createTally, type NextRequest, onSchedule, type Result, saturate } from "./load.ts";
 
 /** Something to be measured: a server that runs, and what it is asked. */
 export type Subject = { name: string; port: number; next: NextRequest; expected: number | number[] };
@@ -15,14 +15,19 @@ export type Measured = {
 
 const ROUNDS = 3;
 const WARM_UP_S = 2;
+// Each turn is short: a virtual machine may be three times as fast a few seconds later.
+const TURN_S = 0.5;
 
-/** Measures subjects side by side: round by round, each in turn, so that a slow moment of the machine hits all. */
+/** Measures subjects side by side: in each round they take many short turns, so that a slow moment hits all. */
 export async function interleaved(subjects: Subject[], seconds: number): Promise<Map<string, Measured>> {
   const results = new Map<string, Result[]>(subjects.map(({ name }) => [name, []]));
   const answered = new Map<string, number>();
   for (let round = -1; round < ROUNDS; round++) {
-    for (const subject of subjects) {
-      const result = await saturate({ ...subject, seconds: round < 0 ? WARM_UP_S : seconds });
+    const tallies = new Map(subjects.map((subject) => [subject, createTally(subject.expected)]));
+    for (let turn = 0; turn < (round < 0 ? WARM_UP_S : seconds) / TURN_S; turn++)
+      for (const [subject, tally] of tallies) await saturate({ ...subject, seconds: TURN_S }, tally);
+    for (const [subject, tally] of tallies) {
+      const result = tally.result();
       if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} answers were wrong`);
       answered.set(subject.name, (answered.get(subject.name) ?? 0) + result.answered);
       if (round >= 0) results.get(subject.name)?.push(result);
