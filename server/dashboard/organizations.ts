@@ -1,3 +1,4 @@
+import type { Context } from "koa";
 import { z } from "zod";
 import type { Organization } from "../../adapters/organizations.ts";
 import { notFound, Problem } from "../../resources/problem.ts";
@@ -46,7 +47,7 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
     const { id, csrf } = personOf(ctx);
     ctx.state.memberships = await organizations.ofUser(id);
     const { error, errors } = byField(problem);
-    const name = problem && String((await fieldsOf(ctx)).name ?? "");
+    const name = problem && (await nameIn(ctx));
     showPage(
       ctx,
       { title: "New organization", error },
@@ -80,7 +81,8 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
     const counts = { links: organization.usage.links, apps: apps.length, members: people.length };
     const { error, errors } = byField(problem);
     const { csrf } = personOf(ctx);
-    const body = overview({ membership, counts, clicks, csrf, nameError: errors.name });
+    const name = problem && (await nameIn(ctx));
+    const body = overview({ membership, counts, clicks, csrf, refused: { name, error: errors.name } });
     showPage(ctx, { title: membership.name, section: "overview", error }, body);
   };
   router.get(ORGANIZATION, allow(), (ctx) => show(ctx));
@@ -120,3 +122,8 @@ export const organizations: Subject = (router, { storage, cores, allow }) => {
     await remove(ctx);
   });
 };
+
+/** What was typed as a name. */
+async function nameIn(ctx: Context): Promise<string> {
+  return String((await fieldsOf(ctx)).name ?? "");
+}

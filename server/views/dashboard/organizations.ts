@@ -47,12 +47,12 @@ type Overview = {
   /** The clicks of all links in the last 30 days. */
   clicks: AnalyticsView;
   csrf: string | undefined;
-  /** What was wrong with a new name. */
-  nameError: string | undefined;
+  /** A new name that was refused, and why. */
+  refused: Pick<Naming, "name" | "error">;
 };
 
 /** An organization at a glance, what to do next, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, csrf, nameError }: Overview): Html {
+export function overview({ membership, counts, clicks, csrf, refused }: Overview): Html {
   const { id, plan, role } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
@@ -63,7 +63,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 ${counts.links > 0 ? html`` : firstLink(membership)}
 ${nextStep(membership)}
 ${counts.links + clicks.total > 0 ? totals(membership, clicks) : html``}
-${isManager(membership) ? renameForm(membership, csrf, nameError) : html``}
+${isManager(membership) ? renameForm(membership, { csrf, ...refused }) : html``}
 <section class="panel"><h2>Leave</h2>
 <p class="soft">Your role here is ${role}. What apps may do here in your name ends when you go.</p>
 ${formButton({ action: `${sectionPath(id, "members")}/me/delete`, csrf, text: "Leave organization" })}
@@ -109,7 +109,7 @@ ${linkButton(sectionPath(id, "plan"), "Choose a plan", "quiet")}</section>`;
 ${linkButton(`${sectionPath(id, "client")}/quick-start`, "Open the quick start")}</section>`;
 }
 
-function renameForm({ id, name }: Membership, csrf: string | undefined, error: string | undefined): Html {
+function renameForm({ id, name: current }: Membership, { csrf, name = current, error }: Naming): Html {
   return html`<section class="panel">
 <form method="post" action="${sectionPath(id, "overview")}" class="row">${csrfField(csrf)}
 ${field({ name: "name", label: "Organization name", value: name, error, attributes: html`required maxlength="100"` })}
