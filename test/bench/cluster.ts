@@ -2,18 +2,18 @@ import { randomBytes } from "node:crypto";
 import knexFactory from "knex";
 import type { NewClient } from "../../adapters/clients.ts";
 import { knexConfig } from "../../adapters/engine.ts";
-import { rates, spread } from "./engine.ts";
+import { answered, rates, spread } from "./engine.ts";
 import { interleaved, type Measured } from "./measure.ts";
 import { compare, type Row } from "./table.ts";
 import { fetchToken, links, MIX_ANSWERS, mix, redirects, tokens } from "./workloads.ts";
-import { section, type Workspace } from "./workspace.ts";
+import { count, expectStored, section, type Workspace } from "./workspace.ts";
 
 const SECONDS = 4;
 
 /** T, R and the redirect on PostgreSQL. */
 export const postgresRows = () =>
   onPostgres(async (workspace, url) => {
-    const { host, port, clients, slug } = await workspace.oursOn(url);
+    const { host, port, clients, slug, server } = await workspace.oursOn(url);
     const token = await fetchToken(host, clients[0] as NewClient);
     const measured = await interleaved(
       [
@@ -23,6 +23,10 @@ export const postgresRows = () =>
       ],
       SECONDS,
     );
+    await server.stop(); // a clean stop stores the last clicks
+    expectStored("T", await count(url, "tokens"), answered(measured, "T"));
+    expectStored("R", await count(url, "links"), answered(measured, "R"));
+    expectStored("redirect", await count(url, "links", "clicks"), answered(measured, "redirect"));
     return [...measured].map(([name, { rate }]) => ({
       name: `${name}, PostgreSQL, per second`,
       ours: rate,
@@ -43,6 +47,10 @@ export const workerRows = () =>
       expected: MIX_ANSWERS,
     });
     const measured = await interleaved([await of("one", one), await of("two", two)], SECONDS);
+    await Promise.all([one.server.stop(), two.server.stop()]);
+    const [grants, made, clicks] = [count(url, "tokens"), count(url, "links"), count(url, "links", "clicks")];
+    const stored = (await grants) + (await made) + (await clicks);
+    expectStored("the mix", stored, answered(measured, "one") + answered(measured, "two"));
     const { rate } = measured.get("one") as Measured;
     return [
       compare(

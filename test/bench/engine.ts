@@ -40,6 +40,7 @@ export const tokenRows = () =>
       SECONDS,
     );
     expectStored("T", await count(full.url, "tokens"), answered(measured, "full"));
+    expectStored("T, normal", await count(normal.url, "tokens"), answered(measured, "normal"));
     return [
       compare(
         "T, SQLite full / oidc-provider in memory",
@@ -89,6 +90,7 @@ export const resourceRows = () =>
       SECONDS,
     );
     expectStored("R", await count(full.url, "links"), answered(writes, "full"));
+    expectStored("R, normal", await count(normal.url, "links"), answered(writes, "normal"));
     return [
       compare(
         "R, SQLite full / floor with group commit, full",
@@ -191,6 +193,8 @@ export const clientRows = () =>
       ],
       SECONDS,
     );
+    expectStored("T, 1,000 clients", await count(many.url, "tokens"), answered(measured, "many"));
+    expectStored("T, 1 client", await count(one.url, "tokens"), answered(measured, "one"));
     return [
       compare(
         "T, 1,000 clients / 1 client",
@@ -210,6 +214,6 @@ export function spread(measured: Map<string, Measured>, name: string): string {
   return `spread ${share.toFixed(0)} %, p99 ${p99.toFixed(1)} ms`;
 }
 
-function answered(measured: Map<string, Measured>, name: string): number {
+export function answered(measured: Map<string, Measured>, name: string): number {
   return (measured.get(name) as Measured).answered;
 }

@@ -1,19 +1,19 @@
 import type { NewClient } from "../../adapters/clients.ts";
 import { freePort } from "../harness/port.ts";
-import { rates, spread } from "./engine.ts";
+import { answered, rates, spread } from "./engine.ts";
 import { fillLinks, fillTokens } from "./fill.ts";
 import { interleaved, scheduled } from "./measure.ts";
 import { seed } from "./ours.ts";
 import { compare, type Row } from "./table.ts";
 import { fetchToken, links, redirects, tokens } from "./workloads.ts";
-import { count, section, type Workspace } from "./workspace.ts";
+import { count, expectStored, section, type Workspace } from "./workspace.ts";
 
 const SECONDS = 4;
 
 /** Times of requests that arrive on schedule, at about half of what the service can do. */
 export const latencyRows = () =>
   section(async (workspace): Promise<Row[]> => {
-    const { host, port, clients, slug } = await workspace.ours("latency");
+    const { url, host, port, clients, slug, server } = await workspace.ours("latency");
     const token = await fetchToken(host, clients[0] as NewClient);
     const loads = [
       { name: "T", port, next: tokens(host, clients), expected: 200, rate: 1500 },
@@ -21,15 +21,22 @@ export const latencyRows = () =>
       { name: "redirect", port, next: redirects(host, [slug]), expected: 302, rate: 4000 },
     ];
     const rows: Row[] = [];
+    const answers: number[] = [];
     for (const { rate, ...subject } of loads) {
       await scheduled(subject, rate, 2);
-      const { p50, p99 } = await scheduled(subject, rate, 8);
+      const { p50, p99, answered } = await scheduled(subject, rate, 8);
+      answers.push(answered);
       rows.push({
         name: `${subject.name} at ${rate} a second, p99 in ms`,
         ours: p99,
         note: `p50 ${p50.toFixed(2)} ms`,
       });
     }
+    await server.stop(); // a clean stop stores the last clicks
+    const [grants = 0, made = 0, clicks = 0] = answers;
+    expectStored("T on schedule", await count(url, "tokens"), grants);
+    expectStored("R on schedule", await count(url, "links"), made);
+    expectStored("redirect on schedule", await count(url, "links", "clicks"), clicks);
     return rows;
   });
 
@@ -47,6 +54,7 @@ export const sweepRows = () =>
     const idle = await workspace.ours("idle");
     await scheduled(T(idle), RATE, 8); // as long as it takes the other one to begin
     const without = await scheduled(T(idle), RATE, 25);
+    expectStored("T, nothing swept", await count(idle.url, "tokens"), without.answered);
 
     const seeded = await seed(`sqlite:${workspace.file("sweep")}.sqlite`);
     fillTokens(`${workspace.file("sweep")}.sqlite`, EXPIRED, Date.now() - 3_600_000);
@@ -96,6 +104,7 @@ export const sizeRows = () =>
       redirect: (server: typeof empty) => redirects(server.host, slugs(server === large ? LINKS : FOLLOWED)),
     };
     const expected = { T: 200, R: 201, redirect: 302 };
+    const answers = { T: 0, R: 0, redirect: 0 };
     for (const name of ["T", "R", "redirect"] as const) {
       const measured = await interleaved(
         [
@@ -104,6 +113,7 @@ export const sizeRows = () =>
         ],
         SECONDS,
       );
+      answers[name] = answered(measured, "large");
       rows.push(
         compare(
           `${name}, 5 M tokens and 10 M links / none`,
@@ -113,5 +123,9 @@ export const sizeRows = () =>
         ),
       );
     }
+    await large.server.stop(); // a clean stop stores the last clicks
+    expectStored("T", (await count(large.url, "tokens")) - TOKENS, answers.T);
+    expectStored("R", (await count(large.url, "links")) - LINKS, answers.R);
+    expectStored("redirect", await count(large.url, "links", "clicks"), answers.redirect);
     return rows;
   });
