@@ -12,14 +12,14 @@ declare module "knex/lib/dialects/better-sqlite3/index.js" {
 }
 
 declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
-  // biome-ignore lint/suspicious/noExplicitAny: the class is untyped, and its client is the dialect that made it
-  type Untyped = any;
-
-  export default class SqliteTransaction {
-    constructor(client: unknown, ...args: unknown[]);
-    client: Untyped;
-    acquireConnection(config: Untyped, run: Untyped): Promise<Untyped>;
-    begin(connection: Untyped): Promise<unknown>;
+  export default class SqliteTransaction<Client, Connection> {
+    constructor(client: Client, ...args: unknown[]);
+    client: Client;
+    acquireConnection<T>(
+      config: { connection?: Connection } | undefined,
+      run: (connection: Connection) => Promise<T>,
+    ): Promise<T>;
+    begin(connection: Connection): Promise<unknown>;
   }
 }
 

@@ -10,8 +10,7 @@ class Parameter {
 }
 
 type Values = Record<string, string | number | boolean | null>;
-// biome-ignore lint/suspicious/noExplicitAny: a parameter stands where Knex wants a value of the column's type
-type Parameters = Record<string, any>;
+type Parameters = Record<string, unknown>;
 type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method: string } };
 /** Builds a query; a parameter stands where a value will be. */
 export type Build = (knex: Knex, parameters: Parameters) => Compilable;

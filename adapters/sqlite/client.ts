@@ -68,7 +68,7 @@ export class SqliteClient extends BetterSqliteClient {
     return { connection: open.transactional, release };
   }
 
-  override transaction(...args: unknown[]): SqliteTransaction {
+  override transaction(...args: unknown[]): ExclusiveTransaction {
     return new ExclusiveTransaction(this, ...args);
   }
 
@@ -125,7 +125,7 @@ export class SqliteClient extends BetterSqliteClient {
 }
 
 /** Takes the write lock at once: of two transactions that read first, neither is refused when it writes. */
-class ExclusiveTransaction extends SqliteTransaction {
+class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
   override async acquireConnection<T>(
     config: { connection?: Connection } | undefined,
     run: (connection: Connection) => Promise<T>,

@@ -4,10 +4,11 @@ import type { By } from "../events.ts";
 import type { Limits } from "../plans.ts";
 import type { Destination, Link, LinkFields, LinkFilter, LinkStore, Taken } from "../ports.ts";
 import { notFound, Problem } from "../problem.ts";
+import { isText } from "../text.ts";
 import { validate } from "../validate.ts";
 import { type AnalyticsView, daysOf, toAnalyticsView } from "./analytics.ts";
 import { createMany, type Outcome } from "./bulk.ts";
-import { isReserved, isText, type Own, randomSlug } from "./rules.ts";
+import { isReserved, type Own, randomSlug } from "./rules.ts";
 import { type LinkInput, linkSchemas, tag, toFields, withExternalId } from "./schema.ts";
 import type { Visit } from "./visit.ts";
 

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { isUnbroken } from "../text.ts";
 
 /** The most characters of a destination. */
 export const URL_MAX = 2048;
@@ -21,17 +22,10 @@ signin signup static public help support status about terms privacy www".split("
 /** What is ours: hosts that a link may not lead back to, for it could go in circles, and words that are no slugs. */
 export type Own = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
 
-/** Whether every database can keep a text as it is; it may have lines. */
-export function isText(text: string): boolean {
-  return text.isWellFormed() && !text.includes("\0");
-}
-
 /** Why a text cannot be a destination; nothing when it can. */
 export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
   if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that may not be in an address
-  if (/[\u0000-\u0020\u007f]/.test(text) || !text.isWellFormed())
-    return "An address has no spaces or control characters.";
+  if (!isUnbroken(text)) return "An address has no spaces or control characters.";
   const url = URL.parse(text);
   if (!url) return "This is not an absolute URL, such as https://example.com/page.";
   if (url.protocol !== "https:" && url.protocol !== "http:") return "The scheme must be http or https.";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Link, LinkFields, MetadataValue } from "../ports.ts";
-import { isText, type Own, refuseSlug, refuseUrl, SLUG, URL_MAX } from "./rules.ts";
+import { isLine, isText } from "../text.ts";
+import { type Own, refuseSlug, refuseUrl, SLUG, URL_MAX } from "./rules.ts";
 
 const TEXT_MAX = 255;
 const TAGS_MAX = 20;
@@ -25,17 +26,11 @@ function obeys(rule: (text: string) => string | undefined, shown: z.core.GlobalM
 const line = (max: number) =>
   obeys(
     (text) =>
-      text.length < 1 || text.length > max || hasControl(text)
+      text.length < 1 || text.length > max || !isLine(text)
         ? `This must have 1 to ${max} characters and no control characters.`
         : undefined,
     { minLength: 1, maxLength: max },
   );
-
-// A NUL in a text is an error in PostgreSQL, and none of these is meant to have lines.
-function hasControl(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed();
-}
 
 const futureTime = z.iso
   .datetime({

@@ -1,4 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { isUnbroken } from "../text.ts";
 
 /** The most characters of the address of a receiver. */
 export const URL_MAX = 2048;
@@ -36,8 +37,7 @@ export function isVouchedFor(url: URL, allowed: AllowedHosts): boolean {
 /** Why a text cannot be the address of a webhook; nothing when it can. What a name resolves to is seen when it is used. */
 export function refuseWebhookUrl(text: string, allowed: AllowedHosts): string | undefined {
   if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that may not be in an address
-  if (/[\u0000-\u0020\u007f\\]/.test(text) || !text.isWellFormed())
+  if (!isUnbroken(text) || text.includes("\\"))
     return "An address has no spaces, control characters or backslashes.";
   const url = URL.parse(text);
   if (!url || !/^https?:\/\/[^/]/i.test(text))

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import test, { type ExecutionContext } from "ava";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { skip } from "./skip.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
 const ARGUMENTS = [
@@ -25,10 +26,7 @@ export function useChromium() {
     title: string,
     run: (t: ExecutionContext, browser: Browser) => Promise<void>,
   ): void {
-    if (!existsSync(EXECUTABLE)) {
-      test.serial.skip(`${title} — SKIPPED: this machine has no ${EXECUTABLE}`, () => {});
-      return;
-    }
+    if (!existsSync(EXECUTABLE)) return void skip(title, `this machine has no ${EXECUTABLE}`);
     test.serial(title, async (t) => {
       browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
       await run(t, await browser);

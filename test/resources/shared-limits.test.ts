@@ -3,14 +3,15 @@ import test, { type ExecutionContext } from "ava";
 import { apiAt, isProblem, type Reply } from "../harness/api.ts";
 import { createTestDatabase } from "../harness/database.ts";
 import { postForm, startTestService, type TestService } from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 
 const redis = process.env.TEST_REDIS_URL;
 const GROWTH = 600;
 
-/** Skipped where no Redis is named, for nothing else can be shared; the run says so, and CI always names one. */
+/** Nothing but a Redis can be shared; CI always names one. */
 function withRedis(title: string, run: (t: ExecutionContext, url: string) => Promise<void>): void {
-  if (!redis) test.skip(`${title} — SKIPPED: set TEST_REDIS_URL`, (t) => t.pass());
+  if (!redis) skip(title, "set TEST_REDIS_URL to the address of a Redis");
   // Keys of this run alone: what it counts is counted nowhere else.
   else test(title, (t) => run(t, `${redis}?keyPrefix=test-${randomBytes(6).toString("hex")}:`));
 }

@@ -12,6 +12,7 @@ import {
   startServer,
   stopPrograms,
 } from "../harness/program.ts";
+import { skip } from "../harness/skip.ts";
 
 const older = (await runShell("which -a node")).stdout
   .split("\n")
@@ -185,14 +186,14 @@ test("two processes that start at once on an empty database both come up, and sh
   }
 });
 
-// Skipped where PATH has no older Node: there is nothing to refuse then.
-(tooOld ? test : test.skip)(
-  "an older Node is refused with one sentence (skipped without one in PATH)",
-  async (t) => {
-    const { file, version } = tooOld as { file: string; version: string };
+const refusalTitle = "an older Node is refused with one sentence";
+// Without one there is nothing to refuse.
+if (!tooOld) skip(refusalTitle, "PATH has no older Node");
+else
+  test(refusalTitle, async (t) => {
+    const { file, version } = tooOld;
     const { code, stdout, stderr } = await startServer({ cwd: emptyFolder("older"), node: file }).ended;
     t.is(code, 1);
     t.is(stdout, "");
     t.is(stderr, `linkgate needs Node 24 or newer; this is Node ${version.slice(1)}.\n`);
-  },
-);
+  });
