@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Plan } from "../resources/plans.ts";
 import type { ActiveToken } from "../resources/ports.ts";
+import type { Role } from "../resources/scopes.ts";
 import { unplanned } from "./statement.ts";
 
 /**
@@ -34,7 +35,7 @@ export function selectToken(knex: Knex, hash: unknown): Knex.QueryBuilder {
       revokedAt: "g.revoked_at",
       grantExpiresAt: "g.expires_at",
       disabledAt: "u.disabled_at",
-      memberId: "m.user_id",
+      role: "m.role",
       organizationId: "go.id",
       plan: "go.plan",
     });
@@ -57,7 +58,8 @@ export type TokenRow = {
   revokedAt: number | null;
   grantExpiresAt: number | null;
   disabledAt: number | null;
-  memberId: string | null;
+  /** Null when the user isn't a member of the organization (any more). */
+  role: Role | null;
   organizationId: string | null;
   plan: Plan | null;
 };
@@ -78,7 +80,7 @@ export function toActiveToken(row: TokenRow, { aud, scope, exp }: Granted): Acti
   );
 }
 
-type Acting = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan">;
+type Acting = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
 
 function ofClient(row: TokenRow): Acting | undefined {
   if (!row.clientOrganizationId || row.generation !== row.clientGeneration) return undefined;
@@ -89,7 +91,7 @@ function ofUser(row: TokenRow): Acting | undefined {
   const { userId, organizationId, plan } = row;
   if (!userId || !organizationId || !plan) return undefined;
   if (row.revokedAt !== null || (row.grantExpiresAt as number) <= Date.now()) return undefined;
-  if (row.disabledAt !== null || !row.memberId) return undefined;
+  if (row.disabledAt !== null || !row.role) return undefined;
   // A client known by its metadata document belongs to no organization; every other one must still exist.
   const isOwn = row.clientOrganizationId !== null;
   if (!isOwn && !row.clientId.startsWith("https://")) return undefined;
@@ -98,5 +100,6 @@ function ofUser(row: TokenRow): Acting | undefined {
     userId,
     organizationId,
     plan: isOwn && row.clientPlan === "free" ? "free" : plan,
+    role: row.role,
   };
 }

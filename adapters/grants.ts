@@ -1,11 +1,12 @@
 import type { Knex } from "knex";
 import type { By } from "../resources/events.ts";
 import type { Plan } from "../resources/plans.ts";
+import type { Role } from "../resources/scopes.ts";
 import type { Database } from "./database.ts";
 import type { Happening, Journal } from "./journal.ts";
 
-/** Whether a grant may be used now: by the person, and by the organization acted for. */
-export type GrantStanding = { organizationId: string; isMember: boolean; plan: Plan };
+/** Whether a grant may be used now. `role` is the user's in the organization acted for, absent once the user has left it. */
+export type GrantStanding = { organizationId: string; role?: Role; plan: Plan };
 
 /** Leave for an app to act for an organization in a person's name. Times are epoch milliseconds. */
 export type AllowedApp = {
@@ -17,6 +18,9 @@ export type AllowedApp = {
   appName: string | null;
   userId: string;
   username: string;
+  /** The user's current role in that organization. */
+  role: Role;
+  /** What was granted; of it the app can use what the role allows. */
   scopes: string[];
   grantedAt: number;
   expiresAt: number;
@@ -57,6 +61,7 @@ export function createGrantStore({ knex, transaction }: Database, journal: Journ
         appName: "o.name",
         userId: "u.id",
         username: "u.username",
+        role: "m.role",
         payload: "g.payload",
         grantedAt: "g.created_at",
         expiresAt: "g.expires_at",
@@ -83,8 +88,9 @@ export function createGrantStore({ knex, transaction }: Database, journal: Journ
         )
         .where("g.id", grantId)
         .whereNull("g.revoked_at")
-        .first({ organizationId: "o.id", memberId: "m.user_id", plan: "o.plan" });
-      return row && { organizationId: row.organizationId, isMember: row.memberId !== null, plan: row.plan };
+        .first({ organizationId: "o.id", role: "m.role", plan: "o.plan" });
+      const { organizationId, role, plan } = row ?? {};
+      return row && { organizationId, plan, ...(role && { role }) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { By } from "../resources/events.ts";
 import type { Plan } from "../resources/plans.ts";
+import type { Role } from "../resources/scopes.ts";
 import { createClientFor, type NewClient, removeClient, writeDocument } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { endGrants } from "./grants.ts";
@@ -8,9 +9,9 @@ import { newId } from "./id.ts";
 import type { Happening, Journal } from "./journal.ts";
 
 export type Organization = { id: string; name: string; plan: Plan };
-/** What members may be, from the one who may most. */
-export const ROLES = ["owner", "admin", "member"] as const;
-export type Role = (typeof ROLES)[number];
+export type { Role };
+/** The roles of members, from the most to the least privileged. */
+export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 export type Membership = Organization & { role: Role };
 
 /** `client` is there only when this call made it: the one time that its secret is known. */

@@ -5,7 +5,7 @@ import type { Actor } from "./links/links.ts";
 import { isPaid } from "./plans.ts";
 import type { ActiveToken, Introspect } from "./ports.ts";
 import { Problem } from "./problem.ts";
-import { type ApiScope, covers } from "./scopes.ts";
+import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
 
 type GateOptions = {
   introspect: Introspect;
@@ -17,7 +17,7 @@ type GateOptions = {
   metadataUrl: string;
 };
 
-/** Who calls: the live token of the request, and from where. */
+/** Who calls: the live token of the request with the scopes that it opens now, and from where. */
 export type Caller = ActiveToken & Actor;
 
 /** The check in front of a resource. */
@@ -73,7 +73,8 @@ export function createGate({ introspect, audiences, limits, metadataUrl }: GateO
       throw new Problem(403, "plan_required", "The API and MCP need the Growth or the Premium plan.");
     }
     await limits.organization(ctx, active, 1);
-    return { ...active, by: byOf(active, ctx.ip) };
+    const scopes = new Set(allowedByRole(active.scopes, active.role));
+    return { ...active, scopes, by: byOf(active, ctx.ip) };
   }
 
   return {

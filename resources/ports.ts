@@ -1,5 +1,6 @@
 import type { By } from "./events.ts";
 import type { Plan } from "./plans.ts";
+import type { Role } from "./scopes.ts";
 
 /**
  * What a live access token says: RFC 7662 §2.2 in our words.
@@ -12,6 +13,9 @@ export type ActiveToken = {
   /** The organization acted for. */
   organizationId: string;
   plan: Plan;
+  /** The user's current role in that organization; absent for client credentials, and where `scopes` is limited to it. */
+  role?: Role;
+  /** What was granted. What the token opens is `allowedByRole(scopes, role)`. */
   scopes: ReadonlySet<string>;
   /** The resource that the token is for (RFC 8707). */
   audience: string;

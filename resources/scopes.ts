@@ -10,6 +10,27 @@ export const SCOPE_MEANINGS: Record<ApiScope, string> = {
   "webhooks:write": "Make, change, test and delete webhooks.",
 };
 
+/** The roles of an organization's members, from the most to the least privileged. */
+export type Role = "owner" | "admin" | "member";
+
+/** The scopes that an app may hold in the name of a member: never more than the member may do in the dashboard. */
+const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {
+  owner: API_SCOPES,
+  admin: API_SCOPES,
+  member: ["links:read", "links:write"],
+};
+
+/**
+ * Returns the scopes that remain for a token that acts for a user with this role. Scopes that open neither the API nor
+ * MCP (`openid`, `offline_access`) always remain.
+ * @param role absent for client credentials, which act for the organization itself
+ */
+export function allowedByRole(scopes: Iterable<string>, role: Role | undefined): string[] {
+  const all = [...scopes];
+  if (!role) return all;
+  return all.filter((scope) => !isApiScope(scope) || SCOPES_OF_ROLE[role].includes(scope));
+}
+
 /** What the first challenge of MCP asks for: enough for usual work in one consent. */
 export const BASIC_SCOPES: readonly ApiScope[] = ["links:read", "links:write"];
 

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { AllowedApp } from "../../adapters/grants.ts";
 import { notFound, Problem } from "../../resources/problem.ts";
-import { withoutImplied } from "../../resources/scopes.ts";
+import { allowedByRole, withoutImplied } from "../../resources/scopes.ts";
 import { prefersHtml } from "../people/input.ts";
 import { appsPage } from "../views/dashboard/apps.ts";
 import { sectionPath } from "../views/dashboard/layout.ts";
@@ -19,7 +19,7 @@ export const apps: Subject = (router, { storage, allow }) => {
     const membership = membershipOf(ctx);
     const allowed = (await grants.ofOrganization(membership.id)).map((app) => ({
       ...app,
-      scopes: withoutImplied(app.scopes),
+      scopes: withoutImplied(allowedByRole(app.scopes, app.role)),
     }));
     if (!prefersHtml(ctx)) {
       ctx.body = { data: allowed.map(showApp) };

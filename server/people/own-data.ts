@@ -1,6 +1,7 @@
 import type { AllowedApp } from "../../adapters/grants.ts";
 import type { Storage } from "../../adapters/index.ts";
 import type { SignIn } from "../../adapters/sign-ins.ts";
+import { allowedByRole } from "../../resources/scopes.ts";
 import type { Person } from "./person.ts";
 
 type Stores = Pick<Storage, "accounts" | "identities" | "signIns" | "organizations" | "grants">;
@@ -51,6 +52,7 @@ function showApp({
   clientId,
   organizationId,
   appName,
+  role,
   scopes,
   grantedAt,
   expiresAt,
@@ -61,7 +63,7 @@ function showApp({
     app: appName,
     client_id: clientId,
     organization_id: organizationId,
-    scopes,
+    scopes: allowedByRole(scopes, role),
     granted_at: toTime(grantedAt),
     expires_at: toTime(expiresAt),
     last_used_at: lastUsedAt === null ? null : toTime(lastUsedAt),

@@ -2,7 +2,7 @@ import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { isPaid } from "../../resources/plans.ts";
 import type { ActiveToken } from "../../resources/ports.ts";
-import { API_SCOPES } from "../../resources/scopes.ts";
+import { API_SCOPES, allowedByRole } from "../../resources/scopes.ts";
 import type { Settings } from "../config.ts";
 import { RESOURCE_SERVER } from "./clients.ts";
 
@@ -74,8 +74,12 @@ function describeAccessToken(ctx: Context, body: object): void {
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const seesAll = client?.clientId === RESOURCE_SERVER;
-  if (!active || (!seesAll && !isPaid(active.plan))) inactive(ctx);
-  else if (seesAll) Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
+  if (!active || (!seesAll && !isPaid(active.plan))) {
+    inactive(ctx);
+    return;
+  }
+  Object.assign(body, { scope: allowedByRole(active.scopes, active.role).join(" ") || undefined });
+  if (seesAll) Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
 }
 
 function inactive(ctx: Context): void {

@@ -1,7 +1,7 @@
 import { type Client, errors, type KoaContextWithOIDC, type ResourceServer } from "oidc-provider";
 import type { Addresses } from "../../resources/metadata.ts";
 import { isPaid } from "../../resources/plans.ts";
-import { API_SCOPES, BASIC_SCOPES, isApiScope } from "../../resources/scopes.ts";
+import { API_SCOPES, allowedByRole, BASIC_SCOPES, isApiScope, type Role } from "../../resources/scopes.ts";
 import { organizationOf } from "./clients.ts";
 
 const ACCESS_TOKEN_S = 3600;
@@ -36,9 +36,11 @@ export function resourceIndicators(addresses: Addresses) {
       const organization = organizationOf(client);
       if (organization && !isPaid(organization.plan)) throw planRequired();
       applyScopePolicy(ctx);
+      // Set by `findAccount` where a code or a refresh token is redeemed: a role that was lost takes its scopes along.
+      const role = ctx.oidc.entities.Account?.role as Role | undefined;
       return {
         audience: resource,
-        scope: API_SCOPES.join(" "),
+        scope: allowedByRole(API_SCOPES, role).join(" "),
         accessTokenTTL: ACCESS_TOKEN_S,
         accessTokenFormat: "opaque",
       };

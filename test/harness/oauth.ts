@@ -67,12 +67,12 @@ export function authorizeUrl(
   return `${service.url}/oauth/authorize?${query}`;
 }
 
-/** A client with the redirect URI of the tests, and a person of an organization of his or her own. */
+/** A client with the redirect URI of the tests, and the owner of another organization. */
 export async function createApp(service: TestService, redirectUris = [REDIRECT_URI]) {
   const app = await service.createOrganization();
   await service.storage.clients.setRedirectUris(app.id, redirectUris, OPERATOR);
   const own = await service.createOrganization();
-  const user = await service.createUser([own.id]);
+  const user = await service.createUser([own.id], undefined, "owner");
   return { app, own, user };
 }
 

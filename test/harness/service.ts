@@ -3,6 +3,7 @@ import type { NewClient } from "../../adapters/clients.ts";
 import type { Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events.ts";
 import type { Plan } from "../../resources/plans.ts";
+import type { Role } from "../../resources/scopes.ts";
 import type { Surroundings } from "../../resources/webhooks/send.ts";
 import { readSettings } from "../../server/config.ts";
 import { createLog } from "../../server/log.ts";
@@ -17,7 +18,8 @@ export type TestUser = { id: string; username: string; password: string };
 /** What a test fills a service with, wherever that runs. */
 export type Population = {
   createOrganization(name?: string, plan?: Plan): Promise<TestOrganization>;
-  createUser(organizationIds: string[], username?: string): Promise<TestUser>;
+  /** A user with this role in each of the organizations; a `member` unless it is given, who may allow apps `links:*`. */
+  createUser(organizationIds: string[], username?: string, role?: Role): Promise<TestUser>;
   /** A token by client credentials, sent as scripts send it. */
   token(client: NewClient, parameters?: Record<string, string>): Promise<string>;
 };
@@ -64,10 +66,10 @@ export function populate(url: string, storage: Storage): Population {
       const { organization, client } = await storage.organizations.create(name, plan, OPERATOR);
       return { id: organization.id, name, ...(client as NewClient) };
     },
-    async createUser(organizationIds, username = `user${++count}`) {
+    async createUser(organizationIds, username = `user${++count}`, role: Role = "member") {
       const password = `a fine password ${count}`;
       const [first, ...others] = organizationIds;
-      const membership = first ? { organizationId: first, role: "member" as const } : undefined;
+      const membership = first ? { organizationId: first, role } : undefined;
       const user = await storage.accounts.create(
         username,
         await passwords.hash(password),
@@ -75,7 +77,7 @@ export function populate(url: string, storage: Storage): Population {
         membership,
       );
       if (!user) throw new Error(`${username} is taken`);
-      for (const id of others) await storage.organizations.addMember(id, user.id, "member", OPERATOR);
+      for (const id of others) await storage.organizations.addMember(id, user.id, role, OPERATOR);
       return { ...user, password };
     },
     async token({ clientId, clientSecret }, parameters = {}) {

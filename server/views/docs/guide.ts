@@ -56,7 +56,8 @@ renews its token with the refresh token. Libraries read every address from
 <code>${base}/oauth/revoke</code>, and is refused from the next call on.</p>
 <h3>Scopes</h3>
 <p>Ask for what you need with <code>scope</code>. A write scope includes its read scope. A call without the scope that it needs
-is ${codeLink("insufficient_scope")}, and the challenge in <code>WWW-Authenticate</code> names all that it needs (RFC 6750).</p>
+is ${codeLink("insufficient_scope")}, and the challenge in <code>WWW-Authenticate</code> names all that it needs (RFC 6750).
+A token that acts for a user opens only what the user’s role allows at that moment: owners and admins all scopes, members <code>links:read</code> and <code>links:write</code>.</p>
 ${table(
   "Scopes",
   [
