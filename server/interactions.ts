@@ -3,8 +3,7 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { Storage } from "../adapters/index.ts";
-import { isPaid } from "../resources/plans.ts";
-import { withImplied } from "../resources/scopes.ts";
+import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import type { Csrf } from "./csrf.ts";
 import { contentSecurityPolicy } from "./headers.ts";
 import type { ShowExternal } from "./people/external-button.ts";
@@ -52,10 +51,12 @@ export function interactions(options: InteractionOptions): Middleware[] {
     });
   }
 
+  const optionsFor = (interaction: Interaction) =>
+    findConsentOptions(storage.organizations, accountOf(interaction), scopesOf(interaction));
+
   async function showConsent(ctx: Context, interaction: Interaction, error?: string) {
     const client = await clientOf(provider, interaction);
-    const accountId = interaction.session?.accountId as string;
-    const account = await storage.accounts.find(accountId);
+    const account = await storage.accounts.find(accountOf(interaction));
     allowFormTarget(ctx, interaction);
     ctx.body = consentPage({
       action: path(interaction, "consent"),
@@ -63,7 +64,7 @@ export function interactions(options: InteractionOptions): Middleware[] {
       app: client.name,
       username: account?.username ?? "",
       scopes: scopesOf(interaction),
-      organizations: await choices(storage, accountId),
+      ...(await optionsFor(interaction)),
       error,
       ...redirectOf(interaction),
     });
@@ -97,23 +98,29 @@ export function interactions(options: InteractionOptions): Middleware[] {
     const interaction = await currentInteraction(provider, ctx, "consent");
     const body = readForm(ctx, csrf, interaction);
     if (body.decision !== "allow") {
-      const denied = { error: "access_denied", error_description: "the person did not allow the access" };
-      return finish(provider, ctx, denied);
+      await denyConsent(provider, ctx);
+      return goOn(ctx, interaction.returnTo);
     }
-    const accountId = interaction.session?.accountId as string;
-    const organizations = await choices(storage, accountId);
-    const chosen = organizations.find(({ id }) => id === body.organization_id);
-    if (!chosen) {
-      ctx.status = 422;
-      return showConsent(ctx, interaction, "Choose one of your organizations.");
+    const { options } = await optionsFor(interaction);
+    const option = options.find(({ id }) => id === body.organization_id);
+    if (!option) return refuse(ctx, interaction, "Choose one of your organizations.");
+    try {
+      await approveConsent(provider, interaction, {
+        accountId: accountOf(interaction),
+        option,
+        address: ctx.ip,
+      });
+    } catch (error) {
+      if (!(error instanceof errors.AccessDenied)) throw error;
+      return refuse(ctx, interaction, `You are no longer a member of ${option.name}.`);
     }
-    const grantId = await makeGrant(provider, interaction, {
-      accountId,
-      organizationId: chosen.id,
-      address: ctx.ip,
-    });
-    await finish(provider, ctx, { consent: { grantId } });
+    goOn(ctx, interaction.returnTo);
   });
+
+  function refuse(ctx: Context, interaction: Interaction, error: string) {
+    ctx.status = 422;
+    return showConsent(ctx, interaction, error);
+  }
 
   return [explainErrors, router.routes() as unknown as Middleware];
 }
@@ -140,25 +147,6 @@ function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Record<st
   return body;
 }
 
-/** Each consent is a grant of its own, bound to the organization that was chosen. */
-async function makeGrant(
-  provider: Provider,
-  { params, prompt }: Interaction,
-  { accountId, ...extra }: { accountId: string; organizationId: string; address: string },
-): Promise<string> {
-  const grant = new provider.Grant({ accountId, clientId: params.client_id as string });
-  Object.assign(grant, extra);
-  const { missingOIDCScope, missingResourceScopes } = prompt.details as {
-    missingOIDCScope?: string[];
-    missingResourceScopes?: Record<string, string[]>;
-  };
-  if (missingOIDCScope) grant.addOIDCScope(missingOIDCScope.join(" "));
-  for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {})) {
-    grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
-  }
-  return grant.save();
-}
-
 /** Keeps what came of a step and goes on; not where `check`, with that kept, throws. */
 async function finish(
   provider: Provider,
@@ -167,17 +155,18 @@ async function finish(
   check = async () => {},
 ) {
   // The library writes the redirect itself, headers and all.
-  const target = await provider.interactionResult(ctx.req, ctx.res, result, {
-    mergeWithLastSubmission: !("error" in result),
-  });
+  const target = await provider.interactionResult(ctx.req, ctx.res, result);
   await check();
+  goOn(ctx, target);
+}
+
+function goOn(ctx: Context, target: string): void {
   ctx.status = 303; // RFC 9700 §4.12: never 307
   ctx.redirect(target);
 }
 
-/** The organizations that a person may let an app act for. */
-async function choices({ organizations }: InteractionOptions["storage"], accountId: string) {
-  return (await organizations.ofUser(accountId)).filter(({ plan }) => isPaid(plan));
+function accountOf({ session }: Interaction): string {
+  return session?.accountId as string;
 }
 
 async function clientOf(provider: Provider, { params }: Interaction): Promise<{ name: string }> {

@@ -1,13 +1,19 @@
+import type { Knex } from "knex";
+import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../database.ts";
 import { endGrants, toHappening } from "../grants.ts";
 import type { Journal } from "../journal.ts";
+import { answerConsent } from "./interactions.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
-/** Grants: what a person allowed an app. Ending one is one row; whatever belongs to it dies with it. */
+/** The consent page that a grant comes from: the id of the interaction, and the result that refers to the grant. */
+export type ConsentAnswer = { interactionId: string; result: InteractionResults };
+
+/** Grants: what a user allowed an app. Ending one is one row; whatever belongs to it dies with it. */
 export function grantAdapter({ knex, transaction }: Database, journal: Journal): ModelAdapter {
   const alive = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
   return {
-    async upsert(id, payload) {
+    async upsert(id, { answers, ...payload }: AdapterPayload & { answers?: ConsentAnswer }) {
       const expires_at = (payload.exp as number) * 1000;
       const stored = toStored(payload);
       if (await alive(id).update({ payload: stored, expires_at })) return;
@@ -19,6 +25,9 @@ export function grantAdapter({ knex, transaction }: Database, journal: Journal):
         payload: stored,
       };
       await transaction(async (trx) => {
+        // A grant and the answer that it comes from are stored together: one consent page makes one grant.
+        if (answers) await answerConsent(trx, answers.interactionId, answers.result);
+        if (grant.organization_id) await requireMembership(trx, grant.user_id, grant.organization_id);
         await trx("grants").insert({ ...grant, created_at: Date.now(), expires_at });
         const by = { actor: grant.user_id, address: payload.address as string };
         await journal.record(trx, by, ...toHappening("authorization.granted", grant));
@@ -38,4 +47,13 @@ export function grantAdapter({ knex, transaction }: Database, journal: Journal):
       });
     },
   };
+}
+
+/**
+ * Holds the membership until the grant is stored: a removal that comes first leaves nothing to grant, one that comes
+ * later finds the grant and ends it.
+ */
+async function requireMembership(trx: Knex, user_id: string, organization_id: string): Promise<void> {
+  const member = await trx("memberships").where({ user_id, organization_id }).forShare().first("role");
+  if (!member) throw new errors.AccessDenied("the user is no longer a member of the organization");
 }

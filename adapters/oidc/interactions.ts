@@ -1,15 +1,18 @@
-import { type AdapterPayload, errors } from "oidc-provider";
+import type { Knex } from "knex";
+import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../database.ts";
 import { isDuplicate } from "../engine.ts";
 import { sha256 } from "../hash.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
-/** Sign-in and consent under way: each goes on once. */
-export function interactionAdapter({ knex }: Database): ModelAdapter {
-  const open = (id: string) =>
-    knex("interactions")
-      .where({ id_hash: sha256(id) })
-      .whereNull("destroyed_at");
+/** The consent page was answered before. */
+export class ConsentAnswered extends Error {
+  override readonly name = "ConsentAnswered";
+}
+
+/** Pending sign-ins and consents. Each is answered once and resumed once, however many requests try. */
+export function interactionAdapter({ knex, transaction }: Database): ModelAdapter {
+  const open = (id: string) => pending(knex, id);
   return {
     async upsert(id, payload, expiresIn = 0) {
       const state = {
@@ -17,6 +20,7 @@ export function interactionAdapter({ knex }: Database): ModelAdapter {
         user_id: payload.result?.login?.accountId ?? null,
         expires_at: Date.now() + expiresIn * 1000,
       };
+      if (isAnswer(payload.result)) return transaction((trx) => answer(trx, id, () => state));
       if (await open(id).update(state)) return;
       try {
         await knex("interactions").insert({ id_hash: sha256(id), ...state });
@@ -30,11 +34,40 @@ export function interactionAdapter({ knex }: Database): ModelAdapter {
       return row && { ...JSON.parse(row.payload), jti: id };
     },
 
-    // Of two requests that go on with one approval, the second one finds nothing to end.
+    // Of two requests that resume one approval, the second finds nothing to end.
     async destroy(id) {
       if (!(await open(id).update({ destroyed_at: Date.now(), payload: "{}" }))) throw alreadyUsed();
     },
   };
+}
+
+/**
+ * Records the answer to a consent page; part of the caller's transaction, which holds the row from here on.
+ * @throws ConsentAnswered when it has an answer, InvalidRequest when the authorization was resumed or has expired
+ */
+export function answerConsent(trx: Knex.Transaction, id: string, result: InteractionResults): Promise<void> {
+  return answer(trx, id, (stored) => ({ payload: JSON.stringify({ ...stored, result }) }));
+}
+
+type Stored = { result?: InteractionResults };
+
+async function answer(trx: Knex, id: string, toColumns: (stored: Stored) => object): Promise<void> {
+  const row = await pending(trx, id).forUpdate().first("payload");
+  if (!row) throw alreadyUsed();
+  const stored: Stored = JSON.parse(row.payload);
+  if (isAnswer(stored.result)) throw new ConsentAnswered();
+  await pending(trx, id).update(toColumns(stored));
+}
+
+function pending(knex: Knex, id: string) {
+  return knex("interactions")
+    .where({ id_hash: sha256(id) })
+    .whereNull("destroyed_at");
+}
+
+/** Whether a result settles the authorization: approved or refused. A sign-in doesn't, consent follows it. */
+function isAnswer(result: InteractionResults | undefined): boolean {
+  return Boolean(result?.consent || result?.error);
 }
 
 function alreadyUsed() {

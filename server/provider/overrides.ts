@@ -139,8 +139,7 @@ function prefixTokens(provider: Provider): void {
  * access token comes with what the database says of its life.
  */
 function storeMore(provider: Provider): void {
-  extendPayload(provider.Grant, "organizationId");
-  extendPayload(provider.Grant, "address");
+  for (const field of ["organizationId", "address", "answers"]) extendPayload(provider.Grant, field);
   for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
   extendPayload(provider.ClientCredentials, "generation");
   for (const model of [provider.AccessToken, provider.ClientCredentials]) extendPayload(model, "active");

@@ -24,11 +24,11 @@ type Apps = {
   }[];
 };
 
-/** A team whose member has allowed an app. */
-async function withApp(scope = "links:read") {
+/** A team, of which a user has allowed an app. */
+async function withApp(scope = "links:read", who: "admin" | "member" = "member") {
   const team = await createTeam(service);
   const organizationId = team.organization.id;
-  const tokens = await tokensFor(service, app, team.member, {
+  const tokens = await tokensFor(service, app, team[who], {
     organizationId,
     parameters: { scope },
   });
@@ -50,7 +50,7 @@ test("an app that may act for the organization is listed with who allowed what",
 });
 
 test("what a write scope includes is not listed apart", async (t) => {
-  const { look } = await withApp("links:write webhooks:read webhooks:write");
+  const { look } = await withApp("links:write webhooks:read webhooks:write", "admin");
   t.deepEqual((await look())[0]?.scopes, ["links:write", "webhooks:write"]);
 });
 
