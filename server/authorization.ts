@@ -18,7 +18,7 @@ import { createSessions } from "./people/sessions.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { createProvider } from "./provider/index.ts";
-import { authorizeByForm, isOauthPath, oauthPaths } from "./provider/paths.ts";
+import { authorizeByForm, isAuthorization, isOauthPath, oauthPaths } from "./provider/paths.ts";
 import { passwordReset } from "./reset.ts";
 import { createSignIn } from "./sign-in.ts";
 import { refusedPage } from "./views/page.ts";
@@ -64,7 +64,7 @@ export function authorizationServer(
     app: provider,
     middleware: [
       area(isOauthPath, [oauthPaths, oauthCors(origins), limits.oauth]),
-      area((ctx) => ctx.path === "/oauth/authorize", [authorizeByForm]),
+      area(isAuthorization, [limits.authorization, authorizeByForm]),
       completeAnswers(settings),
       area(
         below("/interaction/"),

@@ -4,6 +4,7 @@ import type { RateLimiterAbstract } from "rate-limiter-flexible";
 import { type Counters, toSeconds } from "./counters.ts";
 import { networkOf } from "./network.ts";
 import { refuseUsername } from "./passwords.ts";
+import { messagePage } from "./views/page.ts";
 
 // A person mistypes; whoever guesses needs thousands.
 const SIGN_IN_PER_PAIR = 5;
@@ -18,6 +19,10 @@ const CHANGES_PER_PERSON = 600;
 const FAILURES_PER_CLIENT = 40;
 const FAILURES_PER_ADDRESS = 300;
 const REQUESTS_PER_ADDRESS = 3000;
+// Each leaves a row for a quarter of an hour. A large office behind one address starts some hundred a minute.
+const AUTHORIZATIONS_PER_ADDRESS = 300;
+// An authorization has three or four pages and redirects after its start.
+const AUTHORIZATION_STEPS_PER_ADDRESS = 1200;
 
 /** Limits on guessing, and on what people do without a plan's limits. None locks anybody out: each is over after a minute, and none counts what succeeds. */
 export type Limits = {
@@ -35,6 +40,8 @@ export type Limits = {
   checkClient(ctx: Context, clientId: string): Promise<void>;
   /** Counts the failures at the OAuth endpoints, and refuses addresses with too many. */
   oauth: Middleware;
+  /** Counts what needs no authentication and is stored: authorization requests, and the pages that follow them. */
+  authorization: Middleware;
 };
 
 /** The errors that a guess at a secret, a code or a token gets; other mistakes are not limited. */
@@ -49,6 +56,8 @@ export function createLimits(isOn: boolean, counters: Counters): Limits {
   const clients = counters.create("oauth:client", FAILURES_PER_CLIENT);
   const addresses = counters.create("oauth:failures", FAILURES_PER_ADDRESS);
   const requests = counters.create("oauth:requests", REQUESTS_PER_ADDRESS);
+  const authorizations = counters.create("authorization:start", AUTHORIZATIONS_PER_ADDRESS);
+  const steps = counters.create("authorization:step", AUTHORIZATION_STEPS_PER_ADDRESS);
   const changes = counters.create("dashboard:changes", CHANGES_PER_PERSON);
   const visits = {
     registration: counters.create("registration", REGISTRATIONS_PER_ADDRESS),
@@ -106,6 +115,21 @@ export function createLimits(isOn: boolean, counters: Counters): Limits {
 
     async checkClient(ctx, clientId) {
       if (isOn) await refuse(ctx, await wait(clients, pair(ctx.ip, clientId)));
+    },
+
+    async authorization(ctx, next) {
+      if (!isOn) return next();
+      const counter = ctx.path === "/oauth/authorize" ? authorizations : steps;
+      const seconds = await count(counter, networkOf(ctx.ip));
+      if (!seconds) return next();
+      ctx.status = 429;
+      ctx.set("Retry-After", String(seconds));
+      ctx.set("Cache-Control", "no-store");
+      ctx.type = "html";
+      ctx.body = messagePage(
+        "Too many requests",
+        `Your network has sent too many requests. Try again in ${seconds} seconds.`,
+      );
     },
 
     async oauth(ctx, next) {

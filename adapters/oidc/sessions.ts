@@ -14,10 +14,12 @@ export function sessionAdapter({ knex }: Database): ModelAdapter {
     knex("sessions").where(key).whereNull("destroyed_at");
   return {
     async upsert(id, payload, expiresIn = 0) {
+      // A browser that hasn't signed in has nothing to be remembered for, and anyone could fill the table with it.
+      if (!payload.accountId) return;
       const id_hash = sha256(id);
       const state = {
         uid: payload.uid,
-        user_id: payload.accountId ?? null,
+        user_id: payload.accountId,
         payload: toStored(payload),
         expires_at: Date.now() + expiresIn * 1000,
         // For the list of sessions that a person sees.

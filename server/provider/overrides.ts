@@ -7,7 +7,8 @@ import { withImplied } from "../../resources/scopes.ts";
 import type { Limits } from "../limits.ts";
 import { canonicalResource, planRequired } from "./audiences.ts";
 import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
-import { noteUseOnSave } from "./sessions.ts";
+import { checkParameterSizes } from "./parameter-sizes.ts";
+import { ignoreDeadSessions, noteUseOnSave } from "./sessions.ts";
 
 // How often the last use of a secret is written down.
 const LAST_USE_STEP_MS = 60_000;
@@ -28,6 +29,7 @@ export function override(
   prefixTokens(provider);
   storeMore(provider);
   noteUseOnSave(provider);
+  ignoreDeadSessions(provider);
   implyReadScopes(provider);
   checkResourceBeforeUse(provider);
 }
@@ -42,8 +44,8 @@ type Prototypes = {
 const UNSUPPORTED = "unsupported";
 
 /**
- * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. And every
- * answer goes into the query: the library would send the refusal of another mode by that mode.
+ * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. A request that
+ * is too large is refused before anything of it is stored. And every answer goes into the query: the library would send the refusal of another mode by that mode.
  */
 function canonicaliseParameters(provider: Provider): void {
   const values = new WeakMap<object, Record<string, unknown>>();
@@ -52,7 +54,8 @@ function canonicaliseParameters(provider: Provider): void {
     get(this: object) {
       return values.get(this);
     },
-    set(this: object, params: Record<string, unknown>) {
+    set(this: { route?: string }, params: Record<string, unknown>) {
+      checkParameterSizes(this.route, params);
       const { resource, response_mode: mode, response_type: type } = params;
       if (mode && mode !== "query") params.response_mode = Array.isArray(mode) ? mode : UNSUPPORTED;
       if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;

@@ -35,6 +35,11 @@ export function isOauthPath({ path }: Context): boolean {
   return /^\/oauth(\/|$)/i.test(path);
 }
 
+/** Whether an address belongs to an authorization: its request, its pages, and the way back from them. */
+export function isAuthorization({ path }: Context): boolean {
+  return path === "/oauth/authorize" || RESUME.test(path) || path.startsWith("/interaction/");
+}
+
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /**
