@@ -26,6 +26,8 @@ export type Database = {
   pendingMigrations(): Promise<string[]>;
   /** Tells a listener the text of every statement that is sent, never its values. Returns how to stop that. */
   onStatement(listener: (sql: string) => void): () => void;
+  /** Calls back for each checkpoint of a SQLite file that failed. It is retried. */
+  onCheckpointError(listener: (error: Error) => void): void;
   close(): Promise<void>;
 };
 
@@ -58,6 +60,8 @@ export function openDatabase(url: string): Database {
       knex.on("query", hear);
       return () => void knex.off("query", hear);
     },
+
+    onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
 
     close: () => knex.destroy(),
   };

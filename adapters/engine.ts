@@ -176,6 +176,20 @@ export function isAway(error: unknown): boolean {
   );
 }
 
+const DISK_FULL_CODES = new Set([
+  "SQLITE_FULL",
+  "SQLITE_IOERR_WRITE", // a quota is used up
+  "SQLITE_IOERR_SHMSIZE", // no space for the index of the log
+  "53100", // PostgreSQL disk_full
+  "ER_DISK_FULL", // 1021
+  "ER_RECORD_FILE_FULL", // 1114, also where a tablespace cannot grow
+]);
+
+/** Whether a write was undone because the database has no space for it. Reads go on; writes do when there is space. */
+export function isDiskFull(error: unknown): boolean {
+  return DISK_FULL_CODES.has(String((error as DatabaseError)?.code));
+}
+
 // MySQL's and MariaDB's default collations ignore case, and even their binary ones ignore spaces at the end. The two have
 // different names for one that ignores nothing; each reads the comment that is meant for it.
 const BYTE_BY_BYTE = "/*M!100202 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";

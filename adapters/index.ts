@@ -56,7 +56,7 @@ export type Storage = {
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
   /** Removes expired rows; nothing while another process does. */
   sweep(): Promise<Deleted | undefined>;
-} & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "onStatement" | "close">;
+} & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close">;
 
 /**
  * Opens the database behind a `DATABASE_URL`.
@@ -102,6 +102,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,
     onStatement: database.onStatement,
+    onCheckpointError: database.onCheckpointError,
     async close() {
       const drained = Promise.all([clicks.drained(), stats.drained()]);
       await Promise.race([drained, sleep(LAST_CLICKS_MS, undefined, { ref: false })]);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAway, isConflict } from "./engine.ts";
+import { isAway, isConflict, isDiskFull } from "./engine.ts";
 
 /** The database cannot answer now. Whether a write was done may not be known: the caller decides to try again. */
 export class StorageUnavailable extends Error {
@@ -34,7 +34,8 @@ export async function persistently<T>(run: () => Promise<T>, onlyReads: boolean)
 }
 
 function toUnavailable(error: unknown): unknown {
-  return isAway(error) || isConflict(error) ? new StorageUnavailable(error) : error;
+  const isOutage = isAway(error) || isConflict(error) || isDiskFull(error);
+  return isOutage ? new StorageUnavailable(error) : error;
 }
 
 /** A store whose every call tells an absent database from a defect; those that only read are tried again. */

@@ -38,6 +38,7 @@ export async function startService(
   surroundings: Surroundings = {},
 ): Promise<Service> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+  storage.onCheckpointError((error) => log.error({ err: error }, "a checkpoint failed and will be retried"));
   const counters = await createCounters(settings.REDIS_URL, log);
   try {
     const { keys, demo } = await prepareStorage(settings, storage);

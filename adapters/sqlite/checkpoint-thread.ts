@@ -9,6 +9,16 @@ parentPort?.on("message", (message: "PASSIVE" | "RESTART" | "close") => {
     parentPort?.close();
     return;
   }
-  connection.pragma(`wal_checkpoint(${message})`);
-  parentPort?.postMessage("done");
+  parentPort?.postMessage(checkpoint(message));
 });
+
+/** Returns what went wrong: an error that is thrown here would end the thread. */
+function checkpoint(mode: "PASSIVE" | "RESTART"): { code: string; message: string } | undefined {
+  try {
+    connection.pragma(`wal_checkpoint(${mode})`);
+    return undefined;
+  } catch (error) {
+    const { code, message } = error as { code: string; message: string };
+    return { code, message };
+  }
+}

@@ -16,6 +16,9 @@ const EVERY_WRITES = 4000;
 // often enough for the log to stay below some hundred megabytes.
 const PASSES_PER_RESTART = 10;
 
+// How soon a checkpoint that failed is tried again: the disk may have space by then.
+const RETRY_MS = 2000;
+
 /** Holds commits back until `release`. */
 type Pause = () => Promise<{ release(): void }>;
 
@@ -23,22 +26,41 @@ type Pause = () => Promise<{ release(): void }>;
  * Checkpoints on a thread, in two steps: first what is there, however long the disk takes; then, while commits are held
  * back for a moment, the little that came meanwhile, after which the log begins anew. In one step it would either hold
  * everybody up or never come to an end while writes go on.
+ *
+ * A checkpoint that fails, on a full disk for example, leaves the log as it is: nothing is lost, and writes continue. It
+ * is passed to `onError` and tried again.
  */
-export function startCheckpoints(settings: SqliteSettings, pause: Pause): Checkpoints {
+export function startCheckpoints(
+  settings: SqliteSettings,
+  pause: Pause,
+  onError: (error: Error) => void,
+): Checkpoints {
   let worker: Worker | undefined;
   let writes = 0;
   let passes = 0;
   let underWay: Promise<void> | undefined;
+  let retry: NodeJS.Timeout | undefined;
 
-  async function run(mode: "PASSIVE" | "RESTART") {
-    worker ??= new Worker(new URL("./checkpoint-thread.ts", import.meta.url), {
+  function startThread(): Worker {
+    const thread = new Worker(new URL("./checkpoint-thread.ts", import.meta.url), {
       workerData: settings,
       execArgv: [],
     });
-    worker.ref();
-    worker.postMessage(mode);
-    await once(worker, "message");
-    worker.unref();
+    // It has ended by then. The next checkpoint starts another one.
+    thread.once("error", () => {
+      worker = undefined;
+    });
+    return thread;
+  }
+
+  async function run(mode: "PASSIVE" | "RESTART") {
+    worker ??= startThread();
+    const thread = worker;
+    thread.ref();
+    thread.postMessage(mode);
+    const [failure] = await once(thread, "message");
+    thread.unref();
+    if (failure) throw Object.assign(new Error(failure.message), { code: failure.code });
   }
 
   async function checkpoint() {
@@ -50,19 +72,26 @@ export function startCheckpoints(settings: SqliteSettings, pause: Pause): Checkp
     await run("RESTART").finally(release);
   }
 
+  function begin() {
+    clearTimeout(retry);
+    underWay = checkpoint()
+      .catch((error) => {
+        retry = setTimeout(begin, RETRY_MS).unref();
+        onError(error);
+      })
+      .finally(() => {
+        underWay = undefined;
+      });
+  }
+
   return {
     note(more) {
       writes += more;
-      if (writes < EVERY_WRITES || underWay) return;
-      // One that fails is tried again with the next writes.
-      underWay = checkpoint()
-        .catch(() => {})
-        .finally(() => {
-          underWay = undefined;
-        });
+      if (writes >= EVERY_WRITES && !underWay) begin();
     },
     async close() {
       await underWay;
+      clearTimeout(retry);
       if (!worker) return;
       worker.ref();
       worker.postMessage("close");

@@ -3,7 +3,7 @@ import type Sqlite from "better-sqlite3";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
 import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
-import { openConnection } from "./connection.ts";
+import { openConnection, rollBack } from "./connection.ts";
 import { createDisk, type Disk, NO_DISK } from "./disk.ts";
 import { prepared } from "./statements.ts";
 import { createWriter, type Writer } from "./writer.ts";
@@ -64,8 +64,13 @@ export class SqliteClient extends BetterSqliteClient {
   async acquireTransactional(): Promise<{ connection: Connection; release(): void }> {
     const open = this.opened();
     const { release } = await open.writer.pause();
-    open.transactional ??= this.connect("transactional", this.connectionSettings.durable ? "FULL" : "NORMAL");
-    return { connection: open.transactional, release };
+    try {
+      open.transactional ??= this.connect("transactional", this.connectionSettings.durable ? "FULL" : "NORMAL");
+      return { connection: open.transactional, release };
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   override transaction(...args: unknown[]): ExclusiveTransaction {
@@ -112,7 +117,11 @@ export class SqliteClient extends BetterSqliteClient {
     main.pragma("wal_autocheckpoint = 0");
     main.pragma("schema_version"); // a first read makes the log, which is synced from here on
     const disk = settings.durable ? createDisk(settings.filename) : NO_DISK;
-    const checkpoints = startCheckpoints(settings, () => writer.pause());
+    const checkpoints = startCheckpoints(
+      settings,
+      () => writer.pause(),
+      (error) => this.emit("checkpoint-error", error),
+    );
     const writer = createWriter(main, disk, checkpoints);
     return { main, disk, checkpoints, writer };
   }
@@ -135,8 +144,7 @@ class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
     try {
       return await super.acquireConnection({ ...config, connection }, run);
     } finally {
-      // A commit that failed, on a full disk say, leaves it open.
-      if (connection.inTransaction) connection.exec("ROLLBACK");
+      rollBack(connection); // a commit that failed leaves it open
       release();
     }
   }

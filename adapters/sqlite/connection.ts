@@ -25,3 +25,15 @@ export function openConnection(
   connection.pragma("busy_timeout = 0");
   return connection;
 }
+
+/**
+ * Ends a transaction that failed, if SQLite has not ended it already, as it does on a full disk. If even that fails, so does
+ * the next BEGIN, and its caller comes here again.
+ */
+export function rollBack(connection: Sqlite.Database): void {
+  try {
+    if (connection.inTransaction) connection.exec("ROLLBACK");
+  } catch {
+    // The error that led here says why.
+  }
+}

@@ -1,5 +1,6 @@
 import type Sqlite from "better-sqlite3";
 import type { Checkpoints } from "./checkpoints.ts";
+import { rollBack } from "./connection.ts";
 import { type Disk, SYNCS } from "./disk.ts";
 import { prepared } from "./statements.ts";
 
@@ -92,7 +93,7 @@ export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoint
       commit.run();
       answerWhenSafe(batch, outcomes);
     } catch (error) {
-      if (connection.inTransaction) connection.exec("ROLLBACK");
+      rollBack(connection);
       for (const { reject } of batch) reject(error);
     }
   }

@@ -1,0 +1,49 @@
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+/** A file system of a few megabytes. */
+export type SmallDisk = {
+  folder: string;
+  /** Uses up all space but this. */
+  fill(bytesLeft?: number): void;
+  /** Gives back what `fill` used. */
+  empty(): void;
+  unmount(): void;
+};
+
+const CHUNKS = [2 ** 20, 4096].map((size) => Buffer.alloc(size));
+
+/** Mounts a disk in memory; nothing where this process may not do so, or the system has no tmpfs. */
+export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-disk-"));
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder], { stdio: "ignore" });
+  } catch {
+    rmSync(folder, { recursive: true });
+    return undefined;
+  }
+  const ballast = path.join(folder, "ballast");
+
+  return {
+    folder,
+    fill(bytesLeft = 0) {
+      for (const chunk of CHUNKS) appendUntilFull(ballast, chunk);
+      truncateSync(ballast, Math.max(0, statSync(ballast).size - bytesLeft));
+    },
+    empty: () => rmSync(ballast),
+    unmount() {
+      execFileSync("umount", ["--lazy", folder]);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function appendUntilFull(file: string, chunk: Buffer) {
+  try {
+    for (;;) appendFileSync(file, chunk);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  }
+}
