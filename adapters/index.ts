@@ -54,8 +54,8 @@ export type Storage = {
   /** oidc-provider's storage contract: the name of a model → its adapter. */
   oidcAdapter: ReturnType<typeof createOidcAdapter>;
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
-  /** Removes expired rows; nothing while another process does. */
-  sweep(): Promise<Deleted | undefined>;
+  /** Removes expired rows; nothing while another process does. `stop` ends it after the current batch. */
+  sweep(stop?: AbortSignal): Promise<Deleted | undefined>;
 } & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close">;
 
 /**
@@ -97,7 +97,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     signIns: explained(createSignInStore(database, journal), "ofUser"),
     oidcAdapter: createOidcAdapter(database, clients, journal, usage),
     findActiveToken: createTokenReader(database, usage),
-    sweep: () => sweep(database, leases),
+    sweep: (stop) => sweep(database, leases, stop),
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,

@@ -27,14 +27,26 @@ const LEASE_MS = 30_000;
 
 /**
  * Removes whatever expired before now, in small indexed batches, by one process at a time. Resolves to the number of
- * rows per kind; to nothing while another process sweeps.
+ * rows per kind; to nothing while another process sweeps. `stop` ends it after the current batch.
  */
-export async function sweep(database: Database, leases: Leases): Promise<Deleted | undefined> {
-  const keepLease = () => leases.take("sweep", LEASE_MS);
-  if (!(await keepLease())) return undefined;
+export async function sweep(
+  database: Database,
+  leases: Leases,
+  stop?: AbortSignal,
+): Promise<Deleted | undefined> {
+  if (!(await leases.take("sweep", LEASE_MS))) return undefined;
+  let leasedAt = Date.now();
+
+  async function mayContinue(): Promise<boolean> {
+    if (stop?.aborted) return false;
+    if (Date.now() <= leasedAt + LEASE_MS / 3) return true;
+    leasedAt = Date.now();
+    return leases.take("sweep", LEASE_MS);
+  }
+
   try {
     const deleted = {} as Deleted;
-    for (const { table, key } of KINDS) deleted[table] = await sweepTable(database, table, key, keepLease);
+    for (const { table, key } of KINDS) deleted[table] = await sweepTable(database, table, key, mayContinue);
     return deleted;
   } finally {
     await leases.release("sweep");
@@ -45,11 +57,10 @@ async function sweepTable(
   { knex }: Database,
   table: string,
   key: readonly string[],
-  keepLease: () => Promise<boolean>,
+  mayContinue: () => Promise<boolean>,
 ): Promise<number> {
   let total = 0;
-  let leased = Date.now();
-  for (;;) {
+  while (await mayContinue()) {
     // Selected first: not every engine has a DELETE with a limit.
     const expired = await knex(table)
       .where("expires_at", "<=", Date.now())
@@ -58,11 +69,8 @@ async function sweepTable(
       .select(...key);
     const keys = expired.map((row) => key.map((column) => row[column]));
     if (keys.length > 0) total += await knex(table).whereIn(key, keys).delete();
-    if (expired.length < BATCH) return total;
-    if (Date.now() > leased + LEASE_MS / 3) {
-      if (!(await keepLease())) return total;
-      leased = Date.now();
-    }
+    if (expired.length < BATCH) break;
     await sleep(PAUSE_MS);
   }
+  return total;
 }

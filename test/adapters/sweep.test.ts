@@ -126,6 +126,16 @@ test.serial("many rows are removed in batches: none is longer than 100", async (
   t.is((await knex("tokens").where("expires_at", "<", Date.now())).length, 0);
 });
 
+test.serial("a sweep that is stopped ends after its batch, and another process can go on", async (t) => {
+  await insertExpired(1700);
+  const stop = new AbortController();
+  const unhear = first.onStatement((sql) => /^delete from .tokens/.test(sql) && stop.abort());
+  t.is((await first.sweep(stop.signal))?.tokens, 100);
+  unhear();
+  t.deepEqual(await knex("leases"), []);
+  t.is((await second.sweep())?.tokens, 1600);
+});
+
 test.serial(
   "of two processes that sweep at once one removes everything and the other one nothing",
   async (t) => {
