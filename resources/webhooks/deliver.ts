@@ -24,10 +24,15 @@ const FAILING = { most: OVERALL / 2, perWebhook: 1 };
 const LOOK_EVERY_MS = 1000;
 // Of many changes at a time one look is enough.
 const GATHER_MS = 20;
+// How long a stop waits for receivers. Nearly all answer within a second; one that hangs must not hold the exit.
+const GRACE_MS = 5000;
 
 /** Delivers what is due until it is stopped; any number of processes may share the work. */
 export function startDeliveries({ queue, send, shortUrl, onSettled, onError }: DeliverOptions): {
-  /** Resolves when the attempts that are under way have ended. */
+  /**
+   * Resolves when the current attempts have ended. Those that take too long are aborted and do not count: they are due
+   * again, for another process or the next start, with the same id.
+   */
   stop(): Promise<void>;
 } {
   const attempts = new Set<Promise<void>>();
@@ -36,6 +41,7 @@ export function startDeliveries({ queue, send, shortUrl, onSettled, onError }: D
   let looking: Promise<void> | undefined;
   let soon: NodeJS.Timeout | undefined;
   let isStopped = false;
+  const cut = new AbortController();
 
   function lookSoon() {
     if (!isStopped) soon ??= setTimeout(look, GATHER_MS).unref();
@@ -90,6 +96,8 @@ export function startDeliveries({ queue, send, shortUrl, onSettled, onError }: D
     if (pausedUntil !== null && pausedUntil > at) return queue.putOff(delivery, pausedUntil);
     const start = performance.now();
     const { status, error, retryAfter } = await post(delivery, at);
+    // The receiver is not to blame.
+    if (cut.signal.aborted && status === undefined) return queue.putOff(delivery, Date.now());
     const attempt: Attempt = {
       at,
       ...(status !== undefined && { status }),
@@ -101,7 +109,7 @@ export function startDeliveries({ queue, send, shortUrl, onSettled, onError }: D
 
   function post({ event, url, secrets }: Leased, at: number): Promise<Answer> {
     const body = JSON.stringify(toMessage(event, shortUrl));
-    return send(url, signatureHeaders(event.id, at, body, secrets), body);
+    return send(url, signatureHeaders(event.id, at, body, secrets), body, cut.signal);
   }
 
   async function settle(delivery: Leased, attempt: Attempt, outcome: Outcome) {
@@ -120,7 +128,9 @@ export function startDeliveries({ queue, send, shortUrl, onSettled, onError }: D
       clearTimeout(soon);
       forget();
       await looking;
+      const grace = setTimeout(() => cut.abort(), GRACE_MS);
       await Promise.all(attempts);
+      clearTimeout(grace);
     },
   };
 }

@@ -8,8 +8,13 @@ import { createLookup } from "./lookup.ts";
 /** What a receiver answered, or why it did not; nothing of what else it says is kept. */
 export type Answer = { status?: number; error?: string; retryAfter?: string };
 
-/** Posts a body to an address. Never rejects, follows no redirect, and ends within 15 s. */
-export type Send = (url: string, headers: Record<string, string>, body: string) => Promise<Answer>;
+/** Posts a body to an address. Never rejects, follows no redirect, and ends within 15 s, or when `signal` is aborted. */
+export type Send = (
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+  signal: AbortSignal,
+) => Promise<Answer>;
 
 /** How long an attempt may take, until it is connected and in all. Standard Webhooks 1.0.0 advises 15 to 30 s. */
 export type Patience = { connectMs: number; totalMs: number };
@@ -42,7 +47,7 @@ export function createSend({
   const plain = new http.Agent({ keepAlive: false });
   const onlyPublic = publicLookup(lookup);
 
-  return async function send(address, headers, body) {
+  return async function send(address, headers, body, signal) {
     // The rules or the operator's mind may have changed since it was stored.
     const refusal = refuseWebhookUrl(address, allowed);
     if (refusal) return { error: refusal };
@@ -59,6 +64,7 @@ export function createSend({
       },
       agent: isTrusted ? (isSecure ? secure : plain) : guarded,
       ...(!isTrusted && { lookup: onlyPublic }),
+      signal,
     };
     const request = isSecure ? https.request(url, options) : http.request(url, options);
     return exchange(request, body, patience, isTrusted ? () => true : isPublicAddress);

@@ -162,3 +162,31 @@ test.serial(
     t.like(told, { status: "succeeded", attempts: [{ status: 204 }] });
   },
 );
+
+test.serial(
+  "a stop does not wait for a receiver that hangs: the attempt does not count, and the next start makes it",
+  async (t) => {
+    const server = await start();
+    const app = await createOrganization();
+    const api = apiAt(url, await token(app));
+    receiver.answer("/hangs", () => {});
+    const webhook = await createWebhook(api, receiver.url("/hangs"));
+    await api.createLink();
+    const [first] = await receiver.waitFor("/hangs", 1);
+    t.is((await server.stop()).code, 0);
+    const [cut] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+    t.like(cut, { status: "pending", attempts: [] });
+
+    receiver.answer("/hangs", (response) => response.writeHead(204).end());
+    const other = await start();
+    const [, second] = await receiver.waitFor("/hangs", 2);
+    t.is(second?.headers["webhook-id"], first?.headers["webhook-id"] as string);
+    await other.stop();
+    const [told] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+    t.is(told?.status, "succeeded");
+    t.deepEqual(
+      told?.attempts.map(({ status }) => status),
+      [204],
+    );
+  },
+);
