@@ -30,8 +30,8 @@ import { explained } from "./unavailable.ts";
 import { createUsageNotes } from "./usage.ts";
 import { createWebhookStore } from "./webhooks.ts";
 
-// How long a stop waits for a database that is away to take the last clicks.
-const LAST_CLICKS_MS = 5000;
+// How long a stop waits for a database that is away to take the last clicks, and when grants were used.
+const LAST_WRITES_MS = 3000;
 
 /** Everything that is kept, over one database. */
 export type Storage = {
@@ -56,7 +56,10 @@ export type Storage = {
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
   /** Removes expired rows; nothing while another process does. `stop` ends it after the current batch. */
   sweep(stop?: AbortSignal): Promise<Deleted | undefined>;
-} & Pick<Database, "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close">;
+} & Pick<
+  Database,
+  "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close"
+>;
 
 /**
  * Opens the database behind a `DATABASE_URL`.
@@ -104,9 +107,8 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     onStatement: database.onStatement,
     onCheckpointError: database.onCheckpointError,
     async close() {
-      const drained = Promise.all([clicks.drained(), stats.drained()]);
-      await Promise.race([drained, sleep(LAST_CLICKS_MS, undefined, { ref: false })]);
-      await usage.settled();
+      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled()]);
+      await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
       await database.close();
     },
   };

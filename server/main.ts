@@ -4,13 +4,24 @@ import { readSettings, type Settings, WrongSettings } from "./config.ts";
 import { type Demo, describeDemo } from "./demo.ts";
 import { createLog, type Log } from "./log.ts";
 import { startService } from "./service.ts";
+import { type Running, stopOnSignals } from "./stop.ts";
 import { startWorkers } from "./workers.ts";
 
-type Running = { close(): Promise<void> };
+// Requests have 10 s, then the database has a few. What manages processes often kills after 30 s.
+const STOP_MS = 15_000;
+// The first process lets the workers say what they wait for.
+const STOP_WORKERS_MS = STOP_MS + 2_000;
 
-async function main(): Promise<Running> {
+async function main(): Promise<void> {
   const settings = readSettings();
   const log = createLog(settings.LOG_LEVEL);
+  const starting = start(settings, log);
+  const hasWorkers = cluster.isPrimary && settings.WORKERS > 1;
+  stopOnSignals(starting, log, hasWorkers ? STOP_WORKERS_MS : STOP_MS);
+  await starting;
+}
+
+async function start(settings: Settings, log: Log): Promise<Running> {
   if (cluster.isWorker) return serveAsWorker(settings, log);
   if (settings.WORKERS > 1) {
     const workers = await startWorkers(settings, log);
@@ -35,21 +46,7 @@ function announce(settings: Settings, base: string, demo: Demo | undefined): voi
   console.log(`linkgate listening on ${base}`);
 }
 
-function stopOnSignals(running: Promise<Running>): void {
-  let stopping = false;
-  async function stop() {
-    if (stopping) return;
-    stopping = true;
-    await (await running).close();
-    process.exit(0);
-  }
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
-}
-
-const running = main();
-stopOnSignals(running);
-running.catch((error: NodeJS.ErrnoException) => {
+main().catch((error: NodeJS.ErrnoException) => {
   console.error(isExpected(error) ? error.message : error);
   process.exit(1);
 });

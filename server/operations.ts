@@ -10,6 +10,8 @@ import { RETRY_AFTER_S } from "./outage.ts";
 export type Operations = {
   /** `/healthz`, `/readyz`, and `/metrics` unless it has a port of its own. */
   probes: Middleware;
+  /** From here on `/readyz` says that the process is about to end. */
+  announceStop(): void;
   /** `/metrics` alone. */
   metrics: Middleware;
   /** Counts and logs every request. */
@@ -44,6 +46,8 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
     registers: [registry],
   });
 
+  let isStopping = false;
+
   const metrics: Middleware = async function serveMetrics(ctx, next) {
     if (ctx.path !== "/metrics") return next();
     ctx.type = registry.contentType;
@@ -53,6 +57,10 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
   return {
     metrics,
 
+    announceStop() {
+      isStopping = true;
+    },
+
     countAttempt: ({ status, isUnsent }) =>
       attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
 
@@ -60,7 +68,8 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
       ({ method, path }) => PROBES.has(path) && (method === "GET" || method === "HEAD"),
       [
         async function probe(ctx, next) {
-          if (ctx.path === "/readyz") return answerReady(ctx, storage, log);
+          if (ctx.path === "/readyz")
+            return isStopping ? answerStopping(ctx) : answerReady(ctx, storage, log);
           if (ctx.path === "/metrics") return metricsApart ? next() : metrics(ctx, next);
           ctx.body = { status: "ok" };
         },
@@ -92,6 +101,11 @@ export function createOperations({ storage, log, metricsApart }: OperationOption
 }
 
 const PROBES = new Set(["/healthz", "/readyz", "/metrics"]);
+
+function answerStopping(ctx: Context): void {
+  ctx.status = 503;
+  ctx.body = { status: "stopping" };
+}
 
 async function answerReady(ctx: Context, storage: Storage, log: Log): Promise<void> {
   try {

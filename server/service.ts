@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer, type RequestListener, type Server } from "node:http";
+import type { RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { Addresses } from "../resources/metadata.ts";
@@ -12,24 +13,24 @@ import type { Settings } from "./config.ts";
 import { createCounters } from "./counters.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption.ts";
+import { createGracefulServer } from "./graceful-shutdown.ts";
+import { takeConnections } from "./handover.ts";
 import type { Log } from "./log.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
+import type { Running } from "./stop.ts";
 import { startSweeper } from "./sweeper.ts";
 import { VERSION } from "./version.ts";
 
-/** A service that listens. */
-export type Service = {
+/** A service that listens. `close` finishes what is in flight, then lets everything go. */
+export type Service = Running & {
   addresses: Addresses;
   storage: Storage;
   /** What the first start on an empty embedded database made. */
   demo?: Demo;
-  /** Finishes what is in flight, then lets everything go. */
-  close(): Promise<void>;
 };
 
-// A connection that is still busy then is cut: a stop has to end.
-const DRAIN_MS = 10_000;
-const IDLE_CHECK_MS = 50;
+// Requests are cut after 10 s. If the database hangs, so do a sweep and the deliveries: they are left behind then.
+const WORK_MS = 10_500;
 
 /** Migrates, makes what is missing, and serves. @throws WrongEncryptionKey, and whatever the database says */
 export async function startService(
@@ -45,15 +46,18 @@ export async function startService(
 
     // The issuer is fixed when the provider is made, and with PORT=0 it holds the port: listen first, answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
-    const server = createServer((req, res) => void handler.then((handle) => handle(req, res)));
-    const port = await listen(server, settings.PORT, settings.HOST);
+    const web = createGracefulServer(
+      (req, res) => void handler.then((handle) => handle(req, res)),
+      takeConnections,
+    );
+    const port = await listen(web.server, settings.PORT, settings.HOST);
     const addresses = addressesOf(settings, port);
     const { app, operations } = createApp({ settings, addresses, storage, keys, counters, log });
     answerWith(app.callback());
 
-    const metricsServer = createServer(new Koa().use(operations.metrics).callback());
+    const metrics = createGracefulServer(new Koa().use(operations.metrics).callback());
     if (settings.METRICS_PORT !== undefined)
-      await listen(metricsServer, settings.METRICS_PORT, settings.HOST);
+      await listen(metrics.server, settings.METRICS_PORT, settings.HOST);
     const sweeper = startSweeper(storage, log);
     const deliveries = startDeliveries({
       queue: storage.deliveries,
@@ -67,20 +71,30 @@ export async function startService(
       onError: (error) => log.error({ err: error }, "a delivery was put off"),
     });
 
+    const waiting = new Set<string>();
+    async function waitFor(what: string, end: Promise<void>) {
+      waiting.add(what);
+      await end;
+      waiting.delete(what);
+    }
+
     return {
       addresses,
       storage,
       ...(demo && { demo }),
       async close() {
-        await Promise.all([
-          drain(server),
-          metricsServer.listening ? drain(metricsServer) : undefined,
-          sweeper.stop(),
-          deliveries.stop(),
+        operations.announceStop();
+        const work = Promise.all([
+          waitFor("requests", web.shutDown()),
+          metrics.server.listening ? waitFor("metrics", metrics.shutDown()) : undefined,
+          waitFor("sweep", sweeper.stop()),
+          waitFor("deliveries", deliveries.stop()),
         ]);
+        await Promise.race([work, sleep(WORK_MS, undefined, { ref: false })]);
         counters.close();
-        await storage.close();
+        await waitFor("database", storage.close());
       },
+      waitingFor: () => [...waiting],
     };
   } catch (error) {
     counters.close();
@@ -104,14 +118,4 @@ async function listen(server: Server, port: number, host: string): Promise<numbe
   server.listen(port, host);
   await once(server, "listening");
   return (server.address() as AddressInfo).port;
-}
-
-async function drain(server: Server): Promise<void> {
-  const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref();
-  // A connection that is kept alive is idle only after the answer that is under way.
-  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
-  server.close();
-  await once(server, "close");
-  clearTimeout(cut);
-  clearInterval(idle);
 }

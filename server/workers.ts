@@ -1,13 +1,16 @@
 import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
 import { openStorage } from "../adapters/index.ts";
 import type { Settings } from "./config.ts";
 import type { Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption.ts";
+import { answerWorkers } from "./handover.ts";
 import type { Log } from "./log.ts";
 import { prepareStorage } from "./service.ts";
+import type { Running } from "./stop.ts";
 
 /** Several processes that share one port. */
-export type Workers = { base: string; demo?: Demo; close(): Promise<void> };
+export type Workers = Running & { base: string; demo?: Demo };
 
 // A worker that dies at once is not started again and again without a breath.
 const RESTART_MS = 1000;
@@ -21,6 +24,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const { demo } = await prepareStorage(settings, storage).finally(() => storage.close());
   let stopping = false;
 
+  answerWorkers();
   cluster.on("exit", (worker, code, signal) => {
     if (stopping) return;
     log.error({ pid: worker.process.pid, code, signal }, "a worker died; another one takes its place");
@@ -31,19 +35,23 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   return {
     base: bases[0] as string,
     ...(demo && { demo }),
+    /** @throws Error when a worker did not stop cleanly */
     async close() {
       stopping = true;
-      const workers = Object.values(cluster.workers ?? {}) as Worker[];
-      await Promise.all(
-        workers.map((worker) => {
-          const { promise, resolve } = Promise.withResolvers<void>();
-          worker.once("exit", () => resolve());
-          worker.process.kill("SIGTERM");
-          return promise;
-        }),
-      );
+      await Promise.all(workers().map(stopWorker));
     },
+
+    waitingFor: () => workers().map(({ process: { pid } }) => `worker ${pid}`),
   };
+}
+
+const workers = () => Object.values(cluster.workers ?? {}) as Worker[];
+
+async function stopWorker(worker: Worker): Promise<void> {
+  const { pid } = worker.process;
+  worker.process.kill("SIGTERM");
+  const [code, signal] = await once(worker, "exit");
+  if (code !== 0) throw new Error(`worker ${pid} ended with ${signal ?? code}`);
 }
 
 /** Resolves to the address that a worker reports; rejects when it dies first. */

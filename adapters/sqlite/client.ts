@@ -65,7 +65,10 @@ export class SqliteClient extends BetterSqliteClient {
     const open = this.opened();
     const { release } = await open.writer.pause();
     try {
-      open.transactional ??= this.connect("transactional", this.connectionSettings.durable ? "FULL" : "NORMAL");
+      open.transactional ??= this.connect(
+        "transactional",
+        this.connectionSettings.durable ? "FULL" : "NORMAL",
+      );
       return { connection: open.transactional, release };
     } catch (error) {
       release();

@@ -25,7 +25,7 @@ export type Population = {
 };
 
 /** A real service on a port and a database of its own. */
-export type TestService = Service & { url: string } & Population;
+export type TestService = Omit<Service, "waitingFor"> & { url: string } & Population;
 
 let count = 0;
 const passwords = createPasswords();

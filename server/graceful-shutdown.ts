@@ -1,0 +1,150 @@
+import { once } from "node:events";
+import {
+  createServer,
+  get,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+
+/** An HTTP server that stops without losing requests. */
+export type GracefulServer = {
+  server: Server;
+  /**
+   * Resolves when the last connection is closed, after 10 s at most. From the call on, each response says `Connection:
+   * close` (RFC 9112 §9.6). New connections are accepted until all that were waiting before the call are served.
+   */
+  shutDown(): Promise<void>;
+};
+
+// Proxies and clients keep idle connections for up to a minute. A server that closes first resets the request that was
+// just sent.
+const KEEP_ALIVE_MS = 75_000;
+const TIMEOUTS = { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: KEEP_ALIVE_MS + 5_000 };
+
+// Requests that are on the network when the stop begins still arrive. So does the next request of a busy connection, whose
+// response then tells the client to close it.
+const LINGER_MS = 200;
+// A request that stopped arriving is not waited for any longer, nor a client that does not close its side.
+const STALLED_MS = 2000;
+// A connection that is still busy then is cut.
+const LIMIT_MS = 10_000;
+const CHECK_MS = 20;
+
+type Connection = {
+  socket: Socket;
+  /** Responses that are not sent in full, oldest first: several if the client pipelines. */
+  pending: ServerResponse[];
+  /** How many bytes were read until the last response was sent. */
+  settledBytes: number;
+  /** How many bytes were read at the last check, and when that last changed. */
+  checkedBytes: number;
+  changedAt: number;
+};
+
+/**
+ * Creates a server.
+ * @param handedOver resolves when this process has all connections that another process has accepted for it so far
+ */
+export function createGracefulServer(
+  listener: RequestListener,
+  handedOver: () => Promise<void> = async () => {},
+): GracefulServer {
+  const connections = new Map<Socket, Connection>();
+  let isStopping = false;
+
+  function accept(socket: Socket) {
+    const connection = { socket, pending: [], settledBytes: 0, checkedBytes: -1, changedAt: 0 };
+    connections.set(socket, connection);
+    socket.once("close", () => connections.delete(socket));
+    if (isStopping) closeGently(socket);
+  }
+
+  function serve(request: IncomingMessage, response: ServerResponse) {
+    const { socket } = request;
+    // RFC 9112 §9.6: what follows the last response is not processed.
+    if (socket.writableEnded) return;
+    const connection = connections.get(socket) as Connection;
+    connection.pending.push(response);
+    response.once("close", () => {
+      connection.pending.splice(connection.pending.indexOf(response), 1);
+      connection.settledBytes = socket.bytesRead;
+    });
+    if (isStopping) announceClose(connection);
+    listener(request, response);
+  }
+
+  const server = createServer(TIMEOUTS, serve).on("connection", accept);
+
+  async function serveWhatIsWaiting() {
+    await Promise.all([sleep(LINGER_MS), passBacklog(server).then(handedOver)]);
+  }
+
+  async function closeConnections() {
+    while (connections.size > 0) {
+      // In this phase of the event loop all that has arrived was read.
+      await nextTurn();
+      connections.forEach(endUnlessBusy);
+      await sleep(CHECK_MS);
+    }
+  }
+
+  return {
+    server,
+
+    async shutDown() {
+      isStopping = true;
+      for (const connection of connections.values()) {
+        closeGently(connection.socket);
+        announceClose(connection);
+      }
+      const cut = setTimeout(() => server.closeAllConnections(), LIMIT_MS);
+      await Promise.race([serveWhatIsWaiting(), sleep(LIMIT_MS, undefined, { ref: false })]);
+      await nextTurn();
+      const closed = once(server, "close");
+      // The method of HTTP destroys connections whose last response is still being sent.
+      NetServer.prototype.close.call(server);
+      await Promise.all([closeConnections(), closed]);
+      clearTimeout(cut);
+      server.close(); // ends its timers
+    },
+  };
+}
+
+/** Lets the client finish sending. Node destroys the connection with the last response, which then may get lost. */
+function closeGently(socket: Socket) {
+  socket.destroySoon = () => void socket.end();
+}
+
+/** Only the last response on a connection closes it. */
+function announceClose({ pending }: Connection) {
+  for (const response of pending) {
+    if (!response.headersSent) response.shouldKeepAlive = response !== pending.at(-1);
+  }
+}
+
+/** Leaves alone what is being answered, and what is still arriving. */
+function endUnlessBusy(connection: Connection) {
+  const { socket, pending, settledBytes, checkedBytes, changedAt } = connection;
+  if (pending.some(({ req }) => req.complete)) return;
+  const isIdle = pending.length === 0 && socket.bytesRead === settledBytes;
+  if (isIdle && !socket.writableEnded) socket.end();
+  if (socket.bytesRead !== checkedBytes) {
+    connection.checkedBytes = socket.bytesRead;
+    connection.changedAt = performance.now();
+  } else if (performance.now() > changedAt + STALLED_MS) socket.destroy();
+}
+
+/** Waits for the connections that the system has accepted: they are served in order, so one more comes after them. */
+async function passBacklog(server: Server): Promise<void> {
+  const { address, port } = server.address() as AddressInfo;
+  const request = get({ host: LOOPBACK[address] ?? address, port, path: "/healthz", agent: false });
+  const [response] = await once(request, "response").catch(() => []);
+  response?.resume();
+}
+
+/** Where to reach a server that listens on all addresses. */
+const LOOPBACK: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
