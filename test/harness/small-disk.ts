@@ -19,7 +19,7 @@ const CHUNKS = [2 ** 20, 4096].map((size) => Buffer.alloc(size));
 export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-disk-"));
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder], { stdio: "ignore" });
+    run("mount", "-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder);
   } catch {
     rmSync(folder, { recursive: true });
     return undefined;
@@ -34,10 +34,14 @@ export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
     },
     empty: () => rmSync(ballast),
     unmount() {
-      execFileSync("umount", ["--lazy", folder]);
+      run("umount", "--lazy", folder);
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+function run(command: string, ...args: string[]) {
+  execFileSync(command, args, { stdio: "ignore" });
 }
 
 function appendUntilFull(file: string, chunk: Buffer) {

@@ -7,8 +7,8 @@ export type TcpProxy = {
   through(url: string): string;
   /** Cuts every connection; new ones are taken. */
   drop(): void;
-  /** Cuts every connection; new ones are refused, or taken and left without a word. */
-  cut(how?: "refuse" | "silence"): Promise<void>;
+  /** Cuts every connection; new ones are refused, or taken and left without a word. `freeze` does that to open ones, too. */
+  cut(how?: "refuse" | "silence" | "freeze"): Promise<void>;
   restore(): Promise<void>;
   close(): Promise<void>;
 };
@@ -44,6 +44,10 @@ export async function startTcpProxy(url: string): Promise<TcpProxy> {
     for (const socket of sockets) socket.destroy();
   }
 
+  function freeze() {
+    for (const socket of sockets) socket.unpipe().pause();
+  }
+
   async function refuse() {
     drop();
     if (!server.listening) return;
@@ -61,8 +65,9 @@ export async function startTcpProxy(url: string): Promise<TcpProxy> {
     },
     drop,
     async cut(how = "refuse") {
-      silent = how === "silence";
-      if (silent) drop();
+      silent = how !== "refuse";
+      if (how === "freeze") freeze();
+      else if (silent) drop();
       else await refuse();
     },
     async restore() {

@@ -2,24 +2,44 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
 import test from "ava";
+import { openDatabase } from "../../adapters/database.ts";
+import { sha256 } from "../../adapters/hash.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
+import { createTestDatabase, engine } from "../harness/database.ts";
+import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
+import { startTcpProxy } from "../harness/tcp-proxy.ts";
+import { until } from "../harness/webhooks.ts";
 
 const database = await createTestDatabase();
 const key = randomBytes(32);
 const storage = openStorage(database.url, key);
+await storage.migrate();
 test.after.always(async () => {
   stopPrograms();
   await storage.close();
   await database.drop();
 });
 
+function start(settings: Record<string, string>): Program {
+  return startServer({
+    settings: {
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: key.toString("base64url"),
+      PORT: "0",
+      RATE_LIMIT: "off",
+      LOG_LEVEL: "error",
+      ...settings,
+    },
+  });
+}
+
 const ROUNDS = 3;
 const CLIENTS = 60;
 // The signal comes when so many requests are answered.
 const WARM = 300;
+// A purge takes seconds for so many rows.
+const EXPIRED = 30_000;
 
 /** A request as its client sees it: `isSent` when the system has all of it, `status` when the response is complete. */
 type Exchange = { isSent: boolean; isReused: boolean; status?: number; error?: string };
@@ -50,54 +70,102 @@ async function askToken(url: string, body: string, agent: Agent | false, started
   return exchange;
 }
 
-for (const workers of [1, 2]) {
+/** Stops a server in the midst of requests; returns those that were sent before the signal. */
+async function stopUnderLoad(server: Program): Promise<Exchange[]> {
+  const url = await addressOf(server);
+  const { clientId, clientSecret } = await populate(url, storage).createOrganization();
+  const body = formOf(clientId, clientSecret);
+  const agent = new Agent({ keepAlive: true });
+  const open = new Set<Exchange>();
+  let before: Exchange[] | undefined;
+  let answered = 0;
+  // Half of the clients keep their connection, the others make a new one for each request.
+  const clients = Array.from({ length: CLIENTS }, async (_, index) => {
+    while (!before) {
+      const exchange = await askToken(url, body, index % 2 ? agent : false, (one) => open.add(one));
+      open.delete(exchange);
+      if (++answered === WARM) {
+        before = [...open].filter(({ isSent }) => isSent);
+        server.kill();
+      }
+    }
+  });
+  await Promise.all(clients);
+  agent.destroy();
+  return before ?? [];
+}
+
+function formOf(clientId: string, clientSecret: string): string {
+  const credentials = {
+    grant_type: "client_credentials",
+    client_id: clientId,
+    client_secret: clientSecret,
+  };
+  return new URLSearchParams(credentials).toString();
+}
+
+for (const WORKERS of ["1", "2"]) {
   test.serial(
-    `with WORKERS=${workers}, a stop answers every request that was sent before the signal`,
+    `WORKERS=${WORKERS}: a stop answers every request that was sent before the signal`,
     async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
-        const server = startServer({
-          settings: {
-            DATABASE_URL: database.url,
-            ENCRYPTION_KEY: key.toString("base64url"),
-            WORKERS: String(workers),
-            PORT: "0",
-            RATE_LIMIT: "off",
-            LOG_LEVEL: "error",
-          },
-        });
-        const url = await addressOf(server);
-        const { clientId, clientSecret } = await populate(url, storage).createOrganization();
-        const credentials = {
-          grant_type: "client_credentials",
-          client_id: clientId,
-          client_secret: clientSecret,
-        };
-        const body = new URLSearchParams(credentials).toString();
-
-        const agent = new Agent({ keepAlive: true });
-        const open = new Set<Exchange>();
-        let before: Exchange[] | undefined;
-        let answered = 0;
-        // Half of the clients keep their connection, the others make a new one for each request.
-        const clients = Array.from({ length: CLIENTS }, async (_, index) => {
-          while (!before) {
-            const exchange = await askToken(url, body, index % 2 ? agent : false, (one) => open.add(one));
-            open.delete(exchange);
-            if (++answered === WARM) {
-              before = [...open].filter(({ isSent }) => isSent);
-              server.kill();
-            }
-          }
-        });
-        await Promise.all(clients);
-        agent.destroy();
-        const { code, stderr } = await server.ended;
-        const sent = before ?? [];
+        const server = start({ WORKERS });
+        const sent = await stopUnderLoad(server);
         const lost = sent.filter(({ status }) => status !== 200);
         t.deepEqual(lost, [], `round ${round}: ${lost.length} of ${sent.length} lost`);
         t.true(sent.some(({ isReused }) => isReused) && sent.some(({ isReused }) => !isReused));
+        const { code, stderr } = await server.ended;
         t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
       }
     },
   );
+}
+
+test.serial("a purge stops after its batch, and the rest is left for the next one", async (t) => {
+  const { knex, close } = openDatabase(database.url);
+  t.teardown(close);
+  const tokens = Array.from({ length: EXPIRED }, (_, index) => ({
+    id_hash: sha256(`expired ${index}`),
+    kind: "AccessToken",
+    payload: "{}",
+    expires_at: 1,
+  }));
+  while (tokens.length > 0) await knex("tokens").insert(tokens.splice(0, 500));
+  const left = () => knex("tokens").where({ expires_at: 1 });
+  const server = start({});
+  await addressOf(server);
+  await until(async () => Number((await left().count({ rows: "*" }))[0]?.rows) < EXPIRED || undefined);
+  t.is((await server.stop()).code, 0);
+  t.true((await left().limit(1)).length > 0);
+  t.deepEqual(await knex("leases").where({ name: "sweep" }), []);
+});
+
+/** Stops a server that has sent a statement to a database which says nothing any more. */
+async function stopWithoutDatabase(settings: Record<string, string>, how: "freeze" | "silence") {
+  const proxy = await startTcpProxy(database.url);
+  const server = start({ ...settings, DATABASE_URL: proxy.through(database.url) });
+  const url = await addressOf(server);
+  await fetch(`${url}/readyz`);
+  await proxy.cut(how);
+  const asked = fetch(`${url}/readyz`).catch(() => {});
+  await fetch(`${url}/healthz`); // sent later, answered earlier
+  const ending = await server.stop();
+  await asked;
+  await proxy.close();
+  return ending;
+}
+
+if (engine !== "sqlite") {
+  for (const WORKERS of ["1", "2"]) {
+    test.serial(`WORKERS=${WORKERS}: a database that hangs does not hold the exit forever`, async (t) => {
+      const { code, stdout } = await stopWithoutDatabase({ WORKERS }, "freeze");
+      t.is(code, 1);
+      t.regex(stdout, /"waiting_for":\[.*"database".*\].*"the stop took too long"/);
+    });
+  }
+
+  test.serial("a database that takes connections and is silent does not hold the exit forever", async (t) => {
+    const { signal } = await stopWithoutDatabase({}, "silence");
+    t.is(signal, null);
+  });
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,13 +12,14 @@ const folders = mkdtempSync(path.join(tmpdir(), "linkgate-stop-"));
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 
-function startAlone(): Program {
+function startAlone(settings: Record<string, string> = {}): Program {
   return startServer({
     settings: {
       PORT: "0",
       LOG_LEVEL: "silent",
       NODE_ENV: "production",
       DATABASE_URL: `sqlite:${mkdtempSync(path.join(folders, "db-"))}/test.sqlite`,
+      ...settings,
     },
   });
 }
@@ -61,7 +63,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
   });
 }
 
-test("a second signal changes nothing, and an idle connection does not hold the exit up", async (t) => {
+test("signals that arrive together count as one, and an idle connection does not hold the exit up", async (t) => {
   const server = startAlone();
   const url = await addressOf(server);
   await (await fetch(`${url}/healthz`)).text();
@@ -69,3 +71,25 @@ test("a second signal changes nothing, and an idle connection does not hold the 
   server.kill("SIGINT");
   t.is((await server.ended).code, 0);
 });
+
+for (const workers of ["1", "2"]) {
+  test(`with WORKERS=${workers}, a later signal ends a stop that is still waiting`, async (t) => {
+    const server = startAlone({ WORKERS: workers });
+    const url = await addressOf(server);
+    const upload = connect(Number(new URL(url).port), "127.0.0.1");
+    upload.on("error", () => {});
+    upload.write("POST /oauth/token HTTP/1.1\r\nContent-Length: 1000\r\n");
+    // As long as it goes on arriving, a stop waits for it.
+    const slowly = setInterval(() => upload.write("X-Filler: yes\r\n"), 50);
+    t.teardown(() => {
+      clearInterval(slowly);
+      upload.destroy();
+    });
+    const ended = server.ended.finally(() => clearInterval(slowly));
+    const isOver = Symbol("over");
+    do server.kill();
+    while ((await Promise.race([ended.then(() => isOver), pause(200)])) !== isOver);
+    t.is((await ended).code, 1);
+    if (workers === "2") await closed(url);
+  });
+}

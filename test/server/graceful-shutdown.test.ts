@@ -1,0 +1,122 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import test, { type ExecutionContext } from "ava";
+import { startTestService, type TestService } from "../harness/service.ts";
+
+/** A service and a connection to it that is kept alive: one request was answered on it. */
+async function startConnected(t: ExecutionContext): Promise<{ service: TestService; socket: Socket }> {
+  const service = await startTestService();
+  const socket = await connected(service.url);
+  t.teardown(() => void socket.destroy());
+  socket.write(head(service, "GET /healthz"));
+  const [answer] = await once(socket, "data");
+  t.regex(String(answer), /^HTTP\/1\.1 200 /);
+  return { service, socket };
+}
+
+async function connected(url: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  await once(socket, "connect");
+  return socket;
+}
+
+function head({ url }: { url: string }, line: string, ...headers: string[]): string {
+  return [`${line} HTTP/1.1`, `Host: ${new URL(url).host}`, ...headers, "", ""].join("\r\n");
+}
+
+/** The heads of the responses in what a connection received. */
+const headsOf = (received: string) => received.match(/HTTP\/1\.1 \d[\s\S]*?\r\n\r\n/g) ?? [];
+
+test("an idle connection is kept longer than clients and proxies keep it", async (t) => {
+  const service = await startTestService();
+  t.teardown(service.close);
+  const answer = await fetch(`${service.url}/healthz`);
+  t.is(answer.headers.get("keep-alive"), "timeout=75");
+});
+
+test("once a stop began, readiness is 503 and each response closes its connection", async (t) => {
+  const { service, socket } = await startConnected(t);
+  const stopped = service.close();
+  socket.write(head(service, "GET /readyz"));
+  const received = await text(socket);
+  t.regex(received, /^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*\{"status":"stopping"\}$/);
+  await stopped;
+});
+
+test("once a stop began, connections are still accepted for a moment", async (t) => {
+  const { service } = await startConnected(t);
+  const stopped = service.close();
+  const answer = await fetch(`${service.url}/healthz`);
+  t.is(answer.status, 200);
+  t.is(answer.headers.get("connection"), "close");
+  await stopped;
+  await t.throwsAsync(fetch(`${service.url}/healthz`));
+});
+
+test("pipelined requests are all answered, and the last response closes the connection", async (t) => {
+  const { service, socket } = await startConnected(t);
+  socket.write(head(service, "GET /v1/links").repeat(3));
+  const stopped = service.close();
+  const heads = headsOf(await text(socket));
+  t.is(heads.length, 3);
+  t.deepEqual(
+    heads.map((each) => /^Connection: (.*)\r$/m.exec(each)?.[1]),
+    ["keep-alive", "keep-alive", "close"],
+  );
+  await stopped;
+});
+
+test("an idle connection is ended, not reset", async (t) => {
+  const { service, socket } = await startConnected(t);
+  const unused = await connected(service.url);
+  const ended = Promise.all([text(socket), text(unused)]);
+  await service.close();
+  t.deepEqual(await ended, ["", ""]);
+});
+
+test("a response that comes before the request was sent in full is not lost", async (t) => {
+  const { service, socket } = await startConnected(t);
+  const body = "x".repeat(8 * 2 ** 20);
+  const received = text(socket);
+  const headers = ["Content-Type: application/json", `Content-Length: ${body.length}`];
+  socket.write(head(service, "POST /v1/links", ...headers));
+  const stopped = service.close();
+  socket.end(body);
+  t.regex(await received, /^HTTP\/1\.1 401 [\s\S]*\r\nConnection: close\r\n/);
+  await stopped;
+});
+
+test("requests that stopped arriving do not hold a stop, and one that goes on arriving is answered", async (t) => {
+  const { service, socket: upload } = await startConnected(t);
+  const app = await service.createOrganization();
+  const token = await service.token(app);
+  const stalledHead = await connected(service.url);
+  const stalledBody = await connected(service.url);
+  const json = JSON.stringify({ url: "https://example.com/", slug: "slow" });
+  const post = head(
+    service,
+    "POST /v1/links",
+    "Content-Type: application/json",
+    `Authorization: Bearer ${token}`,
+    `Content-Length: ${json.length}`,
+  );
+  const stalled = Promise.all([once(stalledHead, "close"), once(stalledBody, "close")]);
+  stalledHead.write(post.slice(0, 20));
+  stalledBody.write(post + json.slice(0, 5));
+  upload.write(post);
+
+  const stopped = service.close();
+  let rest = json;
+  const sendByte = () => {
+    upload.write(rest.slice(0, 1));
+    rest = rest.slice(1);
+  };
+  const slowly = setInterval(() => rest.length > 1 && sendByte(), 100);
+  await stalled;
+  clearInterval(slowly);
+  upload.write(rest);
+  const received = await text(upload);
+  t.regex(received, /^HTTP\/1\.1 201 [\s\S]*\r\nConnection: close\r\n/);
+  await stopped;
+});
