@@ -14,6 +14,13 @@ export type { Role };
 export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 export type Membership = Organization & { role: Role };
 
+const MANAGED: Record<Role, readonly Role[]> = { owner: ROLES, admin: ["admin", "member"], member: [] };
+
+/** The roles that a member with this role may give and take. */
+export function rolesWithin(role: Role): readonly Role[] {
+  return MANAGED[role];
+}
+
 /** `client` is there only when this call made it: the one time that its secret is known. */
 export type PlanChange = { organization: Organization; client?: NewClient };
 

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import { z } from "zod";
 import type { Invitation } from "../../adapters/invitations.ts";
-import { ROLES } from "../../adapters/organizations.ts";
+import { ROLES, rolesWithin } from "../../adapters/organizations.ts";
 import { notFound, Problem } from "../../resources/problem.ts";
 import { validate } from "../../resources/validate.ts";
 import { prefersHtml } from "../people/input.ts";
@@ -9,7 +9,7 @@ import { sectionPath } from "../views/dashboard/layout.ts";
 import { acceptancePage, invitationPage } from "../views/dashboard/members.ts";
 import { MANAGERS, membershipOf, personOf } from "./access.ts";
 import { answerDone, fieldsOf, showPage } from "./answers.ts";
-import { ownersOnly, rolesWithin } from "./members.ts";
+import { ownersOnly } from "./members.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import { z } from "zod";
 import type { Member, MemberRefusal } from "../../adapters/members.ts";
-import { ROLES, type Role } from "../../adapters/organizations.ts";
+import { ROLES, rolesWithin } from "../../adapters/organizations.ts";
 import { notFound, Problem } from "../../resources/problem.ts";
 import { validate } from "../../resources/validate.ts";
 import { prefersHtml } from "../people/input.ts";
@@ -93,11 +93,6 @@ export const members: Subject = (router, { storage, addresses, allow }) => {
     );
   }
 };
-
-/** The roles that somebody may give and take: only owners decide about owners. */
-export function rolesWithin(role: Role): readonly Role[] {
-  return role === "owner" ? ROLES : ROLES.filter((one) => one !== "owner");
-}
 
 /** The refusal of what only owners decide. */
 export function ownersOnly(): Problem {
