@@ -3,11 +3,11 @@ import type { By } from "../resources/events.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./engine.ts";
 import { endGrants } from "./grants.ts";
-import { sha256 } from "./hash.ts";
-import { newId, newSecret } from "./id.ts";
+import { newId, OPERATOR_ID } from "./id.ts";
 import type { Journal } from "./journal.ts";
 import { recordForMember } from "./member-events.ts";
-import { addMember, memberAdded, type Role } from "./organizations.ts";
+import { addMember, lockOrganization, memberAdded, type Role } from "./organizations.ts";
+import { authorize, findResetLink, insertResetLink, takeResetLink } from "./reset-links.ts";
 import { endAllSessions } from "./sign-ins.ts";
 
 /** A person who can sign in. */
@@ -18,6 +18,9 @@ export type Account = {
   passwordHash: string | null;
   disabled: boolean;
 };
+
+/** Why an owner gets no reset link: an organization of the user is not the owner's, or the user has no password. */
+export type ResetRefusal = "not_owner" | "no_password";
 
 /** People, their passwords, and one-time links to set a new one. */
 export type AccountStore = {
@@ -33,13 +36,18 @@ export type AccountStore = {
   findByUsername(username: string): Promise<Account | undefined>;
   /** Whether a hash is the person's still. A change that is under way is waited for. */
   hasHash(id: string, passwordHash: string): Promise<boolean>;
-  /** Makes a link, good once, that sets a new password; `told` is the organization that is to know. Resolves to its token. */
-  createResetToken(
+  /** Creates a one-time link that sets a new password, for the operator. Resolves to its token. */
+  createResetToken(userId: string, lifetimeMs: number): Promise<string>;
+  /**
+   * Creates such a link for an owner of an organization of the user, and records it there. The owner has to own every
+   * organization of the user, now and when the link is used; it is revoked when one of their memberships changes.
+   */
+  createResetTokenAsOwner(
     userId: string,
     lifetimeMs: number,
-    told?: { organizationId: string; by: By },
-  ): Promise<string>;
-  /** The person behind a token that is still good. */
+    owner: { organizationId: string; by: By },
+  ): Promise<{ token: string } | { refused: ResetRefusal }>;
+  /** Finds the user of a token that can be used now. */
   findByResetToken(token: string): Promise<Account | undefined>;
   /**
    * Sets a new password and uses the token up: once, however many at a time. Ends every session and grant of the
@@ -49,16 +57,10 @@ export type AccountStore = {
   resetPassword(token: string, passwordHash: string, address?: string): Promise<boolean>;
 };
 
-const RESET = "password_reset";
 const columns = ["id", "username", "password_hash", "disabled_at"] as const;
 
 /** The people of a database. */
 export function createAccountStore({ knex, transaction }: Database, journal: Journal): AccountStore {
-  const usable = (token: string) =>
-    knex("one_time_links")
-      .where({ id_hash: sha256(token), purpose: RESET, used_at: null })
-      .where("expires_at", ">", Date.now());
-
   return {
     async create(username, passwordHash, by, membership) {
       const id = newId("usr");
@@ -67,6 +69,7 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
           await insertUser(trx, { id, username, passwordHash });
           if (!membership) return;
           const { organizationId, role } = membership;
+          await lockOrganization(trx, organizationId);
           await addMember(trx, id, organizationId, role);
           await journal.record(trx, by, memberAdded(organizationId, id, role));
         });
@@ -92,49 +95,45 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
         return user?.password_hash === passwordHash;
       }),
 
-    createResetToken: (userId, lifetimeMs, told) =>
+    createResetToken: (userId, lifetimeMs) =>
+      transaction((trx) => {
+        const link = { userId, createdBy: OPERATOR_ID, organizationId: null };
+        return insertResetLink(trx, link, lifetimeMs);
+      }),
+
+    createResetTokenAsOwner: (userId, lifetimeMs, { organizationId, by }) =>
       transaction(async (trx) => {
-        const token = newSecret("");
-        const now = Date.now();
-        await trx("one_time_links").insert({
-          id_hash: sha256(token),
-          purpose: RESET,
-          user_id: userId,
-          created_at: now,
-          expires_at: now + lifetimeMs,
+        const link = { userId, createdBy: by.actor, organizationId };
+        if (!(await authorize(trx, link))) return { refused: "not_owner" };
+        const { password_hash } = await trx("users").where({ id: userId }).first("password_hash");
+        if (password_hash === null) return { refused: "no_password" };
+        const token = await insertResetLink(trx, link, lifetimeMs);
+        await journal.record(trx, by, {
+          organizationId,
+          type: "member.reset_link_created",
+          subject: userId,
+          data: { user_id: userId },
         });
-        if (told) {
-          const { organizationId, by } = told;
-          const data = { user_id: userId };
-          await journal.record(trx, by, {
-            organizationId,
-            type: "member.reset_link_created",
-            subject: userId,
-            data,
-          });
-        }
-        return token;
+        return { token };
       }),
 
     async findByResetToken(token) {
-      const link = await usable(token).first("user_id");
-      return link && toAccount(await knex("users").where({ id: link.user_id }).first(columns));
+      const link = await findResetLink(knex, token);
+      return link && toAccount(await knex("users").where({ id: link.userId }).first(columns));
     },
 
     resetPassword: (token, passwordHash, address) =>
       transaction(async (trx) => {
-        const now = Date.now();
-        if (!(await usable(token).transacting(trx).update({ used_at: now }))) return false;
-        const { user_id } = await trx("one_time_links")
-          .where({ id_hash: sha256(token) })
-          .first("user_id");
+        const link = await takeResetLink(trx, token);
+        if (!link) return false;
+        const user_id = link.userId;
         await trx("users").where({ id: user_id }).update({ password_hash: passwordHash });
-        // Other links to the same end are used up with it.
-        await trx("one_time_links")
-          .where({ user_id, purpose: RESET, used_at: null })
-          .update({ used_at: now });
         const by = { actor: user_id, ...(address && { address }) };
-        await recordForMember(trx, journal, by, { userId: user_id, type: "member.password_changed" });
+        await recordForMember(trx, journal, by, {
+          userId: user_id,
+          type: "member.password_changed",
+          reset_link_created_by: link.createdBy,
+        });
         await endGrants(trx, journal, by, { user_id });
         await endAllSessions(trx, user_id);
         return true;

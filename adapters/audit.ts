@@ -56,7 +56,8 @@ type Row = Omit<AuditEntry, "data" | "names"> & { data: string };
 
 /** The ids in an entry of whoever may have a name. */
 function mentioned({ actor, via, data }: Omit<AuditEntry, "names">): string[] {
-  return [actor, via, data.user_id, data.client_id].filter((id) => typeof id === "string");
+  const ids = [actor, via, data.user_id, data.client_id, data.reset_link_created_by];
+  return ids.filter((id) => typeof id === "string");
 }
 
 async function namesOf(knex: Knex, ids: string[]): Promise<Map<string, string>> {

@@ -29,10 +29,11 @@ export function createDepartureStore({ transaction }: Database, journal: Journal
             .where("m.user_id", user_id)
             .orderBy("o.id") // everybody locks in this order
             .select("o.id", "o.name");
+          // Organizations are locked before any other row: otherwise two transactions could wait for each other.
+          for (const { id } of places) await lockOrganization(trx, id);
           const needed: Place[] = [];
           for (const place of places) {
             const organizationId = place.id;
-            if (!(await lockOrganization(trx, organizationId))) continue;
             const members: { user_id: string; role: Role }[] = await trx("memberships")
               .where({ organization_id: organizationId })
               .select("user_id", "role");

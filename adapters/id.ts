@@ -15,6 +15,9 @@ function random(): number {
 
 const nextUlid = monotonicFactory(random);
 
+/** The actor of the administration command, as `By` names it. */
+export const OPERATOR_ID = "operator";
+
 /** A public id: prefix, underscore, ULID. Ids of one process sort in the order in which they were made. */
 export function newId(prefix: "org" | "usr" | "lnk" | "sec" | "whk" | "evt" | "inv"): string {
   return `${prefix}_${nextUlid()}`;

@@ -13,7 +13,17 @@ export async function recordForMember(
   trx: Knex.Transaction,
   journal: Journal,
   by: By,
-  { userId, type, ...extra }: { userId: string; type: Change; issuer?: string },
+  {
+    userId,
+    type,
+    ...extra
+  }: {
+    userId: string;
+    type: Change;
+    issuer?: string;
+    /** Who created the link that set the password: a user id, or `operator`. */
+    reset_link_created_by?: string;
+  },
 ): Promise<void> {
   const organizationIds: string[] = await trx("memberships")
     .where({ user_id: userId })

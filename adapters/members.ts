@@ -5,6 +5,7 @@ import { endGrants } from "./grants.ts";
 import { revokeInvitations } from "./invitations.ts";
 import type { Journal } from "./journal.ts";
 import { lockOrganization, type Role } from "./organizations.ts";
+import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
 
 /** A person in an organization. `joinedAt` is epoch milliseconds. */
 export type Member = { id: string; username: string; role: Role; joinedAt: number };
@@ -65,6 +66,7 @@ export function createMemberStore({ knex, transaction }: Database, journal: Jour
         if (role === "member") {
           await revokeInvitations(trx, journal, by, { organization_id: organizationId, created_by: userId });
         }
+        if (before === "owner") await revokeResetLinksBy(trx, userId, organizationId);
         await journal.record(trx, by, {
           organizationId,
           type: "member.role_changed",
@@ -91,6 +93,8 @@ export async function removeMember(
   const membership = { organization_id: organizationId, user_id: userId };
   await trx("memberships").where(membership).delete();
   await endGrants(trx, journal, by, membership);
+  await revokeResetLinksBy(trx, userId, organizationId);
+  await revokeResetLinksFor(trx, [userId]);
   await revokeInvitations(trx, journal, by, { organization_id: organizationId, created_by: userId });
   await journal.record(trx, by, {
     organizationId,

@@ -7,6 +7,7 @@ import type { Database } from "./database.ts";
 import { endGrants } from "./grants.ts";
 import { newId } from "./id.ts";
 import type { Happening, Journal } from "./journal.ts";
+import { lockUser, revokeResetLinksFor } from "./reset-revocation.ts";
 
 export type Organization = { id: string; name: string; plan: Plan };
 export type { Role };
@@ -108,6 +109,7 @@ export function createOrganizationStore(
 
     addMember: (id, userId, role, by) =>
       transaction(async (trx) => {
+        await lockOrganization(trx, id);
         await addMember(trx, userId, id, role);
         await journal.record(trx, by, memberAdded(id, userId, role));
       }),
@@ -163,6 +165,7 @@ export async function removeOrganization(
   await endGrants(trx, journal, by, own);
   await removeClient(trx, journal, by, id);
   await trx("invitations").where(own).delete();
+  await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
   await trx("memberships").where(own).delete();
   await journal.record(trx, by, {
     organizationId: id,
@@ -179,13 +182,18 @@ export async function lockOrganization(trx: Knex.Transaction, id: string): Promi
   return (await organization.update({ updated_at: Date.now() })) > 0;
 }
 
-/** Makes a person a member; part of the caller's transaction. */
+/**
+ * Adds a member and revokes the user's open reset links; part of the caller's transaction, which has locked the
+ * organization. The user's lock orders this against a reset link that is created or used at the same time.
+ */
 export async function addMember(
-  trx: Knex,
+  trx: Knex.Transaction,
   userId: string,
   organizationId: string,
   role: Role,
 ): Promise<void> {
+  await lockUser(trx, userId);
+  await revokeResetLinksFor(trx, [userId]);
   await trx("memberships").insert({
     user_id: userId,
     organization_id: organizationId,

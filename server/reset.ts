@@ -53,7 +53,7 @@ export function resetUrl(base: string, token: string): string {
 function linkIsOver(ctx: Context): void {
   ctx.status = 404;
   ctx.body = messagePage(
-    "This link is over",
-    "It was used already, or it is older than an hour. Ask for a new one.",
+    "This link is no longer valid",
+    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Ask for a new one.",
   );
 }

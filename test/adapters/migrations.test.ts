@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
+import { sha256 } from "../../adapters/hash.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events.ts";
 import { createTestDatabase, engine } from "../harness/database.ts";
 import { runCommand } from "../harness/program.ts";
 import { createTestStorage, linkFields } from "../harness/storage.ts";
 
-const ALL = ["0001_initial", "0002_people_and_events"];
+const ALL = ["0001_initial", "0002_people_and_events", "0004_reset_link_creator"];
 
 test("an empty database is migrated once: a second time applies nothing", async (t) => {
   const { first, second, close } = await createTestStorage({ migrated: false });
@@ -70,6 +71,29 @@ test("a process that died while it migrated does not keep the others from it", a
   t.deepEqual(await first.migrate(), []);
   await database.knex("knex_migrations_lock").insert({ is_locked: 0 });
   t.deepEqual(await second.migrate(), []);
+});
+
+test("sec 112: a reset link from before its creator was recorded can no longer be used", async (t) => {
+  const { first, database, close } = await createTestStorage({ migrated: false });
+  t.teardown(close);
+  for (const name of ALL.slice(0, 2)) await database.knex.migrate.up({ name });
+  const [token, now] = ["a-token", Date.now()];
+  const times = { created_at: now, expires_at: now + 60_000 };
+  const old = { id: "usr_old", username: "old", username_key: "old", password_hash: "old", created_at: now };
+  await database.knex("users").insert(old);
+  const link = { purpose: "password_reset", user_id: old.id, ...times };
+  await database.knex("one_time_links").insert([
+    { ...link, id_hash: sha256(token), used_at: null },
+    { ...link, id_hash: sha256("used"), used_at: now - 1 },
+  ]);
+  await first.migrate();
+  t.is(await first.accounts.findByResetToken(token), undefined);
+  t.false(await first.accounts.resetPassword(token, "new"));
+  t.is((await first.accounts.find(old.id))?.passwordHash, "old");
+  const rows = await database.knex("one_time_links").orderBy("used_at").select("used_at", "created_by");
+  t.is(rows[0].used_at, now - 1);
+  t.true(rows[1].used_at >= now);
+  t.true(await first.accounts.resetPassword(await first.accounts.createResetToken(old.id, 60_000), "new"));
 });
 
 test("to ask what is to be applied changes nothing", async (t) => {

@@ -69,7 +69,7 @@ test.serial("sec 112: a reset link shows its page, and sets a new password once"
   t.is((await person.open(url)).status, 404);
   const second = await setPassword(url, "yet another password");
   t.is(second.status, 404);
-  t.regex(second.text, /This link is over/);
+  t.regex(second.text, /This link is no longer valid/);
   t.false(await signsIn(app, user.username, "yet another password"));
 });
 

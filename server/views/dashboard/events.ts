@@ -1,5 +1,5 @@
 import type { AuditEntry } from "../../../adapters/audit.ts";
-import type { EventType } from "../../../resources/events.ts";
+import { type EventType, OPERATOR } from "../../../resources/events.ts";
 import { withoutImplied } from "../../../resources/scopes.ts";
 
 type Data = Record<string, unknown>;
@@ -17,7 +17,8 @@ const SENTENCES: Record<EventType, (data: Data, name: Name) => string> = {
   "member.removed": ({ user_id, role }, name) => `removed ${name(user_id)}, who was ${role}`,
   "member.reset_link_created": ({ user_id }, name) =>
     `made a link that sets a new password for ${name(user_id)}`,
-  "member.password_changed": ({ user_id }, name) => `set a new password for ${name(user_id)}`,
+  "member.password_changed": ({ user_id, reset_link_created_by: creator }, name) =>
+    `set a new password for ${name(user_id)}${creator ? `, using a reset link created by ${creatorOf(creator, name)}` : ""}`,
   "member.identity_linked": ({ user_id, issuer }, name) =>
     `let ${name(user_id)} sign in from ${issuer} as well`,
   "member.identity_unlinked": ({ user_id, issuer }, name) =>
@@ -62,6 +63,11 @@ export function actorOf({ actor, via, names }: AuditEntry): string {
   const name = names.get(actor) ?? actor;
   if (via) return `${name}, by an app of ${names.get(via) ?? via}`;
   return actor.startsWith("lgc_") ? `the client of ${name}` : name;
+}
+
+/** Who created a reset link: a user, or the operator. */
+function creatorOf(creator: unknown, name: Name): string {
+  return creator === OPERATOR.actor ? "the operator" : name(creator);
 }
 
 function list(value: unknown): string {
