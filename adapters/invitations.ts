@@ -3,9 +3,9 @@ import type { By } from "../resources/events.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./engine.ts";
 import { sha256 } from "./hash.ts";
-import { newId, newSecret } from "./id.ts";
+import { newId, newSecret, OPERATOR_ID } from "./id.ts";
 import type { Journal } from "./journal.ts";
-import { addMember, lockOrganization, memberAdded, type Role } from "./organizations.ts";
+import { addMember, lockOrganization, memberAdded, ROLES, type Role, rolesWithin } from "./organizations.ts";
 
 /** A way into an organization that is good once. Times are epoch milliseconds. */
 export type Invitation = { id: string; role: Role; createdBy: string; createdAt: number; expiresAt: number };
@@ -103,14 +103,30 @@ export function createInvitationStore({ knex, transaction }: Database, journal: 
   };
 }
 
-function findOpen(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
-  return knex("invitations as i")
+/** Finds an invitation that can be accepted: its creator is still a member who may give the role, or is the operator. */
+async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
+  const row: (OpenInvitation & { createdBy: string; creatorRole: Role | null }) | undefined = await knex(
+    "invitations as i",
+  )
     .join("organizations as o", "o.id", "i.organization_id")
+    .leftJoin("memberships as c", (join) =>
+      join.on("c.user_id", "i.created_by").andOn("c.organization_id", "i.organization_id"),
+    )
     .where("i.id_hash", sha256(token))
     .whereNull("i.used_at")
     .whereNull("o.deleted_at")
     .where("i.expires_at", ">", Date.now())
-    .first({ organizationId: "o.id", organizationName: "o.name", role: "i.role" });
+    .first({
+      organizationId: "o.id",
+      organizationName: "o.name",
+      role: "i.role",
+      createdBy: "i.created_by",
+      creatorRole: "c.role",
+    });
+  if (!row) return undefined;
+  const { createdBy, creatorRole, ...found } = row;
+  if (createdBy === OPERATOR_ID) return found;
+  return creatorRole && rolesWithin(creatorRole).includes(found.role) ? found : undefined;
 }
 
 /** Accepts an invitation as `accept` does; part of the caller's transaction. */
@@ -120,10 +136,12 @@ export async function acceptInvitation(
   token: string,
   by: By,
 ): Promise<(OpenInvitation & { isNew: boolean }) | undefined> {
+  const pending = await findOpen(trx, token);
+  // Organizations are locked first, as everywhere.
+  if (!pending || !(await lockOrganization(trx, pending.organizationId))) return undefined;
+  // The creator's role may have changed before the lock was granted.
   const found = await findOpen(trx, token);
   if (!found) return undefined;
-  // The organization first, as everybody does who changes members: nobody waits in a circle.
-  if (!(await lockOrganization(trx, found.organizationId))) return undefined;
   const { organizationId, role } = found;
   const isMember = await trx("memberships")
     .where({ organization_id: organizationId, user_id: by.actor })
@@ -144,7 +162,7 @@ export async function revokeInvitations(
   journal: Journal,
   by: By,
   which: { organization_id: string; id?: string; created_by?: string },
-  roles: readonly Role[] = ["owner", "admin", "member"],
+  roles: readonly Role[] = ROLES,
 ): Promise<number> {
   const open: { id: string; role: Role }[] = await trx("invitations")
     .where(which)

@@ -4,7 +4,7 @@ import type { Database } from "./database.ts";
 import { endGrants } from "./grants.ts";
 import { revokeInvitations } from "./invitations.ts";
 import type { Journal } from "./journal.ts";
-import { lockOrganization, type Role } from "./organizations.ts";
+import { lockOrganization, ROLES, type Role, rolesWithin } from "./organizations.ts";
 import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
 
 /** A person in an organization. `joinedAt` is epoch milliseconds. */
@@ -63,9 +63,13 @@ export function createMemberStore({ knex, transaction }: Database, journal: Jour
         if (before === role) return;
         const { organizationId, userId, by } = where;
         await trx("memberships").where({ organization_id: organizationId, user_id: userId }).update({ role });
-        if (role === "member") {
-          await revokeInvitations(trx, journal, by, { organization_id: organizationId, created_by: userId });
-        }
+        await revokeInvitations(
+          trx,
+          journal,
+          by,
+          { organization_id: organizationId, created_by: userId },
+          ROLES.filter((one) => !rolesWithin(role).includes(one)),
+        );
         if (before === "owner") await revokeResetLinksBy(trx, userId, organizationId);
         await journal.record(trx, by, {
           organizationId,

@@ -1,4 +1,5 @@
 import test from "ava";
+import { ROLES } from "../../../adapters/organizations.ts";
 import { OPERATOR } from "../../../resources/events.ts";
 import { isProblem } from "../../harness/api.ts";
 import { browserOf, type Colleague, createColleague, createTeam } from "../../harness/dashboard.ts";
@@ -100,6 +101,86 @@ for (const [what, end] of Object.entries(OVER)) {
     }
   });
 }
+
+const setRole = ({ base, owner }: Team, { id }: Colleague, role: string) =>
+  owner.api.send("PATCH", `${base}/members/${id}`, { json: { role } });
+
+const LEFT_BY_DEMOTION: [to: string, stay: string[]][] = [
+  ["admin", ["admin", "member"]],
+  ["member", []],
+];
+
+for (const [to, stay] of LEFT_BY_DEMOTION) {
+  test(`sec 112: invitations of an owner who becomes ${to} stay valid only for the roles that it may give`, async (t) => {
+    const team = await createTeam(service);
+    const second = await createColleague(service, team.organization.id, "owner");
+    const made = [];
+    for (const role of ROLES) made.push(await invite(team, second, role));
+    t.is((await setRole(team, second, to)).status, 200);
+    for (const { path, invitation } of made) {
+      const guest = await createColleague(service, undefined);
+      const stays = stay.includes(invitation.role);
+      for (const method of ["GET", "POST"]) {
+        const reply = await guest.api.send(method, path);
+        if (stays) t.is(reply.status, 200, invitation.role);
+        else isProblem(t, reply, { status: 404, code: "invitation_over" });
+      }
+    }
+    const members = await service.storage.members.list(team.organization.id);
+    t.is(members.filter(({ role }) => role === "owner").length, 1);
+    const { body } = await team.owner.api.send<{ data: { data: { role: string } }[] }>(
+      "GET",
+      `${team.base}/audit?type=invitation.revoked`,
+    );
+    t.deepEqual(
+      body.data.map(({ data }) => data.role).sort(),
+      ROLES.filter((role) => !stay.includes(role)).sort(),
+    );
+  });
+}
+
+test("invitations stay valid when another member's role changes, and when their creator gains a role", async (t) => {
+  const team = await createTeam(service);
+  const second = await createColleague(service, team.organization.id, "owner");
+  const made = [await invite(team, team.owner, "owner"), await invite(team, team.admin, "admin")];
+  await setRole(team, second, "member");
+  await setRole(team, team.admin, "owner");
+  for (const { path } of made) {
+    const guest = await createColleague(service, undefined);
+    t.is((await guest.api.send("POST", path)).status, 200);
+  }
+});
+
+// An invitation that is created by a request whose role was checked before the role was lost.
+const LATE: Record<string, (team: Team) => Promise<unknown>> = {
+  "an admin": (team) => setRole(team, team.admin, "admin"),
+  "a member": (team) => setRole(team, team.admin, "member"),
+  "not a member": (team) => team.owner.api.send("DELETE", `${team.base}/members/${team.admin.id}`),
+};
+
+for (const [what, happen] of Object.entries(LATE)) {
+  test(`sec 112: an owner invitation is refused if its creator is now ${what}`, async (t) => {
+    const team = await createTeam(service);
+    const { id } = team.organization;
+    await happen(team);
+    const by = { actor: team.admin.id };
+    const { token } = await service.storage.invitations.create(id, "owner", 60_000, by);
+    const guest = await createColleague(service, undefined);
+    for (const method of ["GET", "POST"]) {
+      const reply = await guest.api.send(method, `/dashboard/invitations/${token}`);
+      isProblem(t, reply, { status: 404, code: "invitation_over" });
+    }
+    t.is((await service.storage.members.list(id)).filter(({ role }) => role === "owner").length, 1);
+  });
+}
+
+test("an invitation of the operator depends on no member", async (t) => {
+  const { organization } = await createTeam(service);
+  const { token } = await service.storage.invitations.create(organization.id, "owner", 60_000, OPERATOR);
+  const guest = await createColleague(service, undefined);
+  t.is((await guest.api.send("GET", `/dashboard/invitations/${token}`)).status, 200);
+  t.is((await guest.api.send("POST", `/dashboard/invitations/${token}`)).status, 200);
+});
 
 test("an admin does not take an owner's invitation of an owner back", async (t) => {
   const team = await createTeam(service);
