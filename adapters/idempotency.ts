@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { IdempotencyStore } from "../resources/idempotency.ts";
+import type { IdempotencyStore, Principal } from "../resources/idempotency.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./engine.ts";
 import { sha256 } from "./hash.ts";
@@ -43,8 +43,8 @@ export function createIdempotencyStore({ knex }: Pick<Database, "knex">, seal: S
   }
 
   return explained({
-    async begin(organizationId, key, fingerprint) {
-      const place = { organization_id: organizationId, key_hash: sha256(key) };
+    async begin(principal, key, fingerprint) {
+      const place = placeOf(principal, key);
       for (let look = 0; look < LOOKS; look++) {
         const now = Date.now();
         const lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
@@ -75,4 +75,15 @@ export function createIdempotencyStore({ knex }: Pick<Database, "knex">, seal: S
       return { refused: "in_use" };
     },
   } satisfies IdempotencyStore);
+}
+
+/**
+ * The row of a key. The principal is part of the hash: an answer may hold a secret, which only the principal that it was
+ * created for may see again. As JSON, the parts of two different principals and keys never make the same text.
+ */
+function placeOf({ organizationId, clientId, userId }: Principal, key: string): Place {
+  return {
+    organization_id: organizationId,
+    key_hash: sha256(JSON.stringify([clientId, userId ?? null, key])),
+  };
 }

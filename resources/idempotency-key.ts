@@ -15,8 +15,7 @@ export function idempotent(once: Once): (operation: Operation) => Middleware {
       const key = keyOf(ctx);
       if (key === undefined) return next();
       const caller: Caller = ctx.state.caller;
-      const { organizationId } = caller;
-      const request = { organizationId, key, operation: id, input: inputOf(ctx) };
+      const request = { caller, key, operation: id, input: inputOf(ctx) };
       const { isReplayed, ...answer } = await once(request, async ({ linkId }) => {
         ctx.state.caller = { ...caller, linkId };
         await next();

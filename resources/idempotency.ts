@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { Answer } from "./answer.ts";
+import type { ActiveToken } from "./ports.ts";
 import { type FieldError, Problem } from "./problem.ts";
 
 /** One try to do what a request with an Idempotency-Key asks for. Only the newest one can still write. */
@@ -14,9 +15,13 @@ export type Attempt = {
   release(): Promise<void>;
 };
 
+/** Whose keys they are: those of a client, or of a user through a client, for one organization. */
+export type Principal = Pick<ActiveToken, "organizationId" | "clientId" | "userId">;
+
 /**
- * Where the answers of requests with an Idempotency-Key are kept: for 24 hours, encrypted, per organization. However
- * many begin with one key at once, in however many processes, one gets the attempt.
+ * Where the answers of requests with an Idempotency-Key are kept: for 24 hours, encrypted, per principal. A key reveals
+ * nothing to another principal, not even that it is in use. However many begin with one key at once, in however many
+ * processes, one gets the attempt.
  */
 export type IdempotencyStore = {
   /**
@@ -24,7 +29,7 @@ export type IdempotencyStore = {
    * died, and the next one may begin. `reused`: the key belongs to a request with another fingerprint.
    */
   begin(
-    organizationId: string,
+    principal: Principal,
     key: string,
     fingerprint: string,
   ): Promise<{ attempt: Attempt } | { answer: string } | { refused: "in_use" | "reused" }>;
@@ -32,7 +37,7 @@ export type IdempotencyStore = {
 
 /** A request with its key, in the words of the operation: a REST call and the tool of the same name are one. */
 export type Keyed = {
-  organizationId: string;
+  caller: Principal;
   key: string;
   /** The operationId. */
   operation: string;
@@ -69,9 +74,9 @@ const DEEPEST = 8;
 
 /** @param report told when an answer could not be kept: the caller has it all the same */
 export function createOnce(store: IdempotencyStore, report: (error: unknown) => void): Once {
-  return async ({ organizationId, key, operation, input }, perform) => {
+  return async ({ caller, key, operation, input }, perform) => {
     const fingerprint = fingerprintOf(operation, input);
-    const begun = await store.begin(organizationId, key, fingerprint);
+    const begun = await store.begin(caller, key, fingerprint);
     if ("refused" in begun) throw refusals[begun.refused]();
     if ("answer" in begun) return replay(JSON.parse(begun.answer));
     const { attempt } = begun;

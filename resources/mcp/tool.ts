@@ -59,8 +59,7 @@ export async function runTool(tool: Tool, caller: Caller, input: Input, once: On
   const perform = (actor: Caller) => tool.run(actor, validate(tool.input, rest));
   if (key === undefined) return perform(caller);
   validate(z.object({ idempotency_key: idempotencyKey }), { idempotency_key: key });
-  const { organizationId } = caller;
-  const request = { organizationId, key: key as string, operation: tool.operation, input: rest };
+  const request = { caller, key: key as string, operation: tool.operation, input: rest };
   return once(request, ({ linkId }) => perform({ ...caller, linkId }));
 }
 

@@ -18,6 +18,6 @@ export const REQUEST_HEADERS = {
   "If-Match": "An ETag: the call is refused with 412 if it is not that of now.",
   "If-None-Match": "An ETag: the answer is 304, without a body, if it is still that of now.",
   "Idempotency-Key":
-    "1 to 255 visible ASCII characters, new for each thing that you want done; a UUID will do. Sent again within 24 hours, the same request gets the same answer and is not done twice, also when one came over REST and the other over MCP. What was refused for its input, its token or a limit, and what failed on our side, is tried anew; a refusal with 404 or 409 is repeated: take a new key once its cause is gone. If a server dies in between, the key is free again within a minute: links that it made are then found again, anything else may be done a second time.",
+    "1 to 255 visible ASCII characters, new for each thing that you want done; a UUID will do. Sent again within 24 hours, the same request gets the same answer and is not done twice, also when one came over REST and the other over MCP. Keys are scoped to the client and to the user it acts for: the same key from another client or user is another key. What was refused for its input, its token or a limit, and what failed on our side, is tried anew; a refusal with 404 or 409 is repeated: take a new key once its cause is gone. If a server dies in between, the key is free again within a minute: links that it made are then found again, anything else may be done a second time.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;

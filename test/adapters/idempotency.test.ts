@@ -1,5 +1,5 @@
 import test from "ava";
-import type { Attempt } from "../../resources/idempotency.ts";
+import type { Attempt, Principal } from "../../resources/idempotency.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce, createTestStorage } from "../harness/storage.ts";
 
@@ -11,8 +11,9 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 let count = 0;
 const newKey = () => `key-${++count}`;
+const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a", userId: "usr_a" };
 const begin = (key: string, fingerprint = "one", by = first) =>
-  by.idempotency.begin("org_a", key, fingerprint);
+  by.idempotency.begin(PRINCIPAL, key, fingerprint);
 
 async function attempt(...args: Parameters<typeof begin>): Promise<Attempt> {
   const begun = await begin(...args);
@@ -89,6 +90,33 @@ test.serial("ids sort by their places, and none is there twice", async (t) => {
   t.true(ids.every((id) => /^lnk_[0-9A-HJKMNP-TV-Z]{26}$/.test(id)));
   t.is(new Set([...ids, ...ids.map((_, place) => other.linkId(place))]).size, 200);
 });
+
+// Joined by a separator, some of these would be the same text.
+const OTHERS: Record<string, Principal> = {
+  "another organization": { ...PRINCIPAL, organizationId: "org_b" },
+  "another client": { ...PRINCIPAL, clientId: "lgc_b" },
+  "another user": { ...PRINCIPAL, userId: "usr_b" },
+  "the client by itself": { organizationId: "org_a", clientId: "lgc_a" },
+  "a user named as the client": { ...PRINCIPAL, userId: "lgc_a" },
+  "a client whose id holds the user's": { organizationId: "org_a", clientId: 'lgc_a","usr_a' },
+  "a client known by an address": { ...PRINCIPAL, clientId: "https://lgc_a" },
+};
+
+for (const [name, principal] of Object.entries(OTHERS)) {
+  test.serial(`sec 128: a key in use and a key with an answer are new keys for ${name}`, async (t) => {
+    const [inUse, answered] = [newKey(), newKey()];
+    await attempt(inUse);
+    await (await attempt(answered)).keep("an answer");
+    for (const key of [inUse, answered]) {
+      const begun = await second.idempotency.begin(principal, key, "another");
+      if (!("attempt" in begun)) return t.fail(JSON.stringify(begun));
+      await begun.attempt.keep("another answer");
+      t.deepEqual(await second.idempotency.begin(principal, key, "another"), { answer: "another answer" });
+    }
+    t.deepEqual(await begin(inUse), { refused: "in_use" });
+    t.deepEqual(await begin(answered), { answer: "an answer" });
+  });
+}
 
 test.serial("sec 129: neither the key nor the answer can be read in the database", async (t) => {
   const secret = "whsec_readable";

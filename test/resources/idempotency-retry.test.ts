@@ -25,7 +25,8 @@ async function linksTagged(tag: string) {
 
 /** What a server does before it dies. */
 async function dyingAttempt(operation: string, key: string, json: unknown) {
-  const begun = await service.storage.idempotency.begin(app.id, key, fingerprintOf(operation, json));
+  const principal = { organizationId: app.id, clientId: app.clientId };
+  const begun = await service.storage.idempotency.begin(principal, key, fingerprintOf(operation, json));
   if (!("attempt" in begun)) throw new Error("the key is taken");
   return begun.attempt;
 }
