@@ -6,12 +6,13 @@ import { showClient, showRotation } from "../client-view.ts";
 import { prefersHtml, textOf } from "../people/input.ts";
 import { requireRecentSignIn } from "../people/person.ts";
 import { refuseRedirectUris } from "../redirect-uris.ts";
-import { clientPage, noClientPage, previousSecretNote, rotationForm } from "../views/dashboard/client.ts";
+import { clientPage, noClientPage, rotationForm } from "../views/dashboard/client.ts";
 import { sectionPath } from "../views/dashboard/layout.ts";
-import { newSecretPage } from "../views/dashboard/secret.ts";
+import { type NewSecret, newSecretPage } from "../views/dashboard/secret.ts";
 import { MANAGERS, membershipOf, personOf } from "./access.ts";
 import { again, answerDone, fieldsOf, isForm, type Show, showPage } from "./answers.ts";
 import { endpointsOf } from "./endpoints.ts";
+import { showAlreadyShown } from "./one-time-view.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const PATH = `${ORGANIZATION}/client`;
@@ -33,9 +34,10 @@ const uriList = z.strictObject({
 });
 
 /** API access: the client of the organization, its secrets and redirect URIs. */
-export const client: Subject = (router, { storage, addresses, allow }) => {
+export const client: Subject = (router, { storage, addresses, allow, oneTimeView }) => {
   const { clients } = storage;
   const managers = allow(...MANAGERS);
+  const newSecrets = oneTimeView<NewSecret>();
 
   const find = async (ctx: Context) => {
     const found = await clients.ofOrganization(membershipOf(ctx).id);
@@ -85,8 +87,24 @@ export const client: Subject = (router, { storage, addresses, allow }) => {
       ctx.body = showRotation(rotated);
       return;
     }
-    const note = previousSecretNote(compromised ? null : rotated.previousExpiresAt);
-    showPage(ctx, { title: "New secret", section: "client" }, newSecretPage(id, rotated, note));
+    const { clientId, clientSecret } = rotated;
+    const previousExpiresAt = compromised ? null : rotated.previousExpiresAt;
+    newSecrets.redirect(ctx, newSecretPath(id), { clientId, clientSecret, previousExpiresAt });
+  });
+
+  router.get(`${PATH}/new-secret/:view`, managers, (ctx) => {
+    const { id } = membershipOf(ctx);
+    const path = sectionPath(id, "client");
+    const secret = newSecrets.open(ctx);
+    if (secret)
+      return showPage(ctx, { title: "New client secret", section: "client" }, newSecretPage(id, secret));
+    showAlreadyShown(ctx, "client", {
+      kind: "secret",
+      name: "A client secret",
+      advice: "If you didn’t save it, rotate the secret to get a new one.",
+      back: { href: path, text: "Back to API access" },
+      renew: { href: `${path}/rotate`, text: "Rotate secret" },
+    });
   });
 
   const endSecret = async (ctx: Context) => {
@@ -125,6 +143,11 @@ export const client: Subject = (router, { storage, addresses, allow }) => {
   router.put(`${PATH}/redirect-uris`, managers, saveUris);
   router.post(`${PATH}/redirect-uris`, managers, again(showUrisAgain), saveUris);
 };
+
+/** Where a new secret of the client is shown. */
+export function newSecretPath(organizationId: string): string {
+  return `${sectionPath(organizationId, "client")}/new-secret`;
+}
 
 async function rotationFields(ctx: Context) {
   const fields = await fieldsOf(ctx);

@@ -9,6 +9,7 @@ import { deliveries } from "./deliveries.ts";
 import { invitations } from "./invitations.ts";
 import { links } from "./links.ts";
 import { members } from "./members.ts";
+import { createOneTimeViews } from "./one-time-view.ts";
 import { organizations } from "./organizations.ts";
 import { plan } from "./plan.ts";
 import { qr } from "./qr.ts";
@@ -36,6 +37,7 @@ const SUBJECTS: Subject[] = [
 export function dashboard(options: DashboardOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
   const allow = createAccess(options.storage.organizations);
-  for (const add of SUBJECTS) add(router, { ...options, allow });
+  const oneTimeView = createOneTimeViews(options.keys.signing, options.addresses.base);
+  for (const add of SUBJECTS) add(router, { ...options, allow, oneTimeView });
   return [router.routes() as unknown as Middleware];
 }

@@ -10,6 +10,7 @@ import { acceptancePage, invitationPage } from "../views/dashboard/members.ts";
 import { MANAGERS, membershipOf, personOf } from "./access.ts";
 import { answerDone, fieldsOf, showPage } from "./answers.ts";
 import { ownersOnly } from "./members.ts";
+import { showAlreadyShown } from "./one-time-view.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
@@ -21,8 +22,9 @@ const invitation = z.strictObject({
 });
 
 /** Invitations: a manager makes a link, whoever has it joins, once. */
-export const invitations: Subject = (router, { storage, addresses, allow }) => {
+export const invitations: Subject = (router, { storage, addresses, allow, oneTimeView }) => {
   const { invitations } = storage;
+  const newLinks = oneTimeView<{ url: string; expiresAt: number }>();
 
   router.get(PATH, allow(...MANAGERS), async (ctx) => {
     const { id } = membershipOf(ctx);
@@ -38,12 +40,25 @@ export const invitations: Subject = (router, { storage, addresses, allow }) => {
     const made = await invitations.create(id, role, LIFETIME_MS, person.by);
     const url = `${addresses.base}/dashboard/invitations/${made.token}`;
     if (prefersHtml(ctx)) {
-      const body = invitationPage(id, url, made.invitation.expiresAt);
-      return showPage(ctx, { title: "Invitation", section: "members" }, body);
+      const path = `${sectionPath(id, "overview")}/invitations/new-link`;
+      return newLinks.redirect(ctx, path, { url, expiresAt: made.invitation.expiresAt });
     }
     const { created_by: _, ...shown } = showInvitation(made.invitation);
     ctx.status = 201;
     ctx.body = { invitation: { ...shown, created_by: person.username }, url };
+  });
+
+  router.get(`${PATH}/new-link/:view`, allow(...MANAGERS), (ctx) => {
+    const { id } = membershipOf(ctx);
+    const link = newLinks.open(ctx);
+    if (link)
+      return showPage(ctx, { title: "Invitation link", section: "members" }, invitationPage(id, link));
+    showAlreadyShown(ctx, "members", {
+      kind: "link",
+      name: "An invitation link",
+      advice: "If you didn’t copy it, revoke the invitation and create a new one.",
+      back: { href: sectionPath(id, "members"), text: "Back to members" },
+    });
   });
 
   const revoke = async (ctx: Context) => {

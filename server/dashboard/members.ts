@@ -11,13 +11,15 @@ import { sectionPath } from "../views/dashboard/layout.ts";
 import { membersPage, resetLinkPage } from "../views/dashboard/members.ts";
 import { MANAGERS, membershipOf, personOf } from "./access.ts";
 import { again, answerDone, fieldsOf, type Show, showPage } from "./answers.ts";
+import { showAlreadyShown } from "./one-time-view.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const change = z.strictObject({ role: z.enum(ROLES, { error: "must be owner, admin or member" }) });
 
 /** Members: who they are, their roles, how they go. */
-export const members: Subject = (router, { storage, addresses, allow }) => {
+export const members: Subject = (router, { storage, addresses, allow, oneTimeView }) => {
   const { members, invitations, accounts } = storage;
+  const newLinks = oneTimeView<{ username: string; url: string }>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
@@ -76,7 +78,21 @@ export const members: Subject = (router, { storage, addresses, allow }) => {
       ctx.body = { url };
       return;
     }
-    showPage(ctx, { title: "Password link", section: "members" }, resetLinkPage(id, member.username, url));
+    const path = `${sectionPath(id, "members")}/${userId}/reset-link`;
+    newLinks.redirect(ctx, path, { username: member.username, url });
+  });
+
+  router.get(`${ORGANIZATION}/members/:user_id/reset-link/:view`, allow("owner"), (ctx) => {
+    const { id } = membershipOf(ctx);
+    const link = newLinks.open(ctx);
+    if (link)
+      return showPage(ctx, { title: "Password reset link", section: "members" }, resetLinkPage(id, link));
+    showAlreadyShown(ctx, "members", {
+      kind: "link",
+      name: "A password reset link",
+      advice: "If you didn’t copy it, create a new one.",
+      back: { href: sectionPath(id, "members"), text: "Back to members" },
+    });
   });
 };
 

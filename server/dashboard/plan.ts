@@ -8,9 +8,10 @@ import { prefersHtml } from "../people/input.ts";
 import { sectionPath } from "../views/dashboard/layout.ts";
 import { capitalized } from "../views/dashboard/organizations.ts";
 import { downgradePage, plansPage } from "../views/dashboard/plan.ts";
-import { newSecretPage } from "../views/dashboard/secret.ts";
+import type { NewSecret } from "../views/dashboard/secret.ts";
 import { MANAGERS, membershipOf, personOf } from "./access.ts";
 import { again, answerDone, fieldsOf, type Show, showPage } from "./answers.ts";
+import { newSecretPath } from "./client.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 const PATH = `${ORGANIZATION}/plan`;
@@ -18,9 +19,10 @@ const PATH = `${ORGANIZATION}/plan`;
 const choice = z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) });
 
 /** The plan: compare, go up, go down. */
-export const plan: Subject = (router, { storage, settings, allow }) => {
+export const plan: Subject = (router, { storage, settings, allow, oneTimeView }) => {
   const { organizations, grants, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
+  const newSecrets = oneTimeView<NewSecret>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
@@ -58,12 +60,7 @@ export const plan: Subject = (router, { storage, settings, allow }) => {
     const changed = await organizations.setPlan(id, plan as Plan, personOf(ctx).by);
     if (!changed) throw notFound("organization");
     if (changed.client && prefersHtml(ctx)) {
-      const intro = "Your organization has its client. This is the one time that its secret is shown.";
-      return showPage(
-        ctx,
-        { title: "API access", intro, section: "client" },
-        newSecretPage(id, changed.client),
-      );
+      return newSecrets.redirect(ctx, newSecretPath(id), changed.client);
     }
     const done = "plan-changed";
     answerDone(ctx, { to: sectionPath(id, "plan"), done, body: showPlanChange(changed) });

@@ -12,12 +12,15 @@ import { rotationForm, webhookSecretPage } from "../views/dashboard/webhook-secr
 import { webhooksPage } from "../views/dashboard/webhooks.ts";
 import { actorOf, MANAGERS, membershipOf, personOf } from "./access.ts";
 import { again, answerDone, byField, type Done, fieldsOf, isForm, type Show, showPage } from "./answers.ts";
+import { showAlreadyShown } from "./one-time-view.ts";
 import { ORGANIZATION, type Subject } from "./subject.ts";
 
 /** Where the webhooks of an organization are. */
 export const WEBHOOKS = `${ORGANIZATION}/webhooks`;
 /** Where one of them is. */
 export const WEBHOOK = `${WEBHOOKS}/:webhook_id`;
+
+type NewSecret = Pick<WithSecret, "secret"> & { isNew: boolean };
 
 /** What most webhooks are for. */
 const SUGGESTION = { url: "", events: ["link.created"] };
@@ -29,9 +32,10 @@ export const requirePlan: Middleware = function checkPlan(ctx, next) {
 };
 
 /** Webhooks: make, change, delete, and replace their secrets. What they were told is a subject of its own. */
-export const webhooks: Subject = (router, { cores, allow }) => {
+export const webhooks: Subject = (router, { cores, allow, oneTimeView }) => {
   const { webhooks } = cores;
   const managers = allow(...MANAGERS);
+  const newSecrets = oneTimeView<NewSecret>();
   const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
 
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
@@ -103,17 +107,32 @@ export const webhooks: Subject = (router, { cores, allow }) => {
   router.delete(WEBHOOK, managers, remove);
   router.post(`${WEBHOOK}/delete`, managers, remove);
 
-  /** The one time that a secret is shown: in the answer itself, for an address of its own would show it again. */
+  /** Answers a script with the secret; redirects a browser to the page that shows it once. */
   function answerSecret(ctx: Context, { webhook, secret }: WithSecret, status = 200) {
-    ctx.status = status;
-    if (!prefersHtml(ctx)) {
-      ctx.body = { ...showWebhook(webhook), secret };
-      return;
+    if (prefersHtml(ctx)) {
+      const path = `${sectionPath(membershipOf(ctx).id, "webhooks")}/${webhook.id}/new-secret`;
+      return newSecrets.redirect(ctx, path, { secret, isNew: status === 201 });
     }
-    const path = `${sectionPath(membershipOf(ctx).id, "webhooks")}/${webhook.id}`;
-    const body = webhookSecretPage({ path, url: webhook.url, secret, isNew: status === 201 });
-    showPage(ctx, { title: "Webhook secret", section: "webhooks" }, body);
+    ctx.status = status;
+    ctx.body = { ...showWebhook(webhook), secret };
   }
+
+  router.get(`${WEBHOOK}/new-secret/:view`, managers, async (ctx) => {
+    const { url } = await find(ctx);
+    const path = pathOf(ctx);
+    const found = newSecrets.open(ctx);
+    if (found) {
+      const title = found.isNew ? "Webhook created" : "New signing secret";
+      return showPage(ctx, { title, section: "webhooks" }, webhookSecretPage({ path, url, ...found }));
+    }
+    showAlreadyShown(ctx, "webhooks", {
+      kind: "secret",
+      name: "A signing secret",
+      advice: "If you didn’t save it, rotate the secret to get a new one.",
+      back: { href: path, text: "Back to the webhook" },
+      renew: { href: `${path}/rotate-secret`, text: "Rotate secret" },
+    });
+  });
 };
 
 /** The id in the address. */

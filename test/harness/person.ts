@@ -14,6 +14,8 @@ type Filled = Record<string, string | string[]>;
  */
 export class Person {
   readonly jar = new CookieJar();
+  /** False: an answer that redirects is returned instead of followed. */
+  follows = true;
   readonly #origin: string;
 
   constructor(origin: string) {
@@ -30,7 +32,7 @@ export class Person {
     for (const line of response.headers.getSetCookie()) await this.jar.setCookie(line, url);
     const location = response.headers.get("location");
     const text = await response.text();
-    if (!location)
+    if (!location || !this.follows)
       return { url, status: response.status, headers: response.headers, html: parse(text), text };
     const next = new URL(location, url);
     if (next.origin !== this.#origin) {

@@ -76,8 +76,15 @@ test("sec 114: behind a TLS proxy the dashboard is entered with a cookie of this
     name: "Mine",
   });
   t.is(made.status, 303, made.text);
-  t.is((await send(pathOf(made.next))).status, 200);
+  const overview = await send(pathOf(made.next));
+  t.is(overview.status, 200);
+  const invited = await send(`${made.next?.pathname}/invitations`, {
+    csrf: parse(overview.text).querySelector("[name=csrf]")?.attributes.value ?? "",
+  });
+  t.is(invited.status, 303, invited.text);
+  t.regex((await send(pathOf(invited.next))).text, /<h1>Invitation link<\/h1>/);
   t.true(cookies.has("__Host-session"));
+  t.true(cookies.has("__Secure-one-time-view"));
   for (const line of seen) {
     for (const attribute of ["secure", "httponly", "samesite=lax"]) {
       t.regex(line, new RegExp(`; ${attribute}(;|$)`, "i"));

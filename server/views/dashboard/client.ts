@@ -106,9 +106,3 @@ ${field({
 <div class="actions"><button type="submit">Make a new secret</button>${linkButton(path, "Cancel", "quiet")}</div>
 </form>`;
 }
-
-/** What has become of the secret before; null: it ended, with everything that it opened. */
-export function previousSecretNote(endsAt: number | null): Html {
-  if (endsAt === null) return html`<p>Every older secret and every token of the client was ended.</p>`;
-  return html`<p>The secret before this one is good until ${time(endsAt)}.</p>`;
-}

@@ -107,18 +107,30 @@ function choices(own: Role): [string, string][] {
   return (own === "owner" ? ROLES : ROLES.slice(1)).map((role) => [role, capitalized(role)]);
 }
 
-/** A new invitation: the one time that its link is shown. */
-export function invitationPage(organizationId: string, url: string, expiresAt: number): Html {
-  return html`<div class="panel"><p>Pass this link on. It is shown this once, lets one person in, and is good until ${time(expiresAt)}.</p>
+/** Shows the link of a new invitation, once. */
+export function invitationPage(
+  organizationId: string,
+  { url, expiresAt }: { url: string; expiresAt: number },
+): Html {
+  return html`<div class="panel" data-once>
+<p class="alert">Copy the link now. You won’t be able to see it again.</p>
+<p>Send it to the person you’re inviting. It works once and expires on ${time(expiresAt)}.</p>
 <p>${copyable(url, "the link")}</p>
-${linkButton(sectionPath(organizationId, "members"), "Back to the members", "quiet")}</div>`;
+<div class="actions">${linkButton(sectionPath(organizationId, "members"), "Done")}</div>
+</div>`;
 }
 
-/** A link to set a new password: the one time that it is shown. */
-export function resetLinkPage(organizationId: string, username: string, url: string): Html {
-  return html`<div class="panel"><p>Pass this link on to <strong>${username}</strong>. It is shown this once, and is good once, for an hour. The new password ends all sessions of ${username}, and what apps may do in that name.</p>
+/** Shows a password reset link, once. */
+export function resetLinkPage(
+  organizationId: string,
+  { username, url }: { username: string; url: string },
+): Html {
+  return html`<div class="panel" data-once>
+<p class="alert">Copy the link now. You won’t be able to see it again.</p>
+<p>Send it to <strong>${username}</strong>. It works once and expires in an hour. Setting a new password signs ${username} out everywhere and revokes the apps they authorized.</p>
 <p>${copyable(url, "the link")}</p>
-${linkButton(sectionPath(organizationId, "members"), "Back to the members", "quiet")}</div>`;
+<div class="actions">${linkButton(sectionPath(organizationId, "members"), "Done")}</div>
+</div>`;
 }
 
 type Acceptance = {

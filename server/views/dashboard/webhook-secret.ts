@@ -1,19 +1,19 @@
 import { type Html, html } from "../html.ts";
-import { copyable, formButton, linkButton } from "./controls.ts";
+import { breakable, copyable, formButton, linkButton } from "./controls.ts";
 
 type SecretPage = { path: string; url: string; secret: string; isNew: boolean };
 
-/** A secret: the one time that it is shown, and what it is good for. */
+/** Shows a signing secret, once, and what to do with it. */
 export function webhookSecretPage({ path, url, secret, isNew }: SecretPage): Html {
-  return html`<div class="panel">
-<p class="alert">Copy the secret now and keep it where your receiver finds it. It is never shown again.</p>
+  return html`<div class="panel" data-once>
+<p class="alert">Copy the signing secret now and store it safely. You won’t be able to see it again.</p>
 <dl class="facts">
-<dt>Receiver</dt><dd>${url}</dd>
-<dt>Secret</dt><dd>${copyable(secret, "the webhook secret")}</dd>
+<dt>Endpoint URL</dt><dd>${breakable(url)}</dd>
+<dt>Signing secret</dt><dd>${copyable(secret, "the signing secret")}</dd>
 </dl>
-${isNew ? html`` : html`<p>For 24 hours every delivery is signed with the old secret as well: time to change it at the receiver.</p>`}
-<p>Let your receiver check the signature of every delivery: it tells that it comes from here. Libraries of <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> do it, such as <code>standardwebhooks</code> for TypeScript and Python.</p>
-<div class="actions">${linkButton(path, "I have copied it")}</div>
+${isNew ? html`` : html`<p>Requests are signed with both the new and the previous secret for 24 hours, so you have time to update your endpoint.</p>`}
+<p>Verify the signature of every request to make sure that it comes from linkgate. The <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> libraries do this for you, for example <code>standardwebhooks</code> for TypeScript and Python.</p>
+<div class="actions">${linkButton(path, "Done")}</div>
 </div>`;
 }
 

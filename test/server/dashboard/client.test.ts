@@ -190,6 +190,6 @@ test("a secret is made and ended, and redirect URIs are saved, in the browser", 
     kind: "compromised",
     overlap_hours: "24",
   });
-  t.regex(compromised.text, /every token of the client was ended/);
+  t.regex(compromised.text, /all tokens of this client were revoked/);
   await t.throwsAsync(service.token({ clientId, clientSecret }), { message: /invalid_client/ });
 });

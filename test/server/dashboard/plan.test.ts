@@ -102,7 +102,7 @@ test("with SELF_SERVICE_PLANS=off nobody changes a plan here, and the page says 
   t.is((await person.open(`${managed.url}${path}/free`)).status, 403, "no way down is offered either");
 });
 
-test("sec 128: in the browser the secret is shown once, by the upgrade", async (t) => {
+test("sec 128: in the browser the secret is shown once, on a page after the upgrade", async (t) => {
   const { base, owner } = await createTeam(service, "free");
   const { person } = await browserOf(service, owner);
   const plans = await person.open(`${service.url}${base}/plan`);

@@ -1,0 +1,103 @@
+import type { Plan } from "../../resources/plans.ts";
+import { createTeam } from "./dashboard.ts";
+import type { TestService } from "./service.ts";
+
+type Team = Awaited<ReturnType<typeof createTeam>>;
+type List<Item = { id: string }> = { data: Item[] };
+
+/** A form whose answer shows a secret, or a link that works as one. */
+export type SecretForm = {
+  name: string;
+  plan?: Plan;
+  /** Prepares what the form needs; returns the path of its page. */
+  prepare(team: Team): Promise<string> | string;
+  /** The text of its button. */
+  button(team: Team): string;
+  fields?: Record<string, string>;
+  /** The ids of what the form has created so far, from the JSON API. */
+  created(team: Team): Promise<string[]>;
+  secret: RegExp;
+  /** Where the page that no longer shows the secret leads. */
+  next: string;
+};
+
+const WEBHOOK = { url: "https://hooks.example.com/in", events: ["link.created"] };
+const audited = (type: string) => (team: Team) => idsOf(team, `/audit?type=${type}`);
+
+async function idsOf({ owner, base }: Team, path: string): Promise<string[]> {
+  return (await owner.api.get<List>(base + path)).body.data.map(({ id }) => id);
+}
+
+async function clientSecrets({ owner, base }: Team): Promise<string[]> {
+  const { body } = await owner.api.get<{ secrets?: { id: string }[] }>(`${base}/client`);
+  return (body.secrets ?? []).map(({ id }) => id);
+}
+
+/** Every form of the dashboard that creates something shown only once. */
+export const SECRET_FORMS: SecretForm[] = [
+  {
+    name: "an upgrade that creates the client",
+    plan: "free",
+    prepare: ({ base }) => `${base}/plan`,
+    button: () => "Upgrade to Growth",
+    created: clientSecrets,
+    secret: /lgs_[\w-]{20,}/,
+    next: "Back to API access",
+  },
+  {
+    name: "a rotation of the client secret",
+    prepare: ({ base }) => `${base}/client/rotate`,
+    button: () => "Make a new secret",
+    created: clientSecrets,
+    secret: /lgs_[\w-]{20,}/,
+    next: "Back to API access",
+  },
+  {
+    name: "a new webhook",
+    prepare: ({ base }) => `${base}/webhooks/new`,
+    button: () => "Create webhook",
+    fields: { url: WEBHOOK.url },
+    created: (team) => idsOf(team, "/webhooks"),
+    secret: /whsec_[A-Za-z0-9+/]{43}=/,
+    next: "Back to the webhook",
+  },
+  {
+    name: "a rotation of a webhook secret",
+    async prepare({ base, owner }) {
+      const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
+      return `${base}/webhooks/${body.id}/rotate-secret`;
+    },
+    button: () => "Make a new secret",
+    created: audited("webhook.secret_rotated"),
+    secret: /whsec_[A-Za-z0-9+/]{43}=/,
+    next: "Back to the webhook",
+  },
+  {
+    name: "an invitation",
+    prepare: ({ base }) => `${base}/members`,
+    button: () => "Make invitation link",
+    created: (team) => idsOf(team, "/invitations"),
+    secret: /\/dashboard\/invitations\/[\w-]{20,}/,
+    next: "Back to members",
+  },
+  {
+    name: "a password reset link",
+    prepare: ({ base }) => `${base}/members`,
+    button: ({ member }) => `Password link for ${member.username}`,
+    created: audited("member.reset_link_created"),
+    secret: /\/auth\/reset-password\/[\w-]{20,}/,
+    next: "Back to members",
+  },
+];
+
+/** A team with the page of a form prepared. */
+export async function prepareForm(service: TestService, form: SecretForm) {
+  const team = await createTeam(service, form.plan ?? "growth");
+  const path = await form.prepare(team);
+  return {
+    ...team,
+    page: service.url + path,
+    button: form.button(team),
+    created: () => form.created(team),
+  };
+}
