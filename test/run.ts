@@ -16,7 +16,7 @@ const ON_EVERY_DATABASE = [
   "!test/resources/mcp/{complaints,discovery,gate,refusals,transport}.test.ts",
   "!test/resources/openapi/*.test.ts",
   "!test/resources/webhooks/{addresses,names,readme}.test.ts",
-  "!test/server/dashboard/{link-browser,link-forms,link-pages,pages,qr,quick-start,walk}.test.ts",
+  "!test/server/dashboard/{link-browser,link-forms,link-pages,one-time-view-browser,pages,qr,quick-start,walk}.test.ts",
   "!test/server/people/{cross-site,external-browser,external-forgery,external-transactions,pages,return-to}.test.ts",
 ];
 // Far more than any run takes: what hangs is interrupted, and ava then names the tests that were not done.

@@ -12,6 +12,22 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
+// A second click on a button that sends a form counts as the same one.
+const SAME_CLICK_MS = 3000;
+const sent = new WeakSet();
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (sent.has(form)) return event.preventDefault();
+  sent.add(form);
+  setTimeout(() => sent.delete(form), SAME_CLICK_MS);
+});
+
+// What the server shows once must not come back from the back/forward cache.
+window.addEventListener("pageshow", ({ persisted }) => {
+  if (persisted && document.querySelector("[data-once]")) location.reload();
+});
+
 // Where the sections do not fit, the current one is in sight.
 const sections = document.querySelector(".sections");
 const current = sections?.querySelector("[aria-current]");
