@@ -33,6 +33,7 @@ export function toWebhook(row: WebhookRow): Webhook {
     events: row.events.split(" ") as WebhookEvent[],
     enabled: Boolean(row.enabled),
     disabledReason: row.disabled_reason,
+    failingSince: row.failing_since,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

@@ -147,6 +147,12 @@ export function createWebhookStore(
       return eventId === undefined ? undefined : one(organizationId, id, eventId);
     },
 
+    async nextAttemptAt(organizationId, id) {
+      const pending = deliveriesOf(knex, organizationId, id).where("d.status", "pending");
+      const next = await pending.whereNotNull("d.due_at").orderBy("d.due_at").first();
+      return next?.dueAt ?? null;
+    },
+
     async deliveries(organizationId, id, limit, before) {
       const query = deliveriesOf(knex, organizationId, id).orderBy("d.event_id", "desc").limit(limit);
       if (before) query.where("d.event_id", "<", before);

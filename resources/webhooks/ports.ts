@@ -11,6 +11,8 @@ export type Webhook = {
   enabled: boolean;
   /** Why the service itself disabled it; nothing when a person did, or nobody. */
   disabledReason: string | null;
+  /** When the first attempt failed after the last one that succeeded. */
+  failingSince: number | null;
   createdAt: number;
   updatedAt: number;
 };
@@ -77,6 +79,8 @@ export type WebhookStore = {
   remove(organizationId: string, id: string, by: By): Promise<boolean>;
   /** Writes down a `webhook.test` that this webhook alone is told of. */
   test(organizationId: string, id: string, by: By): Promise<Delivery | undefined>;
+  /** When the next attempt of any delivery is due; null if none is pending. */
+  nextAttemptAt(organizationId: string, id: string): Promise<number | null>;
   /** Newest first; `before` is the event's id of the last one of the page before. */
   deliveries(organizationId: string, id: string, limit: number, before?: string): Promise<Delivery[]>;
   /** Puts a delivery at the start of its schedule, now; one that is under way is left alone. */

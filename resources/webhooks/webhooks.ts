@@ -29,6 +29,8 @@ export type Webhooks = {
     id: string,
     query: unknown,
   ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }>;
+  /** Returns when the next attempt to deliver to it is due; null if nothing is pending. */
+  nextAttemptAt(actor: Actor, id: string): Promise<number | null>;
   /** Tells it of an event again, under the same id. */
   resend(actor: Actor, id: string, deliveryId: string): Promise<Delivery>;
 };
@@ -128,6 +130,8 @@ export function createWebhooks({ store, cursors, allowed }: WebhooksOptions): We
       );
       return { deliveries: items, nextCursor };
     },
+
+    nextAttemptAt: ({ organizationId }, id) => store.nextAttemptAt(organizationId, id),
 
     async resend(actor, id, deliveryId) {
       await getEnabled(actor, id);

@@ -1,9 +1,9 @@
 import type { Context } from "koa";
-import { isPaid } from "../../resources/plans.ts";
 import { readQuery } from "../../resources/query.ts";
 import { toMessage } from "../../resources/webhooks/message.ts";
 import type { Delivery } from "../../resources/webhooks/ports.ts";
 import { pageQuery, toDeliveryView } from "../../resources/webhooks/schema.ts";
+import { statusOf } from "../../resources/webhooks/status.ts";
 import { prefersHtml } from "../people/input.ts";
 import { webhookPage } from "../views/dashboard/webhook.ts";
 import { actorOf, MANAGERS, membershipOf, personOf } from "./access.ts";
@@ -23,13 +23,16 @@ export const deliveries: Subject = (router, { cores, addresses, allow }) => {
     const { cursor } = ctx.query;
     const asked = error || cursor === undefined ? {} : { cursor };
     const log = await webhooks.deliveries(actor, webhook.id, asked);
+    const { plan } = membershipOf(ctx);
+    const isFailing = statusOf(webhook, plan) === "failing";
     const { body, actions } = webhookPage({
       webhook,
       path: pathOf(ctx),
       deliveries: log.deliveries.map(view),
       query: asked as Record<string, string>,
       nextCursor: log.nextCursor,
-      isPaid: isPaid(membershipOf(ctx).plan),
+      nextAttemptAt: isFailing ? await webhooks.nextAttemptAt(actor, webhook.id) : null,
+      plan,
       csrf: personOf(ctx).csrf,
     });
     showPage(ctx, { title: new URL(webhook.url).host, section: "webhooks", error, actions }, body);
@@ -37,7 +40,7 @@ export const deliveries: Subject = (router, { cores, addresses, allow }) => {
 
   router.get(WEBHOOK, managers, again(show), async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
-    ctx.body = showWebhook(await webhooks.get(actorOf(ctx), webhookIdOf(ctx)));
+    ctx.body = showWebhook(ctx, await webhooks.get(actorOf(ctx), webhookIdOf(ctx)));
   });
 
   router.get(`${WEBHOOK}/deliveries`, managers, readQuery(pageQuery), again(show), async (ctx) => {

@@ -1,9 +1,10 @@
 import type { Context, Middleware } from "koa";
-import { isPaid, limitsOf } from "../../resources/plans.ts";
+import { isPaid } from "../../resources/plans.ts";
 import type { Problem } from "../../resources/problem.ts";
 import { readQuery } from "../../resources/query.ts";
 import type { Webhook } from "../../resources/webhooks/ports.ts";
 import { pageQuery, toWebhookView } from "../../resources/webhooks/schema.ts";
+import { statusOf } from "../../resources/webhooks/status.ts";
 import { planRequired, type WithSecret } from "../../resources/webhooks/webhooks.ts";
 import { type Input, prefersHtml, textOf } from "../people/input.ts";
 import { sectionPath } from "../views/dashboard/layout.ts";
@@ -41,19 +42,14 @@ export const webhooks: Subject = (router, { cores, allow, oneTimeView }) => {
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
     if (!prefersHtml(ctx)) {
       const { webhooks: page, nextCursor } = await webhooks.list(actorOf(ctx), ctx.state.query);
-      ctx.body = { data: page.map(showWebhook), next_cursor: nextCursor };
+      ctx.body = { data: page.map((webhook) => showWebhook(ctx, webhook)), next_cursor: nextCursor };
       return;
     }
     const { id, plan } = membershipOf(ctx);
     const path = sectionPath(id, "webhooks");
     const { webhooks: all } = await webhooks.list(actorOf(ctx), { limit: 100 });
-    const { body, actions } = webhooksPage({
-      path,
-      planPath: sectionPath(id, "plan"),
-      webhooks: all,
-      isPaid: isPaid(plan),
-      limit: limitsOf(plan).webhooks,
-    });
+    const planPath = sectionPath(id, "plan");
+    const { body, actions } = webhooksPage({ path, planPath, webhooks: all, plan });
     const intro = "Addresses of yours that are told when something happens, signed as Standard Webhooks are.";
     showPage(ctx, { title: "Webhooks", intro, section: "webhooks", actions }, body);
   });
@@ -81,7 +77,7 @@ export const webhooks: Subject = (router, { cores, allow, oneTimeView }) => {
     const fields = await fieldsOf(ctx);
     const before = await find(ctx);
     const after = await webhooks.update(actorOf(ctx), before.id, isForm(ctx) ? toInput(fields) : fields);
-    answerDone(ctx, { to: pathOf(ctx), done: doneTo(before, after), body: showWebhook(after) });
+    answerDone(ctx, { to: pathOf(ctx), done: doneTo(before, after), body: showWebhook(ctx, after) });
   };
   router.patch(WEBHOOK, managers, requirePlan, update);
   router.post(WEBHOOK, managers, requirePlan, again(showEdit), update);
@@ -114,7 +110,7 @@ export const webhooks: Subject = (router, { cores, allow, oneTimeView }) => {
       return newSecrets.redirect(ctx, path, { secret, isNew: status === 201 });
     }
     ctx.status = status;
-    ctx.body = { ...showWebhook(webhook), secret };
+    ctx.body = { ...showWebhook(ctx, webhook), secret };
   }
 
   router.get(`${WEBHOOK}/new-secret/:view`, managers, async (ctx) => {
@@ -145,9 +141,15 @@ export function pathOf(ctx: Context): string {
   return `${sectionPath(membershipOf(ctx).id, "webhooks")}/${webhookIdOf(ctx)}`;
 }
 
-/** A webhook in the words of the API, and why it was disabled. */
-export function showWebhook(webhook: Webhook) {
-  return { ...toWebhookView(webhook), disabled_reason: webhook.disabledReason };
+/** A webhook as the API answers it, with its status and the reasons for it. */
+export function showWebhook(ctx: Context, webhook: Webhook) {
+  const { failingSince, disabledReason } = webhook;
+  return {
+    ...toWebhookView(webhook),
+    status: statusOf(webhook, membershipOf(ctx).plan),
+    failing_since: failingSince === null ? null : new Date(failingSince).toISOString(),
+    disabled_reason: disabledReason,
+  };
 }
 
 /** The fields of a form in the words of the core: of the events those that are ticked, which may be none or a single one. */

@@ -118,6 +118,6 @@ export function breakable(text: string): Html {
 }
 
 /** A short word about the state of something. */
-export function badge(text: string, kind: "neutral" | "good" | "warn" = "neutral"): Html {
+export function badge(text: string, kind: "neutral" | "good" | "warn" | "bad" = "neutral"): Html {
   return html`<span class="badge ${kind}">${text}</span>`;
 }

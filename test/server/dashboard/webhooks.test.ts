@@ -252,13 +252,13 @@ test("a form of a webhook that is to be told of nothing comes back with the reas
   );
 });
 
-test("sec 94: the pages say that webhooks need a paid plan, and that those from before rest", async (t) => {
+test("sec 94: the pages say that webhooks need a paid plan, and that those from before are paused", async (t) => {
   const { open, create, downgrade } = await withBrowser();
   const { id } = await create();
   await downgrade();
-  t.regex((await open()).text, /These webhooks rest/);
+  t.regex((await open()).text, /Webhooks are paused on the Free plan/);
   const page = await open(`/${id}`);
-  t.regex(page.text, /on the Free plan: this webhook is told nothing/);
+  t.regex(page.text, /Webhooks are paused on the Free plan/);
   t.deepEqual(page.html.querySelectorAll("main form").length, 0);
   const free = await createTeam(service, "free");
   const { person } = await browserOf(service, free.owner);
