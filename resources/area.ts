@@ -14,6 +14,12 @@ export function below(...prefixes: string[]): (ctx: Context) => boolean {
   return ({ path }) => prefixes.some((prefix) => path.startsWith(prefix));
 }
 
+/** Requests for exactly this address: its host and its path. */
+export function at(address: string): (ctx: Context) => boolean {
+  const { host, pathname } = new URL(address);
+  return (ctx) => ctx.path === pathname && ctx.host.toLowerCase() === host;
+}
+
 /** Requests for a resource: its host, and its path or one below. */
 export function of(resource: string): (ctx: Context) => boolean {
   const { host, pathname } = new URL(resource);

@@ -15,9 +15,11 @@ import { explainFailures } from "./failures.ts";
 import { commonHeaders } from "./headers.ts";
 import { checkHost } from "./host.ts";
 import { introspectOver } from "./introspection.ts";
+import { landing } from "./landing.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
+import { trailingSlash } from "./trailing-slash.ts";
 import { VERSION } from "./version.ts";
 import { messagePage } from "./views/page.ts";
 
@@ -43,7 +45,7 @@ export function createApp(options: Parts): { app: Koa; operations: Operations } 
   const parts = { ...options, cores };
   const remote = remoteIntrospection(settings);
   const { app, middleware } = remote
-    ? { app: new Koa(), middleware: [] }
+    ? { app: new Koa(), middleware: [landing(addresses)] }
     : authorizationServer(parts, onError);
   trustProxies(app, settings.TRUST_PROXY);
   (app as EventEmitter).on("error", onError);
@@ -94,6 +96,7 @@ function front(
     explainFailures(onError),
     checkHost(hostsOf(addresses), addresses.base),
     area(below("/assets/"), [assets]),
+    ...trailingSlash(addresses.base),
     area(of(`${addresses.base}/docs`), [docs(protectedParts, addresses)]),
     ...protectedParts.middleware,
   ];

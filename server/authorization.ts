@@ -7,6 +7,7 @@ import { originsOf } from "./addresses.ts";
 import { createCsrf } from "./csrf.ts";
 import { dashboard } from "./dashboard/index.ts";
 import { interactions } from "./interactions.ts";
+import { landing } from "./landing.ts";
 import { createLimits } from "./limits.ts";
 import { answerOutage, isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
@@ -14,7 +15,9 @@ import { createPasswords } from "./passwords.ts";
 import { showExternal } from "./people/external-button.ts";
 import { createIdentityProvider } from "./people/identity-provider.ts";
 import { people } from "./people/index.ts";
+import { isOpen } from "./people/register.ts";
 import { createSessions } from "./people/sessions.ts";
+import { signedInAccount } from "./people/sign-in.ts";
 import { completeAnswers } from "./provider/answers.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { createProvider } from "./provider/index.ts";
@@ -58,11 +61,13 @@ export function authorizationServer(
   const sessions = createSessions(provider, addresses.base);
   const identityProvider = createIdentityProvider(settings, `${addresses.base}/auth/sso/callback`, onError);
   const external = showExternal(identityProvider);
+  const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));
   const entry = { provider, passwords, limits, signIn, sessions, identityProvider, external };
 
   return {
     app: provider,
     middleware: [
+      landing(addresses, { isSignedIn, mayRegister: isOpen(settings, undefined) }),
       area(isOauthPath, [oauthPaths, oauthCors(origins), limits.oauth]),
       area(isAuthorization, [limits.authorization, authorizeByForm]),
       completeAnswers(settings),

@@ -122,6 +122,7 @@ async function answerReady(ctx: Context, storage: Storage, log: Log): Promise<vo
 
 // Listed, because every address that is counted by itself stays in memory: callers can make up any number.
 const FIXED = new Set([
+  "/",
   "/oauth/authorize",
   "/oauth/token",
   "/oauth/revoke",

@@ -1,6 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { AccountStore } from "../../adapters/accounts.ts";
+import type { Account, AccountStore } from "../../adapters/accounts.ts";
 import { Problem } from "../../resources/problem.ts";
 import type { Settings } from "../config.ts";
 import type { Limits } from "../limits.ts";
@@ -43,10 +43,8 @@ export function signInRoutes(router: Router, options: Options): void {
   }
 
   router.get("/auth/login", async (ctx) => {
-    const session = await sessions.current(ctx);
-    const account = session && (await accounts.find(session.accountId));
-    const isSignedIn = account && !account.disabled;
-    if (!isSignedIn) return show(ctx, ctx.query);
+    const account = await signedInAccount(ctx, options);
+    if (!account) return show(ctx, ctx.query);
     if (ctx.query.again === "1") return show(ctx, ctx.query, { username: account.username });
     ctx.status = 303;
     ctx.redirect(safeReturnTo(ctx.query.return_to));
@@ -95,6 +93,16 @@ export function signInRoutes(router: Router, options: Options): void {
     }
     ctx.body = answer;
   });
+}
+
+/** Returns the account of the session; undefined if there is none, or the account is disabled. */
+export async function signedInAccount(
+  ctx: Context,
+  { sessions, accounts }: Pick<Options, "sessions" | "accounts">,
+): Promise<Account | undefined> {
+  const session = await sessions.current(ctx);
+  const account = session && (await accounts.find(session.accountId));
+  return account?.disabled ? undefined : account;
 }
 
 /** What a program is told: a wrong password is a lack of authentication. */

@@ -60,12 +60,19 @@ async function fill(page: Page, fields: Record<string, string>) {
   for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
 }
 
+async function newSecret(page: Page) {
+  await press(page, "Make a new secret");
+  await page.locator(".copyable").first().waitFor();
+}
+
 async function resetLink(): Promise<string> {
   return `/auth/reset-password/${await service.storage.accounts.createResetToken(people.admin.id, 60_000)}`;
 }
 
 /** Every page that there is: its name, who sees it, how it is come by. */
 const PAGES: [name: string, who: Who, open: Open][] = [
+  ["landing", "visitor", "/"],
+  ["landing-closed", "visitor", `${strict.url}/`],
   ["sign-in", "visitor", "/auth/login"],
   [
     "sign-in-refused",
@@ -158,6 +165,15 @@ const PAGES: [name: string, who: Who, open: Open][] = [
   ["members-member", "member", `${own}/members`],
   ["invitation-made", "owner", then(`${own}/members`, (page) => press(page, "Make invitation link"))],
   [
+    "invitation-shown",
+    "owner",
+    then(`${own}/members`, async (page) => {
+      await press(page, "Make invitation link");
+      await page.locator(".copyable").waitFor();
+      await page.reload();
+    }),
+  ],
+  [
     "reset-link-made",
     "owner",
     then(`${own}/members`, async (page) => {
@@ -175,7 +191,15 @@ const PAGES: [name: string, who: Who, open: Open][] = [
   ["client-none", "founder", `${ownFresh}/client`],
   ["client", "owner", `${own}/client`],
   ["client-rotate", "owner", `${own}/client/rotate`],
-  ["client-secret", "owner", then(`${ownEmpty}/client/rotate`, (page) => press(page, "Make a new secret"))],
+  ["client-secret", "owner", then(`${ownEmpty}/client/rotate`, newSecret)],
+  [
+    "client-secret-shown",
+    "owner",
+    then(`${ownEmpty}/client/rotate`, async (page) => {
+      await newSecret(page);
+      await page.reload();
+    }),
+  ],
   [
     "client-uris-refused",
     "owner",
@@ -240,6 +264,14 @@ const PAGES: [name: string, who: Who, open: Open][] = [
     "webhook-failing",
     "owner",
     then(`${own}/webhooks/${gallery.failing.id}`, (page) => page.locator(".delivery").first().click()),
+  ],
+  [
+    "webhook-secret-shown",
+    "owner",
+    then(`${own}/webhooks/${gallery.webhook.id}/rotate-secret`, async (page) => {
+      await newSecret(page);
+      await page.reload();
+    }),
   ],
   ["webhook-gone", "owner", `${own}/webhooks/${gallery.gone.id}`],
   ["webhook-edit", "owner", `${own}/webhooks/${gallery.webhook.id}/edit`],
