@@ -96,8 +96,11 @@ export const client: Subject = (router, { storage, addresses, allow, oneTimeView
     const { id } = membershipOf(ctx);
     const path = sectionPath(id, "client");
     const secret = newSecrets.open(ctx);
-    if (secret)
-      return showPage(ctx, { title: "New client secret", section: "client" }, newSecretPage(id, secret));
+    if (secret) {
+      const title =
+        secret.previousExpiresAt === undefined ? "Your OAuth client is ready" : "New client secret";
+      return showPage(ctx, { title, section: "client" }, newSecretPage(id, secret));
+    }
     showAlreadyShown(ctx, "client", {
       kind: "secret",
       name: "A client secret",

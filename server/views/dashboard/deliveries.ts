@@ -65,7 +65,7 @@ function statusBadge(delivery: Delivery): Html {
 function retry(delivery: Delivery): Html {
   const { status, next_attempt_at: at } = delivery;
   if (status !== "pending" || at === null || !hasFailed(delivery)) return html``;
-  return html` <span class="bad">retrying at ${time(Date.parse(at))}</span>`;
+  return html` <span class="bad">Retrying at ${time(Date.parse(at))}</span>`;
 }
 
 /** Whether the last attempt failed; a delivery that is resent may have succeeded before. */

@@ -80,7 +80,7 @@ test("what a receiver refused shows every attempt, and is sent again under the s
   const failed = await newest(({ attempts }) => attempts.length > 0);
   t.is(failed.status, "pending");
   const page = await open();
-  t.regex(entryOf(page)?.text ?? "", /Failed.*503\s+retrying at/s);
+  t.regex(entryOf(page)?.text ?? "", /Failed.*503\s+Retrying at/s);
   t.true(page.text.includes("Look again"));
   t.false(page.text.includes("a word of the receiver"));
 
@@ -100,7 +100,10 @@ test("a webhook that the service disabled says why, and is enabled again", async
   const { id } = await newest(({ status }) => status === "failed");
   const shown = await api.get<{ enabled: boolean; disabled_reason: string }>(path);
   t.like(shown.body, { enabled: false, disabled_reason: "The receiver answered 410 Gone." });
-  t.regex((await person.open(`${service.url}${base}/webhooks`)).text, /Disabled<.*The receiver answered 410 Gone/s);
+  t.regex(
+    (await person.open(`${service.url}${base}/webhooks`)).text,
+    /Disabled<.*The receiver answered 410 Gone/s,
+  );
   const page = await open();
   t.regex(page.html.querySelector(".alert")?.text ?? "", /The service disabled this webhook.*410 Gone/);
   t.false(/Send test event|Send again/.test(page.text));

@@ -83,7 +83,7 @@ test("a webhook whose deliveries fail says so, since when, and when the next att
   t.regex(alert, /Next attempt: \d{4}-\d\d-\d\d \d\d:\d\d UTC\./);
   t.is(page.html.querySelectorAll(".alert.bad time")[0]?.attributes.datetime, failing_since ?? "");
   t.deepEqual(badgeIn(page, inLog), { text: "Failed", kind: "bad" });
-  t.regex(textOf(page, inLog), /^Failed webhook\.test .* 500 retrying at \d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
+  t.regex(textOf(page, inLog), /^Failed webhook\.test .* 500 Retrying at \d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
 
   answer(204);
   await attempt();
@@ -109,7 +109,7 @@ test("a webhook that a member disabled is disabled, and so is one that the servi
   const page = await detail();
   t.true(textOf(page, inDetail).includes(reason));
   t.deepEqual(badgeIn(page, inLog), { text: "Failed", kind: "bad" });
-  t.false(textOf(page, inLog).includes("retrying"));
+  t.false(textOf(page, inLog).includes("Retrying"));
 });
 
 test("on the Free plan a webhook is paused, also one that was failing", async (t) => {
@@ -122,7 +122,7 @@ test("on the Free plan a webhook is paused, also one that was failing", async (t
   t.deepEqual(badgeIn(page, inDetail), { text: "Paused", kind: "warn" });
   t.is(page.html.querySelector(".alert.bad"), null);
   t.deepEqual(badgeIn(page, inLog), { text: "Failed", kind: "bad" });
-  t.false(textOf(page, inLog).includes("retrying"));
+  t.false(textOf(page, inLog).includes("Retrying"));
 });
 
 test("the REST API answers a failing webhook with the fields that it always has", async (t) => {
