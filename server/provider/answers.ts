@@ -68,6 +68,21 @@ function introspection(ctx: Context): void {
   const isAccessToken = body?.active && body.token_type; // a refresh token has no type
   if (isAccessToken) describeAccessToken(ctx, body);
   else if (isUnsupportedToken(ctx)) inactive(ctx);
+  else if (ctx.status === 400 && isAnonymous(ctx)) requireAuthentication(ctx);
+}
+
+/** Returns whether a request carries no client authentication at all, not even a malformed one. */
+function isAnonymous(ctx: Context): boolean {
+  const { params } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  if (!params || ctx.get("authorization")) return false;
+  return !params.client_id && !params.client_secret && !params.client_assertion;
+}
+
+/** RFC 7662 §2.1 and §2.3, RFC 6749 §5.2: the library calls this a bad request. */
+function requireAuthentication(ctx: Context): void {
+  ctx.status = 401;
+  ctx.set("WWW-Authenticate", `Basic realm="${(ctx as unknown as KoaContextWithOIDC).oidc.provider.issuer}"`);
+  ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
 }
 
 function describeAccessToken(ctx: Context, body: object): void {

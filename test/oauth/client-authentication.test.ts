@@ -138,6 +138,22 @@ for (const [endpoint, fields] of Object.entries(REQUESTS)) {
   });
 }
 
+test("sec 79: introspection without credentials is a 401 with a Basic challenge", async (t) => {
+  for (const fields of [{}, { token_type_hint: "access_token" }, { token: "a.b.c" }]) {
+    const { status, headers, body } = await askWith("introspect", {}, fields);
+    t.is(status, 401);
+    t.is(body.error, "invalid_client");
+    t.is(headers.get("www-authenticate"), `Basic realm="${service.url}"`);
+    t.regex(headers.get("cache-control") ?? "", /no-store/);
+  }
+});
+
+test("sec 79: introspection without credentials and token is a 401 as well", async (t) => {
+  const { status, body } = await read(postForm(`${service.url}/oauth/introspect`, {}));
+  t.is(status, 401);
+  t.is(body.error, "invalid_client");
+});
+
 test("sec 55: the secret is sent in the header, raw or form-encoded, or in the body", async (t) => {
   const percent = (text: string) => text.replaceAll("_", "%5F").replaceAll("-", "%2D");
   for (const [headers, fields] of [
