@@ -19,6 +19,7 @@ import { landing } from "./landing.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { isOutage } from "./outage.ts";
 import type { OnError, Parts } from "./parts.ts";
+import { answerInJson, isForPrograms } from "./provider/paths.ts";
 import { trailingSlash } from "./trailing-slash.ts";
 import { VERSION } from "./version.ts";
 import { messagePage } from "./views/page.ts";
@@ -93,6 +94,7 @@ function front(
     commonHeaders({ secure: addresses.base.startsWith("https:") }),
     operations.probes,
     operations.observe,
+    area(isForPrograms, [answerInJson]),
     explainFailures(onError),
     checkHost(hostsOf(addresses), addresses.base),
     area(below("/assets/"), [assets]),

@@ -11,7 +11,7 @@ const ON_EVERY_DATABASE = [
   "test/*.test.ts",
   "test/{adapters,oauth,processes,resources,server/people,server/dashboard}/**/*.test.ts",
   // What none decides: documents, addresses, headers, forms, and what a browser makes of a page.
-  "!test/oauth/{authorize-errors,cors,discovery,pkce,redirect-match,state,token-nonsense}.test.ts",
+  "!test/oauth/{authorize-errors,cors,discovery,json-errors,pkce,redirect-match,state,token-nonsense}.test.ts",
   "!test/resources/{addresses,body,cors,limits,logging,metadata,methods,redirect-page,scope-matrix,shared-limits}.test.ts",
   "!test/resources/mcp/{complaints,discovery,gate,refusals,transport}.test.ts",
   "!test/resources/openapi/*.test.ts",

@@ -40,6 +40,23 @@ export function isAuthorization({ path }: Context): boolean {
   return path === "/oauth/authorize" || RESUME.test(path) || path.startsWith("/interaction/");
 }
 
+// The only addresses under `/oauth` that a browser opens, and shows errors of.
+const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
+
+/** Returns whether only programs call an address: the endpoints, the keys and the metadata documents. */
+export function isForPrograms(ctx: Context): boolean {
+  return (isOauthPath(ctx) || ctx.path.startsWith("/.well-known/")) && !PAGES.test(ctx.path);
+}
+
+/**
+ * RFC 6749 §5.2: errors are JSON, and a client need not ask for that. Java's `HttpURLConnection`, for one, asks for
+ * `text/html`. The header is replaced because the library negotiates on its own.
+ */
+export const answerInJson: Middleware = function acceptJson({ req }, next) {
+  req.headers.accept = "application/json";
+  return next();
+};
+
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /**

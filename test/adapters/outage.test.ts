@@ -88,7 +88,9 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
     client_id: app.clientId,
     client_secret: app.clientSecret,
   };
-  const askToken = async () => read(await postForm(`${service.url}/oauth/token`, credentials));
+  // Some clients name text/html, and get JSON all the same (RFC 6749 §5.2).
+  const askToken = async () =>
+    read(await postForm(`${service.url}/oauth/token`, credentials, { accept: "text/html, */*; q=.2" }));
 
   /** That each face says, in its own words: come back later. */
   async function isAway(t: ExecutionContext) {
