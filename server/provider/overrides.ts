@@ -10,6 +10,7 @@ import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
 import { checkParameterSizes } from "./parameter-sizes.ts";
 import { ignoreDeadSessions, noteUseOnSave } from "./sessions.ts";
 
+const OFFLINE = "offline_access";
 // How often the last use of a secret is written down.
 const LAST_USE_STEP_MS = 60_000;
 
@@ -30,7 +31,7 @@ export function override(
   storeMore(provider);
   noteUseOnSave(provider);
   ignoreDeadSessions(provider);
-  implyReadScopes(provider);
+  allowRefreshScopes(provider);
   checkResourceBeforeUse(provider);
 }
 
@@ -169,13 +170,20 @@ function extendPayload(model: object, field: string): void {
   Object.defineProperty(model, "IN_PAYLOAD", { configurable: true, get: () => [...IN_PAYLOAD, field] });
 }
 
-/** RFC 6749 §6 lets a refresh narrow the scope: `links:write` may become the `links:read` that it includes. */
-function implyReadScopes(provider: Provider): void {
+/** The scopes that a refresh may ask for: those that were granted, with the read scopes that they include. */
+function allowRefreshScopes(provider: Provider): void {
   Object.defineProperty(provider.RefreshToken.prototype, "scopes", {
     configurable: true,
     get(this: { scope?: string }) {
       const scopes = new Set(this.scope?.split(" "));
-      return Provider.ctx?.oidc.params?.scope ? withImplied(scopes) : scopes;
+      const { oidc } = Provider.ctx ?? {};
+      if (!oidc?.params?.scope) return scopes;
+      // RFC 6749 §6. Clients repeat the scope of the authorization, where an `offline_access` without `prompt=consent`
+      // was dropped (OpenID Connect Core §11). It adds nothing here, so there must be something beside it.
+      const isAlone = [...oidc.requestParamScopes].every((scope) => scope === OFFLINE);
+      if (isAlone) scopes.delete(OFFLINE);
+      else scopes.add(OFFLINE);
+      return withImplied(scopes);
     },
   });
 }

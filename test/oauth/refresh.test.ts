@@ -2,7 +2,7 @@ import test from "ava";
 import * as oidc from "openid-client";
 import { advanceClock } from "../harness/clock.ts";
 import { discover } from "../harness/flow.ts";
-import { ask, createApp, newTokens, opensApi, refresh } from "../harness/oauth.ts";
+import { ask, createApp, type Fields, newTokens, opensApi, refresh } from "../harness/oauth.ts";
 import { bearer, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -86,6 +86,59 @@ for (const scope of [
     t.is((await refresh(service, app, refreshToken)).body.scope, SCOPE);
   });
 }
+
+const REPEATED: [asked: string, granted: string, changes?: Fields][] = [
+  ["links:write offline_access", "links:write"],
+  ["openid offline_access links:write", "openid links:write"],
+  ["openid links:read webhooks:read", "openid links:read webhooks:read"],
+  ["openid offline_access links:write", "openid links:write", { prompt: "consent" }],
+  ["openid offline_access", "openid", { prompt: "consent" }],
+];
+
+for (const [asked, granted, changes] of REPEATED) {
+  const how = new URLSearchParams({ scope: asked, ...changes } as Record<string, string>).toString();
+  test(`what was asked may be sent again at the refresh: ${how}`, async (t) => {
+    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: asked, ...changes } });
+    for (const scope of [asked, asked.split(" ").reverse().join(" ")]) {
+      const { status, body, text } = await refresh(service, app, refreshToken, { scope });
+      t.is(status, 200, text);
+      t.deepEqual(String(body.scope).split(" ").sort(), granted.split(" ").sort());
+      t.is(body.id_token !== undefined, granted.includes("openid"));
+    }
+  });
+}
+
+test.serial("what was asked may be sent again when the refresh token is rotated", async (t) => {
+  const scope = "openid offline_access links:write";
+  const { refreshToken } = await newTokens(service, app, user, { changes: { scope } });
+  advanceClock(25 * DAY);
+  const rotated = await refresh(service, app, refreshToken, { scope });
+  t.is(rotated.status, 200);
+  t.not(rotated.body.refresh_token, refreshToken);
+  const next = await refresh(service, app, String(rotated.body.refresh_token), { scope });
+  t.is(next.body.scope, "openid links:write");
+});
+
+for (const scope of ["openid links:write", "openid offline_access links:write", "openid"]) {
+  test(`sec 66: a refresh without openid at the start cannot become ${scope}`, async (t) => {
+    const asked = "links:write offline_access";
+    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: asked } });
+    const { status, body } = await refresh(service, app, refreshToken, { scope });
+    t.is(status, 400);
+    t.is(body.error, "invalid_scope");
+    t.is((await refresh(service, app, refreshToken)).body.scope, "links:write");
+  });
+}
+
+test("sec 66: offline_access alone is nothing to refresh for, even where it was granted", async (t) => {
+  const changes = { scope: "links:write offline_access", prompt: "consent" };
+  const { refreshToken } = await newTokens(service, app, user, { changes });
+  for (const scope of ["offline_access", "offline_access offline_access"]) {
+    const { status, body } = await refresh(service, app, refreshToken, { scope });
+    t.is(status, 400);
+    t.is(body.error, "invalid_scope");
+  }
+});
 
 test("sec 66: links:read cannot become links:write", async (t) => {
   const { refreshToken } = await newTokens(service, app, user, { changes: { scope: "links:read" } });
