@@ -44,6 +44,9 @@ type Prototypes = {
 // No word that the library knows: it refuses it, and tells so in the query.
 const UNSUPPORTED = "unsupported";
 
+// Not `max_age` and `id_token_hint`: they restrict who may sign in, so the library's refusal is right.
+const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
+
 /**
  * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. A request that
  * is too large is refused before anything of it is stored. And every answer goes into the query: the library would send the refusal of another mode by that mode.
@@ -62,9 +65,20 @@ function canonicaliseParameters(provider: Provider): void {
       if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;
       if (typeof resource === "string") params.resource = canonicalResource(resource);
       if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
+      ignoreOpenIdParameters(params);
       values.set(this, params);
     },
   });
+}
+
+/** RFC 6749 §3.1: without `openid` these parameters mean nothing. Some clients always send a nonce. */
+function ignoreOpenIdParameters(params: Record<string, unknown>): void {
+  const { scope } = params;
+  if (typeof scope === "string" && scope.split(" ").includes("openid")) return;
+  for (const name of IGNORED_WITHOUT_OPENID) {
+    // A parameter that is repeated is refused, known or not.
+    if (typeof params[name] === "string") params[name] = undefined;
+  }
 }
 
 // Ours and the addresses of metadata documents alike; RFC 6749 appendix A.1 would allow spaces.

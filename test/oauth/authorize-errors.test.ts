@@ -96,6 +96,28 @@ test("sec 17: unknown parameters are ignored, empty ones are absent ones", async
   t.regex(url?.pathname ?? "", /^\/interaction\//);
 });
 
+for (const [name, value] of Object.entries({
+  nonce: "n-0S6_WzA2Mj",
+  acr_values: "1",
+  claims_locales: "en",
+})) {
+  test(`sec 17: ${name} is ignored without openid`, async (t) => {
+    for (const scope of ["links:read", undefined, "links:read openids"]) {
+      const url = await redirectOf({ scope, [name]: value });
+      t.regex(url?.pathname ?? "", /^\/interaction\//, url?.search);
+    }
+  });
+}
+
+// They restrict who may sign in: a client that relies on them must not be misled.
+for (const [name, value] of Object.entries({ max_age: "60", id_token_hint: "x" })) {
+  test(`${name} without openid is invalid_request`, async (t) => {
+    const url = await redirectOf({ [name]: value });
+    t.is(url?.searchParams.get("error"), "invalid_request");
+    t.regex(url?.searchParams.get("error_description") ?? "", /openid/);
+  });
+}
+
 test("sec 20: the authorization endpoint is closed to scripts of other origins", async (t) => {
   for (const origin of ["https://evil.example", "null", service.url]) {
     const response = await fetch(authorizeUrl(service, app), { redirect: "manual", headers: { origin } });

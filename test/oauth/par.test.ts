@@ -57,6 +57,21 @@ test("a pushed request is a 201 with an address for a minute", async (t) => {
   t.regex(headers.get("cache-control") ?? "", /no-store/);
 });
 
+test("a nonce that is pushed without openid is ignored", async (t) => {
+  const callback = await allow(service, user, urlFor(await pushed({ nonce: "n-0S6_WzA2Mj" })));
+  const { status, body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
+  t.is(status, 200);
+  t.is(body.id_token, undefined);
+});
+
+test("a nonce that is pushed with openid is in the id_token", async (t) => {
+  const request = await pushed({ nonce: "n-0S6_WzA2Mj", scope: "openid links:read" });
+  const callback = await allow(service, user, urlFor(request));
+  const { body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
+  const [, payload = ""] = String(body.id_token).split(".");
+  t.is(JSON.parse(Buffer.from(payload, "base64url").toString()).nonce, "n-0S6_WzA2Mj");
+});
+
 test("what was pushed counts, not what the address says beside it", async (t) => {
   const url = urlFor(await pushed({ scope: "links:read" }), {
     scope: "links:write webhooks:write",
