@@ -3,22 +3,21 @@ import type { Middleware } from "koa";
 
 const HSTS = "max-age=63072000; includeSubDomains"; // two years
 
-/** Pages run nothing and load nothing but our own style sheet. `formTargets` is where a form may lead in the end. */
-export function contentSecurityPolicy(formTargets: string[] = []): string {
-  return [
-    "default-src 'none'",
-    "style-src 'self'",
-    "img-src 'self'",
-    // Explicit, so that the library can add the hash of the one script that it needs.
-    "script-src 'self'",
-    ["form-action 'self'", ...formTargets].join(" "),
-    "frame-ancestors 'none'",
-    "base-uri 'none'",
-    "object-src 'none'",
-  ].join("; ");
-}
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "img-src 'self'",
+  // Explicit, so that the library can add the hash of the one script that it needs.
+  "script-src 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "object-src 'none'",
+].join("; ");
+const PAGE_POLICY = `${POLICY}; form-action 'self'`;
 
-const PAGE_POLICY = contentSecurityPolicy();
+// Chromium applies `form-action` to every redirect that follows a form. Consent redirects to the app, whose callback may
+// redirect to any origin or private scheme. These pages escape every value, so they cannot contain a foreign form.
+const AUTHORIZATION_FORMS = /^\/interaction\//;
 
 /** What every answer carries, whoever makes it; a request id, which the log knows as well. */
 export function commonHeaders({ secure }: { secure: boolean }): Middleware {
@@ -35,6 +34,7 @@ export function commonHeaders({ secure }: { secure: boolean }): Middleware {
     ctx.state.requestId = id;
     ctx.res.setHeader("X-Request-Id", id);
     for (const [name, value] of headers) ctx.res.setHeader(name, value);
+    if (AUTHORIZATION_FORMS.test(ctx.path)) ctx.res.setHeader("Content-Security-Policy", POLICY);
     return next();
   };
 }

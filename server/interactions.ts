@@ -5,7 +5,6 @@ import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { Storage } from "../adapters/index.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import type { Csrf } from "./csrf.ts";
-import { contentSecurityPolicy } from "./headers.ts";
 import type { ShowExternal } from "./people/external-button.ts";
 import type { Sessions, SignedIn } from "./people/sessions.ts";
 import { organizationOf } from "./provider/clients.ts";
@@ -38,7 +37,6 @@ export function interactions(options: InteractionOptions): Middleware[] {
     again?: { username: string; error: string },
   ) {
     const client = await clientOf(provider, interaction);
-    allowFormTarget(ctx, interaction);
     ctx.body = signInPage({
       action: path(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
@@ -57,7 +55,6 @@ export function interactions(options: InteractionOptions): Middleware[] {
   async function showConsent(ctx: Context, interaction: Interaction, error?: string) {
     const client = await clientOf(provider, interaction);
     const account = await storage.accounts.find(accountOf(interaction));
-    allowFormTarget(ctx, interaction);
     ctx.body = consentPage({
       action: path(interaction, "consent"),
       csrf: csrf.token(interaction.uid),
@@ -182,12 +179,6 @@ function scopesOf({ params }: Interaction): string[] {
 function redirectOf({ params }: Interaction): { redirectHost: string; isLocal: boolean } {
   const url = new URL(params.redirect_uri as string);
   return { redirectHost: url.host || url.protocol.slice(0, -1), isLocal: LOOPBACK.has(url.hostname) };
-}
-
-/** Chromium applies `form-action` to the redirects that follow a form, up to the client's own address. */
-function allowFormTarget(ctx: Context, { params }: Interaction): void {
-  const { origin, protocol } = new URL(params.redirect_uri as string);
-  ctx.set("Content-Security-Policy", contentSecurityPolicy([origin === "null" ? protocol : origin]));
 }
 
 function text(value: unknown): string {

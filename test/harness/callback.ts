@@ -10,13 +10,18 @@ export type CallbackServer = {
   close(): void;
 };
 
-/** Starts one; the caller closes it. */
-export async function startCallbackServer(): Promise<CallbackServer> {
+// Where it was opened as a popup, it tells the page that waits for it.
+const PAGE = `<!doctype html><link rel="icon" href="data:,"><h1>Back in the app</h1>
+<script>window.opener?.postMessage(location.href, "*")</script>`;
+
+/** Starts one, whose callback redirects to `onwards` if that is given; the caller closes it. */
+export async function startCallbackServer(onwards?: string): Promise<CallbackServer> {
   const arrived: string[] = [];
   const server = createServer((request, answer) => {
     if (request.url?.startsWith("/callback")) arrived.push(request.url);
+    if (onwards) return void answer.writeHead(303, { location: onwards }).end();
     answer.setHeader("content-type", "text/html");
-    answer.end('<!doctype html><link rel="icon" href="data:,"><h1>Back in the app</h1>');
+    answer.end(PAGE);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   return {

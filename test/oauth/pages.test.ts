@@ -114,8 +114,22 @@ test("a redirect to this computer is warned of", async (t) => {
   t.true((await open("com.example.app:/cb")).text.includes("com.example.app"));
 });
 
-test("the form may lead to the app and nowhere else", async (t) => {
-  const consent = await openConsent(new Person(service.url), user, authorizeUrl(service, app));
-  const policy = consent.headers.get("content-security-policy") ?? "";
-  t.regex(policy, /form-action 'self' https:\/\/app\.example\.com(;|$)/);
+test("sec 120: the pages of an authorization keep every directive but form-action", async (t) => {
+  const { refusal, ...steps } = await pages();
+  for (const [name, { headers }] of Object.entries(steps)) {
+    t.deepEqual(
+      (headers.get("content-security-policy") ?? "").split("; ").sort(),
+      [
+        "base-uri 'none'",
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "img-src 'self'",
+        "object-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+      ],
+      name,
+    );
+  }
+  t.regex(refusal?.headers.get("content-security-policy") ?? "", /; form-action 'self'(;|$)/);
 });

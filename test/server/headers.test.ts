@@ -144,15 +144,15 @@ test.serial("sec 22: a sign-in and a consent are followed by a 303", async (t) =
   t.is(answer.status, 303);
 });
 
-test.serial("a form may lead to our own pages and to the address of the app, nowhere else", async (t) => {
-  const { page } = await openSignIn();
-  t.regex(
-    page.headers.get("content-security-policy") ?? "",
-    /(^|; )form-action 'self' https:\/\/app\.example\.com(;|$)/,
-  );
-  const other = await load(await resetLink());
-  t.regex(other.headers.get("content-security-policy") ?? "", /(^|; )form-action 'self'(;|$)/);
-});
+test.serial(
+  "the forms of an authorization may redirect anywhere with the app, the others only here",
+  async (t) => {
+    const { page } = await openSignIn();
+    t.notRegex(page.headers.get("content-security-policy") ?? "", /form-action/);
+    const { headers } = await load(await resetLink());
+    t.regex(headers.get("content-security-policy") ?? "", /(^|; )form-action 'self'(;|$)/);
+  },
+);
 
 test.serial("what is not a page says so in JSON, with the same headers", async (t) => {
   const answer = await fetch(`${service.url}/no/such/page`);
