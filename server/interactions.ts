@@ -3,12 +3,14 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { Storage } from "../adapters/index.ts";
+import { accountChoiceOf, allowOtherAccounts, endOtherSession, isAwaited } from "./account-choice.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import type { Csrf } from "./csrf.ts";
 import type { ShowExternal } from "./people/external-button.ts";
-import type { Sessions, SignedIn } from "./people/sessions.ts";
+import type { Sessions } from "./people/sessions.ts";
 import { organizationOf } from "./provider/clients.ts";
 import type { SignIn } from "./sign-in.ts";
+import { accountChoicePage } from "./views/account-choice.ts";
 import { consentPage } from "./views/consent.ts";
 import { messagePage } from "./views/page.ts";
 import { signInPage } from "./views/sign-in.ts";
@@ -25,7 +27,7 @@ type InteractionOptions = {
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** The pages of an authorization: sign in, then consent. Each belongs to the browser that began it. */
+/** The pages of an authorization: sign in, choose an account, consent. Each belongs to the browser that began it. */
 export function interactions(options: InteractionOptions): Middleware[] {
   const { provider, storage, csrf, signIn, sessions, external } = options;
   const router = new Router({ sensitive: true, strict: true });
@@ -37,6 +39,7 @@ export function interactions(options: InteractionOptions): Middleware[] {
     again?: { username: string; error: string },
   ) {
     const client = await clientOf(provider, interaction);
+    await allowOtherAccounts(interaction);
     ctx.body = signInPage({
       action: path(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
@@ -46,6 +49,17 @@ export function interactions(options: InteractionOptions): Middleware[] {
         again: interaction.session !== undefined,
       }),
       ...(again ?? { username: text(interaction.params.login_hint) }),
+    });
+  }
+
+  async function showAccountChoice(ctx: Context, interaction: Interaction) {
+    const client = await clientOf(provider, interaction);
+    const account = await storage.accounts.find(accountOf(interaction));
+    ctx.body = accountChoicePage({
+      action: path(interaction, "account"),
+      csrf: csrf.token(interaction.uid),
+      app: client.name,
+      username: account?.username ?? "",
     });
   }
 
@@ -69,9 +83,10 @@ export function interactions(options: InteractionOptions): Middleware[] {
 
   router.get("/interaction/:uid", async (ctx) => {
     const interaction = await currentInteraction(provider, ctx);
+    if (interaction.prompt.name === "select_account") return showAccountChoice(ctx, interaction);
     if (interaction.prompt.name !== "login") return showConsent(ctx, interaction);
     const session = await sessions.current(ctx);
-    if (!session || !isSince(session, interaction)) return showSignIn(ctx, interaction);
+    if (!session || !isAwaited(session, interaction)) return showSignIn(ctx, interaction);
     await finish(provider, ctx, { login: { accountId: session.accountId, ts: session.loginTs } });
   });
 
@@ -85,10 +100,15 @@ export function interactions(options: InteractionOptions): Middleware[] {
       return showSignIn(ctx, interaction, { username, error: result.error });
     }
     await finish(provider, ctx, { login: { accountId: result.accountId } }, async () => {
-      if (await result.holds()) return;
+      if (await result.holds()) return endOtherSession(ctx, sessions, result.accountId);
       await interaction.destroy();
       throw new errors.SessionNotFound("the password was changed in the meantime");
     });
+  });
+
+  router.post("/interaction/:uid/account", form, async (ctx) => {
+    const interaction = await currentInteraction(provider, ctx, "select_account");
+    await finish(provider, ctx, { select_account: accountChoiceOf(readForm(ctx, csrf, interaction)) });
   });
 
   router.post("/interaction/:uid/consent", form, async (ctx) => {
@@ -130,11 +150,6 @@ async function currentInteraction(provider: Provider, ctx: Context, prompt?: str
   if (prompt && interaction.prompt.name !== prompt)
     throw new errors.SessionNotFound("this step is done already");
   return interaction;
-}
-
-/** Whether a sign-in elsewhere, in the dashboard or at the identity provider, is the one that is waited for here. */
-function isSince({ loginTs }: SignedIn, { session, iat }: Interaction): boolean {
-  return session ? loginTs > iat : true;
 }
 
 function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Record<string, unknown> {

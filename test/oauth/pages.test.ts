@@ -14,9 +14,10 @@ async function pages(): Promise<Record<string, Page>> {
   const signIn = await person.open(authorizeUrl(service, app));
   const again = await person.signIn(signIn, { ...user, password: "wrong" });
   const consent = await person.signIn(again, user);
+  const choice = await person.open(authorizeUrl(service, app, { prompt: "select_account" }));
   const refusal = await person.open(authorizeUrl(service, app, { redirect_uri: "https://evil.example/" }));
   const over = await person.open(`${service.url}/interaction/nobody`);
-  return { signIn, again, consent, refusal, over };
+  return { signIn, again, consent, choice, refusal, over };
 }
 
 test("sec 21: no page can be framed", async (t) => {
@@ -88,7 +89,8 @@ test("sec 27: the name of an organization is text", async (t) => {
     const person = new Person(service.url);
     const signIn = await person.open(authorizeUrl(service, evil));
     const consent = await person.signIn(signIn, victim);
-    for (const page of [signIn, consent]) {
+    const choice = await person.open(authorizeUrl(service, evil, { prompt: "select_account" }));
+    for (const page of [signIn, consent, choice]) {
       t.is(page.html.querySelector("img"), null);
       t.true(page.html.querySelector("main")?.textContent.includes(name) ?? false);
     }

@@ -54,6 +54,14 @@ const PAGES: Record<string, [status: number, show: () => Promise<Shown>]> = {
       return person.signIn(page, user);
     },
   ],
+  "account choice": [
+    200,
+    async () => {
+      const { person, page } = await openSignIn();
+      await person.signIn(page, user);
+      return person.open(authorizeUrl(service, app, { prompt: "select_account" }));
+    },
+  ],
   "consent without an organization": [
     422,
     async () => {

@@ -122,6 +122,12 @@ const PAGES: [name: string, who: Who, open: Open][] = [
   ["not-found", "visitor", "/no/such/page"],
   ["docs", "visitor", "/docs"],
 
+  ["account-choice", "owner", authorizeUrl(service, studio, { prompt: "select_account" })],
+  [
+    "account-choice-long",
+    "member",
+    authorizeUrl(service, flows, { redirect_uri: LOCAL_APP, prompt: "select_account" }),
+  ],
   ["consent", "owner", authorizeUrl(service, studio, { scope: "links:write webhooks:read openid" })],
   ["consent-local", "member", authorizeUrl(service, flows, { redirect_uri: LOCAL_APP })],
   ["consent-impossible", "founder", authorizeUrl(service, studio)],

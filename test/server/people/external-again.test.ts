@@ -114,3 +114,23 @@ for (const parameters of [{ prompt: "login" }, { max_age: "60", scope: "openid l
     },
   );
 }
+
+test.serial("another account that is asked for signs in at the provider as well", async (t) => {
+  const { app, own } = await createApp(service);
+  const [before, next] = [await visitor(), await visitor()];
+  for (const { name } of [before, next]) {
+    const user = await service.storage.accounts.findByUsername(name);
+    await service.storage.organizations.addMember(own.id, user?.id as string, "member", {
+      actor: "operator",
+    });
+  }
+  const { person } = before;
+  const choice = await person.open(authorizeUrl(service, app, { prompt: "select_account" }));
+  const form = await person.press(choice, "Use another account");
+  const away = await person.open(hrefOf(form));
+  const back = await provider.answerAs(next.name, away.url, new Person(provider.issuer));
+  const consent = await person.open(back);
+  t.regex(consent.text, /Allow access\?/);
+  t.true(consent.text.includes(next.name));
+  t.truthy(new URL((await person.press(consent, "Allow")).url).searchParams.get("code"));
+});

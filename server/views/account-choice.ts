@@ -1,0 +1,28 @@
+import { hidden } from "./fields.ts";
+import { html } from "./html.ts";
+import { page } from "./page.ts";
+
+export type AccountChoicePage = {
+  action: string;
+  csrf: string;
+  /** The organization of the app, or the host of its metadata document. */
+  app: string;
+  /** The user who is signed in. */
+  username: string;
+};
+
+/** Asks which account an app gets access to. */
+export function accountChoicePage({ action, csrf, app, username }: AccountChoicePage): string {
+  return page(
+    "Choose an account",
+    html`<h1>Choose an account</h1>
+<p><strong>${app}</strong> is requesting access. You are signed in as <strong>${username}</strong>.</p>
+<form method="post" action="${action}">
+${hidden("csrf", csrf)}
+<div class="choices">
+<button type="submit" name="account" value="current">Continue as ${username}</button>
+<button type="submit" name="account" value="other" class="quiet">Use another account</button>
+</div>
+</form>`,
+  );
+}
