@@ -18,6 +18,8 @@ const PAGE_POLICY = `${POLICY}; form-action 'self'`;
 // Chromium applies `form-action` to every redirect that follows a form. Consent redirects to the app, whose callback may
 // redirect to any origin or private scheme. These pages escape every value, so they cannot contain a foreign form.
 const AUTHORIZATION_FORMS = /^\/interaction\//;
+// Apps open an authorization in a popup. `same-origin` would disconnect the popup from its opener, even on a redirect.
+const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
 /** What every answer carries, whoever makes it; a request id, which the log knows as well. */
 export function commonHeaders({ secure }: { secure: boolean }): Middleware {
@@ -35,6 +37,7 @@ export function commonHeaders({ secure }: { secure: boolean }): Middleware {
     ctx.res.setHeader("X-Request-Id", id);
     for (const [name, value] of headers) ctx.res.setHeader(name, value);
     if (AUTHORIZATION_FORMS.test(ctx.path)) ctx.res.setHeader("Content-Security-Policy", POLICY);
+    if (AUTHORIZATION_STEPS.test(ctx.path)) ctx.res.setHeader("Cross-Origin-Opener-Policy", "unsafe-none");
     return next();
   };
 }

@@ -135,3 +135,19 @@ test("sec 120: the pages of an authorization keep every directive but form-actio
   }
   t.regex(refusal?.headers.get("content-security-policy") ?? "", /; form-action 'self'(;|$)/);
 });
+
+test("the pages of an authorization keep a popup connected to the app that opened it", async (t) => {
+  const person = new Person(service.url);
+  const shown = [
+    ...Object.values(await pages()),
+    await person.open(authorizeUrl(service, app, { prompt: "none" })),
+    await person.open(`${service.url}/oauth/authorize/nothing`),
+    await person.open(`${service.url}/auth/sso`),
+    await person.open(`${service.url}/auth/sso/callback`),
+  ];
+  for (const { url, headers } of shown) t.is(headers.get("cross-origin-opener-policy"), "unsafe-none", url);
+  for (const path of ["/auth/login", "/auth/register", "/dashboard", "/auth/ssorry", "/docs"]) {
+    const { headers } = await person.open(service.url + path);
+    t.is(headers.get("cross-origin-opener-policy"), "same-origin", path);
+  }
+});

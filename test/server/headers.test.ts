@@ -28,11 +28,11 @@ async function resetLink(): Promise<string> {
   return `${service.url}/auth/reset-password/${token}`;
 }
 
-type Shown = { status: number; headers: Headers; html: HTMLElement };
+type Shown = { url: string; status: number; headers: Headers; html: HTMLElement };
 
 async function load(url: string, init: RequestInit = {}): Promise<Shown> {
   const answer = await fetch(url, { redirect: "manual", ...html, ...init });
-  return { status: answer.status, headers: answer.headers, html: parse(await answer.text()) };
+  return { url, status: answer.status, headers: answer.headers, html: parse(await answer.text()) };
 }
 
 const large = new URLSearchParams({ password: "x".repeat(20_000) });
@@ -94,12 +94,13 @@ const PAGES: Record<string, [status: number, show: () => Promise<Shown>]> = {
 };
 
 /** What the browser is told on every page. */
-function checkHeaders(t: ExecutionContext, { headers }: Shown) {
+function checkHeaders(t: ExecutionContext, { url, headers }: Shown) {
+  const isOfAuthorization = /^\/(interaction|oauth\/authorize)/.test(new URL(url).pathname);
   t.is(headers.get("content-type"), "text/html; charset=utf-8");
   t.is(headers.get("x-frame-options"), "DENY");
   t.is(headers.get("referrer-policy"), "no-referrer");
   t.is(headers.get("x-content-type-options"), "nosniff");
-  t.is(headers.get("cross-origin-opener-policy"), "same-origin");
+  t.is(headers.get("cross-origin-opener-policy"), isOfAuthorization ? "unsafe-none" : "same-origin");
   t.is(headers.get("strict-transport-security"), null, "not over http");
   const policy = (headers.get("content-security-policy") ?? "").split("; ");
   for (const rule of [
