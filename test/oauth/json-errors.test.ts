@@ -70,7 +70,7 @@ async function isRefusedInJson(t: ExecutionContext, [what, status, path, init]: 
 
 for (const refusal of REFUSALS) {
   const [what, status] = refusal;
-  test(`sec 44: ${what} is a ${status} in JSON, whatever the client accepts`, isRefusedInJson, refusal);
+  test(`sec 44: ${what} is a ${status} in JSON for every Accept header`, isRefusedInJson, refusal);
 }
 
 for (const [who, accept] of Object.entries(ACCEPTS)) {
@@ -101,9 +101,9 @@ for (const [what, url, init] of [
   });
 }
 
-test.serial("sec 44, 57: too many guesses are a 429 in JSON, whatever the client accepts", async (t) => {
+test.serial("sec 44, 57: too many guesses are a 429 in JSON for every Accept header", async (t) => {
   const { app: guessed } = await createApp(service);
-  // Only an error that can be read is counted: a page was none.
+  // Also with a browser's header: the limit reads the error from the JSON.
   const headers = { ...basic({ ...guessed, clientSecret: "lgs_wrong" }), ...BROWSER };
   const guess = post(formOf(CREDENTIALS), headers);
   let { status } = await fetch(`${service.url}/oauth/token`, guess);
@@ -113,7 +113,7 @@ test.serial("sec 44, 57: too many guesses are a 429 in JSON, whatever the client
   await isRefusedInJson(t, ["a guess", 429, "/oauth/token", guess]);
 });
 
-test.serial("sec 44, 99: an error of ours is a 500 in JSON, whatever the client accepts", async (t) => {
+test.serial("sec 44, 99: a server error is a 500 in JSON for every Accept header", async (t) => {
   const knex = knexFactory(knexConfig(database.url));
   await knex.schema.renameTable("clients", "gone");
   t.teardown(async () => {

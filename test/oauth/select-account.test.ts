@@ -86,7 +86,7 @@ test("another account signs in, and its session replaces the one before", async 
   t.is(await signedInAs(before), undefined, "the session of the one before has ended");
 });
 
-test("a wrong password for another account signs nobody in or out", async (t) => {
+test("a wrong password for another account leaves the session alone", async (t) => {
   const { person, page } = await atChoice();
   const form = await person.press(page, ANOTHER);
   const again = await person.signIn(form, { ...other, password: "wrong" });
