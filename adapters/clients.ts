@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { By } from "../resources/events.ts";
-import type { Plan } from "../resources/plans.ts";
+import { type Client, type ClientRow, selectClient, toClient } from "./client-row.ts";
 import type { Database } from "./database.ts";
 import { endGrants } from "./grants.ts";
 import { sha256 } from "./hash.ts";
@@ -9,16 +9,6 @@ import type { Journal } from "./journal.ts";
 
 /** A client with its secret, at the only time that it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
-
-/** What authentication needs to know of a client. */
-export type Client = {
-  id: string;
-  organization: { id: string; name: string; plan: Plan };
-  redirectUris: string[];
-  generation: number;
-  /** The secrets that were live when it was written, newest first; at most two. */
-  secrets: { id: string; hash: string; expiresAt: number | null }[];
-};
 
 /** A client as its owner sees it: never a secret. Times are epoch milliseconds. */
 export type ClientView = {
@@ -37,8 +27,8 @@ export type Rotation = NewClient & { previousExpiresAt: number };
 
 /** The clients of organizations. */
 export type ClientStore = {
-  /** A `Client` as JSON: the text changes with whatever in it changes. Nothing for an unknown id. */
-  findDocument(clientId: string): Promise<string | undefined>;
+  /** Finds a client with its organization and its live secrets, in one statement. */
+  find(clientId: string): Promise<Client | undefined>;
   ofOrganization(organizationId: string): Promise<ClientView | undefined>;
   /**
    * Makes a new secret; the one before lives on for `overlapMs`, older ones end now. `compromised` ends every
@@ -59,14 +49,11 @@ export type ClientStore = {
 
 /** The clients of a database. */
 export function createClientStore({ knex, prepare, transaction }: Database, journal: Journal): ClientStore {
-  const findDocument = prepare<{ document: string }[]>((q, { clientId }) =>
-    q("clients").where({ id: clientId }).select("document"),
-  );
+  const select = prepare<ClientRow[]>((q, { clientId, now }) => selectClient(q, clientId, now));
 
   return {
-    async findDocument(clientId) {
-      const [row] = await findDocument({ clientId });
-      return row?.document;
+    async find(clientId) {
+      return toClient(await select({ clientId, now: Date.now() }));
     },
 
     async ofOrganization(organizationId) {
@@ -90,18 +77,14 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
 
     rotateSecret: (organizationId, { overlapMs, compromised }, by) =>
       transaction(async (trx) => {
+        const id = await lockClient(trx, organizationId);
+        if (!id) return undefined;
         const now = Date.now();
-        // The update locks the row: rotations of one client follow one another.
-        const locked = await trx("clients")
-          .where({ organization_id: organizationId })
-          .update({ updated_at: now, generation: trx.raw("generation + ?", [compromised ? 1 : 0]) });
-        if (!locked) return undefined;
-        const { id } = await trx("clients").where({ organization_id: organizationId }).first("id");
+        if (compromised) await trx("clients").where({ id }).increment("generation");
         const previousExpiresAt = compromised ? now : now + overlapMs;
         await endSecrets(trx, id, now, previousExpiresAt);
         if (compromised) await endGrants(trx, journal, by, { client_id: id });
         const clientSecret = await addSecret(trx, id);
-        await writeDocument(trx, organizationId);
         await journal.record(trx, by, {
           organizationId,
           type: "client.secret_rotated",
@@ -117,16 +100,14 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
 
     endSecret: (organizationId, secretId, by) =>
       transaction(async (trx) => {
+        const clientId = await lockClient(trx, organizationId);
+        if (!clientId) return "missing";
         const now = Date.now();
-        const client = trx("clients").where({ organization_id: organizationId });
-        if (!(await client.clone().update({ updated_at: now }))) return "missing";
-        const { id: clientId } = await client.clone().first("id");
         const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
         const found = await secret.clone().first("expires_at");
         if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
         if (found.expires_at === null) return "newest";
         await secret.update({ expires_at: now });
-        await writeDocument(trx, organizationId);
         await journal.record(trx, by, {
           organizationId,
           type: "client.secret_ended",
@@ -138,12 +119,11 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
 
     setRedirectUris: (organizationId, uris, by) =>
       transaction(async (trx) => {
-        const changed = await trx("clients")
-          .where({ organization_id: organizationId })
-          .update({ redirect_uris: JSON.stringify(uris), updated_at: Date.now() });
-        if (!changed) return false;
-        await writeDocument(trx, organizationId);
-        const { id } = await trx("clients").where({ organization_id: organizationId }).first("id");
+        const id = await lockClient(trx, organizationId);
+        if (!id) return false;
+        await trx("clients")
+          .where({ id })
+          .update({ redirect_uris: JSON.stringify(uris) });
         await journal.record(trx, by, {
           organizationId,
           type: "client.redirect_uris_changed",
@@ -160,30 +140,13 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
 }
 
 /**
- * Writes the client's document anew; part of every transaction that changes what is in it. Authentication is the most
- * frequent of all reads, and this makes it one row of one table.
+ * Locks the organization's client until the caller's transaction ends, and returns its id. Every transaction takes its
+ * locks in the same order to avoid deadlocks: the organization (`lockOrganization`), its client, then secrets and grants.
  */
-export async function writeDocument(trx: Knex, organizationId: string): Promise<void> {
-  const row = await trx("clients as c")
-    .join("organizations as o", "o.id", "c.organization_id")
-    .where("o.id", organizationId)
-    .first("c.id", "c.redirect_uris", "c.generation", "o.name", "o.plan");
-  if (!row) return;
-  const secrets = await trx("client_secrets")
-    .where({ client_id: row.id })
-    .where((live) => live.whereNull("expires_at").orWhere("expires_at", ">", Date.now()))
-    .orderBy("id", "desc")
-    .select({ id: "id", hash: "hash", expiresAt: "expires_at" });
-  const client: Client = {
-    id: row.id,
-    organization: { id: organizationId, name: row.name, plan: row.plan },
-    redirectUris: JSON.parse(row.redirect_uris),
-    generation: row.generation,
-    secrets,
-  };
-  await trx("clients")
-    .where({ id: row.id })
-    .update({ document: JSON.stringify(client) });
+async function lockClient(trx: Knex, organizationId: string): Promise<string | undefined> {
+  const client = () => trx("clients").where({ organization_id: organizationId });
+  if (!(await client().update({ updated_at: Date.now() }))) return undefined;
+  return (await client().first("id")).id;
 }
 
 /** Makes the organization's client in the caller's transaction; nothing when it has one already. */
@@ -196,7 +159,6 @@ export async function createClientFor(trx: Knex, organizationId: string): Promis
     id: clientId,
     organization_id: organizationId,
     redirect_uris: "[]",
-    document: "{}",
     created_at: now,
     updated_at: now,
   });
@@ -210,11 +172,11 @@ export async function removeClient(
   by: By,
   organizationId: string,
 ): Promise<void> {
-  const client = await trx("clients").where({ organization_id: organizationId }).first("id");
-  if (!client) return;
-  await endGrants(trx, journal, by, { client_id: client.id });
-  await trx("client_secrets").where({ client_id: client.id }).delete();
-  await trx("clients").where({ id: client.id }).delete();
+  const id = await lockClient(trx, organizationId);
+  if (!id) return;
+  await endGrants(trx, journal, by, { client_id: id });
+  await trx("client_secrets").where({ client_id: id }).delete();
+  await trx("clients").where({ id }).delete();
 }
 
 async function addSecret(trx: Knex, clientId: string): Promise<string> {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { By } from "../resources/events.ts";
 import type { Plan } from "../resources/plans.ts";
 import type { Role } from "../resources/scopes.ts";
-import { createClientFor, type NewClient, removeClient, writeDocument } from "./clients.ts";
+import { createClientFor, type NewClient, removeClient } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { endGrants } from "./grants.ts";
 import { newId } from "./id.ts";
@@ -55,8 +55,8 @@ export function createOrganizationStore(
 ): OrganizationStore {
   async function withClient(trx: Knex.Transaction, organization: Organization, by: By): Promise<PlanChange> {
     const { id, plan } = organization;
+    // On the free plan a client stays, and is refused.
     const client = plan === "free" ? undefined : await createClientFor(trx, id);
-    await writeDocument(trx, id); // on the free plan a client stays, and is refused
     if (!client) return { organization };
     const data = { client_id: client.clientId };
     await journal.record(trx, by, {
@@ -94,7 +94,6 @@ export function createOrganizationStore(
         const { name: before } = await trx("organizations").where({ id }).first("name");
         if (before === name) return true;
         await trx("organizations").where({ id }).update({ name });
-        await writeDocument(trx, id);
         const data = { from: before, to: name };
         await journal.record(trx, by, {
           organizationId: id,
@@ -162,8 +161,8 @@ export async function removeOrganization(
   const webhooks = await trx("webhooks").where(own).pluck("id");
   await trx("deliveries").whereIn("webhook_id", webhooks).delete();
   await trx("webhooks").where(own).delete();
-  await endGrants(trx, journal, by, own);
   await removeClient(trx, journal, by, id);
+  await endGrants(trx, journal, by, own);
   await trx("invitations").where(own).delete();
   await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
   await trx("memberships").where(own).delete();

@@ -1,5 +1,6 @@
 import type { ClientMetadata } from "oidc-provider";
-import type { Client, ClientStore } from "../clients.ts";
+import type { Client } from "../client-row.ts";
+import type { ClientStore } from "../clients.ts";
 import type { ModelAdapter } from "./model.ts";
 
 // The library wants a secret in the metadata of a confidential client. The real ones are kept as hashes, compared by
@@ -10,8 +11,8 @@ const SECRET_ELSEWHERE = "kept-as-a-hash";
 export function clientAdapter(clients: ClientStore): ModelAdapter {
   return {
     async find(clientId) {
-      const document = await clients.findDocument(clientId);
-      return document === undefined ? undefined : toMetadata(JSON.parse(document));
+      const client = await clients.find(clientId);
+      return client && toMetadata(client);
     },
   };
 }

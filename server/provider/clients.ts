@@ -1,5 +1,5 @@
 import type { Client, ClientMetadata } from "oidc-provider";
-import type { Client as StoredClient } from "../../adapters/clients.ts";
+import type { Client as StoredClient } from "../../adapters/client-row.ts";
 import { sha256 } from "../../adapters/hash.ts";
 import type { Settings } from "../config.ts";
 

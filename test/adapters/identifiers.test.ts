@@ -21,7 +21,7 @@ test.after.always(() => storage.close());
 /** Everything that is looked up by something that somebody sends. */
 const LOOKUPS: { what: string; stored: string; find: (id: string) => Promise<unknown> }[] = [
   { what: "slug", stored: "Slug-a", find: (slug) => second.links.resolve(slug) },
-  { what: "client id", stored: clientId, find: (id) => second.clients.findDocument(id) },
+  { what: "client id", stored: clientId, find: (id) => second.clients.find(id) },
   {
     what: "client of the engine",
     stored: clientId,

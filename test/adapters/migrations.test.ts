@@ -7,7 +7,12 @@ import { createTestDatabase, engine } from "../harness/database.ts";
 import { runCommand } from "../harness/program.ts";
 import { createTestStorage, linkFields } from "../harness/storage.ts";
 
-const ALL = ["0001_initial", "0002_people_and_events", "0004_reset_link_creator"];
+const ALL = [
+  "0001_initial",
+  "0002_people_and_events",
+  "0003_drop_client_document",
+  "0004_reset_link_creator",
+];
 
 test("an empty database is migrated once: a second time applies nothing", async (t) => {
   const { first, second, close } = await createTestStorage({ migrated: false });

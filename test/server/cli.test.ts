@@ -39,7 +39,12 @@ const organization = (name: string, plan: string) => ({ id: "org_", name, plan }
 
 test.serial("migrate tells what it applied, and the second time nothing", async (t) => {
   t.deepEqual(await answer("migrate"), {
-    applied: ["0001_initial", "0002_people_and_events", "0004_reset_link_creator"],
+    applied: [
+      "0001_initial",
+      "0002_people_and_events",
+      "0003_drop_client_document",
+      "0004_reset_link_creator",
+    ],
   });
   t.deepEqual(await answer("migrate"), { applied: [] });
 });
@@ -195,7 +200,7 @@ test.serial("doctor exits with 1 when a check fails, and still answers", async (
   t.like(migrations, {
     ok: false,
     detail:
-      "to be applied: 0001_initial, 0002_people_and_events, 0004_reset_link_creator (run migrate, or start the server)",
+      "to be applied: 0001_initial, 0002_people_and_events, 0003_drop_client_document, 0004_reset_link_creator (run migrate, or start the server)",
   });
 });
 
