@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { Transform } from "node:stream";
 
 /** A cable between a service and its database that can be pulled out. */
 export type TcpProxy = {
@@ -13,8 +14,8 @@ export type TcpProxy = {
   close(): Promise<void>;
 };
 
-/** Puts a proxy in front of the host and the port of an address. */
-export async function startTcpProxy(url: string): Promise<TcpProxy> {
+/** Starts a proxy in front of the host and port of a URL. `roundTripMs` is the latency that it adds to a round trip. */
+export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let silent = false;
@@ -23,7 +24,8 @@ export async function startTcpProxy(url: string): Promise<TcpProxy> {
     if (silent) return;
     const far = connect(Number(port), hostname);
     keep(far);
-    near.pipe(far).pipe(near);
+    pass(near, far, roundTripMs / 2);
+    pass(far, near, roundTripMs / 2);
     near.once("close", () => far.destroy());
     far.once("close", () => near.destroy());
   });
@@ -77,4 +79,17 @@ export async function startTcpProxy(url: string): Promise<TcpProxy> {
     },
     close: refuse,
   };
+}
+
+/** Passes bytes on in order, each after `delayMs`: timers of one length fire in the order in which they were set. */
+function pass(from: Socket, to: Socket, delayMs: number): void {
+  if (delayMs === 0) return void from.pipe(to);
+  const delayed = new Transform({
+    transform(chunk, _encoding, done) {
+      setTimeout(() => this.push(chunk), delayMs);
+      done();
+    },
+    flush: (done) => void setTimeout(done, delayMs),
+  });
+  from.pipe(delayed).pipe(to);
 }
