@@ -71,9 +71,17 @@ export function isAccessToken(kind: string): boolean {
   return kind === "AccessToken" || kind === "ClientCredentials";
 }
 
+/**
+ * Whether all tokens of the client were revoked after it authenticated for this one. Without a generation are the user
+ * tokens of earlier versions, and every token of a client that is not stored.
+ */
+export function isOutdated({ generation, clientGeneration }: TokenRow): boolean {
+  return generation !== null && generation !== clientGeneration;
+}
+
 /** The access token of a row whose payload was read, unless something that it depends on has ended. */
 export function toActiveToken(row: TokenRow, { aud, scope, exp }: Granted): ActiveToken | undefined {
-  if (row.expiresAt <= Date.now() || !aud) return undefined;
+  if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;
   const acting = row.kind === "ClientCredentials" ? ofClient(row) : ofUser(row);
   return (
     acting && { ...acting, scopes: new Set(scope ? scope.split(" ") : []), audience: aud, expiresAt: exp }
@@ -83,7 +91,7 @@ export function toActiveToken(row: TokenRow, { aud, scope, exp }: Granted): Acti
 type Acting = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
 
 function ofClient(row: TokenRow): Acting | undefined {
-  if (!row.clientOrganizationId || row.generation !== row.clientGeneration) return undefined;
+  if (!row.clientOrganizationId || row.generation === null) return undefined;
   return { clientId: row.clientId, organizationId: row.clientOrganizationId, plan: row.clientPlan as Plan };
 }
 

@@ -1,5 +1,5 @@
 import { errors } from "oidc-provider";
-import { isAccessToken, selectToken, type TokenRow, toActiveToken } from "../active-token.ts";
+import { isAccessToken, isOutdated, selectToken, type TokenRow, toActiveToken } from "../active-token.ts";
 import type { Database } from "../database.ts";
 import { sha256 } from "../hash.ts";
 import type { UsageNotes } from "../usage.ts";
@@ -35,7 +35,7 @@ export function tokenAdapter(statements: TokenStatements, usage: UsageNotes, kin
       // A token of a dead grant is dead, also when it was stored after the grant had ended.
       const grantDead =
         found.grantId && (found.revokedAt !== null || (found.grantExpiresAt as number) <= Date.now());
-      if (grantDead) return undefined;
+      if (grantDead || isOutdated(found)) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
       if (isAccessToken(kind)) {
         payload.active = toActiveToken(found, payload);

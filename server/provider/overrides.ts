@@ -153,18 +153,21 @@ function prefixTokens(provider: Provider): void {
 
 /**
  * A grant remembers the organization that was chosen on the consent page and where the person was, a session from where
- * it was used, and a client's own token the generation of its client, so that ending all of them is one number. An
- * access token comes with what the database says of its life.
+ * it was used, and a token the generation of its client as it was when the client authenticated: raising that number
+ * revokes all of them, even one that is being issued. An access token comes with what the database says of its life.
  */
 function storeMore(provider: Provider): void {
   for (const field of ["organizationId", "address", "answers"]) extendPayload(provider.Grant, field);
   for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
-  extendPayload(provider.ClientCredentials, "generation");
-  for (const model of [provider.AccessToken, provider.ClientCredentials]) extendPayload(model, "active");
-  onNewId(provider.ClientCredentials, (id, token) => {
-    token.generation = token.client?.generation;
-    return id;
-  });
+  const { AccessToken, ClientCredentials, RefreshToken } = provider;
+  for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");
+  for (const model of [AccessToken, ClientCredentials, RefreshToken]) {
+    extendPayload(model, "generation");
+    onNewId(model, (id, token) => {
+      token.generation = token.client?.generation;
+      return id;
+    });
+  }
 }
 
 type NewToken = { client?: Client; generation?: unknown };
