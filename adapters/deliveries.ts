@@ -113,15 +113,15 @@ export function createDeliveryQueue(
     }
   }
 
-  /** What the attempt says of the webhook. */
+  /** Notes on the webhook what the attempt says about it: nothing if its URL has changed since the lease. */
   async function mark(
     trx: Knex.Transaction,
-    { webhookId, organizationId, url }: Leased,
+    { webhookId, organizationId, url, failingSince }: Leased,
     { at }: Attempt,
     outcome: Outcome,
     by: By,
   ) {
-    const webhook = trx("webhooks").where({ id: webhookId });
+    const webhook = trx("webhooks").where({ id: webhookId, url });
     if (outcome.status === "succeeded") return void (await webhook.update({ failing_since: null }));
     await webhook.clone().whereNull("failing_since").update({ failing_since: at });
     if (outcome.status === "pending" && outcome.pauseUntil !== undefined)
@@ -129,7 +129,8 @@ export function createDeliveryQueue(
     if (!outcome.disable) return;
     const disabled = await webhook
       .clone()
-      .where({ enabled: true })
+      // Another attempt may have succeeded since.
+      .where({ enabled: true, ...(failingSince !== null && { failing_since: failingSince }) })
       .update({ enabled: false, disabled_reason: outcome.disable, updated_at: Date.now() });
     if (!disabled) return;
     const data = { url, reason: outcome.disable };

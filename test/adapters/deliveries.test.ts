@@ -172,3 +172,43 @@ test.serial(
     await finish(t);
   },
 );
+
+const FAILED = { at: 1, status: 410, ms: 1 };
+const GONE = { status: "failed", disable: "The receiver answered 410 Gone." } as const;
+const LATER = { status: "pending", retryAt: 0, pauseUntil: Date.now() + 1e9 } as const;
+
+for (const outcome of [GONE, LATER]) {
+  test.serial(`an attempt at the former URL leaves the webhook alone: ${outcome.status}`, async (t) => {
+    const { id, webhooks } = await newOrganization();
+    const webhookId = webhooks[0]?.id as string;
+    await createLink(id);
+    const [leased] = await first.deliveries.lease(ROOM);
+    await second.webhooks.update(id, webhookId, { url: "https://example.com/new" }, OPERATOR);
+    await first.deliveries.settle(leased as Leased, FAILED, outcome, SYSTEM);
+    const [delivery] = await second.webhooks.deliveries(id, webhookId, 1);
+    t.deepEqual(delivery?.attempts, [FAILED]);
+    t.like(await database.knex("webhooks").where({ id: webhookId }).first(), {
+      failing_since: null,
+      paused_until: null,
+      disabled_reason: null,
+    });
+    await finish(t);
+  });
+}
+
+test.serial(
+  "a webhook that recovered during an attempt is not disabled for its failures before",
+  async (t) => {
+    const { id, webhooks } = await newOrganization();
+    const webhookId = webhooks[0]?.id as string;
+    await database.knex("webhooks").where({ id: webhookId }).update({ failing_since: 1 });
+    await createLink(id);
+    await createLink(id);
+    const [failing, recovered] = await first.deliveries.lease(ROOM);
+    await settle(second, recovered as Leased);
+    const dead = { status: "failed", disable: "Nothing has arrived there for days." } as const;
+    await first.deliveries.settle(failing as Leased, { at: 2, status: 500, ms: 1 }, dead, SYSTEM);
+    t.like(await second.webhooks.find(id, webhookId), { enabled: true, disabledReason: null });
+    await finish(t);
+  },
+);
