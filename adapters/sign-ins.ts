@@ -26,9 +26,13 @@ export type SignInStore = {
   endOthers(keptId: string, by: By): Promise<void>;
   /**
    * Sets a new password. Every other sign-in ends with it, and whatever apps were allowed: whoever knew the old one may
-   * hold them (OAuth 2.1 §4.3.3).
+   * hold them (OAuth 2.1 §4.3.3). Returns false, and changes nothing, unless `currentHash` is still the user's.
    */
-  changePassword(passwordHash: string, keptId: string, by: By): Promise<void>;
+  changePassword(
+    hashes: { currentHash: string | null; newHash: string },
+    keptId: string,
+    by: By,
+  ): Promise<boolean>;
 };
 
 const FIRST_PARTY = "dashboard";
@@ -64,14 +68,16 @@ export function createSignInStore({ knex, transaction }: Database, journal: Jour
         await endGrants(trx, journal, by, firstParty(by), keptId);
       }),
 
-    changePassword: (password_hash, keptId, by) =>
+    changePassword: ({ currentHash, newHash }, keptId, by) =>
       transaction(async (trx) => {
         const user_id = by.actor;
-        await trx("users").where({ id: user_id }).update({ password_hash });
+        const user = trx("users").where({ id: user_id, password_hash: currentHash });
+        if (!(await user.update({ password_hash: newHash }))) return false;
         await recordForMember(trx, journal, by, { userId: user_id, type: "member.password_changed" });
         await endAllSessions(trx, user_id, keptId);
         await endGrants(trx, journal, by, { user_id }, keptId);
         await trx("one_time_links").where({ user_id, used_at: null }).update({ used_at: Date.now() });
+        return true;
       }),
   };
 }

@@ -47,9 +47,7 @@ export function accountRoutes(router: Router, options: Options): void {
     if (!("error" in result)) return;
     if (result.status === 503) throw new Problem(503, "busy", result.error);
     if (result.status === 429) throw new Problem(429, "too_many_requests", result.error);
-    throw new Problem(422, "invalid_current_password", "The current password is wrong.", {
-      errors: [{ field: "current_password", message: "The current password is wrong." }],
-    });
+    throw wrongPassword();
   }
 
   const { identities } = storage;
@@ -73,7 +71,11 @@ export function accountRoutes(router: Router, options: Options): void {
     if (account?.passwordHash === null) requireRecentSignIn(ctx, PATH);
     else await checkPassword(ctx, textOf(input.current_password));
     const { new_password } = validate(passwordChangeOf(person.username), input);
-    await signIns.changePassword(await hashOrRefuse(passwords, new_password), person.signInId, person.by);
+    const currentHash = account?.passwordHash ?? null;
+    const newHash = await hashOrRefuse(passwords, new_password);
+    // The password was changed elsewhere in the meantime, perhaps to lock this session out.
+    if (!(await signIns.changePassword({ currentHash, newHash }, person.signInId, person.by)))
+      throw wrongPassword();
     if (person.means === "session") await sessions.begin(ctx, person.id);
     answerDone(ctx, { to: PATH, done: "password-changed" });
   });
@@ -110,6 +112,12 @@ export function accountRoutes(router: Router, options: Options): void {
   };
   router.delete(PATH, remove);
   router.post(`${PATH}/delete`, again(show), remove);
+}
+
+function wrongPassword(): Problem {
+  return new Problem(422, "invalid_current_password", "The current password is wrong.", {
+    errors: [{ field: "current_password", message: "The current password is wrong." }],
+  });
 }
 
 function lastOwner(organizations: { name: string }[]): Problem {

@@ -84,3 +84,21 @@ for (const [what, change] of Object.entries(CHANGES)) {
     },
   );
 }
+
+test.serial("a password change that began before a reset by link does not undo it", async (t) => {
+  const { storage } = service;
+  const user = await service.createUser([]);
+  const change = await (CHANGES["is changed"] as (typeof CHANGES)[string])(user, "the intruder's password");
+  const link = await storage.accounts.createResetToken(user.id, 60_000);
+  const isRead = Promise.withResolvers<void>();
+  const stop = storage.onStatement((sql) => {
+    if (/username_key/.test(sql)) isRead.resolve();
+  });
+  const status = change();
+  // The old password has been read, and takes a while to be verified.
+  await isRead.promise;
+  stop();
+  t.true(await storage.accounts.resetPassword(link, "the owner's hash"));
+  t.is(await status, 422);
+  t.is((await storage.accounts.find(user.id))?.passwordHash, "the owner's hash");
+});
