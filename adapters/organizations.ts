@@ -162,10 +162,11 @@ export async function removeOrganization(
   await trx("deliveries").whereIn("webhook_id", webhooks).delete();
   await trx("webhooks").where(own).delete();
   await removeClient(trx, journal, by, id);
+  await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
+  // Before the grants: one that is being approved holds its membership until it is stored.
+  await trx("memberships").where(own).delete();
   await endGrants(trx, journal, by, own);
   await trx("invitations").where(own).delete();
-  await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
-  await trx("memberships").where(own).delete();
   await journal.record(trx, by, {
     organizationId: id,
     type: "organization.deleted",

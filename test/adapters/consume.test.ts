@@ -1,9 +1,15 @@
 import test from "ava";
 import type { Adapter } from "oidc-provider";
+import { OPERATOR } from "../../resources/events.ts";
 import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
+// Only a member can allow an app to act for an organization.
+const { organization } = await first.organizations.create("Consumed", "growth", OPERATOR);
+const membership = { organizationId: organization.id, role: "owner" } as const;
+const owner = await first.accounts.create("owner", "a hash", OPERATOR, membership);
+const accountId = owner?.id as string;
 test.after.always(() => storage.close());
 
 let count = 0;
@@ -16,11 +22,7 @@ async function newGrant(): Promise<string> {
   const id = `grant-${++count}`;
   await first
     .oidcAdapter("Grant")
-    .upsert(
-      id,
-      { clientId: "lgc_a", accountId: "usr_a", organizationId: "org_a", exp: seconds() + 600 },
-      600,
-    );
+    .upsert(id, { clientId: "lgc_a", accountId, organizationId: organization.id, exp: seconds() + 600 }, 600);
   return id;
 }
 

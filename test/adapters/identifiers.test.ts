@@ -14,7 +14,7 @@ await first
 await first.links.create(organization.id, OPERATOR, linkFields({ slug: "Slug-a", externalId: "Ext-é" }));
 const grant = { clientId, accountId: user?.id as string, exp: Math.floor(Date.now() / 1000) + 60 };
 await first.oidcAdapter("Grant").upsert("Grant-a", grant, 60);
-await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a" }, 60);
+await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId: "usr_a" }, 60);
 const resetToken = await first.accounts.createResetToken(user?.id as string, 60_000);
 test.after.always(() => storage.close());
 

@@ -43,7 +43,7 @@ async function waitForLock(t: ExecutionContext) {
   const writes = Promise.all([
     storage.links.create(organization.id, OPERATOR, linkFields({ slug: "waits" })),
     storage.organizations.setPlan(organization.id, "premium", OPERATOR),
-    storage.oidcAdapter("Session").upsert("a session", { uid: "a uid" }, 60),
+    storage.oidcAdapter("Session").upsert("a session", { uid: "a uid", accountId: "usr_a" }, 60),
   ]).finally(() => (isHeld = false));
   let reads = 0;
   let longest = 0;

@@ -51,7 +51,9 @@ test.serial("what expired is removed, of every kind, and nothing else", async (t
   for (const lifetime of [60, 600]) {
     const exp = seconds() + lifetime;
     await tokens("AccessToken").upsert(`token-${lifetime}`, { exp }, lifetime);
-    await first.oidcAdapter("Session").upsert(`session-${lifetime}`, { uid: `uid-${lifetime}` }, lifetime);
+    await first
+      .oidcAdapter("Session")
+      .upsert(`session-${lifetime}`, { uid: `uid-${lifetime}`, accountId: userId }, lifetime);
     await first.oidcAdapter("Interaction").upsert(`interaction-${lifetime}`, {}, lifetime);
     await first
       .oidcAdapter("Grant")
