@@ -117,7 +117,8 @@ export async function endGrants(
   const grants: GrantRow[] = await trx("grants")
     .where(which)
     .whereNot("id", exceptId)
-    .whereNull("revoked_at");
+    .whereNull("revoked_at")
+    .forUpdate(); // of two that end it, one records it
   if (grants.length === 0) return 0;
   const ids = grants.map(({ id }) => id);
   const ended = await trx("grants")
