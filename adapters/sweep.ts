@@ -61,14 +61,17 @@ async function sweepTable(
 ): Promise<number> {
   let total = 0;
   while (await mayContinue()) {
+    const now = Date.now();
     // Selected first: not every engine has a DELETE with a limit.
     const expired = await knex(table)
-      .where("expires_at", "<=", Date.now())
+      .where("expires_at", "<=", now)
       .orderBy("expires_at")
       .limit(BATCH)
       .select(...key);
     const keys = expired.map((row) => key.map((column) => row[column]));
-    if (keys.length > 0) total += await knex(table).whereIn(key, keys).delete();
+    // Again by its expiry: a row may have been renewed in the meantime, an idempotency key that is used again say.
+    if (keys.length > 0)
+      total += await knex(table).whereIn(key, keys).where("expires_at", "<=", now).delete();
     if (expired.length < BATCH) break;
     await sleep(PAUSE_MS);
   }

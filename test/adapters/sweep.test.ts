@@ -3,6 +3,7 @@ import { sha256 } from "../../adapters/hash.ts";
 import { OPERATOR } from "../../resources/events.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { advanceClock } from "../harness/clock.ts";
+import { engine } from "../harness/database.ts";
 import { createTestStorage } from "../harness/storage.ts";
 
 const storage = await createTestStorage();
@@ -171,3 +172,21 @@ test.serial("the lease of a process that died holds the others up until it expir
   t.is(answers.filter((answer) => answer === undefined).length, 1);
   t.deepEqual(await knex("leases"), []);
 });
+
+// SQLite has one writer at a time, so nothing can happen between the look and the deletion there that a test could hold.
+if (engine !== "sqlite") {
+  test.serial("PostgreSQL, MariaDB: a row that is renewed while it is being swept stays", async (t) => {
+    const [row] = expiredTokens(1);
+    await knex("tokens").insert(row);
+    const deleting = Promise.withResolvers<void>();
+    const stop = first.onStatement((sql) => /^delete from .tokens/.test(sql) && deleting.resolve());
+    const renewal = await knex.transaction();
+    await renewal("tokens").update({ expires_at: Date.now() + 60_000 });
+    const swept = first.sweep();
+    await deleting.promise;
+    await renewal.commit();
+    t.is((await swept)?.tokens, 0);
+    stop();
+    t.is((await knex("tokens").where({ id_hash: row?.id_hash })).length, 1);
+  });
+}
