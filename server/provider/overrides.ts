@@ -49,7 +49,8 @@ const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
 
 /**
  * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. A request that
- * is too large is refused before anything of it is stored. And every answer goes into the query: the library would send the refusal of another mode by that mode.
+ * is too large is refused before anything of it is stored. And every answer goes into the query: the library would send
+ * the refusal of another mode by that mode.
  */
 function canonicaliseParameters(provider: Provider): void {
   const values = new WeakMap<object, Record<string, unknown>>();
