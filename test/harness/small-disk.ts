@@ -32,7 +32,7 @@ export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
       for (const chunk of CHUNKS) appendUntilFull(ballast, chunk);
       truncateSync(ballast, Math.max(0, statSync(ballast).size - bytesLeft));
     },
-    empty: () => rmSync(ballast),
+    empty: () => rmSync(ballast, { force: true }),
     unmount() {
       run("umount", "--lazy", folder);
       rmSync(folder, { recursive: true });
