@@ -151,14 +151,25 @@ async function stopWithoutDatabase(settings: Record<string, string>, how: "freez
   const proxy = await startTcpProxy(database.url);
   const server = start({ ...settings, DATABASE_URL: proxy.through(database.url) });
   const url = await addressOf(server);
-  await fetch(`${url}/readyz`);
+  // Workers take connections in turns. They have these already: a new one might arrive only after the signal.
+  const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  await Promise.all(agents.map((agent) => ask(url, "/readyz", agent)));
   await proxy.cut(how);
-  const asked = fetch(`${url}/readyz`).catch(() => {});
-  await fetch(`${url}/healthz`); // sent later, answered earlier
+  const asked = agents.slice(0, 4).map((agent) => ask(url, "/readyz", agent).catch(() => {}));
+  // Sent later, answered earlier.
+  await Promise.all(agents.slice(4).map((agent) => ask(url, "/healthz", agent)));
   const ending = await server.stop();
-  await asked;
+  await Promise.all(asked);
+  for (const agent of agents) agent.destroy();
   await proxy.close();
   return ending;
+}
+
+async function ask(url: string, path: string, agent: Agent): Promise<void> {
+  const { port, host } = new URL(url);
+  const sent = request({ host: "127.0.0.1", port, path, agent, headers: { host } }).end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  await response.toArray();
 }
 
 if (engine !== "sqlite") {
