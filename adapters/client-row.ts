@@ -28,7 +28,7 @@ export function selectClient(knex: Knex, clientId: unknown, now: unknown): Knex.
     .select(COLUMNS);
 }
 
-/** A client with one of its live secrets, if it has any. */
+/** A client joined with one of its live secrets; the columns of the secret are null for a client without one. */
 export type ClientRow = {
   id: string;
   organizationId: string;

@@ -185,7 +185,7 @@ const DISK_FULL_CODES = new Set([
   "ER_RECORD_FILE_FULL", // 1114, also where a tablespace cannot grow
 ]);
 
-/** Whether a write was undone because the database has no space for it. Reads go on; writes do when there is space. */
+/** Returns whether a write was rolled back because the database is out of space. Reads still succeed. */
 export function isDiskFull(error: unknown): boolean {
   return DISK_FULL_CODES.has(String((error as DatabaseError)?.code));
 }

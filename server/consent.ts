@@ -65,7 +65,7 @@ export async function denyConsent(provider: Provider, { req, res }: Context): Pr
   await answerOnce(() => provider.interactionResult(req, res, denied, { mergeWithLastSubmission: false }));
 }
 
-/** Of several answers to one page, a double click say, the first one counts, and the others go on with it. */
+/** Stores an answer unless the page has one, after a double click for example: the first answer counts. */
 async function answerOnce(store: () => Promise<unknown>): Promise<void> {
   try {
     await store();

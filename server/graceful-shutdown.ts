@@ -126,7 +126,7 @@ function announceClose({ pending }: Connection) {
   }
 }
 
-/** Leaves alone what is being answered, and what is still arriving. */
+/** Ends a connection unless a request on it is being answered or is still arriving. */
 function endUnlessBusy(connection: Connection) {
   const { socket, pending, settledBytes, checkedBytes, changedAt } = connection;
   if (pending.some(({ req }) => req.complete)) return;

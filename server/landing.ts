@@ -13,7 +13,7 @@ export type Entry = { isSignedIn(ctx: Context): Promise<boolean>; mayRegister: b
  * Serves `/` on `BASE_URL`: the dashboard for users who are signed in, a landing page for everyone else, and the
  * addresses as JSON for programs. A separate `SHORT_URL` host keeps its 404: people who follow short links have no
  * account there, and need not learn where the dashboard is.
- * @param entry absent where nobody can sign in, on a server of the resources only
+ * @param entry absent on a server that serves only the resources and has no sign-in
  */
 export function landing(addresses: Addresses, entry?: Entry): Middleware {
   const links = describe(addresses);

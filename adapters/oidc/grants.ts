@@ -9,7 +9,7 @@ import { type ModelAdapter, toStored } from "./model.ts";
 /** The consent page that a grant comes from: the id of the interaction, and the result that refers to the grant. */
 export type ConsentAnswer = { interactionId: string; result: InteractionResults };
 
-/** Grants: what a user allowed an app. Ending one is one row; whatever belongs to it dies with it. */
+/** Stores grants: what a user allowed an app. Revoking one changes one row, and invalidates every token issued under it. */
 export function grantAdapter({ knex, transaction }: Database, journal: Journal): ModelAdapter {
   const alive = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
   return {

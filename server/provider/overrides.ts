@@ -48,7 +48,7 @@ const UNSUPPORTED = "unsupported";
 const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
 
 /**
- * A resource is compared as text at authorize, token and refresh: one form, whatever the client writes. A request that
+ * A resource is compared as text at authorize, token and refresh: always in its canonical form. A request that
  * is too large is refused before anything of it is stored. And every answer goes into the query: the library would send
  * the refusal of another mode by that mode.
  */

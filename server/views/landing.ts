@@ -7,7 +7,7 @@ type Landing = {
   mcpUrl: string;
   /** The OAuth metadata of this server. */
   discoveryPath: string;
-  /** Absent where nobody can sign in. */
+  /** Absent on a server without sign-in. */
   entry?: { mayRegister: boolean } | undefined;
 };
 
