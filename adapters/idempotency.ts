@@ -1,89 +1,103 @@
 import { randomUUID } from "node:crypto";
-import type { IdempotencyStore, Principal } from "../resources/idempotency.ts";
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import { sha256 } from "./hash.ts";
-import { idFrom, newSeed } from "./id.ts";
-import type { Seal } from "./seal.ts";
-import { explained } from "./unavailable.ts";
+import type { IdempotencyStore, Principal } from "../resources/idempotency/run-once.ts";
+import type { Encryption } from "./crypto/encryption.ts";
+import { sha256 } from "./crypto/hash.ts";
+import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
+import { isDuplicate } from "./database/engine.ts";
+import type { Database } from "./database/index.ts";
+import { mapStorageErrors } from "./database/retry.ts";
+import type { IdempotencyKeyRow } from "./database/tables.ts";
 
-const KEPT_MS = 24 * 60 * 60 * 1000;
-// Longer than any request takes: who has not answered by then has died.
+const LIFETIME_MS = 24 * 60 * 60 * 1000;
+// Longer than any request takes: an attempt that has not completed by then has died.
 const LEASE_MS = 60_000;
-// Each further one follows a change that somebody else made in between.
-const LOOKS = 5;
+// Each further try follows a concurrent change of the row.
+const MAX_TRIES = 5;
 
-type Row = {
-  request_hash: string;
-  answer: string | null;
-  leased_by: string;
-  leased_until: number;
-  ids_from: string;
-  expires_at: number;
-};
-type Place = { organization_id: string; key_hash: string };
+type RowKey = Pick<IdempotencyKeyRow, "organization_id" | "key_hash">;
+type Lease = Pick<IdempotencyKeyRow, "leased_by" | "leased_until">;
+type Attempt = Pick<IdempotencyKeyRow, "leased_by" | "ids_from">;
 
-/** The answers of a database; they may hold secrets, and are kept under `seal`. */
-export function createIdempotencyStore({ knex }: Pick<Database, "knex">, seal: Seal): IdempotencyStore {
-  const rows = (place: Place) => knex<Row>("idempotency_keys").where(place);
-  const sealedFor = (place: Place) => `idempotency ${place.organization_id} ${place.key_hash}`;
+/** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted, since they may contain secrets. */
+export function createIdempotencyStore(
+  { knex }: Pick<Database, "knex">,
+  encryption: Encryption,
+): IdempotencyStore {
+  const rows = (key: RowKey) => knex("idempotency_keys").where(key);
 
-  function attempt(place: Place, { leased_by, ids_from }: Pick<Row, "leased_by" | "ids_from">) {
-    // Whatever an attempt writes that was taken for dead meanwhile goes nowhere.
-    const mine = () => rows(place).where({ leased_by });
+  function attempt(key: RowKey, { leased_by, ids_from }: Attempt) {
+    // An attempt that was presumed dead no longer holds the lease, so its writes have no effect.
+    const leased = () => rows(key).where({ leased_by });
     return {
-      linkId: (index: number) => idFrom(ids_from, "lnk", index),
-      ...explained({
+      linkId: (index: number) => idFromSeed(ids_from, "lnk", index),
+      ...mapStorageErrors({
         keep: async (answer: string) =>
-          void (await mine().update({ answer: seal.close(answer, sealedFor(place)) })),
-        forget: async () => void (await mine().delete()),
-        release: async () => void (await mine().update({ leased_until: 0 })),
+          void (await leased().update({ answer: encryption.encrypt(answer, encryptionContext(key)) })),
+        forget: async () => void (await leased().delete()),
+        release: async () => void (await leased().update({ leased_until: 0 })),
       }),
     };
   }
 
-  return explained({
-    async begin(principal, key, fingerprint) {
-      const place = placeOf(principal, key);
-      for (let look = 0; look < LOOKS; look++) {
+  /** Stores a new key. Returns false if it is stored already. */
+  async function insert(row: IdempotencyKeyRow): Promise<boolean> {
+    try {
+      await knex("idempotency_keys").insert(row);
+      return true;
+    } catch (error) {
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
+  }
+
+  return mapStorageErrors({
+    async begin(principal, idempotencyKey, fingerprint) {
+      const key = rowKeyOf(principal, idempotencyKey);
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
         const now = Date.now();
-        const lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
-        const first = {
-          ...lease,
-          request_hash: fingerprint,
-          answer: null,
-          ids_from: newSeed(),
-          created_at: now,
-          expires_at: now + KEPT_MS,
-        };
-        try {
-          await knex("idempotency_keys").insert({ ...place, ...first });
-          return { attempt: attempt(place, first) };
-        } catch (error) {
-          if (!isDuplicate(error)) throw error;
-        }
-        const found = await rows(place).first();
+        const lease: Lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
+        const fresh = newRow(key, fingerprint, lease, now);
+        if (await insert(fresh)) return { attempt: attempt(key, fresh) };
+        const found = await rows(key).first();
         if (!found) continue;
-        const isOver = found.expires_at <= now;
-        if (!isOver && found.request_hash !== fingerprint) return { refused: "reused" };
-        if (!isOver && found.answer !== null) return { answer: seal.open(found.answer, sealedFor(place)) };
-        if (!isOver && found.leased_until > now) return { refused: "in_use" };
-        const next = isOver ? first : { ...lease, ids_from: found.ids_from };
-        const isTaken = await rows(place).where({ leased_by: found.leased_by }).update(next);
-        if (isTaken) return { attempt: attempt(place, next) };
+        const isExpired = found.expires_at <= now;
+        if (!isExpired && found.request_hash !== fingerprint) return { refused: "reused" };
+        if (!isExpired && found.answer !== null)
+          return { answer: encryption.decrypt(found.answer, encryptionContext(key)) };
+        if (!isExpired && found.leased_until > now) return { refused: "in_use" };
+        const next = isExpired ? fresh : { ...lease, ids_from: found.ids_from };
+        const isAcquired = await rows(key).where({ leased_by: found.leased_by }).update(next);
+        if (isAcquired) return { attempt: attempt(key, next) };
       }
       return { refused: "in_use" };
     },
   } satisfies IdempotencyStore);
 }
 
+function newRow(key: RowKey, fingerprint: string, lease: Lease, now: number): IdempotencyKeyRow {
+  return {
+    ...key,
+    ...lease,
+    request_hash: fingerprint,
+    answer: null,
+    ids_from: newIdSeed(),
+    created_at: now,
+    expires_at: now + LIFETIME_MS,
+  };
+}
+
 /**
- * The row of a key. The principal is part of the hash: an answer may hold a secret, which only the principal that it was
- * created for may see again. As JSON, the parts of two different principals and keys never make the same text.
+ * Returns the primary key of an idempotency key. The hash includes the principal, because the response may contain a
+ * secret that only this principal may see again. JSON encodes different principals and keys as different texts.
  */
-function placeOf({ organizationId, clientId, userId }: Principal, key: string): Place {
+function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string): RowKey {
   return {
     organization_id: organizationId,
     key_hash: sha256(JSON.stringify([clientId, userId ?? null, key])),
   };
+}
+
+/** Returns the encryption context of a response: it can be decrypted only in its own row. */
+function encryptionContext({ organization_id, key_hash }: RowKey): string {
+  return `idempotency ${organization_id} ${key_hash}`;
 }

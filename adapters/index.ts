@@ -1,39 +1,40 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { IdempotencyStore } from "../resources/idempotency.ts";
-import type { ActiveToken, LinkStore } from "../resources/ports.ts";
-import type { DeliveryQueue, WebhookStore } from "../resources/webhooks/ports.ts";
-import { type AccountStore, createAccountStore } from "./accounts.ts";
-import { type AuditStore, createAuditStore } from "./audit.ts";
-import { createClickStats } from "./click-stats.ts";
-import { createClickCounter } from "./clicks.ts";
-import { type ClientStore, createClientStore } from "./clients.ts";
-import { type Database, openDatabase } from "./database.ts";
-import { createDeliveryQueue } from "./deliveries.ts";
-import { createDepartureStore, type DepartureStore } from "./departure.ts";
-import { createGrantStore, type GrantStore } from "./grants.ts";
+import type { ActiveToken } from "../resources/access/introspect.ts";
+import type { IdempotencyStore } from "../resources/idempotency/run-once.ts";
+import type { LinkStore } from "../resources/links/types.ts";
+import type { DeliveryQueue, WebhookStore } from "../resources/webhooks/types.ts";
+import { type AccountDeletionStore, createAccountDeletionStore } from "./accounts/delete.ts";
+import { createIdentityStore, type IdentityStore } from "./accounts/identities.ts";
+import { createRegistrationStore, type RegistrationStore } from "./accounts/register.ts";
+import { createSessionStore, type SessionStore } from "./accounts/sessions.ts";
+import { type AccountStore, createAccountStore } from "./accounts/store.ts";
+import { createEncryption } from "./crypto/encryption.ts";
+import { createKeyStore, type KeyStore } from "./crypto/keys.ts";
+import { type Database, openDatabase } from "./database/index.ts";
+import { createLeases } from "./database/leases.ts";
+import { type Deleted, purgeExpired } from "./database/purge-expired.ts";
+import { mapStorageErrors } from "./database/retry.ts";
+import { type AuditStore, createAuditStore } from "./events/audit-log.ts";
+import { createOutbox } from "./events/outbox.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
-import { createIdentityStore, type IdentityStore } from "./identities.ts";
-import { createTokenReader } from "./introspection.ts";
-import { createInvitationStore, type InvitationStore } from "./invitations.ts";
-import { createJournal } from "./journal.ts";
-import { createKeyStore, type KeyStore } from "./keys.ts";
-import { createLeases } from "./leases.ts";
-import { createLinkStore } from "./links.ts";
-import { createMemberStore, type MemberStore } from "./members.ts";
-import { createOidcAdapter } from "./oidc/index.ts";
-import { createOrganizationStore, type OrganizationStore } from "./organizations.ts";
-import { createRegistrationStore, type RegistrationStore } from "./registration.ts";
-import { createSeal } from "./seal.ts";
-import { createSignInStore, type SignInStore } from "./sign-ins.ts";
-import { type Deleted, sweep } from "./sweep.ts";
-import { explained } from "./unavailable.ts";
-import { createUsageNotes } from "./usage.ts";
-import { createWebhookStore } from "./webhooks.ts";
+import { createClickCounter } from "./links/click-counter.ts";
+import { createClickStats } from "./links/click-stats.ts";
+import { createLinkStore } from "./links/store.ts";
+import { type ClientStore, createClientStore } from "./oauth/clients.ts";
+import { createTokenReader } from "./oauth/find-active-token.ts";
+import { createGrantUsage } from "./oauth/grant-usage.ts";
+import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
+import { createOidcAdapter } from "./oauth/oidc/index.ts";
+import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
+import { createMemberStore, type MemberStore } from "./organizations/members.ts";
+import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
+import { createDeliveryQueue } from "./webhooks/queue.ts";
+import { createWebhookStore } from "./webhooks/store.ts";
 
-// How long a stop waits for a database that is away to take the last clicks, and when grants were used.
+// How long a shutdown waits for an unavailable database to store the last clicks and grant usage.
 const LAST_WRITES_MS = 3000;
 
-/** Everything that is kept, over one database. */
+/** All stores, over one database. */
 export type Storage = {
   accounts: AccountStore;
   audit: AuditStore;
@@ -41,7 +42,7 @@ export type Storage = {
   deliveries: DeliveryQueue;
   grants: GrantStore;
   invitations: InvitationStore;
-  departures: DepartureStore;
+  accountDeletions: AccountDeletionStore;
   idempotency: IdempotencyStore;
   identities: IdentityStore;
   keys: KeyStore;
@@ -50,12 +51,12 @@ export type Storage = {
   organizations: OrganizationStore;
   registrations: RegistrationStore;
   webhooks: WebhookStore;
-  signIns: SignInStore;
-  /** oidc-provider's storage contract: the name of a model → its adapter. */
+  sessions: SessionStore;
+  /** oidc-provider's storage contract: returns the adapter of a model by name. */
   oidcAdapter: ReturnType<typeof createOidcAdapter>;
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
-  /** Removes expired rows; nothing while another process does. `stop` ends it after the current batch. */
-  sweep(stop?: AbortSignal): Promise<Deleted | undefined>;
+  /** Deletes expired rows. Resolves to undefined while another process does. `stop` ends it after the current batch. */
+  purgeExpired(stop?: AbortSignal): Promise<Deleted | undefined>;
 } & Pick<
   Database,
   "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close"
@@ -63,44 +64,60 @@ export type Storage = {
 
 /**
  * Opens the database behind a `DATABASE_URL`.
- * @param encryptionKey 32 bytes; what cannot be hashed is encrypted with it
+ * @param encryptionKey 32 bytes, for secrets that must be readable and therefore cannot be hashed
  */
 export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
   const database = openDatabase(url);
   const leases = createLeases(database);
-  const journal = createJournal(database);
-  const seal = createSeal(encryptionKey);
-  const usage = createUsageNotes(database);
-  const clicks = createClickCounter(database, journal);
+  const outbox = createOutbox(database);
+  const encryption = createEncryption(encryptionKey);
+  const usage = createGrantUsage(database);
+  const clicks = createClickCounter(database, outbox);
   const stats = createClickStats(database);
-  const clients = explained(createClientStore(database, journal), "ofOrganization");
+  const clients = mapStorageErrors(createClientStore(database, outbox), "findByOrganization");
   return {
-    accounts: explained(createAccountStore(database, journal), "find", "findByUsername", "findByResetToken"),
-    audit: explained(createAuditStore(database), "list"),
+    accounts: mapStorageErrors(
+      createAccountStore(database, outbox),
+      "find",
+      "findByUsername",
+      "findByResetToken",
+    ),
+    audit: mapStorageErrors(createAuditStore(database), "list"),
     clients,
-    deliveries: createDeliveryQueue(database, journal, seal),
-    grants: explained(createGrantStore(database, journal), "standing", "ofOrganization", "ofUser"),
-    invitations: explained(createInvitationStore(database, journal), "list", "find"),
-    keys: explained(createKeyStore(database, seal), "check"),
-    departures: explained(createDepartureStore(database, journal)),
-    idempotency: createIdempotencyStore(database, seal),
-    identities: explained(createIdentityStore(database, journal), "ownerOf", "ofUser"),
-    links: explained(
-      createLinkStore(database, journal, clicks, stats),
+    deliveries: createDeliveryQueue(database, outbox, encryption),
+    grants: mapStorageErrors(
+      createGrantStore(database, outbox),
+      "findStatus",
+      "listByOrganization",
+      "listByUser",
+    ),
+    invitations: mapStorageErrors(createInvitationStore(database, outbox), "list", "find"),
+    keys: mapStorageErrors(createKeyStore(database, encryption), "check"),
+    accountDeletions: mapStorageErrors(createAccountDeletionStore(database, outbox)),
+    idempotency: createIdempotencyStore(database, encryption),
+    identities: mapStorageErrors(createIdentityStore(database, outbox), "findUserId", "listByUser"),
+    links: mapStorageErrors(
+      createLinkStore(database, outbox, clicks, stats),
       "find",
       "findByExternalId",
       "list",
       "count",
       "analytics",
     ),
-    members: explained(createMemberStore(database, journal), "list"),
-    organizations: explained(createOrganizationStore(database, journal), "find", "list", "ofUser"),
-    registrations: explained(createRegistrationStore(database, journal)),
-    webhooks: explained(createWebhookStore(database, journal, seal), "find", "list", "count", "deliveries"),
-    signIns: explained(createSignInStore(database, journal), "ofUser"),
-    oidcAdapter: createOidcAdapter(database, clients, journal, usage),
+    members: mapStorageErrors(createMemberStore(database, outbox), "list"),
+    organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),
+    registrations: mapStorageErrors(createRegistrationStore(database, outbox)),
+    webhooks: mapStorageErrors(
+      createWebhookStore(database, outbox, encryption),
+      "find",
+      "list",
+      "count",
+      "deliveries",
+    ),
+    sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
+    oidcAdapter: createOidcAdapter(database, clients, outbox, usage),
     findActiveToken: createTokenReader(database, usage),
-    sweep: (stop) => sweep(database, leases, stop),
+    purgeExpired: (stop) => purgeExpired(database, leases, stop),
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,

@@ -1,46 +1,46 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import type { Journal } from "./journal.ts";
-import { recordForMember } from "./member-events.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import { recordForMember } from "../events/member-events.ts";
+import type { Outbox } from "../events/outbox.ts";
 
-/** A person at an identity provider: the two together are unique and stay (OpenID Connect Core §5.7). */
+/** A user at an identity provider. Together, both values are unique and never change (OpenID Connect Core §5.7). */
 export type IdentityKey = { issuer: string; subject: string };
-/** An identity as its person sees it. */
+/** An identity linked to an account. `createdAt` is epoch milliseconds. */
 export type LinkedIdentity = IdentityKey & { label: string | null; createdAt: number };
 
-/** Who signs in from elsewhere. */
+/** Stores the SSO identities of users. */
 export type IdentityStore = {
-  /** The person that an identity belongs to. */
-  ownerOf(identity: IdentityKey): Promise<string | undefined>;
-  ofUser(userId: string): Promise<LinkedIdentity[]>;
-  /** Ties an identity to a person; false when it is somebody's already. */
-  link(userId: string, identity: IdentityKey & { label: string | null }, by: By): Promise<boolean>;
-  /** Unties it, unless it is the only way in; false then, and for one that is not the person's. */
-  unlink(userId: string, identity: IdentityKey, by: By): Promise<boolean>;
+  /** Returns the id of the user that an identity is linked to. */
+  findUserId(identity: IdentityKey): Promise<string | undefined>;
+  listByUser(userId: string): Promise<LinkedIdentity[]>;
+  /** Links an identity to a user. Returns false if it is already linked. */
+  link(userId: string, identity: IdentityKey & { label: string | null }, actor: Actor): Promise<boolean>;
+  /** Unlinks an identity. Returns false if it is the user's only way to sign in, or isn't the user's. */
+  unlink(userId: string, identity: IdentityKey, actor: Actor): Promise<boolean>;
 };
 
-/** The identities of a database. */
-export function createIdentityStore({ knex, transaction }: Database, journal: Journal): IdentityStore {
+/** Creates the identity store of a database. */
+export function createIdentityStore({ knex, transaction }: Database, outbox: Outbox): IdentityStore {
   return {
-    async ownerOf({ issuer, subject }) {
+    async findUserId({ issuer, subject }) {
       const row = await knex("identities").where({ issuer, subject }).first("user_id");
       return row?.user_id;
     },
 
-    ofUser: (userId) =>
+    listByUser: (userId) =>
       knex("identities")
         .where({ user_id: userId })
         .orderBy("created_at")
         .select({ issuer: "issuer", subject: "subject", label: "label", createdAt: "created_at" }),
 
-    async link(userId, identity, by) {
+    async link(userId, identity, actor) {
       try {
         await transaction(async (trx) => {
           await insertIdentity(trx, userId, identity);
           const { issuer } = identity;
-          await recordForMember(trx, journal, by, { userId, type: "member.identity_linked", issuer });
+          await recordForMember(trx, outbox, actor, { userId, type: "member.identity_linked", issuer });
         });
         return true;
       } catch (error) {
@@ -49,19 +49,19 @@ export function createIdentityStore({ knex, transaction }: Database, journal: Jo
       }
     },
 
-    unlink: (userId, { issuer, subject }, by) =>
+    unlink: (userId, { issuer, subject }, actor) =>
       transaction(async (trx) => {
         const user = await trx("users").where({ id: userId }).forUpdate().first("password_hash");
-        const all = await trx("identities").where({ user_id: userId }).pluck("subject");
-        if (!user?.password_hash && all.length < 2) return false;
+        const subjects = await trx("identities").where({ user_id: userId }).pluck("subject");
+        if (!user?.password_hash && subjects.length < 2) return false;
         if (!(await trx("identities").where({ user_id: userId, issuer, subject }).delete())) return false;
-        await recordForMember(trx, journal, by, { userId, type: "member.identity_unlinked", issuer });
+        await recordForMember(trx, outbox, actor, { userId, type: "member.identity_unlinked", issuer });
         return true;
       }),
   };
 }
 
-/** Ties an identity to a person; part of the caller's transaction. */
+/** Links an identity to a user. Part of the caller's transaction. */
 export async function insertIdentity(
   trx: Knex.Transaction,
   userId: string,

@@ -1,60 +1,60 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import { insertUser } from "./accounts.ts";
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import { newId } from "./id.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import { newId } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { acceptInvitation } from "../organizations/invitations.ts";
+import { findOrganization, insertOrganization, type Organization } from "../organizations/store.ts";
 import { type IdentityKey, insertIdentity } from "./identities.ts";
-import { acceptInvitation } from "./invitations.ts";
-import type { Journal } from "./journal.ts";
-import { insertOrganization, type Organization } from "./organizations.ts";
+import { insertUser } from "./store.ts";
 
-/** A person who registers, and the organization that he or she comes to. */
+/** A new user, and the organization that the user creates or joins. */
 export type Registration = {
   username: string;
-  /** Null for somebody who signs in elsewhere only. */
+  /** Null for a user who signs in with SSO only. */
   passwordHash: string | null;
-  /** Of the organization that is made for the person; with an invitation there is one already. */
+  /** The name of the new organization. Ignored with an invitation. */
   organizationName: string;
-  /** The secret end of an invitation's link. */
+  /** The token of an invitation link. */
   invitation?: string | undefined;
-  /** How the person signs in from elsewhere. */
+  /** The SSO identity to link. */
   identity?: IdentityKey & { label: string | null };
-  /** Where the person is. */
+  /** The user's IP address. */
   address: string;
 };
 
-/** Who registered. */
+/** The result of a registration. */
 export type Registered = { user: { id: string; username: string }; organization: Organization };
 
-/** New people. */
+/** Registers users, together with their first organization. */
 export type RegistrationStore = {
   /**
-   * Makes the person, and the organization that he or she owns unless an invitation leads to another one: all or
-   * nothing. Resolves to `taken` when the name or the identity is somebody's, to `uninvited` when the invitation is over.
+   * Creates a user and an organization that the user owns, or adds the user to the organization of an invitation. All or
+   * nothing. Resolves to `taken` if the username or the identity is in use, and to `uninvited` if the invitation is invalid.
    */
   register(registration: Registration): Promise<Registered | "taken" | "uninvited">;
 };
 
-/** The registrations of a database. */
-export function createRegistrationStore({ transaction }: Database, journal: Journal): RegistrationStore {
-  async function join(trx: Knex.Transaction, token: string, by: By): Promise<Organization> {
-    const accepted = await acceptInvitation(trx, journal, token, by);
+/** Creates the registration store of a database. */
+export function createRegistrationStore({ transaction }: Database, outbox: Outbox): RegistrationStore {
+  async function join(trx: Knex.Transaction, token: string, actor: Actor): Promise<Organization> {
+    const accepted = await acceptInvitation(trx, outbox, token, actor);
     if (!accepted) throw new Uninvited();
-    return trx("organizations").where({ id: accepted.organizationId }).first("id", "name", "plan");
+    return findOrganization(trx, accepted.organizationId);
   }
 
   return {
     async register({ username, passwordHash, organizationName: name, invitation, identity, address }) {
       const id = newId("usr");
-      const by = { actor: id, address };
+      const actor = { id, address };
       try {
         return await transaction(async (trx) => {
           await insertUser(trx, { id, username, passwordHash });
           if (identity) await insertIdentity(trx, id, identity);
           const organization = invitation
-            ? await join(trx, invitation, by)
-            : await insertOrganization(trx, journal, { name, plan: "free", by, ownerId: id });
+            ? await join(trx, invitation, actor)
+            : await insertOrganization(trx, outbox, { name, plan: "free", actor, ownerId: id });
           return { user: { id, username }, organization };
         });
       } catch (error) {
@@ -66,5 +66,5 @@ export function createRegistrationStore({ transaction }: Database, journal: Jour
   };
 }
 
-/** Undoes the transaction. */
+/** Thrown to roll back the transaction. */
 class Uninvited extends Error {}

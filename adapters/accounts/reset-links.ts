@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
-import { sha256 } from "./hash.ts";
-import { newSecret, OPERATOR_ID } from "./id.ts";
-import { lockOrganization } from "./organizations.ts";
-import { lockUser, RESET } from "./reset-revocation.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { lockUser, RESET } from "../organizations/reset-revocation.ts";
+import { lockOrganization } from "../organizations/store.ts";
 
-/** Whose password a link sets, and on whose authority: an owner's in an organization, or the operator's. */
+/** The user whose password a link resets, and its creator: an owner acting for an organization, or the operator. */
 export type ResetLink = { userId: string; createdBy: string; organizationId: string | null };
 
-/** Stores a link in the caller's transaction. Resolves to its token. */
+/** Stores a link and returns its token. Part of the caller's transaction. */
 export async function insertResetLink(
   trx: Knex.Transaction,
   { userId, createdBy, organizationId }: ResetLink,
@@ -27,31 +27,31 @@ export async function insertResetLink(
   return token;
 }
 
-/** Finds the link of a token that can be used now. */
+/** Finds the link of a token if it can be used now. */
 export async function findResetLink(knex: Knex, token: string): Promise<ResetLink | undefined> {
-  const link = await readOpen(knex, token);
+  const link = await findUnused(knex, token);
   return link && (await isAuthorized(knex, link)) ? link : undefined;
 }
 
 /**
- * Marks the link of a token as used, and the user's other links with it, in the caller's transaction: once, however many
- * try at a time.
+ * Redeems the link of a token and marks the user's other links as used, too. Concurrent attempts succeed once. Part of
+ * the caller's transaction.
  */
-export async function takeResetLink(trx: Knex.Transaction, token: string): Promise<ResetLink | undefined> {
-  const link = await readOpen(trx, token);
-  if (!link || !(await authorize(trx, link))) return undefined;
+export async function redeemResetLink(trx: Knex.Transaction, token: string): Promise<ResetLink | undefined> {
+  const link = await findUnused(trx, token);
+  if (!link || !(await isAuthorizedUnderLock(trx, link))) return undefined;
   const used = { used_at: Date.now() };
-  if (!(await open(trx, token).update(used))) return undefined;
+  if (!(await unused(trx, token).update(used))) return undefined;
   await trx("one_time_links").where({ user_id: link.userId, purpose: RESET, used_at: null }).update(used);
   return link;
 }
 
 /**
- * Checks the authority behind a link under locks that last until the caller's transaction ends. Role changes and
- * removals wait for the user's organizations, which are always locked in id order; new memberships wait for the user
- * (`addMember`). A membership that was added before the user was locked has revoked every open link.
+ * Returns whether the creator of a link is authorized, under locks that last until the caller's transaction ends. Role
+ * changes and removals wait for the user's organizations, which are always locked in id order. New memberships wait for
+ * the user (`addMember`), and one added before the user was locked has revoked every unused link.
  */
-export async function authorize(trx: Knex.Transaction, link: ResetLink): Promise<boolean> {
+export async function isAuthorizedUnderLock(trx: Knex.Transaction, link: ResetLink): Promise<boolean> {
   const organizationIds: string[] = await trx("memberships")
     .where({ user_id: link.userId })
     .orderBy("organization_id")
@@ -62,8 +62,8 @@ export async function authorize(trx: Knex.Transaction, link: ResetLink): Promise
 }
 
 /**
- * Whether the creator of a link may set the user's password, which opens every organization of the user: an owner has
- * to own them all, and the one acted for has to be among them.
+ * Returns whether the creator of a link may reset the user's password. Since the password gives access to every
+ * organization of the user, an owner must own all of them, including the one acted for.
  */
 async function isAuthorized(knex: Knex, { userId, createdBy, organizationId }: ResetLink): Promise<boolean> {
   if (createdBy === OPERATOR_ID) return true;
@@ -83,15 +83,15 @@ async function isAuthorized(knex: Knex, { userId, createdBy, organizationId }: R
   );
 }
 
-function readOpen(knex: Knex, token: string): Promise<ResetLink | undefined> {
-  return open(knex, token).first({
+function findUnused(knex: Knex, token: string): Promise<ResetLink | undefined> {
+  return unused(knex, token).first({
     userId: "user_id",
     createdBy: "created_by",
     organizationId: "organization_id",
   });
 }
 
-function open(knex: Knex, token: string): Knex.QueryBuilder {
+function unused(knex: Knex, token: string): Knex.QueryBuilder {
   return knex("one_time_links")
     .where({ id_hash: sha256(token), purpose: RESET, used_at: null })
     .whereNotNull("created_by")

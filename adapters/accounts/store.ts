@@ -1,68 +1,76 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import { endGrants } from "./grants.ts";
-import { newId, OPERATOR_ID } from "./id.ts";
-import type { Journal } from "./journal.ts";
-import { recordForMember } from "./member-events.ts";
-import { addMember, lockOrganization, memberAdded, type Role } from "./organizations.ts";
-import { authorize, findResetLink, insertResetLink, takeResetLink } from "./reset-links.ts";
-import { endAllSessions } from "./sign-ins.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import { newId, OPERATOR_ID } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { UserRow } from "../database/tables.ts";
+import { recordForMember } from "../events/member-events.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { revokeGrants } from "../oauth/grants.ts";
+import { addMember, lockOrganization, memberAdded, type Role } from "../organizations/store.ts";
+import {
+  findResetLink,
+  insertResetLink,
+  isAuthorizedUnderLock,
+  type ResetLink,
+  redeemResetLink,
+} from "./reset-links.ts";
+import { endAllSessions } from "./sessions.ts";
 
-/** A person who can sign in. */
+/** The account of a user. */
 export type Account = {
   id: string;
   username: string;
-  /** PHC string; null when the person signs in elsewhere only. */
+  /** A PHC string, or null if the user signs in with SSO only. */
   passwordHash: string | null;
   disabled: boolean;
 };
 
-/** Why an owner gets no reset link: an organization of the user is not the owner's, or the user has no password. */
+/** Why a reset link was not created: the actor doesn't own every organization of the user, or there is no password. */
 export type ResetRefusal = "not_owner" | "no_password";
 
-/** People, their passwords, and one-time links to set a new one. */
+/** Stores user accounts, their passwords and password-reset links. */
 export type AccountStore = {
-  /** Nothing when the name is taken. */
+  /** Creates an account. Resolves to undefined if the username is taken. */
   create(
     username: string,
     passwordHash: string | null,
-    by: By,
+    actor: Actor,
     membership?: { organizationId: string; role: Role },
   ): Promise<{ id: string; username: string } | undefined>;
   find(id: string): Promise<Account | undefined>;
-  /** Upper and lower case are one name. */
+  /** Finds an account by its username, ignoring case. */
   findByUsername(username: string): Promise<Account | undefined>;
-  /** Whether a hash is the person's still. A change that is under way is waited for. */
+  /** Returns whether a hash is still the user's. Waits for a concurrent change. */
   hasHash(id: string, passwordHash: string): Promise<boolean>;
-  /** Creates a one-time link that sets a new password, for the operator. Resolves to its token. */
+  /** Creates a password-reset link as the operator. Resolves to its token. */
   createResetToken(userId: string, lifetimeMs: number): Promise<string>;
   /**
-   * Creates such a link for an owner of an organization of the user, and records it there. The owner has to own every
-   * organization of the user, now and when the link is used; it is revoked when one of their memberships changes.
+   * Creates a password-reset link as an owner of one of the user's organizations, and records the event there. The owner
+   * must own every organization of the user, now and when the link is used. A change of the user's memberships or of the
+   * owner's role revokes the link.
    */
   createResetTokenAsOwner(
     userId: string,
     lifetimeMs: number,
-    owner: { organizationId: string; by: By },
+    owner: { organizationId: string; actor: Actor },
   ): Promise<{ token: string } | { refused: ResetRefusal }>;
-  /** Finds the user of a token that can be used now. */
+  /** Finds the user of a token if it can be used now. */
   findByResetToken(token: string): Promise<Account | undefined>;
   /**
-   * Sets a new password and uses the token up: once, however many at a time. Ends every session and grant of the
-   * person, since whoever knew the old password may hold one (OAuth 2.1 §4.3.3). False for a token that is no good.
-   * `address`: where the person is.
+   * Redeems a token and sets a new password. Concurrent calls succeed once. Ends all sessions and revokes all grants of the
+   * user, which an attacker who knew the old password may hold (OAuth 2.1 §4.3.3). Returns false for an invalid token.
+   * `address` is the user's IP address.
    */
   resetPassword(token: string, passwordHash: string, address?: string): Promise<boolean>;
 };
 
-const columns = ["id", "username", "password_hash", "disabled_at"] as const;
+const COLUMNS = ["id", "username", "password_hash", "disabled_at"] as const;
 
-/** The people of a database. */
-export function createAccountStore({ knex, transaction }: Database, journal: Journal): AccountStore {
+/** Creates the account store of a database. */
+export function createAccountStore({ knex, transaction }: Database, outbox: Outbox): AccountStore {
   return {
-    async create(username, passwordHash, by, membership) {
+    async create(username, passwordHash, actor, membership) {
       const id = newId("usr");
       try {
         await transaction(async (trx) => {
@@ -71,7 +79,7 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
           const { organizationId, role } = membership;
           await lockOrganization(trx, organizationId);
           await addMember(trx, id, organizationId, role);
-          await journal.record(trx, by, memberAdded(organizationId, id, role));
+          await outbox.record(trx, actor, memberAdded(organizationId, id, role));
         });
       } catch (error) {
         if (isDuplicate(error)) return undefined;
@@ -80,14 +88,9 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
       return { id, username };
     },
 
-    find: async (id) => toAccount(await knex("users").where({ id }).first(columns)),
+    find: (id) => findAccount(knex, { id }),
 
-    findByUsername: async (username) =>
-      toAccount(
-        await knex("users")
-          .where({ username_key: fold(username) })
-          .first(columns),
-      ),
+    findByUsername: (username) => findAccount(knex, { username_key: normalize(username) }),
 
     hasHash: (id, passwordHash) =>
       transaction(async (trx) => {
@@ -101,14 +104,13 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
         return insertResetLink(trx, link, lifetimeMs);
       }),
 
-    createResetTokenAsOwner: (userId, lifetimeMs, { organizationId, by }) =>
+    createResetTokenAsOwner: (userId, lifetimeMs, { organizationId, actor }) =>
       transaction(async (trx) => {
-        const link = { userId, createdBy: by.actor, organizationId };
-        if (!(await authorize(trx, link))) return { refused: "not_owner" };
-        const { password_hash } = await trx("users").where({ id: userId }).first("password_hash");
-        if (password_hash === null) return { refused: "no_password" };
+        const link = { userId, createdBy: actor.id, organizationId };
+        const refused = await refusalOf(trx, link);
+        if (refused) return { refused };
         const token = await insertResetLink(trx, link, lifetimeMs);
-        await journal.record(trx, by, {
+        await outbox.record(trx, actor, {
           organizationId,
           type: "member.reset_link_created",
           subject: userId,
@@ -119,29 +121,43 @@ export function createAccountStore({ knex, transaction }: Database, journal: Jou
 
     async findByResetToken(token) {
       const link = await findResetLink(knex, token);
-      return link && toAccount(await knex("users").where({ id: link.userId }).first(columns));
+      return link && findAccount(knex, { id: link.userId });
     },
 
     resetPassword: (token, passwordHash, address) =>
       transaction(async (trx) => {
-        const link = await takeResetLink(trx, token);
+        const link = await redeemResetLink(trx, token);
         if (!link) return false;
         const user_id = link.userId;
         await trx("users").where({ id: user_id }).update({ password_hash: passwordHash });
-        const by = { actor: user_id, ...(address && { address }) };
-        await recordForMember(trx, journal, by, {
+        const actor = { id: user_id, ...(address && { address }) };
+        await recordForMember(trx, outbox, actor, {
           userId: user_id,
           type: "member.password_changed",
           reset_link_created_by: link.createdBy,
         });
-        await endGrants(trx, journal, by, { user_id });
+        await revokeGrants(trx, outbox, actor, { user_id });
         await endAllSessions(trx, user_id);
         return true;
       }),
   };
 }
 
-/** Makes a person; part of the caller's transaction. */
+async function findAccount(knex: Knex, key: Partial<UserRow>): Promise<Account | undefined> {
+  const row = await knex("users")
+    .where(key)
+    .first(...COLUMNS);
+  return row && toAccount(row);
+}
+
+/** Returns why an owner may not create a reset link, under locks that last until the caller's transaction ends. */
+async function refusalOf(trx: Knex.Transaction, link: ResetLink): Promise<ResetRefusal | undefined> {
+  if (!(await isAuthorizedUnderLock(trx, link))) return "not_owner";
+  const user = await trx("users").where({ id: link.userId }).first("password_hash");
+  return user?.password_hash ? undefined : "no_password";
+}
+
+/** Inserts a user. Part of the caller's transaction. */
 export async function insertUser(
   trx: Knex.Transaction,
   { id, username, passwordHash }: Pick<Account, "id" | "username" | "passwordHash">,
@@ -149,26 +165,18 @@ export async function insertUser(
   await trx("users").insert({
     id,
     username,
-    username_key: fold(username),
+    username_key: normalize(username),
     password_hash: passwordHash,
     created_at: Date.now(),
   });
 }
 
-/** The form in which a user name is unique. */
-function fold(username: string): string {
+/** Returns the form of a username that is unique. */
+function normalize(username: string): string {
   return username.normalize("NFKC").toLowerCase();
 }
 
-type UserRow = {
-  id: string;
-  username: string;
-  password_hash: string | null;
-  disabled_at: number | null;
-};
-
-function toAccount(row: UserRow | undefined): Account | undefined {
-  if (!row) return undefined;
+function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {
   return {
     id: row.id,
     username: row.username,

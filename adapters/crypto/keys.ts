@@ -1,28 +1,28 @@
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import type { Seal } from "./seal.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { Encryption } from "./encryption.ts";
 
-/** The stored keys cannot be opened with the encryption key that was given. */
+/** The stored keys cannot be decrypted with the configured encryption key. */
 export class WrongEncryptionKey extends Error {
   constructor() {
-    super("ENCRYPTION_KEY is not the one that this database was made with");
+    super("ENCRYPTION_KEY is not the key that this database was created with");
     this.name = "WrongEncryptionKey";
   }
 }
 
-/** Keys that are made once and shared by every process, encrypted at rest. */
+/** Stores keys that are generated once and shared by all processes, encrypted at rest. */
 export type KeyStore = {
-  /** The key of that purpose; made and stored if there is none yet. @throws WrongEncryptionKey */
-  load(purpose: string, make: () => Promise<string>): Promise<string>;
-  /** Opens every key that is stored; resolves to their number. @throws WrongEncryptionKey */
+  /** Loads the key of a purpose; generates and stores it if there is none. @throws WrongEncryptionKey */
+  load(purpose: string, generate: () => Promise<string>): Promise<string>;
+  /** Decrypts every stored key and resolves to their number. @throws WrongEncryptionKey */
   check(): Promise<number>;
 };
 
-/** The keys of a database, opened with `seal`. */
-export function createKeyStore({ knex }: Database, seal: Seal): KeyStore {
-  function open(purpose: string, sealed: string): string {
+/** Creates the key store of a database. */
+export function createKeyStore({ knex }: Database, encryption: Encryption): KeyStore {
+  function decrypt(purpose: string, sealed: string): string {
     try {
-      return seal.open(sealed, purpose);
+      return encryption.decrypt(sealed, purpose);
     } catch {
       throw new WrongEncryptionKey();
     }
@@ -30,25 +30,25 @@ export function createKeyStore({ knex }: Database, seal: Seal): KeyStore {
 
   async function find(purpose: string): Promise<string | undefined> {
     const row = await knex("sealed_keys").where({ purpose }).first("sealed");
-    return row && open(purpose, row.sealed);
+    return row && decrypt(purpose, row.sealed);
   }
 
   return {
-    async load(purpose, make) {
-      const known = await find(purpose);
-      if (known !== undefined) return known;
+    async load(purpose, generate) {
+      const existing = await find(purpose);
+      if (existing !== undefined) return existing;
       try {
-        const sealed = seal.close(await make(), purpose);
+        const sealed = encryption.encrypt(await generate(), purpose);
         await knex("sealed_keys").insert({ purpose, sealed, created_at: Date.now() });
       } catch (error) {
-        if (!isDuplicate(error)) throw error; // another process was first: its key is everybody's
+        if (!isDuplicate(error)) throw error; // another process was first, and its key is used
       }
       return (await find(purpose)) as string;
     },
 
     async check() {
       const rows = await knex("sealed_keys").select("purpose", "sealed");
-      for (const { purpose, sealed } of rows) open(purpose, sealed);
+      for (const { purpose, sealed } of rows) decrypt(purpose, sealed);
       return rows.length;
     },
   };

@@ -1,38 +1,43 @@
 import type { Knex } from "knex";
 import type { Engine } from "./engine.ts";
-import type { Build, createPrepare } from "./statement.ts";
-import { persistently, StorageUnavailable } from "./unavailable.ts";
+import type { Build, createPrepare } from "./prepared-statements.ts";
+import { StorageUnavailable, withRetries } from "./retry.ts";
 
 export type Row = Record<string, string | number | boolean | null>;
 type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
 
 /**
- * Inserts one row into each of the tables, all of them or none, and resolves when they are committed. Rejects alone: a bad
- * row does not fail its neighbours.
+ * Inserts one row into each of the tables, all or none, and resolves when they are committed. An invalid row does not
+ * fail the other rows of its batch.
  */
 export type Insert = (...rows: Row[]) => Promise<void>;
 
-/** What is inserted together. */
+/** The tables to insert into, in order. */
 export type Insertion = {
   tables: { name: string; columns: string[] }[];
-  /** A statement that follows in the same transaction, about the rows of the last table with these ids. */
+  /** Builds a statement that follows in the same transaction, for the rows of the last table with these ids. */
   follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
 };
 
-// Under the 65,535 parameters of a PostgreSQL statement with any of our tables.
+// Stays below PostgreSQL's limit of 65,535 parameters per statement for every table.
 const MAX_ROWS = 500;
 
-type InserterOptions = ReturnType<typeof createPrepare> & { knex: Knex; engine: Engine };
+type BatchInsertOptions = ReturnType<typeof createPrepare> & { knex: Knex; engine: Engine };
 
 /**
- * Makes the insertion of many small rows. SQLite's writer commits in groups by itself; over a network, the rows of one
- * turn of the event loop go in one statement for each table, which saves their round trips.
+ * Creates a function that inserts small rows in batches. SQLite's writer already commits in groups. Over a network, the
+ * rows of one turn of the event loop share one statement per table, which saves round trips.
  */
-export function createInserter({ knex, engine, ...prepared }: InserterOptions, insertion: Insertion): Insert {
-  return engine === "sqlite" ? preparedInserter(prepared, insertion) : gatheringInserter(knex, insertion);
+export function createBatchInsert(
+  { knex, engine, ...prepared }: BatchInsertOptions,
+  insertion: Insertion,
+): Insert {
+  return engine === "sqlite"
+    ? createPreparedInsert(prepared, insertion)
+    : createGroupedInsert(knex, insertion);
 }
 
-function preparedInserter(
+function createPreparedInsert(
   { prepare, prepareTogether }: ReturnType<typeof createPrepare>,
   { tables, follow }: Insertion,
 ): Insert {
@@ -43,17 +48,17 @@ function preparedInserter(
   );
   if (follow) builds.push((q, { id }) => follow(q, [id]));
   if (builds.length === 1) {
-    const insert = prepare<unknown>(builds[0] as Build);
+    const insert = prepare<unknown, string>(builds[0] as Build);
     return async (row) => void (await insert(row as Row));
   }
   const insertTogether = prepareTogether(builds);
   return (...rows) => insertTogether(follow ? [...rows, rows.at(-1) as Row] : rows);
 }
 
-function gatheringInserter(knex: Knex, { tables, follow }: Insertion): Insert {
+function createGroupedInsert(knex: Knex, { tables, follow }: Insertion): Insert {
   const waiting: Waiting[] = [];
 
-  /** One statement where one will do; a transaction otherwise. */
+  /** Inserts a batch in one statement if possible, or else in a transaction. */
   async function store(batch: Waiting[]) {
     const run = async (trx: Knex) => {
       for (const [index, { name }] of tables.entries()) {
@@ -65,7 +70,7 @@ function gatheringInserter(knex: Knex, { tables, follow }: Insertion): Insert {
           batch.map(({ rows }) => rows.at(-1)?.id),
         );
     };
-    await persistently(() => (tables.length === 1 && !follow ? run(knex) : knex.transaction(run)), false);
+    await withRetries(() => (tables.length === 1 && !follow ? run(knex) : knex.transaction(run)), false);
   }
 
   async function flush() {
@@ -75,14 +80,15 @@ function gatheringInserter(knex: Knex, { tables, follow }: Insertion): Insert {
       await store(batch);
       for (const { resolve } of batch) resolve();
     } catch (error) {
-      // A cut connection leaves open whether the rows are there; anything else is one bad row, and it is found singly.
+      // A lost connection leaves open whether the rows were stored. Any other error is caused by one of the rows, so they
+      // are retried one by one.
       if (batch.length === 1 || error instanceof StorageUnavailable) {
         for (const { reject } of batch) reject(error);
-      } else await Promise.all(batch.map(storeAlone));
+      } else await Promise.all(batch.map(storeSingle));
     }
   }
 
-  async function storeAlone(one: Waiting) {
+  async function storeSingle(one: Waiting) {
     try {
       await store([one]);
       one.resolve();

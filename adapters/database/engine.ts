@@ -4,12 +4,12 @@ import pg from "pg";
 import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
 
-/** The database systems that are supported; what differs between them is written in this file and in `sqlite/`. */
+/** The supported database systems. This file, `postgres.ts`, `sqlite/` and `migrations/` handle their differences. */
 export type Engine = "sqlite" | "postgres" | "mysql";
 
 /**
- * Reads a `DATABASE_URL`: `sqlite:<file>`, `postgres://…` or `mysql://…` (also for MariaDB).
- * @throws TypeError naming the accepted forms.
+ * Returns the engine of a `DATABASE_URL`: `sqlite:<file>`, `postgres://…` or `mysql://…`, which includes MariaDB.
+ * @throws TypeError that names the accepted forms
  */
 export function engineOf(url: string): Engine {
   if (url.startsWith("sqlite:")) return "sqlite";
@@ -18,23 +18,23 @@ export function engineOf(url: string): Engine {
   throw new TypeError("must start with sqlite:, postgres:// or mysql://");
 }
 
-/** The file behind a `sqlite:` address, relative to the working directory. */
+/** Returns the absolute path of a `sqlite:` URL, resolved against the working directory. */
 export function sqliteFile(url: string): string {
   return path.resolve(url.slice("sqlite:".length).split("?", 1)[0] as string);
 }
 
-/** `?synchronous=normal` gives durability up for speed: a power cut may lose the last commits. */
+/** Returns false for `?synchronous=normal`, which is faster, but may lose the last commits on power loss. */
 function isDurable(url: string): boolean {
   return !/\?synchronous=normal$/i.test(url);
 }
 
-// Per process; a hundred connections is PostgreSQL's default for all of them together.
+// Per process. PostgreSQL allows a hundred connections in total by default.
 const POOL = { min: 0, max: 10 };
 const CONNECT_TIMEOUT_MS = 5000;
 
-/** What Knex is given for a `DATABASE_URL`. */
+/** Returns Knex's configuration for a `DATABASE_URL`. */
 export function knexConfig(url: string): Knex.Config {
-  // An error names the statement, never its values: they may be what the log must not hold.
+  // Errors contain the statement without its values, which may be secrets.
   const common = { compileSqlOnError: false, acquireConnectionTimeout: 10_000 };
   switch (engineOf(url)) {
     case "sqlite":
@@ -75,7 +75,7 @@ export function knexConfig(url: string): Knex.Config {
 
 const INT8 = 20; // the type's OID
 
-/** Our bigints are milliseconds and counts: far below 2^53. */
+/** Parses bigints as numbers: all are milliseconds or counts, far below 2^53. */
 const numbersForBigints = {
   getTypeParser: (oid: number, format?: string) =>
     oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
@@ -84,7 +84,7 @@ const numbersForBigints = {
 type MysqlConnection = { query(sql: string, done: (error: unknown) => void): void };
 
 function configureMysql(connection: MysqlConnection, done: (error: unknown, connection: unknown) => void) {
-  // Read committed: what a transaction reads after it has waited for a lock is what the holder wrote.
+  // With READ COMMITTED, a transaction that waited for a lock reads what the previous holder wrote.
   const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
   connection.query(settings, (error) => {
     if (error) return done(error, connection);
@@ -92,18 +92,18 @@ function configureMysql(connection: MysqlConnection, done: (error: unknown, conn
   });
 }
 
-/** SQL that tells whether a column holds a text, compared byte by byte: column, then text. */
-export function holdsText(engine: Engine): string {
+/** Returns SQL that tests whether a column contains a text, byte by byte. Bindings: column, text. */
+export function containsText(engine: Engine): string {
   return engine === "postgres" ? "strpos(??, ?) > 0" : "instr(??, ?) > 0";
 }
 
-/** SQL that tells whether a column holds the text of another one, compared byte by byte: column, then column. */
-export function holdsColumn(engine: Engine): string {
+/** Returns SQL that tests whether a column contains another column's text, byte by byte. Bindings: both columns. */
+export function containsColumn(engine: Engine): string {
   return engine === "postgres" ? "strpos(??, ??) > 0" : "instr(??, ??) > 0";
 }
 
-/** The value that an upsert could not insert, for its update: a column. */
-export function incoming(engine: Engine, column: string): string {
+/** Returns SQL for the value of a column that an upsert tried to insert, for use in its update. */
+export function insertedValue(engine: Engine, column: string): string {
   return engine === "mysql" ? `values(${column})` : `excluded.${column}`;
 }
 
@@ -116,37 +116,37 @@ const DUPLICATE_CODES = new Set([
   "ER_DUP_ENTRY",
 ]);
 
-/** Whether a statement failed because a unique value is taken. */
+/** Returns whether a statement violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
   return DUPLICATE_CODES.has(String((error as DatabaseError)?.code));
 }
 
-/** The columns or the constraint that a duplicate violates; never a value. */
-export function violated(error: unknown): string {
+/** Returns the columns or the name of the violated constraint, never a value. */
+export function violatedConstraint(error: unknown): string {
   const { constraint, message } = error as DatabaseError;
   if (constraint) return String(constraint);
   const [, name = ""] = /(?:constraint failed: |for key ')([^']*)'?$/.exec(String(message)) ?? [];
   return name;
 }
 
-// Rolled back as a whole by the database, to let somebody else through: the same again may well succeed.
+// The database rolled back the whole transaction in favor of another one, so a retry is likely to succeed.
 const CONFLICT_CODES = new Set([
   "SQLITE_BUSY",
   "SQLITE_BUSY_SNAPSHOT",
   "40001", // PostgreSQL serialization_failure
   "40P01", // PostgreSQL deadlock_detected
-  "ER_CHECKREAD", // MariaDB 1020, a snapshot that is too old
+  "ER_CHECKREAD", // MariaDB 1020: the row has changed since the snapshot
   "ER_LOCK_WAIT_TIMEOUT", // 1205
   "ER_LOCK_DEADLOCK", // 1213
 ]);
 
-/** Whether a transaction was undone because of another one. */
+/** Returns whether a transaction was rolled back because of a concurrent one. */
 export function isConflict(error: unknown): boolean {
   const { code, errno } = (error ?? {}) as DatabaseError;
   return CONFLICT_CODES.has(String(code)) || errno === 1020;
 }
 
-const AWAY_CODES = new Set([
+const CONNECTION_CODES = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",
@@ -165,11 +165,11 @@ const AWAY_CODES = new Set([
   "SQLITE_IOERR_FSYNC",
 ]);
 
-/** Whether the database cannot be reached, or the connection was cut: what a statement did is not known. */
-export function isAway(error: unknown): boolean {
+/** Returns whether the connection failed or was lost, which leaves open whether the statement took effect. */
+export function isConnectionLost(error: unknown): boolean {
   const { code, message } = (error ?? {}) as DatabaseError;
   return (
-    AWAY_CODES.has(String(code)) ||
+    CONNECTION_CODES.has(String(code)) ||
     /Connection terminated|timeout expired|Timeout acquiring a connection|connection is in closed state|is not queryable|Connection lost/i.test(
       String(message),
     )
@@ -178,11 +178,11 @@ export function isAway(error: unknown): boolean {
 
 const DISK_FULL_CODES = new Set([
   "SQLITE_FULL",
-  "SQLITE_IOERR_WRITE", // a quota is used up
-  "SQLITE_IOERR_SHMSIZE", // no space for the index of the log
+  "SQLITE_IOERR_WRITE", // a quota is exceeded
+  "SQLITE_IOERR_SHMSIZE", // no space for the index of the write-ahead log
   "53100", // PostgreSQL disk_full
   "ER_DISK_FULL", // 1021
-  "ER_RECORD_FILE_FULL", // 1114, also where a tablespace cannot grow
+  "ER_RECORD_FILE_FULL", // 1114, also when a tablespace cannot grow
 ]);
 
 /** Returns whether a write was rolled back because the database is out of space. Reads still succeed. */
@@ -190,11 +190,11 @@ export function isDiskFull(error: unknown): boolean {
   return DISK_FULL_CODES.has(String((error as DatabaseError)?.code));
 }
 
-// MySQL's and MariaDB's default collations ignore case, and even their binary ones ignore spaces at the end. The two have
-// different names for one that ignores nothing; each reads the comment that is meant for it.
+// The default collations of MySQL and MariaDB ignore case, and even their binary ones ignore trailing spaces. They name
+// the collation that ignores nothing differently, so each reads the comment meant for it.
 const BYTE_BY_BYTE = "/*M!100202 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
-/** A key column: compared byte by byte on every engine. */
+/** Adds a string column that every engine compares byte by byte. */
 export function keyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
   if (engine !== "mysql") return table.string(name, length);
   return table.specificType(name, `varchar(${length}) character set utf8mb4 collate ${BYTE_BY_BYTE}`);

@@ -1,37 +1,37 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import knexFactory, { type Knex } from "knex";
+import { createBatchInsert, type Insert, type Insertion } from "./batch-insert.ts";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
-import { createInserter, type Insert, type Insertion } from "./inserter.ts";
-import { migrations, steps } from "./migrations/index.ts";
-import { migrate, pending } from "./migrations/migrate.ts";
-import { createPrepare, type Prepare } from "./statement.ts";
-import { persistently } from "./unavailable.ts";
+import { MIGRATIONS, migrations } from "./migrations/index.ts";
+import { migrate, pendingMigrations } from "./migrations/migrate.ts";
+import { createPrepare, type Prepare } from "./prepared-statements.ts";
+import { withRetries } from "./retry.ts";
 
-/** An open database: what every store is made of. Times in it are epoch milliseconds. */
+/** An open database, which every store receives. Times are epoch milliseconds. */
 export type Database = {
   knex: Knex;
   engine: Engine;
   prepare: Prepare;
-  /** The insertion of small rows, grouped. */
+  /** Creates a function that inserts small rows in batches. */
   inserter(insertion: Insertion): Insert;
   /**
-   * Runs several statements as one: all of them are committed, or none. Run again from the start when the database
-   * undid it for the sake of another one, so `work` must do nothing else.
+   * Runs `work` in a transaction. After a deadlock or serialization failure, `work` runs again from the start, so it
+   * must have no side effects outside the transaction.
    */
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
-  /** Brings the schema up to date; resolves to the names applied. Safe to call from several processes. */
+  /** Applies pending migrations and resolves to their names. Safe to call from several processes. */
   migrate(): Promise<string[]>;
-  /** Resolves to the names of migrations that are still to be applied; rejects when the database is away. */
+  /** Resolves to the names of pending migrations. Rejects when the database is unavailable. */
   pendingMigrations(): Promise<string[]>;
-  /** Tells a listener the text of every statement that is sent, never its values. Returns how to stop that. */
+  /** Calls the listener with the SQL of each statement, without its values. Returns an unsubscribe function. */
   onStatement(listener: (sql: string) => void): () => void;
-  /** Calls back for each checkpoint of a SQLite file that failed. It is retried. */
+  /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
   onCheckpointError(listener: (error: Error) => void): void;
   close(): Promise<void>;
 };
 
-/** Opens the database behind a `DATABASE_URL`; connects lazily, creates the folder of a SQLite file. */
+/** Opens the database of a `DATABASE_URL`. Connects lazily, and creates the directory of a SQLite file. */
 export function openDatabase(url: string): Database {
   const engine = engineOf(url);
   if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true });
@@ -41,24 +41,24 @@ export function openDatabase(url: string): Database {
     log: silent,
   });
   const statements = createPrepare(knex);
-  const transaction: Database["transaction"] = (work) => persistently(() => knex.transaction(work), false);
+  const transaction: Database["transaction"] = (work) => withRetries(() => knex.transaction(work), false);
 
   return {
     knex,
     engine,
     prepare: statements.prepare,
-    inserter: (insertion) => createInserter({ knex, engine, ...statements }, insertion),
+    inserter: (insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
     transaction,
 
     migrate: () => migrate({ knex, engine, transaction }),
 
-    pendingMigrations: () => pending({ knex }, steps),
+    pendingMigrations: () => pendingMigrations({ knex }, MIGRATIONS),
 
     onStatement(listener) {
-      const hear = ({ sql }: { sql: string }) => listener(sql);
-      knex.on("query", hear);
-      return () => void knex.off("query", hear);
+      const onQuery = ({ sql }: { sql: string }) => listener(sql);
+      knex.on("query", onQuery);
+      return () => void knex.off("query", onQuery);
     },
 
     onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
@@ -67,5 +67,5 @@ export function openDatabase(url: string): Database {
   };
 }
 
-// Knex prints its warnings itself; ours come from the caller, with their context.
+// Knex prints warnings to the console; callers log errors themselves, with their context.
 const silent = { warn() {}, error() {}, debug() {}, deprecate() {} };

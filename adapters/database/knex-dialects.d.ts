@@ -1,4 +1,4 @@
-// Knex describes its public face only; a dialect of one's own extends these classes (https://knexjs.org/guide/#client).
+// Knex publishes types of its public API only. Custom dialects extend these classes (https://knexjs.org/guide/#client).
 declare module "knex/lib/dialects/better-sqlite3/index.js" {
   import { Knex } from "knex";
 

@@ -1,25 +1,25 @@
 import { randomUUID } from "node:crypto";
-import type { Database } from "./database.ts";
 import { isDuplicate } from "./engine.ts";
+import type { Database } from "./index.ts";
 
-/** The right to do something that one process at a time does for all of them. */
+/** Named locks for jobs that one process at a time runs on behalf of all. */
 export type Leases = {
-  /** Takes it, or prolongs it; false while another process has it. One that dies loses it after `forMs`. */
-  take(name: string, forMs: number): Promise<boolean>;
+  /** Acquires or renews a lease for `durationMs`. Resolves to false while another process holds it. */
+  acquire(name: string, durationMs: number): Promise<boolean>;
   release(name: string): Promise<void>;
 };
 
-/** The leases of one process. */
+/** Creates the leases of this process. */
 export function createLeases({ knex }: Database): Leases {
   const holder = randomUUID();
   return {
-    async take(name, forMs) {
+    async acquire(name, durationMs) {
       const now = Date.now();
-      const state = { holder, expires_at: now + forMs };
-      const free = knex("leases")
+      const state = { holder, expires_at: now + durationMs };
+      const available = knex("leases")
         .where({ name })
-        .where((open) => open.where({ holder }).orWhere("expires_at", "<", now));
-      if (await free.update(state)) return true;
+        .where((lease) => lease.where({ holder }).orWhere("expires_at", "<", now));
+      if (await available.update(state)) return true;
       try {
         await knex("leases").insert({ name, ...state });
         return true;

@@ -2,11 +2,11 @@ import PgClient from "knex/lib/dialects/postgres/index.js";
 
 type Query = { bindings?: unknown[] };
 
-/** Knex's PostgreSQL dialect, for values of any origin. */
+/** Knex's PostgreSQL dialect, extended to accept strings with NUL characters. */
 export class PostgresClient extends PgClient {
   /**
-   * PostgreSQL keeps no NUL and refuses a statement that brings one, although an id with one is only an unknown id. It
-   * becomes what half a surrogate pair becomes on its way: the character for what cannot be told.
+   * Replaces NUL with U+FFFD. PostgreSQL cannot store NUL and rejects a statement that contains one, although an id with
+   * one is merely unknown. Lone surrogates become the same replacement character when they are encoded.
    */
   override _query(connection: unknown, query: Query): Promise<unknown> {
     const bindings = query.bindings?.map((value) =>

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
-import { persistently } from "./unavailable.ts";
+import { withRetries } from "./retry.ts";
 
-/** Stands for a value in a statement that is compiled once. */
+/** A placeholder for a value in a statement that is compiled once. */
 class Parameter {
   readonly name: string;
   constructor(name: string) {
@@ -9,31 +9,34 @@ class Parameter {
   }
 }
 
-type Values = Record<string, string | number | boolean | null>;
-type Parameters = Record<string, unknown>;
+type Value = string | number | boolean | null;
+// A parameter is typed as raw SQL because Knex accepts that wherever it accepts a value.
+type Parameters<Name extends string> = Readonly<Record<Name, Knex.Raw>>;
 type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method: string } };
-/** Builds a query; a parameter stands where a value will be. */
-export type Build = (knex: Knex, parameters: Parameters) => Compilable;
+/** Builds a query with parameters in place of values. */
+export type Build<Name extends string = string> = (knex: Knex, parameters: Parameters<Name>) => Compilable;
 type Compiled = { sql: string; bindings: unknown[]; method: string; options: object };
 type Bound = { sql: string; bindings: unknown[] };
 
 /**
- * Compiles a query once; what it returns runs it with the values of the parameters, in the order of their names. The
- * answer is Knex's own: rows for a select, a count for a change. Knex spends more on building a query than a
- * database on running one, so every query of a request that is sent often is made this way.
+ * Compiles a query once and returns a function that runs it with values for its parameters, by name. It resolves to
+ * Knex's result: rows for a select, a count for a change. Building a query in Knex takes longer than running it in the
+ * database, so frequent requests use prepared queries only.
  */
-export type Prepare = <Answer>(build: Build) => (values: Values) => Promise<Answer>;
+export type Prepare = <Answer, Name extends string>(
+  build: Build<Name>,
+) => (values: Record<Name, Value>) => Promise<Answer>;
 
 /**
- * Several writes of SQLite's that happen together or not at all, and are committed with the other writes of their moment.
- * Each is given its own values.
+ * Compiles several writes for SQLite and returns a function that runs them, all or none, with values for each. They are
+ * committed in a group with other concurrent writes.
  */
-export type PrepareTogether = (builds: Build[]) => (values: Values[]) => Promise<void>;
+export type PrepareTogether = (builds: Build[]) => (values: Record<string, Value>[]) => Promise<void>;
 
-// Knex's public types leave out what a query builder itself calls.
+// The methods that Knex's query builder calls, which its public types omit.
 type Client = Knex.Client & {
   driverName: string;
-  /** SQLite's alone. */
+  /** Only in the SQLite client. */
   writeTogether(queries: Bound[]): Promise<void>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
@@ -41,39 +44,42 @@ type Client = Knex.Client & {
   processResponse(response: unknown): unknown;
 };
 
-// Names the value: `parameters.clientId` is the parameter `clientId`.
-const parameters: Parameters = new Proxy({}, { get: (_target, name) => new Parameter(String(name)) });
+// Each property is a parameter of that name.
+const parameters = new Proxy(
+  {},
+  { get: (_target, name) => new Parameter(String(name)) },
+) as Parameters<string>;
 
 /**
- * A parameter that SQLite's planner does not look at: it plans a join by the values bound to it, and compiles the
- * statement again for each of them, which takes ten times as long as running it. The other engines plan better when they
- * see the parameter itself.
+ * Returns a parameter that SQLite's planner does not inspect. Otherwise SQLite plans a join by its bound values and
+ * recompiles the statement for each value, which takes ten times as long as running it. The other engines plan better
+ * when they see the parameter itself.
  */
-export function unplanned(knex: Knex, parameter: unknown): Knex.Raw {
+export function unplannedParameter(knex: Knex, parameter: Knex.Raw): Knex.Raw {
   const isSqlite = (knex.client as Client).driverName === "better-sqlite3";
-  return knex.raw(isSqlite ? "(select ?)" : "?", [parameter as Knex.Value]);
+  return knex.raw(isSqlite ? "(select ?)" : "?", [parameter]);
 }
 
-/** Makes `prepare` and its companion for a database. */
+/** Creates `prepare` and `prepareTogether` for a database. */
 export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: PrepareTogether } {
   const client = knex.client as Client;
   let prepared = 0;
 
-  function compile(build: Build): Compiled {
+  function compile<Name extends string>(build: Build<Name>): Compiled {
     const { sql, bindings, method } = build(knex, parameters).toSQL();
-    // A name makes PostgreSQL parse and plan a statement once per connection.
+    // PostgreSQL parses and plans a named statement once per connection.
     const options = client.driverName === "pg" ? { name: `linkgate_${++prepared}` } : {};
     return { sql: client.positionBindings(sql), bindings: [...bindings], method, options };
   }
 
   return {
-    prepare: <Answer>(build: Build) => {
+    prepare: <Answer, Name extends string>(build: Build<Name>) => {
       let compiled: Compiled | undefined;
-      return async (values: Values) => {
+      return async (values: Record<Name, Value>) => {
         compiled ??= compile(build);
         const { bindings: template, ...query } = compiled;
         const bindings = bind(template, values);
-        return (await persistently(() => send({ ...query, bindings }), query.method === "select")) as Answer;
+        return (await withRetries(() => send({ ...query, bindings }), query.method === "select")) as Answer;
       };
     },
 
@@ -83,9 +89,9 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
         compiled ??= builds.map(compile);
         const queries = compiled.map(({ sql, bindings }, index) => ({
           sql,
-          bindings: bind(bindings, values[index] as Values),
+          bindings: bind(bindings, values[index] as Record<string, Value>),
         }));
-        return persistently(() => client.writeTogether(queries), false);
+        return withRetries(() => client.writeTogether(queries), false);
       };
     },
   };
@@ -100,6 +106,6 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
   }
 }
 
-function bind(template: unknown[], values: Values): unknown[] {
+function bind(template: unknown[], values: Record<string, Value>): unknown[] {
   return template.map((value) => (value instanceof Parameter ? values[value.name] : value));
 }

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAway, isConflict, isDiskFull } from "./engine.ts";
+import { isConflict, isConnectionLost, isDiskFull } from "./engine.ts";
 
-/** The database cannot answer now. Whether a write was done may not be known: the caller decides to try again. */
+/** The database is unavailable. Whether a write was committed may be unknown, so the caller decides whether to retry. */
 export class StorageUnavailable extends Error {
+  readonly code = "ERR_UNAVAILABLE";
+
   constructor(cause: unknown) {
     super("the database is not available", { cause });
     this.name = "StorageUnavailable";
@@ -11,45 +13,45 @@ export class StorageUnavailable extends Error {
 
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
-// What took longer is not tried again: somebody is waiting for the answer.
+// A caller is waiting for the result, so nothing is retried after this time.
 const RETRY_WITHIN_MS = 5000;
 
 /**
- * Runs one statement or transaction again where that is safe: when the database undid it for the sake of another one,
- * and after a cut connection if it only reads.
- * @throws StorageUnavailable when it was not, or did not help
+ * Runs a statement or transaction and retries it where that is safe: after a conflict, which the database rolled back,
+ * and after a lost connection if it only reads.
+ * @throws StorageUnavailable when it cannot be retried or still fails
  */
-export async function persistently<T>(run: () => Promise<T>, onlyReads: boolean): Promise<T> {
+export async function withRetries<T>(run: () => Promise<T>, onlyReads: boolean): Promise<T> {
   const deadline = performance.now() + RETRY_WITHIN_MS;
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
     } catch (error) {
-      const isSafe = isConflict(error) || (onlyReads && isAway(error));
+      const isSafe = isConflict(error) || (onlyReads && isConnectionLost(error));
       const isLate = attempt === ATTEMPTS || performance.now() > deadline;
-      if (!isSafe || isLate) throw toUnavailable(error);
+      if (!isSafe || isLate) throw toStorageError(error);
       await sleep(PAUSE_MS * attempt * (0.5 + Math.random()));
     }
   }
 }
 
-function toUnavailable(error: unknown): unknown {
-  const isOutage = isAway(error) || isConflict(error) || isDiskFull(error);
-  return isOutage ? new StorageUnavailable(error) : error;
-}
-
-/** A store whose every call tells an absent database from a defect; those that only read are tried again. */
-export function explained<Store extends object>(store: Store, ...reads: (keyof Store)[]): Store {
+/** Returns a store whose methods throw StorageUnavailable for an outage. Retries the methods named in `reads`. */
+export function mapStorageErrors<Store extends object>(store: Store, ...reads: (keyof Store)[]): Store {
   return Object.fromEntries(
     Object.entries(store).map(([name, method]) => {
       const onlyReads = reads.includes(name as keyof Store);
       const call = (...args: unknown[]) =>
-        onlyReads ? persistently(() => method(...args), true) : method(...args).catch(rethrow);
+        onlyReads ? withRetries(() => method(...args), true) : method(...args).catch(rethrow);
       return [name, call];
     }),
   ) as Store;
 }
 
 function rethrow(error: unknown): never {
-  throw toUnavailable(error);
+  throw toStorageError(error);
+}
+
+function toStorageError(error: unknown): unknown {
+  const isOutage = isConnectionLost(error) || isConflict(error) || isDiskFull(error);
+  return isOutage ? new StorageUnavailable(error) : error;
 }

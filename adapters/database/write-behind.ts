@@ -1,35 +1,40 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What is gathered for a moment beside the requests that cause it, and then stored at once. */
-export type Rounds<Batch> = {
-  /** What goes with the next round, to be added to at once. */
+/** Collects writes in memory for a moment, off the request path, and stores them in batches. */
+export type WriteBehindBuffer<Batch> = {
+  /** Returns the batch that is stored next. Add to it synchronously. */
   next(): Batch;
-  /** Resolves when what was added so far is stored, or could not be: the database is away, as a read will find. */
+  /** Resolves when everything added so far is stored or its first attempt failed, in which case reads fail as well. */
   settled(): Promise<void>;
-  /** Resolves when nothing is left to store, however often that has to be tried. */
+  /** Resolves when everything is stored, after as many attempts as that takes. */
   drained(): Promise<void>;
 };
 
-type RoundOptions<Batch> = {
+type WriteBehindOptions<Batch> = {
   gatherMs: number;
   empty(): Batch;
-  /** Stores a batch, and takes out of it what is stored. */
+  /** Stores a batch and removes from it what is stored. */
   store(batch: Batch): Promise<void>;
-  /** Adds what could not be stored to what came meanwhile. */
+  /** Merges what could not be stored into the next batch. */
   carry(left: Batch, next: Batch): void;
 };
 
 const RETRY_MS = 500;
 
-/** Makes the rounds of one process. */
-export function createRounds<Batch>({ gatherMs, empty, store, carry }: RoundOptions<Batch>): Rounds<Batch> {
+/** Creates a write-behind buffer of this process. */
+export function createWriteBehindBuffer<Batch>({
+  gatherMs,
+  empty,
+  store,
+  carry,
+}: WriteBehindOptions<Batch>): WriteBehindBuffer<Batch> {
   type Round = { batch: Batch; tried: PromiseWithResolvers<void> };
-  // What comes now goes with the next round, while the current one is being stored.
+  // Writes are added to the next round while the current one is being stored.
   let next: Round | undefined;
   let current: Round | undefined;
   let storing: Promise<void> | undefined;
   let isUrgent = false;
-  let goOn = () => {};
+  let endGathering = () => {};
 
   function open(): Batch {
     next ??= { batch: empty(), tried: Promise.withResolvers() };
@@ -57,12 +62,12 @@ export function createRounds<Batch>({ gatherMs, empty, store, carry }: RoundOpti
     storing = undefined;
   }
 
-  /** Waits for more, until somebody wants to see what there is. */
+  /** Waits for more writes, until the time is up or a caller waits for the result. */
   async function gather() {
     if (!isUrgent) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, gatherMs);
-      goOn = resolve;
+      endGathering = resolve;
       await promise;
       clearTimeout(timer);
     }
@@ -72,7 +77,7 @@ export function createRounds<Batch>({ gatherMs, empty, store, carry }: RoundOpti
   function hurry() {
     if (!storing) return;
     isUrgent = true;
-    goOn();
+    endGathering();
   }
 
   return {

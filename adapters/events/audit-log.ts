@@ -1,35 +1,38 @@
 import type { Knex } from "knex";
-import type { EventType } from "../resources/events.ts";
-import type { Database } from "./database.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import type { Database } from "../database/index.ts";
 
-/** What was done, by whom, and from where. `at` is epoch milliseconds. */
+/** An entry of the audit log. `at` is epoch milliseconds. */
 export type AuditEntry = {
   id: string;
   type: EventType;
   at: number;
+  /** The ID of the user or client, or `operator` or `system`. */
   actor: string;
-  /** The client that acted for the person. */
+  /** The ID of the client that acted for the user. */
   via: string | null;
+  /** The IP address of the request. */
   address: string | null;
+  /** The ID of the affected resource. */
   subject: string | null;
+  /** The details as they are stored. */
   data: Record<string, unknown>;
   /**
-   * What the people and clients in it are called: id → user name, or the name of the organization whose client it is.
-   * Who is gone has no name.
+   * The names of the users and clients in the entry, by ID: the username, or the name of the client's organization. Deleted
+   * users and clients have no name.
    */
   names: ReadonlyMap<string, string>;
 };
 
-/** Each part that is given must match; `from` is included, `to` is not. */
+/** Entries must match every given filter. `from` is inclusive, `to` exclusive. */
 export type AuditFilter = { type?: string; actor?: string; from?: number; to?: number };
 
-/** Reads the audit log. */
 export type AuditStore = {
-  /** Newest first; `before` is the id of the last entry of the page before. */
+  /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
   list(organizationId: string, filter: AuditFilter, limit: number, before?: string): Promise<AuditEntry[]>;
 };
 
-/** The audit log of a database. */
+/** Creates the audit log store of a database. */
 export function createAuditStore({ knex }: Database): AuditStore {
   return {
     async list(organizationId, { type, actor, from, to }, limit, before) {
@@ -38,7 +41,7 @@ export function createAuditStore({ knex }: Database): AuditStore {
         .orderBy("id", "desc")
         .limit(limit);
       if (before) query.where("id", "<", before);
-      if (type) query.where({ type });
+      if (type) query.where("type", type);
       if (actor) query.where({ actor });
       if (from !== undefined) query.where("created_at", ">=", from);
       if (to !== undefined) query.where("created_at", "<", to);
@@ -46,7 +49,7 @@ export function createAuditStore({ knex }: Database): AuditStore {
         at: "created_at",
       });
       const entries = rows.map((row) => ({ ...row, data: JSON.parse(row.data) }));
-      const names = await namesOf(knex, entries.flatMap(mentioned));
+      const names = await findNames(knex, entries.flatMap(namedIdsOf));
       return entries.map((entry) => ({ ...entry, names }));
     },
   };
@@ -54,20 +57,20 @@ export function createAuditStore({ knex }: Database): AuditStore {
 
 type Row = Omit<AuditEntry, "data" | "names"> & { data: string };
 
-/** The ids in an entry of whoever may have a name. */
-function mentioned({ actor, via, data }: Omit<AuditEntry, "names">): string[] {
+/** Returns the IDs in an entry that may have a name. */
+function namedIdsOf({ actor, via, data }: Omit<AuditEntry, "names">): string[] {
   const ids = [actor, via, data.user_id, data.client_id, data.reset_link_created_by];
   return ids.filter((id) => typeof id === "string");
 }
 
-async function namesOf(knex: Knex, ids: string[]): Promise<Map<string, string>> {
+async function findNames(knex: Knex, ids: string[]): Promise<Map<string, string>> {
   const unique = [...new Set(ids)];
-  const [people, clients]: { id: string; name: string }[][] = await Promise.all([
+  const [users, clients]: { id: string; name: string }[][] = await Promise.all([
     knex("users").whereIn("id", unique).select({ id: "id", name: "username" }),
     knex("clients")
       .join("organizations", "organizations.id", "clients.organization_id")
       .whereIn("clients.id", unique)
       .select({ id: "clients.id", name: "organizations.name" }),
   ]);
-  return new Map([...(people ?? []), ...(clients ?? [])].map(({ id, name }) => [id, name]));
+  return new Map([...(users ?? []), ...(clients ?? [])].map(({ id, name }) => [id, name]));
 }

@@ -1,27 +1,26 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Journal } from "./journal.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Outbox } from "./outbox.ts";
 
-/** What became of the way in which a person signs in. */
-type Change = "member.password_changed" | "member.identity_linked" | "member.identity_unlinked";
+type SignInChange = "member.password_changed" | "member.identity_linked" | "member.identity_unlinked";
 
 /**
- * Writes down in every organization of a person how he or she signs in from now on: it opens what they have. Part of
+ * Records a change to how a user signs in for each of their organizations, because it affects access to all of them. Part of
  * the caller's transaction.
  */
 export async function recordForMember(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
+  outbox: Outbox,
+  actor: Actor,
   {
     userId,
     type,
     ...extra
   }: {
     userId: string;
-    type: Change;
+    type: SignInChange;
     issuer?: string;
-    /** Who created the link that set the password: a user id, or `operator`. */
+    /** Who created the reset link that was used: a user ID or `operator`. */
     reset_link_created_by?: string;
   },
 ): Promise<void> {
@@ -29,11 +28,11 @@ export async function recordForMember(
     .where({ user_id: userId })
     .pluck("organization_id");
   const data = { user_id: userId, ...extra };
-  const happenings = organizationIds.map((organizationId) => ({
+  const events = organizationIds.map((organizationId) => ({
     organizationId,
     type,
     subject: userId,
     data,
   }));
-  await journal.record(trx, by, ...happenings);
+  await outbox.record(trx, actor, ...events);
 }

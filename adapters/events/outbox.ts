@@ -1,44 +1,45 @@
 import type { Knex } from "knex";
-import type { By, EventType } from "../resources/events.ts";
-import type { Database } from "./database.ts";
-import { type Engine, holdsColumn } from "./engine.ts";
-import { newId } from "./id.ts";
-import type { Row } from "./inserter.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import { newId } from "../crypto/ids.ts";
+import { containsColumn, type Engine } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { EventRow } from "../database/tables.ts";
 
-/** Something that happened in an organization. */
-export type Happening = {
+/** A domain event of an organization. */
+export type DomainEvent = {
   organizationId: string;
   type: EventType;
-  /** The id of what it happened to. */
+  /** The ID of the affected resource. */
   subject: string | null;
-  /** What there is to tell of it; never a secret. */
+  /** The stored details; never a secret. */
   data: object;
 };
 
 /**
- * Writes down what happens, in the transaction in which it happens: an event, and a delivery of it for each webhook that
- * is to be told. Neither is there without the change, nor the change without them.
+ * Records events and their webhook deliveries in the transaction of the change, so that both commit together or not at all
+ * (transactional outbox).
  */
-export type Journal = {
-  /** Part of the caller's transaction. */
-  record(trx: Knex.Transaction, by: By, ...happenings: Happening[]): Promise<void>;
-  /** Calls back, soon after a commit, when there may be something to deliver. Returns how to stop that. */
-  onRecord(listener: () => void): () => void;
-  /** To be called after a commit that `record` had no part in. */
-  announce(): void;
+export type Outbox = {
+  /** Records events and adds a delivery for every subscribed webhook; part of the caller's transaction. */
+  record(trx: Knex.Transaction, actor: Actor, ...events: DomainEvent[]): Promise<void>;
+  /** Calls `listener` after each commit that may have added deliveries; returns a function that removes it. */
+  onCommit(listener: () => void): () => void;
+  /** Notifies the listeners after a commit that added deliveries without `record`. */
+  notify(): void;
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-// The audit log goes back for a year.
+// The audit log is kept for one year.
 const AUDIT_MS = 365 * DAY_MS;
-// A delivery is tried for some three days, and its log is kept for a month.
+// Deliveries are retried for about three days, and their log is kept for 30 days.
 const DELIVERY_MS = 30 * DAY_MS;
 
 export const EVENT_COLUMNS =
   "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
 
-/** The row of an event. Clicks are told to webhooks, and are no entries of the audit log. */
-export function eventRow(by: By, { organizationId, type, subject, data }: Happening): Row {
+/** Returns the row of an event. Clicks and test events are not part of the audit log. */
+export function eventRow(actor: Actor, { organizationId, type, subject, data }: DomainEvent): EventRow {
   const now = Date.now();
   const audited = type !== "link.clicked" && type !== "webhook.test";
   return {
@@ -46,9 +47,9 @@ export function eventRow(by: By, { organizationId, type, subject, data }: Happen
     organization_id: organizationId,
     audited,
     type,
-    actor: by.actor,
-    via: by.via ?? null,
-    address: by.address ?? null,
+    actor: actor.id,
+    via: actor.via ?? null,
+    address: actor.address ?? null,
     subject,
     data: JSON.stringify(data),
     created_at: now,
@@ -56,41 +57,41 @@ export function eventRow(by: By, { organizationId, type, subject, data }: Happen
   };
 }
 
-/** Makes a delivery for each event among `ids` and each webhook of its organization that asked for it. */
+/** Adds a delivery of each event in `ids` for every enabled webhook that subscribes to it. */
 export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.Raw {
-  // One alone is hidden from the planner, as in `unplanned`.
+  // The subquery hides a single ID from the query planner, as in `unplannedParameter`.
   const which = ids.length === 1 ? "= (select ?)" : `in (${ids.map(() => "?").join(", ")})`;
   return knex.raw(
     `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
     select w.id, e.id, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
     from events e join webhooks w on w.organization_id = e.organization_id
-    where e.id ${which} and w.enabled = true and ${holdsColumn(engine)}`,
+    where e.id ${which} and w.enabled = true and ${containsColumn(engine)}`,
     [...(ids as string[]), "w.events", "e.type"],
   );
 }
 
-/** The journal of a database. */
-export function createJournal({ engine }: Pick<Database, "engine">): Journal {
+/** Creates the outbox of a database. */
+export function createOutbox({ engine }: Pick<Database, "engine">): Outbox {
   const listeners = new Set<() => void>();
-  const announce = () => {
+  const notify = () => {
     for (const listener of listeners) listener();
   };
   return {
-    announce,
+    notify,
 
-    async record(trx, by, ...happenings) {
-      if (happenings.length === 0) return;
-      const rows = happenings.map((happening) => eventRow(by, happening));
+    async record(trx, actor, ...events) {
+      if (events.length === 0) return;
+      const rows = events.map((event) => eventRow(actor, event));
       await trx("events").insert(rows);
       await addDeliveries(
         trx,
         engine,
         rows.map(({ id }) => id),
       );
-      trx.executionPromise.then(announce, () => {});
+      trx.executionPromise.then(notify, () => {});
     },
 
-    onRecord(listener) {
+    onCommit(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

@@ -1,72 +1,68 @@
-import type { Analytics, Click, Destination } from "../resources/ports.ts";
-import type { Database } from "./database.ts";
-import { incoming } from "./engine.ts";
-import type { Row } from "./inserter.ts";
-import { createReferrerLimit } from "./referrers.ts";
-import { createRounds } from "./rounds.ts";
-import { persistently } from "./unavailable.ts";
+import type { Analytics, Click, ResolvedLink } from "../../resources/links/types.ts";
+import { insertedValue } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import { withRetries } from "../database/retry.ts";
+import type { ClickStatRow } from "../database/tables.ts";
+import { createWriteBehindBuffer } from "../database/write-behind.ts";
+import { createReferrerLimit } from "./referrer-limit.ts";
 
-/** Keeps what clicks tell of where people come from, added up by day. */
+/** Aggregates clicks by day, referrer and country. */
 export type ClickStats = {
-  /** Adds one click; it is stored some seconds later, and a crash loses at most those seconds. */
-  add(destination: Destination, click: Click): void;
-  /** What is known of one link, or of all of an organization, from one day to another, both included. */
+  /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
+  add(link: ResolvedLink, click: Click): void;
+  /** Sums the clicks of one link, or of all links of an organization. `from` and `to` are inclusive. */
   read(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   /** Resolves when nothing is left to store. */
   drained(): Promise<void>;
 };
 
-// What a crash may lose. Long enough for the clicks of one link to become one row.
-const GATHER_MS = 2000;
-// So many rows go in one statement.
+// How many clicks a crash may lose. Long enough to merge the clicks of a link into one row.
+const FLUSH_INTERVAL_MS = 2000;
+// The maximum number of rows in one statement.
 const MAX_ROWS = 500;
-// So many referrers and countries are shown, the most frequent ones.
-const TOP = 20;
+// The number of referrers and countries to return, most clicks first.
+const TOP_COUNT = 20;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = ["link_id", "day", "referrer", "country", "bot"];
 
-type StatRow = {
-  link_id: string;
-  organization_id: string;
-  day: number;
-  referrer: string;
-  country: string;
-  bot: boolean | 0 | 1;
-  clicks: number;
-};
-type Stat = { row: Row; clicks: number };
-type Round = Map<string, Stat>;
+type Stat = { row: Omit<ClickStatRow, "clicks">; clicks: number };
+type Batch = Map<string, Stat>;
 
-/** Makes the statistics of one process. */
+/** Creates the click statistics of one process. */
 export function createClickStats({ knex, engine }: Database): ClickStats {
-  const limit = createReferrerLimit();
-  const rounds = createRounds<Round>({ gatherMs: GATHER_MS, empty: () => new Map(), store, carry });
+  const limitReferrer = createReferrerLimit();
+  const buffer = createWriteBehindBuffer<Batch>({
+    gatherMs: FLUSH_INTERVAL_MS,
+    empty: () => new Map(),
+    store,
+    carry,
+  });
 
-  async function store(round: Round) {
-    // In one order everywhere, so that two processes do not wait for one another's rows.
-    const keys = [...round.keys()].sort();
+  async function store(batch: Batch) {
+    // Every process locks rows in the same order, which prevents deadlocks.
+    const keys = [...batch.keys()].sort();
     for (let start = 0; start < keys.length; start += MAX_ROWS) {
-      const some = keys.slice(start, start + MAX_ROWS);
-      const rows = some.map((key) => {
-        const { row, clicks } = round.get(key) as Stat;
+      const chunk = keys.slice(start, start + MAX_ROWS);
+      const rows = chunk.map((key) => {
+        const { row, clicks } = batch.get(key) as Stat;
         return { ...row, clicks };
       });
-      await persistently(
+      await withRetries(
         async () =>
           void (await knex("click_stats")
             .insert(rows)
             .onConflict(KEY)
-            .merge({ clicks: knex.raw(`click_stats.clicks + ${incoming(engine, "clicks")}`) })),
+            .merge({ clicks: knex.raw(`click_stats.clicks + ${insertedValue(engine, "clicks")}`) })),
         false,
       );
-      for (const key of some) round.delete(key);
+      for (const key of chunk) batch.delete(key);
     }
   }
 
   return {
-    add({ id, organizationId }, { at, country, bot, ...click }) {
-      const day = Math.floor(at / DAY_MS);
-      const referrer = limit(id, day, click.referrer ?? "");
+    add({ id, organizationId }, { clickedAt, country, bot, ...click }) {
+      const day = Math.floor(clickedAt / DAY_MS);
+      const referrer = limitReferrer(id, day, click.referrer ?? "");
       const row = {
         link_id: id,
         day,
@@ -75,24 +71,24 @@ export function createClickStats({ knex, engine }: Database): ClickStats {
         bot,
         organization_id: organizationId,
       };
-      addTo(rounds.next(), Object.values(row).join(" "), { row, clicks: 1 });
+      addTo(buffer.next(), Object.values(row).join(" "), { row, clicks: 1 });
     },
 
     async read(organizationId, linkId, from, to) {
-      await rounds.settled();
+      await buffer.settled();
       const stats = () =>
-        knex<StatRow>("click_stats")
+        knex("click_stats")
           .where({ organization_id: organizationId, ...(linkId !== undefined && { link_id: linkId }) })
           .whereBetween("day", [from, to]);
       const top = async (column: "referrer" | "country") => {
-        const shares = await stats()
+        const rows = await stats()
           .where({ bot: false })
           .groupBy(column)
           .select(column)
           .sum({ clicks: "clicks" })
           .orderBy([{ column: "clicks", order: "desc" }, column])
-          .limit(TOP);
-        return shares.map((share) => ({ name: share[column] || null, clicks: Number(share.clicks) }));
+          .limit(TOP_COUNT);
+        return rows.map((row) => ({ name: row[column] || null, clicks: Number(row.clicks) }));
       };
       const [days, referrers, countries] = await Promise.all([
         stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
@@ -102,21 +98,21 @@ export function createClickStats({ knex, engine }: Database): ClickStats {
       return { days: days.map(toDay), referrers, countries };
     },
 
-    drained: rounds.drained,
+    drained: buffer.drained,
   };
 }
 
-function carry(left: Round, next: Round): void {
-  for (const [key, stat] of left) addTo(next, key, stat);
+function carry(failed: Batch, next: Batch): void {
+  for (const [key, stat] of failed) addTo(next, key, stat);
 }
 
-function addTo(round: Round, key: string, { row, clicks }: Stat): void {
-  const known = round.get(key);
-  if (known) known.clicks += clicks;
-  else round.set(key, { row, clicks });
+function addTo(batch: Batch, key: string, { row, clicks }: Stat): void {
+  const existing = batch.get(key);
+  if (existing) existing.clicks += clicks;
+  else batch.set(key, { row, clicks });
 }
 
-/** Sums are texts in PostgreSQL and MariaDB. */
-function toDay({ day, bot, clicks }: Pick<StatRow, "day" | "bot"> & { clicks?: unknown }) {
+/** Converts the sum to a number: PostgreSQL and MariaDB return it as a string. */
+function toDay({ day, bot, clicks }: Pick<ClickStatRow, "day" | "bot"> & { clicks?: unknown }) {
   return { day, bot: Boolean(bot), clicks: Number(clicks) };
 }

@@ -1,19 +1,20 @@
-import type { Link, LinkFields } from "../resources/ports.ts";
+import type { Link, LinkFields } from "../../resources/links/types.ts";
+import type { LinkRow } from "../database/tables.ts";
 
-// Tags are stored one after the other between these, which no tag contains: each can be looked for as it is.
-const MARK = "\u001f";
+// Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
+const SEPARATOR = "\u001f";
 
-/** What to look for in the column of tags to find one. */
-export function tagMark(tag: string): string {
-  return MARK + tag + MARK;
+/** Returns the text to search for in the column of tags. */
+export function tagPattern(tag: string): string {
+  return SEPARATOR + tag + SEPARATOR;
 }
 
 function writeTags(tags: string[]): string {
-  return tags.length ? tagMark(tags.join(MARK)) : "";
+  return tags.length ? tagPattern(tags.join(SEPARATOR)) : "";
 }
 
 function readTags(text: string): string[] {
-  return text.split(MARK).filter(Boolean);
+  return text.split(SEPARATOR).filter(Boolean);
 }
 
 type Value = string | number | boolean | null;
@@ -36,7 +37,7 @@ export const ROW_COLUMNS = [
   ..."id organization_id clicks last_clicked_at version created_by created_at updated_at".split(" "),
 ];
 
-/** The columns of the fields that are given. */
+/** Converts the given fields to column values. */
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [COLUMNS[name as keyof LinkFields], toValue(name, value)]),
@@ -48,7 +49,7 @@ function toValue(name: string, value: unknown): Value {
   return name === "metadata" ? JSON.stringify(value) : (value as Value);
 }
 
-/** The row of a link. */
+/** Converts a link to its row. */
 export function toRow(link: Link): Record<string, Value> {
   const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdAt, updatedAt, ...fields } =
     link;
@@ -65,28 +66,7 @@ export function toRow(link: Link): Record<string, Value> {
   };
 }
 
-type LinkRow = {
-  id: string;
-  organization_id: string;
-  slug: string;
-  url: string;
-  title: string | null;
-  tags: string;
-  external_id: string | null;
-  metadata: string;
-  archived: boolean | 0 | 1;
-  expires_at: number | null;
-  max_clicks: number | null;
-  redirect_type: Link["redirectType"];
-  clicks: number;
-  last_clicked_at: number | null;
-  version: number;
-  created_by: string;
-  created_at: number;
-  updated_at: number;
-};
-
-/** The link of a row. */
+/** Converts a row to its link. */
 export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   return {

@@ -1,35 +1,37 @@
 import type { Knex } from "knex";
-import type { Plan } from "../resources/plans.ts";
-import { unplanned } from "./statement.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { unplannedParameter } from "../database/prepared-statements.ts";
 
-/** What authentication needs to know of a client. */
+/** A client with the data that authentication needs. */
 export type Client = {
   id: string;
-  /** Changes whenever anything else here changes. */
+  /** Differs between any two states of the other fields. */
   version: string;
   organization: { id: string; name: string; plan: Plan };
   redirectUris: string[];
   generation: number;
-  /** The live secrets, newest first; at most two. */
+  /** Unexpired secrets, newest first; at most two. */
   secrets: { id: string; hash: string; expiresAt: number | null }[];
 };
 
-/** Selects a client with its organization and its live secrets: authentication is the most frequent read of all. */
-export function selectClient(knex: Knex, clientId: unknown, now: unknown): Knex.QueryBuilder {
+/** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
+export function selectClient(knex: Knex, clientId: Knex.Raw, now: Knex.Raw): Knex.QueryBuilder {
   return knex("clients as c")
     .join("organizations as o", "o.id", "c.organization_id")
     .leftJoin("client_secrets as s", (secret) =>
       secret
         .on("s.client_id", "c.id")
-        .andOn((live) => live.onNull("s.expires_at").orOn("s.expires_at", ">", unplanned(knex, now))),
+        .andOn((unexpired) =>
+          unexpired.onNull("s.expires_at").orOn("s.expires_at", ">", unplannedParameter(knex, now)),
+        ),
     )
-    .where("c.id", unplanned(knex, clientId))
+    .where("c.id", unplannedParameter(knex, clientId))
     .orderBy("s.id", "desc")
     .select(COLUMNS);
 }
 
-/** A client joined with one of its live secrets; the columns of the secret are null for a client without one. */
-export type ClientRow = {
+/** A client joined with one of its unexpired secrets. The secret's columns are null for a client without one. */
+export type JoinedClientRow = {
   id: string;
   organizationId: string;
   name: string;
@@ -53,8 +55,8 @@ const COLUMNS = {
   expiresAt: "s.expires_at",
 };
 
-/** Returns the client of these rows, one for each live secret; nothing for no rows. */
-export function toClient(rows: ClientRow[]): Client | undefined {
+/** Combines the rows of a client, one for each secret. Returns undefined for no rows. */
+export function toClient(rows: JoinedClientRow[]): Client | undefined {
   const [row] = rows;
   if (!row) return undefined;
   const { id, organizationId, name, plan, redirectUris, generation } = row;
@@ -67,7 +69,7 @@ export function toClient(rows: ClientRow[]): Client | undefined {
   }
   return {
     id,
-    // JSON has no line break, and the name, which may have one, comes last: no two states share a version.
+    // Unambiguous: JSON contains no line break, and the name, which may contain one, comes last.
     version: `${version}\n${redirectUris}\n${name}`,
     organization: { id: organizationId, name, plan },
     redirectUris: JSON.parse(redirectUris),

@@ -1,16 +1,16 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import { type Client, type ClientRow, selectClient, toClient } from "./client-row.ts";
-import type { Database } from "./database.ts";
-import { endGrants } from "./grants.ts";
-import { sha256 } from "./hash.ts";
-import { newClientId, newId, newSecret } from "./id.ts";
-import type { Journal } from "./journal.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { newClientId, newId, newSecret } from "../crypto/ids.ts";
+import type { Database } from "../database/index.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { type Client, type JoinedClientRow, selectClient, toClient } from "./client-row.ts";
+import { revokeGrants } from "./grants.ts";
 
-/** A client with its secret, at the only time that it is known. */
+/** A client with a new secret. Only a hash of the secret is stored, so this is the only time it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
 
-/** A client as its owner sees it: never a secret. Times are epoch milliseconds. */
+/** A client without its secrets. Times are epoch milliseconds. */
 export type ClientView = {
   clientId: string;
   redirectUris: string[];
@@ -23,47 +23,54 @@ export type ClientView = {
   }[];
 };
 
+/** The result of a rotation. `previousExpiresAt` is when the previous secret expires. */
 export type Rotation = NewClient & { previousExpiresAt: number };
 
-/** The clients of organizations. */
+/** Stores the clients of organizations. */
 export type ClientStore = {
-  /** Finds a client with its organization and its live secrets, in one statement. */
+  /** Finds a client with its organization and its unexpired secrets. */
   find(clientId: string): Promise<Client | undefined>;
-  ofOrganization(organizationId: string): Promise<ClientView | undefined>;
+  findByOrganization(organizationId: string): Promise<ClientView | undefined>;
   /**
-   * Makes a new secret; the one before lives on for `overlapMs`, older ones end now. `compromised` ends every
-   * older secret, token and grant of the client now. Nothing when the organization has no client.
+   * Creates a new secret. The previous one stays valid for `overlapMs`, older ones expire immediately. `compromised`
+   * revokes all previous secrets, tokens and grants immediately. Resolves to undefined if the organization has no client.
    */
   rotateSecret(
     organizationId: string,
     options: { overlapMs: number; compromised: boolean },
-    by: By,
+    actor: Actor,
   ): Promise<Rotation | undefined>;
-  /** Ends an older secret now; the newest one stays. */
-  endSecret(organizationId: string, secretId: string, by: By): Promise<"missing" | "newest" | undefined>;
-  /** Replaces the list. False when the organization has no client. */
-  setRedirectUris(organizationId: string, uris: string[], by: By): Promise<boolean>;
-  /** Notes that a secret was used. */
+  /** Revokes a previous secret immediately. Refuses to revoke the newest one. */
+  revokeSecret(
+    organizationId: string,
+    secretId: string,
+    actor: Actor,
+  ): Promise<"missing" | "newest" | undefined>;
+  /** Replaces the redirect URIs. Returns false if the organization has no client. */
+  setRedirectUris(organizationId: string, uris: string[], actor: Actor): Promise<boolean>;
+  /** Records when a secret was used, in epoch milliseconds. */
   markSecretUsed(secretId: string, at: number): Promise<void>;
 };
 
-/** The clients of a database. */
-export function createClientStore({ knex, prepare, transaction }: Database, journal: Journal): ClientStore {
-  const select = prepare<ClientRow[]>((q, { clientId, now }) => selectClient(q, clientId, now));
+/** Creates the client store of a database. */
+export function createClientStore({ knex, prepare, transaction }: Database, outbox: Outbox): ClientStore {
+  const select = prepare<JoinedClientRow[], "clientId" | "now">((q, { clientId, now }) =>
+    selectClient(q, clientId, now),
+  );
 
   return {
     async find(clientId) {
       return toClient(await select({ clientId, now: Date.now() }));
     },
 
-    async ofOrganization(organizationId) {
+    async findByOrganization(organizationId) {
       const client = await knex("clients")
         .where({ organization_id: organizationId })
         .first("id", "redirect_uris");
       if (!client) return undefined;
       const secrets = await knex("client_secrets")
         .where({ client_id: client.id })
-        .where((live) => live.whereNull("expires_at").orWhere("expires_at", ">", Date.now()))
+        .where((unexpired) => unexpired.whereNull("expires_at").orWhere("expires_at", ">", Date.now()))
         .orderBy("id", "desc")
         .select({
           id: "id",
@@ -75,56 +82,20 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
       return { clientId: client.id, redirectUris: JSON.parse(client.redirect_uris), secrets };
     },
 
-    rotateSecret: (organizationId, { overlapMs, compromised }, by) =>
-      transaction(async (trx) => {
-        const id = await lockClient(trx, organizationId);
-        if (!id) return undefined;
-        const now = Date.now();
-        if (compromised) await trx("clients").where({ id }).increment("generation");
-        const previousExpiresAt = compromised ? now : now + overlapMs;
-        await endSecrets(trx, id, now, previousExpiresAt);
-        if (compromised) await endGrants(trx, journal, by, { client_id: id });
-        const clientSecret = await addSecret(trx, id);
-        await journal.record(trx, by, {
-          organizationId,
-          type: "client.secret_rotated",
-          subject: id,
-          data: {
-            client_id: id,
-            compromised,
-            previous_expires_at: new Date(previousExpiresAt).toISOString(),
-          },
-        });
-        return { clientId: id, clientSecret, previousExpiresAt };
-      }),
+    rotateSecret: (organizationId, options, actor) =>
+      transaction((trx) => rotateSecret(trx, outbox, actor, organizationId, options)),
 
-    endSecret: (organizationId, secretId, by) =>
-      transaction(async (trx) => {
-        const clientId = await lockClient(trx, organizationId);
-        if (!clientId) return "missing";
-        const now = Date.now();
-        const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
-        const found = await secret.clone().first("expires_at");
-        if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
-        if (found.expires_at === null) return "newest";
-        await secret.update({ expires_at: now });
-        await journal.record(trx, by, {
-          organizationId,
-          type: "client.secret_ended",
-          subject: clientId,
-          data: { client_id: clientId, secret_id: secretId },
-        });
-        return undefined;
-      }),
+    revokeSecret: (organizationId, secretId, actor) =>
+      transaction((trx) => revokeSecret(trx, outbox, actor, organizationId, secretId)),
 
-    setRedirectUris: (organizationId, uris, by) =>
+    setRedirectUris: (organizationId, uris, actor) =>
       transaction(async (trx) => {
         const id = await lockClient(trx, organizationId);
         if (!id) return false;
         await trx("clients")
           .where({ id })
           .update({ redirect_uris: JSON.stringify(uris) });
-        await journal.record(trx, by, {
+        await outbox.record(trx, actor, {
           organizationId,
           type: "client.redirect_uris_changed",
           subject: id,
@@ -139,17 +110,69 @@ export function createClientStore({ knex, prepare, transaction }: Database, jour
   };
 }
 
+async function rotateSecret(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  organizationId: string,
+  { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
+): Promise<Rotation | undefined> {
+  const id = await lockClient(trx, organizationId);
+  if (!id) return undefined;
+  const now = Date.now();
+  if (compromised) await trx("clients").where({ id }).increment("generation");
+  const previousExpiresAt = compromised ? now : now + overlapMs;
+  await expireSecrets(trx, id, now, previousExpiresAt);
+  if (compromised) await revokeGrants(trx, outbox, actor, { client_id: id });
+  const clientSecret = await addSecret(trx, id);
+  await outbox.record(trx, actor, {
+    organizationId,
+    type: "client.secret_rotated",
+    subject: id,
+    data: {
+      client_id: id,
+      compromised,
+      previous_expires_at: new Date(previousExpiresAt).toISOString(),
+    },
+  });
+  return { clientId: id, clientSecret, previousExpiresAt };
+}
+
+async function revokeSecret(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  organizationId: string,
+  secretId: string,
+): Promise<"missing" | "newest" | undefined> {
+  const clientId = await lockClient(trx, organizationId);
+  if (!clientId) return "missing";
+  const now = Date.now();
+  const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
+  const found = await secret.clone().first("expires_at");
+  if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
+  if (found.expires_at === null) return "newest";
+  await secret.update({ expires_at: now });
+  await outbox.record(trx, actor, {
+    organizationId,
+    type: "client.secret_ended",
+    subject: clientId,
+    data: { client_id: clientId, secret_id: secretId },
+  });
+  return undefined;
+}
+
 /**
- * Locks the organization's client until the caller's transaction ends, and returns its id. Every transaction takes its
- * locks in the same order to avoid deadlocks: the organization (`lockOrganization`), its client, then secrets and grants.
+ * Locks the organization's client until the caller's transaction ends and returns its id. To avoid deadlocks, every
+ * transaction locks in the same order: the organization (`lockOrganization`), its client, then secrets and grants.
  */
 async function lockClient(trx: Knex, organizationId: string): Promise<string | undefined> {
   const client = () => trx("clients").where({ organization_id: organizationId });
   if (!(await client().update({ updated_at: Date.now() }))) return undefined;
-  return (await client().first("id")).id;
+  return (await client().first("id"))?.id;
 }
 
-/** Makes the organization's client in the caller's transaction; nothing when it has one already. */
+/** Creates the organization's client, unless it has one. Part of the caller's transaction. */
 export async function createClientFor(trx: Knex, organizationId: string): Promise<NewClient | undefined> {
   const existing = await trx("clients").where({ organization_id: organizationId }).first("id");
   if (existing) return undefined;
@@ -165,16 +188,16 @@ export async function createClientFor(trx: Knex, organizationId: string): Promis
   return { clientId, clientSecret: await addSecret(trx, clientId) };
 }
 
-/** Ends the organization's client for good, with whatever people allowed it; part of the caller's transaction. */
+/** Deletes the organization's client and revokes its grants. Part of the caller's transaction. */
 export async function removeClient(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
+  outbox: Outbox,
+  actor: Actor,
   organizationId: string,
 ): Promise<void> {
   const id = await lockClient(trx, organizationId);
   if (!id) return;
-  await endGrants(trx, journal, by, { client_id: id });
+  await revokeGrants(trx, outbox, actor, { client_id: id });
   await trx("client_secrets").where({ client_id: id }).delete();
   await trx("clients").where({ id }).delete();
 }
@@ -191,14 +214,14 @@ async function addSecret(trx: Knex, clientId: string): Promise<string> {
   return secret;
 }
 
-/** The newest secret ends at `previousExpiresAt`, one that was ending already ends now. */
-async function endSecrets(
+/** Lets the newest secret expire at `previousExpiresAt`. Secrets that were already expiring expire now. */
+async function expireSecrets(
   trx: Knex,
   clientId: string,
   now: number,
   previousExpiresAt: number,
 ): Promise<void> {
-  const live = () => trx("client_secrets").where({ client_id: clientId });
-  await live().where("expires_at", ">", now).update({ expires_at: now });
-  await live().whereNull("expires_at").update({ expires_at: previousExpiresAt });
+  const secrets = () => trx("client_secrets").where({ client_id: clientId });
+  await secrets().where("expires_at", ">", now).update({ expires_at: now });
+  await secrets().whereNull("expires_at").update({ expires_at: previousExpiresAt });
 }

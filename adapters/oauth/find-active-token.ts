@@ -1,21 +1,21 @@
-import type { ActiveToken } from "../resources/ports.ts";
-import { isAccessToken, selectToken, type TokenRow, toActiveToken } from "./active-token.ts";
-import type { Database } from "./database.ts";
-import { sha256 } from "./hash.ts";
-import type { UsageNotes } from "./usage.ts";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { Database } from "../database/index.ts";
+import type { GrantUsage } from "./grant-usage.ts";
+import { isAccessToken, type JoinedTokenRow, selectToken, toActiveToken } from "./token-row.ts";
 
-/** Finds a live access token, in one statement, and notes that its grant was used. */
+/** Creates a function that finds an active access token in one statement and records the use of its grant. */
 export function createTokenReader(
   { prepare }: Database,
-  usage: UsageNotes,
+  usage: GrantUsage,
 ): (token: string) => Promise<ActiveToken | undefined> {
-  const select = prepare<TokenRow[]>((knex, { hash }) => selectToken(knex, hash));
+  const select = prepare<JoinedTokenRow[], "hash">((knex, { hash }) => selectToken(knex, hash));
 
   return async (token) => {
     const [row] = await select({ hash: sha256(token) });
     if (!row || !isAccessToken(row.kind)) return undefined;
     const active = toActiveToken(row, JSON.parse(row.payload));
-    if (active) usage.note(row);
+    if (active) usage.record(row);
     return active;
   };
 }

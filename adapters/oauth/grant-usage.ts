@@ -1,53 +1,53 @@
-import type { Database } from "./database.ts";
+import type { Database } from "../database/index.ts";
 
-/** Notes when grants were last used, beside the requests that use them. */
-export type UsageNotes = {
-  /** `lastUsedAt` is what the grant says now; what was noted within the last minute is left as it is. */
-  note(used: { grantId: string | null; lastUsedAt: number | null }): void;
-  /** Resolves when what was noted so far is stored, or could not be. */
+/** Records when grants were last used, off the request path. */
+export type GrantUsage = {
+  /** Records the use of a grant unless `lastUsedAt`, its stored time, is less than a minute ago. */
+  record(used: { grantId: string | null; lastUsedAt: number | null }): void;
+  /** Resolves when everything recorded so far is stored or has failed to be stored. */
   settled(): Promise<void>;
 };
 
-// As exact as anybody needs to know.
+// Precise enough for display.
 const PRECISION_MS = 60_000;
-// Grants that are used in the same moment share a statement.
+// Grants that are used within this time share a statement.
 const GATHER_MS = 200;
 const MAX_GRANTS = 500;
 
-/** The notes of one process; a crash loses what was used in its last moment. */
-export function createUsageNotes({ knex }: Database): UsageNotes {
-  const noted = new Set<string>();
+/** Creates the usage recorder of this process. A crash loses the uses of the last moment. */
+export function createGrantUsage({ knex }: Database): GrantUsage {
+  const pending = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let storing: Promise<void> = Promise.resolve();
 
   async function store() {
-    const ids = [...noted].sort();
-    noted.clear();
+    const ids = [...pending].sort();
+    pending.clear();
     for (let start = 0; start < ids.length; start += MAX_GRANTS) {
-      const some = ids.slice(start, start + MAX_GRANTS);
-      // What cannot be stored now is noted again with the next use.
+      const chunk = ids.slice(start, start + MAX_GRANTS);
+      // A failure is ignored: the next use of the grant is recorded again.
       await knex("grants")
-        .whereIn("id", some)
+        .whereIn("id", chunk)
         .update({ last_used_at: Date.now() })
         .catch(() => {});
     }
   }
 
-  function storeAfterThose() {
+  function storeNext() {
     timer = undefined;
     storing = storing.then(store);
   }
 
   return {
-    note({ grantId, lastUsedAt }) {
+    record({ grantId, lastUsedAt }) {
       if (!grantId || (lastUsedAt !== null && Date.now() - lastUsedAt < PRECISION_MS)) return;
-      noted.add(grantId);
-      timer ??= setTimeout(storeAfterThose, GATHER_MS);
+      pending.add(grantId);
+      timer ??= setTimeout(storeNext, GATHER_MS);
     },
     settled() {
       if (timer) {
         clearTimeout(timer);
-        storeAfterThose();
+        storeNext();
       }
       return storing;
     },

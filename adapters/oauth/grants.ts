@@ -1,55 +1,56 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Plan } from "../resources/plans.ts";
-import type { Role } from "../resources/scopes.ts";
-import type { Database } from "./database.ts";
-import type { Happening, Journal } from "./journal.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import type { Plan } from "../../resources/plans.ts";
+import type { Database } from "../database/index.ts";
+import type { GrantRow } from "../database/tables.ts";
+import type { DomainEvent, Outbox } from "../events/outbox.ts";
 
-/** Whether a grant may be used now. `role` is the user's in the organization acted for, absent once the user has left it. */
-export type GrantStanding = { organizationId: string; role?: Role; plan: Plan };
+/** The state of an active grant. `role` is the user's role in the organization, absent once the user has left it. */
+export type GrantStatus = { organizationId: string; role?: Role; plan: Plan };
 
-/** Leave for an app to act for an organization in a person's name. Times are epoch milliseconds. */
-export type AllowedApp = {
+/** A grant: what a user allowed a client to do for an organization. Times are epoch milliseconds. */
+export type AuthorizedApp = {
   id: string;
   clientId: string;
-  /** The one acted for. */
+  /** The organization that the client acts for. */
   organizationId: string;
-  /** The organization that offers the app; nothing for an app known by its metadata document. */
+  /** The name of the client's organization. Null for a client with a metadata document. */
   appName: string | null;
   userId: string;
   username: string;
   /** The user's current role in that organization. */
   role: Role;
-  /** What was granted; of it the app can use what the role allows. */
+  /** The granted scopes. The client can use those that the role allows. */
   scopes: string[];
   grantedAt: number;
   expiresAt: number;
   lastUsedAt: number | null;
 };
 
-/** What the service itself asks of grants. */
+/** Lists and revokes grants. */
 export type GrantStore = {
-  /** The living ones for which apps act for an organization, newest first. */
-  ofOrganization(organizationId: string): Promise<AllowedApp[]>;
-  /** Those of a person, for whichever organization. */
-  ofUser(userId: string): Promise<AllowedApp[]>;
-  /** Ends one, with whatever was issued under it. Whether there was one. */
-  end(organizationId: string, grantId: string, by: By): Promise<boolean>;
-  /** Nothing for a grant that has ended, or one that is bound to no organization. */
-  standing(grantId: string): Promise<GrantStanding | undefined>;
+  /** Lists the active grants for an organization, newest first. */
+  listByOrganization(organizationId: string): Promise<AuthorizedApp[]>;
+  /** Lists the active grants of a user for all organizations, newest first. */
+  listByUser(userId: string): Promise<AuthorizedApp[]>;
+  /** Revokes a grant, which invalidates its tokens. Returns whether there was one. */
+  revoke(organizationId: string, grantId: string, actor: Actor): Promise<boolean>;
+  /** Resolves to undefined for a revoked grant and for one without an organization. */
+  findStatus(grantId: string): Promise<GrantStatus | undefined>;
 };
 
-/** The grants of a database. */
-export function createGrantStore({ knex, transaction }: Database, journal: Journal): GrantStore {
-  async function list(which: object): Promise<AllowedApp[]> {
-    const rows: (Omit<AllowedApp, "scopes"> & { payload: string })[] = await knex("grants as g")
+/** Creates the grant store of a database. */
+export function createGrantStore({ knex, transaction }: Database, outbox: Outbox): GrantStore {
+  async function list(filter: object): Promise<AuthorizedApp[]> {
+    const rows: (Omit<AuthorizedApp, "scopes"> & { payload: string })[] = await knex("grants as g")
       .join("users as u", "u.id", "g.user_id")
       .join("memberships as m", (join) =>
         join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
       )
       .leftJoin("clients as c", "c.id", "g.client_id")
       .leftJoin("organizations as o", "o.id", "c.organization_id")
-      .where(which)
+      .where(filter)
       .whereNull("g.revoked_at")
       .whereNull("u.disabled_at")
       .where("g.expires_at", ">", Date.now())
@@ -71,16 +72,16 @@ export function createGrantStore({ knex, transaction }: Database, journal: Journ
   }
 
   return {
-    ofOrganization: (organizationId) => list({ "g.organization_id": organizationId }),
-    ofUser: (userId) => list({ "g.user_id": userId }),
+    listByOrganization: (organizationId) => list({ "g.organization_id": organizationId }),
+    listByUser: (userId) => list({ "g.user_id": userId }),
 
-    end: (organizationId, grantId, by) =>
+    revoke: (organizationId, grantId, actor) =>
       transaction(
         async (trx) =>
-          (await endGrants(trx, journal, by, { id: grantId, organization_id: organizationId })) > 0,
+          (await revokeGrants(trx, outbox, actor, { id: grantId, organization_id: organizationId })) > 0,
       ),
 
-    async standing(grantId) {
+    async findStatus(grantId) {
       const row = await knex("grants as g")
         .join("organizations as o", "o.id", "g.organization_id")
         .leftJoin("memberships as m", (join) =>
@@ -95,56 +96,54 @@ export function createGrantStore({ knex, transaction }: Database, journal: Journ
   };
 }
 
-type GrantRow = {
-  id: string;
-  client_id: string;
-  user_id: string;
-  organization_id: string | null;
-  payload: string;
-};
+type Grant = Pick<GrantRow, "id" | "client_id" | "user_id" | "organization_id" | "payload">;
 
 /**
- * Ends every living grant that matches but one, with whatever was issued under it; part of the caller's transaction. Resolves to
- * their number.
+ * Revokes every matching active grant except one, which invalidates their tokens. Returns their number. Part of the
+ * caller's transaction.
  */
-export async function endGrants(
+export async function revokeGrants(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
-  which: Partial<GrantRow>,
+  outbox: Outbox,
+  actor: Actor,
+  filter: Partial<Grant>,
   exceptId = "",
 ): Promise<number> {
-  const grants: GrantRow[] = await trx("grants")
-    .where(which)
+  const grants = await trx("grants")
+    .where(filter)
     .whereNot("id", exceptId)
     .whereNull("revoked_at")
-    .forUpdate(); // of two that end it, one records it
+    .forUpdate(); // of two concurrent revocations, one records the event
   if (grants.length === 0) return 0;
   const ids = grants.map(({ id }) => id);
-  const ended = await trx("grants")
+  const revoked = await trx("grants")
     .whereIn("id", ids)
     .whereNull("revoked_at")
     .update({ revoked_at: Date.now() });
-  await journal.record(trx, by, ...grants.flatMap((grant) => toHappening("authorization.revoked", grant)));
-  return ended;
+  await outbox.record(
+    trx,
+    actor,
+    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant)),
+  );
+  return revoked;
 }
 
-/** What the journal tells of a grant; nothing of one that is for no organization. */
-export function toHappening(
+/** Returns the domain event of a grant, or none for a grant without an organization. */
+export function toDomainEvent(
   type: "authorization.granted" | "authorization.revoked",
-  { id, client_id, user_id, organization_id, payload }: GrantRow,
-): Happening[] {
+  { id, client_id, user_id, organization_id, payload }: Grant,
+): DomainEvent[] {
   if (!organization_id) return [];
   const data = { grant_id: id, client_id, user_id, scopes: scopesOf(payload) };
   return [{ organizationId: organization_id, type, subject: id, data }];
 }
 
-/** All that was allowed, of every resource. */
+/** Returns the granted scopes of all resources, sorted. */
 function scopesOf(payload: string): string[] {
   const { openid, resources = {} } = JSON.parse(payload) as {
     openid?: { scope?: string };
     resources?: Record<string, string>;
   };
-  const words = [openid?.scope ?? "", ...Object.values(resources)].flatMap((scope) => scope.split(" "));
-  return [...new Set(words.filter(Boolean))].sort();
+  const scopes = [openid?.scope ?? "", ...Object.values(resources)].flatMap((scope) => scope.split(" "));
+  return [...new Set(scopes.filter(Boolean))].sort();
 }

@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
-import type { Plan } from "../resources/plans.ts";
-import type { ActiveToken } from "../resources/ports.ts";
-import type { Role } from "../resources/scopes.ts";
-import { unplanned } from "./statement.ts";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { unplannedParameter } from "../database/prepared-statements.ts";
 
 /**
- * A token with all that its life depends on, in one statement: its client with that client's organization, its grant,
- * the person who allowed it, and the organization acted for.
+ * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
+ * grant, the user who approved it, and the organization acted for.
  */
-export function selectToken(knex: Knex, hash: unknown): Knex.QueryBuilder {
+export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
   return knex("tokens as t")
     .leftJoin("clients as c", "c.id", "t.client_id")
     .leftJoin("organizations as co", "co.id", "c.organization_id")
@@ -18,7 +18,7 @@ export function selectToken(knex: Knex, hash: unknown): Knex.QueryBuilder {
     .leftJoin("memberships as m", (join) =>
       join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
     )
-    .where("t.id_hash", unplanned(knex, hash))
+    .where("t.id_hash", unplannedParameter(knex, hash))
     .select({
       payload: "t.payload",
       kind: "t.kind",
@@ -41,8 +41,8 @@ export function selectToken(knex: Knex, hash: unknown): Knex.QueryBuilder {
     });
 }
 
-/** What `selectToken` finds. */
-export type TokenRow = {
+/** A row of `selectToken`. */
+export type JoinedTokenRow = {
   payload: string;
   kind: string;
   expiresAt: number;
@@ -58,56 +58,59 @@ export type TokenRow = {
   revokedAt: number | null;
   grantExpiresAt: number | null;
   disabledAt: number | null;
-  /** Null when the user isn't a member of the organization (any more). */
+  /** Null if the user isn't a member of the organization. */
   role: Role | null;
   organizationId: string | null;
   plan: Plan | null;
 };
 
-type Granted = { aud?: string; scope?: string; exp: number };
+type TokenPayload = { aud?: string; scope?: string; exp: number };
 
-/** The kinds of token that open something. */
+/** Returns whether a model name is that of an access token. */
 export function isAccessToken(kind: string): boolean {
   return kind === "AccessToken" || kind === "ClientCredentials";
 }
 
 /**
- * Whether all tokens of the client were revoked after it authenticated for this one. Without a generation are the user
- * tokens of earlier versions, and every token of a client that is not stored.
+ * Returns whether all tokens of the client were revoked after it authenticated for this one. User tokens of earlier
+ * versions and tokens of clients that are not stored have no generation.
  */
-export function isOutdated({ generation, clientGeneration }: TokenRow): boolean {
+export function isOutdated({ generation, clientGeneration }: JoinedTokenRow): boolean {
   return generation !== null && generation !== clientGeneration;
 }
 
-/** The access token of a row whose payload was read, unless something that it depends on has ended. */
-export function toActiveToken(row: TokenRow, { aud, scope, exp }: Granted): ActiveToken | undefined {
+/** Returns the access token of a row and its parsed payload, or undefined if it is no longer active. */
+export function toActiveToken(
+  row: JoinedTokenRow,
+  { aud, scope, exp }: TokenPayload,
+): ActiveToken | undefined {
   if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;
-  const acting = row.kind === "ClientCredentials" ? ofClient(row) : ofUser(row);
+  const caller = row.kind === "ClientCredentials" ? clientOf(row) : userOf(row);
   return (
-    acting && { ...acting, scopes: new Set(scope ? scope.split(" ") : []), audience: aud, expiresAt: exp }
+    caller && { ...caller, scopes: new Set(scope ? scope.split(" ") : []), audience: aud, expiresAt: exp }
   );
 }
 
-type Acting = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
+type TokenCaller = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
 
-function ofClient(row: TokenRow): Acting | undefined {
+function clientOf(row: JoinedTokenRow): TokenCaller | undefined {
   if (!row.clientOrganizationId || row.generation === null) return undefined;
   return { clientId: row.clientId, organizationId: row.clientOrganizationId, plan: row.clientPlan as Plan };
 }
 
-function ofUser(row: TokenRow): Acting | undefined {
+function userOf(row: JoinedTokenRow): TokenCaller | undefined {
   const { userId, organizationId, plan } = row;
   if (!userId || !organizationId || !plan) return undefined;
   if (row.revokedAt !== null || (row.grantExpiresAt as number) <= Date.now()) return undefined;
   if (row.disabledAt !== null || !row.role) return undefined;
-  // A client known by its metadata document belongs to no organization; every other one must still exist.
-  const isOwn = row.clientOrganizationId !== null;
-  if (!isOwn && !row.clientId.startsWith("https://")) return undefined;
+  // A client with a metadata document belongs to no organization. Any other client must still exist.
+  const isStored = row.clientOrganizationId !== null;
+  if (!isStored && !row.clientId.startsWith("https://")) return undefined;
   return {
     clientId: row.clientId,
     userId,
     organizationId,
-    plan: isOwn && row.clientPlan === "free" ? "free" : plan,
+    plan: isStored && row.clientPlan === "free" ? "free" : plan,
     role: row.role,
   };
 }

@@ -1,51 +1,51 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Database } from "./database.ts";
-import { isDuplicate } from "./engine.ts";
-import { sha256 } from "./hash.ts";
-import { newId, newSecret, OPERATOR_ID } from "./id.ts";
-import type { Journal } from "./journal.ts";
-import { addMember, lockOrganization, memberAdded, ROLES, type Role, rolesWithin } from "./organizations.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { newId, newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { addMember, lockOrganization, manageableRoles, memberAdded, ROLES, type Role } from "./store.ts";
 
-/** A way into an organization that is good once. Times are epoch milliseconds. */
+/** A single-use invitation to an organization. Times are epoch milliseconds. */
 export type Invitation = { id: string; role: Role; createdBy: string; createdAt: number; expiresAt: number };
 
-/** What its link says to whoever was given it. */
+/** What the link of an invitation shows. */
 export type OpenInvitation = { organizationId: string; organizationName: string; role: Role };
 
-/** Invitations by link. Only a hash of the link is kept. */
+/** Stores invitations. Of their links, only a hash is stored. */
 export type InvitationStore = {
-  /** Resolves to the invitation and the secret end of its link. */
+  /** Creates an invitation. Resolves to it and the token of its link. */
   create(
     organizationId: string,
     role: Role,
     lifetimeMs: number,
-    by: By,
+    actor: Actor,
   ): Promise<{ invitation: Invitation; token: string }>;
-  /** Those that are still good, newest first; `createdBy` is a name. */
+  /** Lists pending invitations, newest first. `createdBy` is a username. */
   list(organizationId: string): Promise<Invitation[]>;
-  /** Whether there was one to take back. `roles` are those that whoever does it may give. */
-  revoke(organizationId: string, id: string, roles: readonly Role[], by: By): Promise<boolean>;
-  /** The invitation behind a link that is still good. */
+  /** Revokes a pending invitation if its role is one of `roles`. Returns whether there was one. */
+  revoke(organizationId: string, id: string, roles: readonly Role[], actor: Actor): Promise<boolean>;
+  /** Finds the invitation of a token if it can be accepted. */
   find(token: string): Promise<OpenInvitation | undefined>;
   /**
-   * Makes a person a member and uses the invitation up: once, however many at a time. It stays good when the person is
-   * a member already. Nothing for a link that is no good.
+   * Adds the actor to the organization and marks the invitation as used. Concurrent calls succeed once. If the actor
+   * is already a member, the invitation remains valid. Resolves to undefined for an invalid token.
    */
-  accept(token: string, by: By): Promise<(OpenInvitation & { isNew: boolean }) | undefined>;
+  accept(token: string, actor: Actor): Promise<(OpenInvitation & { isNew: boolean }) | undefined>;
 };
 
-/** The invitations of a database. */
-export function createInvitationStore({ knex, transaction }: Database, journal: Journal): InvitationStore {
+/** Creates the invitation store of a database. */
+export function createInvitationStore({ knex, transaction }: Database, outbox: Outbox): InvitationStore {
   return {
-    create: (organizationId, role, lifetimeMs, by) =>
+    create: (organizationId, role, lifetimeMs, actor) =>
       transaction(async (trx) => {
         const token = newSecret("");
         const now = Date.now();
         const invitation: Invitation = {
           id: newId("inv"),
           role,
-          createdBy: by.actor,
+          createdBy: actor.id,
           createdAt: now,
           expiresAt: now + lifetimeMs,
         };
@@ -54,11 +54,11 @@ export function createInvitationStore({ knex, transaction }: Database, journal: 
           id_hash: sha256(token),
           organization_id: organizationId,
           role,
-          created_by: by.actor,
+          created_by: actor.id,
           created_at: now,
           expires_at: invitation.expiresAt,
         });
-        await journal.record(trx, by, {
+        await outbox.record(trx, actor, {
           organizationId,
           type: "invitation.created",
           subject: invitation.id,
@@ -82,19 +82,19 @@ export function createInvitationStore({ knex, transaction }: Database, journal: 
           expiresAt: "i.expires_at",
         }),
 
-    revoke: (organizationId, id, roles, by) =>
+    revoke: (organizationId, id, roles, actor) =>
       transaction(async (trx) => {
-        const which = { organization_id: organizationId, id };
-        return (await revokeInvitations(trx, journal, by, which, roles)) > 0;
+        const filter = { organization_id: organizationId, id };
+        return (await revokeInvitations(trx, outbox, actor, filter, roles)) > 0;
       }),
 
     find: (token) => findOpen(knex, token),
 
-    async accept(token, by) {
+    async accept(token, actor) {
       try {
-        return await transaction((trx) => acceptInvitation(trx, journal, token, by));
+        return await transaction((trx) => acceptInvitation(trx, outbox, token, actor));
       } catch (error) {
-        // The same person by another link, at the same time.
+        // The actor concurrently accepted another invitation.
         if (!isDuplicate(error)) throw error;
         const found = await findOpen(knex, token);
         return found && { ...found, isNew: false };
@@ -103,7 +103,7 @@ export function createInvitationStore({ knex, transaction }: Database, journal: 
   };
 }
 
-/** Finds an invitation that can be accepted: its creator is still a member who may give the role, or is the operator. */
+/** Finds an invitation whose creator may still grant its role: a member with a sufficient role, or the operator. */
 async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
   const row: (OpenInvitation & { createdBy: string; creatorRole: Role | null }) | undefined = await knex(
     "invitations as i",
@@ -126,60 +126,60 @@ async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | und
   if (!row) return undefined;
   const { createdBy, creatorRole, ...found } = row;
   if (createdBy === OPERATOR_ID) return found;
-  return creatorRole && rolesWithin(creatorRole).includes(found.role) ? found : undefined;
+  return creatorRole && manageableRoles(creatorRole).includes(found.role) ? found : undefined;
 }
 
-/** Accepts an invitation as `accept` does; part of the caller's transaction. */
+/** Accepts an invitation like `accept`. Part of the caller's transaction. */
 export async function acceptInvitation(
   trx: Knex.Transaction,
-  journal: Journal,
+  outbox: Outbox,
   token: string,
-  by: By,
+  actor: Actor,
 ): Promise<(OpenInvitation & { isNew: boolean }) | undefined> {
   const pending = await findOpen(trx, token);
-  // Organizations are locked first, as everywhere.
+  // Organizations are always locked first.
   if (!pending || !(await lockOrganization(trx, pending.organizationId))) return undefined;
   // The creator's role may have changed before the lock was granted.
   const found = await findOpen(trx, token);
   if (!found) return undefined;
   const { organizationId, role } = found;
-  const isMember = await trx("memberships")
-    .where({ organization_id: organizationId, user_id: by.actor })
+  const membership = await trx("memberships")
+    .where({ organization_id: organizationId, user_id: actor.id })
     .first("role");
-  if (isMember) return { ...found, isNew: false };
+  if (membership) return { ...found, isNew: false };
   const used = await trx("invitations")
     .where({ id_hash: sha256(token), used_at: null })
     .update({ used_at: Date.now() });
   if (!used) return undefined;
-  await addMember(trx, by.actor, organizationId, role);
-  await journal.record(trx, by, memberAdded(organizationId, by.actor, role));
+  await addMember(trx, actor.id, organizationId, role);
+  await outbox.record(trx, actor, memberAdded(organizationId, actor.id, role));
   return { ...found, isNew: true };
 }
 
-/** Takes open invitations back; part of the caller's transaction. Resolves to their number. */
+/** Revokes pending invitations and returns their number. Part of the caller's transaction. */
 export async function revokeInvitations(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
-  which: { organization_id: string; id?: string; created_by?: string },
+  outbox: Outbox,
+  actor: Actor,
+  filter: { organization_id: string; id?: string; created_by?: string },
   roles: readonly Role[] = ROLES,
 ): Promise<number> {
-  const open: { id: string; role: Role }[] = await trx("invitations")
-    .where(which)
+  const pending = await trx("invitations")
+    .where(filter)
     .whereIn("role", roles)
     .whereNull("used_at")
     .where("expires_at", ">", Date.now())
     .forUpdate()
     .select("id", "role");
-  const ids = open.map(({ id }) => id);
+  const ids = pending.map(({ id }) => id);
   if (ids.length === 0) return 0;
   await trx("invitations").whereIn("id", ids).delete();
-  const happenings = open.map(({ id, role }) => ({
-    organizationId: which.organization_id,
+  const events = pending.map(({ id, role }) => ({
+    organizationId: filter.organization_id,
     type: "invitation.revoked" as const,
     subject: id,
     data: { invitation_id: id, role },
   }));
-  await journal.record(trx, by, ...happenings);
+  await outbox.record(trx, actor, ...events);
   return ids.length;
 }

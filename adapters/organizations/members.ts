@@ -1,38 +1,44 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Database } from "./database.ts";
-import { endGrants } from "./grants.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Database } from "../database/index.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { revokeGrants } from "../oauth/grants.ts";
 import { revokeInvitations } from "./invitations.ts";
-import type { Journal } from "./journal.ts";
-import { lockOrganization, ROLES, type Role, rolesWithin } from "./organizations.ts";
 import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
+import { lockOrganization, manageableRoles, ROLES, type Role } from "./store.ts";
 
-/** A person in an organization. `joinedAt` is epoch milliseconds. */
+/** A member of an organization. `joinedAt` is epoch milliseconds. */
 export type Member = { id: string; username: string; role: Role; joinedAt: number };
 
-/** Why a member was left as he or she is. */
+/** Why a member was not changed. */
 export type MemberRefusal = "missing" | "forbidden" | "last_owner";
 
 /**
- * The people of organizations. Changes of one organization follow one another, so that it never loses its last owner,
- * whoever goes at the same time. `touches` are the roles that whoever does it may take away.
+ * Stores the members of organizations. Changes of one organization are serialized, so concurrent changes never remove its
+ * last owner.
  */
 export type MemberStore = {
-  /** By name. */
+  /** Lists the members, ordered by username. */
   list(organizationId: string): Promise<Member[]>;
   changeRole(change: Change & { role: Role }): Promise<MemberRefusal | undefined>;
-  /** Takes a person out: what apps may do in his or her name here ends, and so do open invitations he or she made. */
+  /** Removes a member, and revokes the member's grants and pending invitations in the organization. */
   remove(change: Change): Promise<MemberRefusal | undefined>;
 };
 
-type Change = { organizationId: string; userId: string; touches: readonly Role[]; by: By };
+type Change = {
+  organizationId: string;
+  userId: string;
+  /** The roles that the actor may change or remove. */
+  manageableRoles: readonly Role[];
+  actor: Actor;
+};
 
-/** The members of a database. */
-export function createMemberStore({ knex, transaction }: Database, journal: Journal): MemberStore {
-  /** Runs `work` while nobody else changes the members; not at all where the change is refused. */
+/** Creates the member store of a database. */
+export function createMemberStore({ knex, transaction }: Database, outbox: Outbox): MemberStore {
+  /** Runs `work` while the organization is locked, unless the change is refused. */
   function change(
-    { organizationId, userId, touches }: Change,
-    losesOwner: boolean,
+    { organizationId, userId, manageableRoles }: Change,
+    removesOwner: boolean,
     work: (trx: Knex.Transaction, role: Role) => Promise<void>,
   ): Promise<MemberRefusal | undefined> {
     return transaction(async (trx) => {
@@ -40,8 +46,8 @@ export function createMemberStore({ knex, transaction }: Database, journal: Jour
       const members = trx("memberships").where({ organization_id: organizationId });
       const found = await members.clone().where({ user_id: userId }).first("role");
       if (!found) return "missing";
-      if (!touches.includes(found.role)) return "forbidden";
-      if (found.role === "owner" && losesOwner) {
+      if (!manageableRoles.includes(found.role)) return "forbidden";
+      if (found.role === "owner" && removesOwner) {
         const owners = await members.clone().where({ role: "owner" }).pluck("user_id");
         if (owners.length === 1) return "last_owner";
       }
@@ -58,20 +64,20 @@ export function createMemberStore({ knex, transaction }: Database, journal: Jour
         .orderBy("u.username_key")
         .select({ id: "u.id", username: "u.username", role: "m.role", joinedAt: "m.created_at" }),
 
-    changeRole: ({ role, ...where }) =>
-      change(where, role !== "owner", async (trx, before) => {
+    changeRole: ({ role, ...target }) =>
+      change(target, role !== "owner", async (trx, before) => {
         if (before === role) return;
-        const { organizationId, userId, by } = where;
+        const { organizationId, userId, actor } = target;
         await trx("memberships").where({ organization_id: organizationId, user_id: userId }).update({ role });
         await revokeInvitations(
           trx,
-          journal,
-          by,
+          outbox,
+          actor,
           { organization_id: organizationId, created_by: userId },
-          ROLES.filter((one) => !rolesWithin(role).includes(one)),
+          ROLES.filter((one) => !manageableRoles(role).includes(one)),
         );
         if (before === "owner") await revokeResetLinksBy(trx, userId, organizationId);
-        await journal.record(trx, by, {
+        await outbox.record(trx, actor, {
           organizationId,
           type: "member.role_changed",
           subject: userId,
@@ -79,28 +85,28 @@ export function createMemberStore({ knex, transaction }: Database, journal: Jour
         });
       }),
 
-    remove: (where) =>
-      change(where, true, (trx, role) => {
-        const { organizationId, userId, by } = where;
-        return removeMember(trx, journal, by, { organizationId, userId, role });
+    remove: (target) =>
+      change(target, true, (trx, role) => {
+        const { organizationId, userId, actor } = target;
+        return removeMember(trx, outbox, actor, { organizationId, userId, role });
       }),
   };
 }
 
-/** Takes a person out as `remove` does, with no question asked; part of the caller's transaction. */
+/** Removes a member like `remove`, but without its checks. Part of the caller's transaction. */
 export async function removeMember(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
+  outbox: Outbox,
+  actor: Actor,
   { organizationId, userId, role }: { organizationId: string; userId: string; role: Role },
 ): Promise<void> {
   const membership = { organization_id: organizationId, user_id: userId };
   await trx("memberships").where(membership).delete();
-  await endGrants(trx, journal, by, membership);
+  await revokeGrants(trx, outbox, actor, membership);
   await revokeResetLinksBy(trx, userId, organizationId);
   await revokeResetLinksFor(trx, [userId]);
-  await revokeInvitations(trx, journal, by, { organization_id: organizationId, created_by: userId });
-  await journal.record(trx, by, {
+  await revokeInvitations(trx, outbox, actor, { organization_id: organizationId, created_by: userId });
+  await outbox.record(trx, actor, {
     organizationId,
     type: "member.removed",
     subject: userId,

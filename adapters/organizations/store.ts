@@ -1,101 +1,89 @@
 import type { Knex } from "knex";
-import type { By } from "../resources/events.ts";
-import type { Plan } from "../resources/plans.ts";
-import type { Role } from "../resources/scopes.ts";
-import { createClientFor, type NewClient, removeClient } from "./clients.ts";
-import type { Database } from "./database.ts";
-import { endGrants } from "./grants.ts";
-import { newId } from "./id.ts";
-import type { Happening, Journal } from "./journal.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { newId } from "../crypto/ids.ts";
+import type { Database } from "../database/index.ts";
+import type { DomainEvent, Outbox } from "../events/outbox.ts";
+import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
+import { revokeGrants } from "../oauth/grants.ts";
 import { lockUser, revokeResetLinksFor } from "./reset-revocation.ts";
 
+/** An organization that has not been deleted. */
 export type Organization = { id: string; name: string; plan: Plan };
 export type { Role };
 /** The roles of members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
+/** An organization of a user, with the user's role. */
 export type Membership = Organization & { role: Role };
 
-const MANAGED: Record<Role, readonly Role[]> = { owner: ROLES, admin: ["admin", "member"], member: [] };
-
-/** The roles that a member with this role may give and take. */
-export function rolesWithin(role: Role): readonly Role[] {
-  return MANAGED[role];
-}
-
-/** `client` is there only when this call made it: the one time that its secret is known. */
-export type PlanChange = { organization: Organization; client?: NewClient };
-
-/** Organizations and who belongs to them. */
-export type OrganizationStore = {
-  /** Makes an organization, its client if the plan is paid, and its owner if one is named: all or nothing. */
-  create(name: string, plan: Plan, by: By, ownerId?: string): Promise<PlanChange>;
-  /** Changes the plan; the first paid one makes the client in the same transaction. Nothing for an unknown id. */
-  setPlan(id: string, plan: Plan, by: By): Promise<PlanChange | undefined>;
-  /** Whether there was one to rename. */
-  rename(id: string, name: string, by: By): Promise<boolean>;
-  /**
-   * Ends an organization: at once nothing is left of its members, client, webhooks, and of what apps were allowed. The
-   * row stays, for the addresses of its links are never given out again. Whether there was one.
-   */
-  remove(id: string, by: By): Promise<boolean>;
-  /** Makes a person a member. */
-  addMember(id: string, userId: string, role: Role, by: By): Promise<void>;
-  find(id: string): Promise<Organization | undefined>;
-  list(): Promise<Organization[]>;
-  /** The organizations that a person belongs to, oldest membership first. */
-  ofUser(userId: string): Promise<Membership[]>;
+const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
+  owner: ROLES,
+  admin: ["admin", "member"],
+  member: [],
 };
 
-const columns = ["organizations.id", "organizations.name", "organizations.plan"] as const;
+/** Returns the roles that a member with this role may grant, change and remove. */
+export function manageableRoles(role: Role): readonly Role[] {
+  return MANAGEABLE_ROLES[role];
+}
 
-/** The organizations of a database. */
-export function createOrganizationStore(
-  { knex, transaction }: Database,
-  journal: Journal,
-): OrganizationStore {
-  async function withClient(trx: Knex.Transaction, organization: Organization, by: By): Promise<PlanChange> {
-    const { id, plan } = organization;
-    // On the free plan a client stays, and is refused.
-    const client = plan === "free" ? undefined : await createClientFor(trx, id);
-    if (!client) return { organization };
-    const data = { client_id: client.clientId };
-    await journal.record(trx, by, {
-      organizationId: id,
-      type: "client.created",
-      subject: client.clientId,
-      data,
-    });
-    return { organization, client };
-  }
+/** `client` is set only by the call that created it, which is the only time its secret is known. */
+export type PlanChange = { organization: Organization; client?: NewClient };
 
+/** Stores organizations and memberships. */
+export type OrganizationStore = {
+  /** Creates an organization, a client if the plan is paid, and an owner if `ownerId` is given. All or nothing. */
+  create(name: string, plan: Plan, actor: Actor, ownerId?: string): Promise<PlanChange>;
+  /** Changes the plan and creates a client with the first paid plan. Resolves to undefined for an unknown id. */
+  setPlan(id: string, plan: Plan, actor: Actor): Promise<PlanChange | undefined>;
+  /** Renames an organization. Returns false for an unknown id. */
+  rename(id: string, name: string, actor: Actor): Promise<boolean>;
+  /**
+   * Deletes an organization with its members, client, webhooks and grants. Its row remains, so the slugs of its links are
+   * never reused. Returns false for an unknown id.
+   */
+  remove(id: string, actor: Actor): Promise<boolean>;
+  /** Adds a user as a member. */
+  addMember(id: string, userId: string, role: Role, actor: Actor): Promise<void>;
+  find(id: string): Promise<Organization | undefined>;
+  list(): Promise<Organization[]>;
+  /** Lists the organizations of a user, oldest membership first. */
+  listByUser(userId: string): Promise<Membership[]>;
+};
+
+const COLUMNS = ["id", "name", "plan"] as const;
+
+/** Creates the organization store of a database. */
+export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox): OrganizationStore {
   return {
-    create: (name, plan, by, ownerId) =>
-      transaction(async (trx) =>
-        withClient(trx, await insertOrganization(trx, journal, { name, plan, by, ownerId }), by),
-      ),
-
-    setPlan: (id, plan, by) =>
+    create: (name, plan, actor, ownerId) =>
       transaction(async (trx) => {
-        // Of two upgrades at once the second one finds the client.
-        if (!(await lockOrganization(trx, id))) return undefined;
-        const organization = () => trx("organizations").where({ id });
-        const before: Organization = await organization().first(columns);
-        if (before.plan !== plan) {
-          await organization().update({ plan });
-          const data = { from: before.plan, to: plan };
-          await journal.record(trx, by, { organizationId: id, type: "plan.changed", subject: id, data });
-        }
-        return withClient(trx, { ...before, plan }, by);
+        const organization = await insertOrganization(trx, outbox, { name, plan, actor, ownerId });
+        return ensureClient(trx, outbox, actor, organization);
       }),
 
-    rename: (id, name, by) =>
+    setPlan: (id, plan, actor) =>
+      transaction(async (trx) => {
+        // The second of two concurrent upgrades waits here and finds the client of the first.
+        if (!(await lockOrganization(trx, id))) return undefined;
+        const before = await findOrganization(trx, id);
+        if (before.plan !== plan) {
+          await trx("organizations").where({ id }).update({ plan });
+          const data = { from: before.plan, to: plan };
+          await outbox.record(trx, actor, { organizationId: id, type: "plan.changed", subject: id, data });
+        }
+        return ensureClient(trx, outbox, actor, { ...before, plan });
+      }),
+
+    rename: (id, name, actor) =>
       transaction(async (trx) => {
         if (!(await lockOrganization(trx, id))) return false;
-        const { name: before } = await trx("organizations").where({ id }).first("name");
-        if (before === name) return true;
+        const before = await findOrganization(trx, id);
+        if (before.name === name) return true;
         await trx("organizations").where({ id }).update({ name });
-        const data = { from: before, to: name };
-        await journal.record(trx, by, {
+        const data = { from: before.name, to: name };
+        await outbox.record(trx, actor, {
           organizationId: id,
           type: "organization.renamed",
           subject: id,
@@ -104,41 +92,77 @@ export function createOrganizationStore(
         return true;
       }),
 
-    remove: (id, by) => transaction((trx) => removeOrganization(trx, journal, by, id)),
+    remove: (id, actor) => transaction((trx) => removeOrganization(trx, outbox, actor, id)),
 
-    addMember: (id, userId, role, by) =>
+    addMember: (id, userId, role, actor) =>
       transaction(async (trx) => {
         await lockOrganization(trx, id);
         await addMember(trx, userId, id, role);
-        await journal.record(trx, by, memberAdded(id, userId, role));
+        await outbox.record(trx, actor, memberAdded(id, userId, role));
       }),
 
-    find: (id) => knex("organizations").where({ id }).whereNull("deleted_at").first(columns),
+    find: (id) =>
+      knex("organizations")
+        .where({ id })
+        .whereNull("deleted_at")
+        .first(...COLUMNS),
 
-    list: () => knex("organizations").whereNull("deleted_at").orderBy("id").select(columns),
+    list: () =>
+      knex("organizations")
+        .whereNull("deleted_at")
+        .orderBy("id")
+        .select(...COLUMNS),
 
-    ofUser: (userId) =>
-      knex("memberships")
-        .join("organizations", "organizations.id", "memberships.organization_id")
-        .where("memberships.user_id", userId)
-        .orderBy(["memberships.created_at", "organizations.id"])
-        .select(...columns, "memberships.role"),
+    listByUser: (userId) =>
+      knex("memberships as m")
+        .join("organizations as o", "o.id", "m.organization_id")
+        .where("m.user_id", userId)
+        .orderBy(["m.created_at", "o.id"])
+        .select("o.id", "o.name", "o.plan", "m.role"),
   };
 }
 
-type NewOrganization = { name: string; plan: Plan; by: By; ownerId?: string | undefined };
+/** Creates the organization's client if its plan is paid and it has none. On the free plan, a client is kept but rejected. */
+async function ensureClient(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  organization: Organization,
+): Promise<PlanChange> {
+  const { id, plan } = organization;
+  const client = plan === "free" ? undefined : await createClientFor(trx, id);
+  if (!client) return { organization };
+  await outbox.record(trx, actor, {
+    organizationId: id,
+    type: "client.created",
+    subject: client.clientId,
+    data: { client_id: client.clientId },
+  });
+  return { organization, client };
+}
 
-/** Makes an organization without its client, and its owner if one is named; part of the caller's transaction. */
+/** Finds an organization that the caller's transaction has locked. */
+export async function findOrganization(trx: Knex.Transaction, id: string): Promise<Organization> {
+  const organization = await trx("organizations")
+    .where({ id })
+    .first(...COLUMNS);
+  if (!organization) throw new TypeError("the organization is not locked");
+  return organization;
+}
+
+type NewOrganization = { name: string; plan: Plan; actor: Actor; ownerId?: string | undefined };
+
+/** Inserts an organization, and an owner if `ownerId` is given, but no client. Part of the caller's transaction. */
 export async function insertOrganization(
   trx: Knex.Transaction,
-  journal: Journal,
-  { name, plan, by, ownerId }: NewOrganization,
+  outbox: Outbox,
+  { name, plan, actor, ownerId }: NewOrganization,
 ): Promise<Organization> {
   const organization: Organization = { id: newId("org"), name, plan };
   const now = Date.now();
   await trx("organizations").insert({ ...organization, created_at: now, updated_at: now });
   if (ownerId) await addMember(trx, ownerId, organization.id, "owner");
-  await journal.record(trx, by, {
+  await outbox.record(trx, actor, {
     organizationId: organization.id,
     type: "organization.created",
     subject: organization.id,
@@ -147,27 +171,27 @@ export async function insertOrganization(
   return organization;
 }
 
-/** Ends an organization as `remove` does; part of the caller's transaction. */
+/** Deletes an organization like `remove`. Part of the caller's transaction. */
 export async function removeOrganization(
   trx: Knex.Transaction,
-  journal: Journal,
-  by: By,
+  outbox: Outbox,
+  actor: Actor,
   id: string,
 ): Promise<boolean> {
   if (!(await lockOrganization(trx, id))) return false;
   const own = { organization_id: id };
   await trx("organizations").where({ id }).update({ deleted_at: Date.now() });
-  // Webhooks first: nobody is left to be told.
+  // Webhooks first, so they receive none of the events that follow.
   const webhooks = await trx("webhooks").where(own).pluck("id");
   await trx("deliveries").whereIn("webhook_id", webhooks).delete();
   await trx("webhooks").where(own).delete();
-  await removeClient(trx, journal, by, id);
+  await removeClient(trx, outbox, actor, id);
   await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
-  // Before the grants: one that is being approved holds its membership until it is stored.
+  // Memberships before grants: an approval locks its membership until the grant is stored.
   await trx("memberships").where(own).delete();
-  await endGrants(trx, journal, by, own);
+  await revokeGrants(trx, outbox, actor, own);
   await trx("invitations").where(own).delete();
-  await journal.record(trx, by, {
+  await outbox.record(trx, actor, {
     organizationId: id,
     type: "organization.deleted",
     subject: id,
@@ -176,15 +200,15 @@ export async function removeOrganization(
   return true;
 }
 
-/** Holds whoever else changes an organization up until the caller's transaction is over; false when there is none. */
+/** Locks an organization until the caller's transaction ends. Returns false if it doesn't exist. */
 export async function lockOrganization(trx: Knex.Transaction, id: string): Promise<boolean> {
   const organization = trx("organizations").where({ id }).whereNull("deleted_at");
   return (await organization.update({ updated_at: Date.now() })) > 0;
 }
 
 /**
- * Adds a member and revokes the user's open reset links; part of the caller's transaction, which has locked the
- * organization. The user's lock orders this against a reset link that is created or used at the same time.
+ * Adds a member and revokes the user's unused reset links. Part of the caller's transaction, which has locked the
+ * organization. Also locks the user, which serializes this with creating and redeeming reset links.
  */
 export async function addMember(
   trx: Knex.Transaction,
@@ -202,7 +226,7 @@ export async function addMember(
   });
 }
 
-/** What the journal tells of a new member. */
-export function memberAdded(organizationId: string, userId: string, role: Role): Happening {
+/** Returns the domain event of a new member. */
+export function memberAdded(organizationId: string, userId: string, role: Role): DomainEvent {
   return { organizationId, type: "member.added", subject: userId, data: { user_id: userId, role } };
 }

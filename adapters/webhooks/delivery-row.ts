@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import type { WebhookEvent } from "../resources/events.ts";
-import type { Delivery, DeliveryStatus } from "../resources/webhooks/ports.ts";
+import type { WebhookEvent } from "../../resources/events/types.ts";
+import type { Delivery, DeliveryStatus } from "../../resources/webhooks/types.ts";
 
 /** A delivery with its event. */
 export type DeliveryRow = {
@@ -24,7 +24,7 @@ export const DELIVERY_COLUMNS = {
   log: "d.log",
 };
 
-/** The deliveries of an organization's webhook. */
+/** Queries the deliveries of a webhook of an organization. */
 export function deliveriesOf(
   knex: Knex,
   organizationId: string,
@@ -37,7 +37,7 @@ export function deliveriesOf(
     .select(DELIVERY_COLUMNS);
 }
 
-/** A delivery in the words of the resources. */
+/** Converts a row to a delivery. */
 export function toDelivery({ eventId, type, data, createdAt, status, dueAt, log }: DeliveryRow): Delivery {
   return {
     event: { id: eventId, type, data: JSON.parse(data), createdAt },

@@ -1,30 +1,13 @@
-import type { WebhookEvent } from "../resources/events.ts";
-import type { Webhook, WebhookFields } from "../resources/webhooks/ports.ts";
+import type { WebhookEvent } from "../../resources/events/types.ts";
+import type { Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
+import type { WebhookRow } from "../database/tables.ts";
 
-/** A webhook as the table holds it. */
-export type WebhookRow = {
-  id: string;
-  organization_id: string;
-  url: string;
-  /** Names, with a space between them. */
-  events: string;
-  enabled: boolean | number;
-  secret: string;
-  previous_secret: string | null;
-  previous_until: number | null;
-  failing_since: number | null;
-  paused_until: number | null;
-  disabled_reason: string | null;
-  created_at: number;
-  updated_at: number;
-};
-
-/** The columns of the fields that are given. */
+/** Converts fields to columns; event types are stored as a space-separated list. */
 export function toColumns({ events, ...same }: Partial<WebhookFields>) {
   return { ...same, ...(events && { events: events.join(" ") }) };
 }
 
-/** A webhook without its secrets. */
+/** Converts a row to a webhook, without its secrets. */
 export function toWebhook(row: WebhookRow): Webhook {
   return {
     id: row.id,
@@ -39,7 +22,7 @@ export function toWebhook(row: WebhookRow): Webhook {
   };
 }
 
-/** What a webhook's secrets are sealed for: in the row of another one they do not open. */
-export function sealedFor(id: string): string {
+/** Returns the encryption context of a webhook's secrets. A ciphertext copied to another row can't be decrypted there. */
+export function encryptionContextOf(id: string): string {
   return `webhook:${id}`;
 }

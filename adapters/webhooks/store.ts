@@ -1,182 +1,153 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { By, EventType } from "../resources/events.ts";
-import type { WebhookFields, WebhookStore } from "../resources/webhooks/ports.ts";
-import type { Database } from "./database.ts";
-import { deliveriesOf, toDelivery } from "./delivery-row.ts";
-import { newId } from "./id.ts";
-import { eventRow, type Happening, type Journal } from "./journal.ts";
-import type { Seal } from "./seal.ts";
-import { sealedFor, toColumns, toWebhook, type WebhookRow } from "./webhook-row.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Webhook, WebhookChanges, WebhookFields, WebhookStore } from "../../resources/webhooks/types.ts";
+import type { Encryption } from "../crypto/encryption.ts";
+import { newId } from "../crypto/ids.ts";
+import type { Database } from "../database/index.ts";
+import type { WebhookRow } from "../database/tables.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { createDeliveryStore, type DeliveryStore } from "./delivery-store.ts";
+import { findForUpdate, webhookEvent, webhooksOf } from "./queries.ts";
+import { encryptionContextOf, toColumns, toWebhook } from "./row.ts";
 
-/** The webhooks of a database; their secrets are kept under `seal`. */
-export function createWebhookStore(
-  { knex, transaction }: Database,
-  journal: Journal,
-  seal: Seal,
-): WebhookStore {
-  const own = (organizationId: string, q: Knex = knex) =>
-    q<WebhookRow>("webhooks").where({ organization_id: organizationId });
-  const locked = (trx: Knex, organizationId: string, id: string): Promise<WebhookRow | undefined> =>
-    own(organizationId, trx).where({ id }).forUpdate().first();
-  const record = (trx: Knex.Transaction, by: By, type: EventType, row: WebhookRow, data: object) =>
-    journal.record(trx, by, happened(type, row, data));
+type Reads = Pick<WebhookStore, "find" | "list" | "count">;
+type Writes = Omit<WebhookStore, keyof Reads | keyof DeliveryStore>;
 
+/** Creates the webhook store of a database; signing secrets are encrypted with `encryption`. */
+export function createWebhookStore(database: Database, outbox: Outbox, encryption: Encryption): WebhookStore {
   return {
-    create: (organizationId, by, fields, secret, limitsOf) =>
+    ...createReads(database),
+    ...createWrites(database, outbox, encryption),
+    ...createDeliveryStore(database, outbox),
+  };
+}
+
+function createReads({ knex }: Database): Reads {
+  return {
+    async find(organizationId, id) {
+      const row = await webhooksOf(knex, organizationId).where({ id }).first();
+      return row && toWebhook(row);
+    },
+
+    async list(organizationId, limit, before) {
+      const query = webhooksOf(knex, organizationId).orderBy("id", "desc").limit(limit);
+      if (before) query.where("id", "<", before);
+      return (await query).map(toWebhook);
+    },
+
+    count: (organizationId) => count(knex, organizationId),
+  };
+}
+
+function createWrites({ transaction }: Database, outbox: Outbox, encryption: Encryption): Writes {
+  const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
+  return {
+    create: (organizationId, actor, fields, secret, limitsOf) =>
       transaction(async (trx) => {
-        // Whoever makes a webhook for the organization waits here, so that each counts those before.
+        // The lock serializes the creation of webhooks in an organization, so that the limit holds.
         const organization = await trx("organizations")
           .where({ id: organizationId })
           .whereNull("deleted_at")
           .forUpdate()
           .first("plan");
         const limit = organization ? limitsOf(organization.plan).webhooks : 0;
-        const [row] = await own(organizationId, trx).count({ total: "*" });
-        if (Number(row?.total) >= limit) return { limit };
-        const now = Date.now();
+        if ((await count(trx, organizationId)) >= limit) return { limit };
         const id = newId("whk");
-        const made: WebhookRow = {
-          ...(toColumns(fields) as Required<ReturnType<typeof toColumns>>),
-          id,
-          organization_id: organizationId,
-          secret: seal.close(secret, sealedFor(id)),
-          previous_secret: null,
-          previous_until: null,
-          failing_since: null,
-          paused_until: null,
-          disabled_reason: null,
-          created_at: now,
-          updated_at: now,
-        };
-        await trx("webhooks").insert(made);
-        await record(trx, by, "webhook.created", made, fields);
-        return toWebhook(made);
+        const row = newRow(organizationId, id, fields, encrypt(secret, id));
+        await trx("webhooks").insert(row);
+        await outbox.record(trx, actor, webhookEvent("webhook.created", row, fields));
+        return toWebhook(row);
       }),
 
-    async find(organizationId, id) {
-      const row = await own(organizationId).where({ id }).first();
-      return row && toWebhook(row);
-    },
-
-    async list(organizationId, limit, before) {
-      const query = own(organizationId).orderBy("id", "desc").limit(limit);
-      if (before) query.where("id", "<", before);
-      return (await query).map(toWebhook);
-    },
-
-    async count(organizationId) {
-      const [row] = await own(organizationId).count({ total: "*" });
-      return Number(row?.total);
-    },
-
-    update: (organizationId, id, changes, by) =>
+    update: (organizationId, id, changes, actor) =>
       transaction(async (trx) => {
-        const before = await locked(trx, organizationId, id);
-        if (!before) return undefined;
-        const webhook = toWebhook(before);
-        const different = (Object.keys(changes) as (keyof WebhookFields)[]).filter(
-          (name) => !isDeepStrictEqual(changes[name], webhook[name]),
-        );
-        if (different.length === 0) return webhook;
-        const after: WebhookRow = {
-          ...before,
-          ...toColumns(changes),
-          // Another address, or a person who looked at it: what was wrong before says nothing any more.
-          failing_since: null,
-          paused_until: null,
-          disabled_reason: null,
-          updated_at: Date.now(),
-        };
-        await own(organizationId, trx).where({ id }).update(after);
-        const { url, events, enabled } = toWebhook(after);
-        await record(trx, by, "webhook.updated", after, { url, events, enabled, changed: different });
-        return toWebhook(after);
+        const before = await findForUpdate(trx, organizationId, id);
+        return before && update(trx, outbox, actor, before, changes);
       }),
 
-    rotateSecret: (organizationId, id, secret, previousUntil, by) =>
+    rotateSecret: (organizationId, id, secret, previousUntil, actor) =>
       transaction(async (trx) => {
-        const before = await locked(trx, organizationId, id);
+        const before = await findForUpdate(trx, organizationId, id);
         if (!before) return undefined;
         const after: WebhookRow = {
           ...before,
-          secret: seal.close(secret, sealedFor(id)),
+          secret: encrypt(secret, id),
           previous_secret: before.secret,
           previous_until: previousUntil,
           updated_at: Date.now(),
         };
-        await own(organizationId, trx).where({ id }).update(after);
-        await record(trx, by, "webhook.secret_rotated", after, {
-          url: after.url,
-          previous_expires_at: new Date(previousUntil).toISOString(),
-        });
+        await webhooksOf(trx, organizationId).where({ id }).update(after);
+        const data = { url: after.url, previous_expires_at: new Date(previousUntil).toISOString() };
+        await outbox.record(trx, actor, webhookEvent("webhook.secret_rotated", after, data));
         return toWebhook(after);
       }),
 
-    remove: (organizationId, id, by) =>
+    remove: (organizationId, id, actor) =>
       transaction(async (trx) => {
-        const before = await locked(trx, organizationId, id);
+        const before = await findForUpdate(trx, organizationId, id);
         if (!before) return false;
         await trx("deliveries").where({ webhook_id: id }).delete();
-        await own(organizationId, trx).where({ id }).delete();
+        await webhooksOf(trx, organizationId).where({ id }).delete();
         const { url, events } = toWebhook(before);
-        await record(trx, by, "webhook.deleted", before, { url, events });
+        await outbox.record(trx, actor, webhookEvent("webhook.deleted", before, { url, events }));
         return true;
       }),
-
-    async test(organizationId, id, by) {
-      const eventId = await transaction(async (trx) => {
-        const webhook = await locked(trx, organizationId, id);
-        if (!webhook) return undefined;
-        const event = eventRow(by, happened("webhook.test", webhook, { webhook_id: id }));
-        await trx("events").insert(event);
-        // Not by the journal: other webhooks are not told.
-        await trx("deliveries").insert({
-          webhook_id: id,
-          event_id: event.id,
-          status: "pending",
-          attempts: 0,
-          due_at: event.created_at,
-          log: "[]",
-          created_at: event.created_at,
-          expires_at: event.expires_at,
-        });
-        return event.id as string;
-      });
-      journal.announce();
-      return eventId === undefined ? undefined : one(organizationId, id, eventId);
-    },
-
-    async nextAttemptAt(organizationId, id) {
-      const pending = deliveriesOf(knex, organizationId, id).where("d.status", "pending");
-      const next = await pending.whereNotNull("d.due_at").orderBy("d.due_at").first();
-      return next?.dueAt ?? null;
-    },
-
-    async deliveries(organizationId, id, limit, before) {
-      const query = deliveriesOf(knex, organizationId, id).orderBy("d.event_id", "desc").limit(limit);
-      if (before) query.where("d.event_id", "<", before);
-      return (await query).map(toDelivery);
-    },
-
-    async resend(organizationId, id, eventId) {
-      if (!(await one(organizationId, id, eventId))) return undefined;
-      const now = Date.now();
-      await knex("deliveries")
-        .where({ webhook_id: id, event_id: eventId })
-        .where((free) => free.whereNull("leased_by").orWhere("due_at", "<=", now))
-        .update({ status: "pending", attempts: 0, due_at: now, leased_by: null });
-      journal.announce();
-      return one(organizationId, id, eventId);
-    },
   };
-
-  async function one(organizationId: string, id: string, eventId: string) {
-    const row = await deliveriesOf(knex, organizationId, id).where("d.event_id", eventId).first();
-    return row && toDelivery(row);
-  }
 }
 
-function happened(type: EventType, { id, organization_id }: WebhookRow, data: object): Happening {
-  return { organizationId: organization_id, type, subject: id, data };
+async function count(q: Knex, organizationId: string): Promise<number> {
+  const [row] = await webhooksOf(q, organizationId).count({ total: "*" });
+  return Number(row?.total);
+}
+
+function newRow(organizationId: string, id: string, fields: WebhookFields, secret: string): WebhookRow {
+  const now = Date.now();
+  return {
+    ...(toColumns(fields) as Required<ReturnType<typeof toColumns>>),
+    id,
+    organization_id: organizationId,
+    secret,
+    previous_secret: null,
+    previous_until: null,
+    failing_since: null,
+    paused_until: null,
+    disabled_reason: null,
+    created_at: now,
+    updated_at: now,
+  };
+}
+
+async function update(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  before: WebhookRow,
+  changes: WebhookChanges,
+): Promise<Webhook> {
+  const webhook = toWebhook(before);
+  const changed = changedFields(webhook, changes);
+  if (Object.keys(changed).length === 0) return webhook;
+  const after: WebhookRow = {
+    ...before,
+    ...toColumns(changed),
+    // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
+    failing_since: null,
+    paused_until: null,
+    disabled_reason: null,
+    updated_at: Date.now(),
+  };
+  await trx("webhooks").where({ id: before.id }).update(after);
+  const { url, events, enabled } = toWebhook(after);
+  const data = { url, events, enabled, changed: Object.keys(changed) };
+  await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
+  return toWebhook(after);
+}
+
+/** Returns the changes that differ from the webhook. */
+function changedFields(webhook: Webhook, changes: WebhookChanges): Partial<WebhookFields> {
+  const entries = Object.entries(changes) as [keyof WebhookFields, unknown][];
+  return Object.fromEntries(
+    entries.filter(([name, value]) => value !== undefined && !isDeepStrictEqual(value, webhook[name])),
+  );
 }

@@ -4,9 +4,9 @@ import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
 const HASH = 43; // SHA-256 in base64url
-const CLIENT_ID = 255; // a client may be named by the address of its metadata document
+const CLIENT_ID = 255; // may be the URL of a client metadata document
 
-/** Organizations, people, clients, what oidc-provider keeps, and links. */
+/** Creates organizations, users, clients, oidc-provider's storage and links. */
 export const initial: Migration = {
   name: "0001_initial",
   async up(knex, engine) {
@@ -28,7 +28,7 @@ async function createTenants(knex: Knex, engine: Engine) {
   await knex.schema.createTable("users", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     table.string("username", 64).notNullable();
-    // The folded form of the name: "Ada" and "ada" are one person.
+    // The normalized username: "Ada" and "ada" are the same user.
     keyColumn(table, "username_key", 64, engine).notNullable().unique();
     table.string("password_hash", 255);
     table.bigInteger("created_at").notNullable();
@@ -58,12 +58,12 @@ async function createTenants(knex: Knex, engine: Engine) {
 async function createClients(knex: Knex, engine: Engine) {
   await knex.schema.createTable("clients", (table) => {
     keyColumn(table, "id", ID, engine).primary();
-    // Exactly one client per organization, whatever races.
+    // At most one client per organization, also under concurrent upgrades.
     keyColumn(table, "organization_id", ID, engine).notNullable().unique().references("organizations.id");
     table.text("redirect_uris").notNullable();
-    // All that authentication needs, as one text; written with every change of it.
+    // A denormalized copy of what authentication reads; written with each change.
     table.text("document").notNullable();
-    // Counts the times that every token of the client was ended at once.
+    // Incremented to revoke all tokens of the client together.
     table.integer("generation").notNullable().defaultTo(0);
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
@@ -82,7 +82,7 @@ async function createClients(knex: Knex, engine: Engine) {
     table.bigInteger("last_used_at");
   });
   await knex.schema.createTable("leases", (table) => {
-    // What one process at a time does for all of them.
+    // Jobs that one process at a time runs on behalf of all.
     keyColumn(table, "name", 32, engine).primary();
     keyColumn(table, "holder", ID, engine).notNullable();
     table.bigInteger("expires_at").notNullable();
@@ -106,7 +106,7 @@ async function createProtocolTables(knex: Knex, engine: Engine) {
     table.bigInteger("revoked_at");
   });
   await knex.schema.createTable("tokens", (table) => {
-    // The primary key is the hash, in a table that keeps its rowid: a random key costs no page splits of the rows.
+    // SQLite keeps the rowid although the hash is the primary key: a random key causes no page splits of the rows.
     keyColumn(table, "id_hash", HASH, engine).primary();
     table.string("kind", 32).notNullable();
     keyColumn(table, "client_id", CLIENT_ID, engine);
@@ -141,7 +141,7 @@ async function createLinks(knex: Knex, engine: Engine) {
     table.text("url").notNullable();
     table.string("title", 255);
     const tags = table.text("tags").notNullable();
-    if (engine === "mysql") tags.collate("utf8mb4_bin"); // tags are compared byte by byte
+    if (engine === "mysql") tags.collate("utf8mb4_bin"); // compares tags byte by byte
     keyColumn(table, "external_id", 255, engine);
     table.text("metadata").notNullable();
     table.boolean("archived").notNullable().defaultTo(false);
@@ -150,12 +150,12 @@ async function createLinks(knex: Knex, engine: Engine) {
     table.integer("redirect_type").notNullable();
     table.bigInteger("clicks").notNullable().defaultTo(0);
     table.bigInteger("last_clicked_at");
-    // Counts the changes; a click is none. It is the entity tag.
+    // Incremented by each change except clicks. Used as the entity tag.
     table.integer("version").notNullable().defaultTo(1);
     keyColumn(table, "created_by", CLIENT_ID, engine).notNullable();
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
-    // A deleted link keeps its row, so that its slug is never given out again.
+    // A deleted link keeps its row so its slug is never reused.
     table.bigInteger("deleted_at");
     table.index(["organization_id", "id"]);
     table.unique(["organization_id", "external_id"]);

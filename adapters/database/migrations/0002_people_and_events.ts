@@ -4,15 +4,15 @@ import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
 const HASH = 43; // SHA-256 in base64url
-const CLIENT_ID = 255; // a client may be named by the address of its metadata document
-const ADDRESS = 45; // an IPv6 address in its longest form
+const CLIENT_ID = 255; // may be the URL of a client metadata document
+const ADDRESS = 45; // the longest text form of an IPv6 address
 
-/** People from elsewhere, invitations, what happened, webhooks, click statistics, and answers to repeat. */
+/** Creates SSO identities, invitations, events, webhooks, click statistics and idempotency keys. */
 export const peopleAndEvents: Migration = {
   name: "0002_people_and_events",
   async up(knex, engine) {
     await extendTables(knex, engine);
-    await createPeople(knex, engine);
+    await createSignUp(knex, engine);
     await createEvents(knex, engine);
     await createStatistics(knex, engine);
     await createIdempotency(knex, engine);
@@ -21,14 +21,14 @@ export const peopleAndEvents: Migration = {
 
 async function extendTables(knex: Knex, engine: Engine) {
   await knex.schema.alterTable("organizations", (table) => {
-    // A deleted organization keeps its row: the addresses of its links are never given out again.
+    // A deleted organization keeps its row so the slugs of its links are never reused.
     table.bigInteger("deleted_at");
   });
   await knex.schema.alterTable("grants", (table) => {
     table.bigInteger("last_used_at");
   });
   await knex.schema.alterTable("interactions", (table) => {
-    // Who has signed in, and may go on with that.
+    // The user who signed in during this authorization.
     keyColumn(table, "user_id", ID, engine).index();
   });
   await knex.schema.alterTable("sessions", (table) => {
@@ -36,7 +36,7 @@ async function extendTables(knex: Knex, engine: Engine) {
     keyColumn(table, "address", ADDRESS, engine);
     table.string("user_agent", 255);
   });
-  // Elsewhere a text has no end; here it has 64 KB, and what is allowed as metadata may take more.
+  // MySQL's TEXT holds 64 KB, and the allowed metadata may be longer. The other engines have no limit.
   if (engine === "mysql") {
     await knex.schema.alterTable("links", (table) => {
       table.text("metadata", "mediumtext").notNullable().alter();
@@ -44,9 +44,9 @@ async function extendTables(knex: Knex, engine: Engine) {
   }
 }
 
-async function createPeople(knex: Knex, engine: Engine) {
+async function createSignUp(knex: Knex, engine: Engine) {
   await knex.schema.createTable("identities", (table) => {
-    // A person at an identity provider: nothing else about him or her is unique, or stays (OIDC Core §5.7).
+    // A user at an identity provider. Only issuer and subject are unique and stable (OIDC Core §5.7).
     keyColumn(table, "issuer", 255, engine).notNullable();
     keyColumn(table, "subject", 255, engine).notNullable();
     keyColumn(table, "user_id", ID, engine).notNullable().index();
@@ -68,10 +68,10 @@ async function createPeople(knex: Knex, engine: Engine) {
 
 async function createEvents(knex: Knex, engine: Engine) {
   await knex.schema.createTable("events", (table) => {
-    // Written in the transaction of what they tell. The audit log shows them, webhooks are told of them.
+    // Domain events, written in the transaction of the change. Shown in the audit log and delivered to webhooks.
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "organization_id", ID, engine).notNullable();
-    // Clicks are events, but no entries of the audit log.
+    // False for clicks and tests, which are not shown in the audit log.
     table.boolean("audited").notNullable();
     keyColumn(table, "type", 40, engine).notNullable();
     keyColumn(table, "actor", CLIENT_ID, engine).notNullable();
@@ -87,28 +87,28 @@ async function createEvents(knex: Knex, engine: Engine) {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "organization_id", ID, engine).notNullable().index();
     table.text("url").notNullable();
-    // The names of the events, one after the other.
+    // Event types, separated by spaces.
     keyColumn(table, "events", 255, engine).notNullable();
     table.boolean("enabled").notNullable();
     table.text("secret").notNullable(); // encrypted
-    table.text("previous_secret"); // encrypted; signs as well until `previous_until`
+    table.text("previous_secret"); // encrypted; also signs until `previous_until`
     table.bigInteger("previous_until");
     table.bigInteger("failing_since");
-    table.bigInteger("paused_until"); // the receiver asked for it
+    table.bigInteger("paused_until"); // requested by the receiver (Retry-After)
     table.string("disabled_reason", 255);
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
   });
   await knex.schema.createTable("deliveries", (table) => {
-    // One for each event and webhook, made with the event.
+    // One for each event and subscribed webhook, created with the event.
     keyColumn(table, "webhook_id", ID, engine).notNullable();
     keyColumn(table, "event_id", ID, engine).notNullable();
     table.string("status", 16).notNullable(); // pending, succeeded, failed
     table.integer("attempts").notNullable().defaultTo(0);
-    // When the next attempt is due; nothing when there is none. A lease puts it off.
+    // When the next attempt is due, or null if there is none. A lease postpones it.
     table.bigInteger("due_at");
     keyColumn(table, "leased_by", ID, engine);
-    // The attempts so far, as JSON: when, how long, status or reason.
+    // Past attempts as JSON: time, duration, status or error.
     table.text("log").notNullable();
     table.bigInteger("created_at").notNullable();
     table.bigInteger("expires_at").notNullable().index();
@@ -119,7 +119,7 @@ async function createEvents(knex: Knex, engine: Engine) {
 
 async function createStatistics(knex: Knex, engine: Engine) {
   await knex.schema.createTable("click_stats", (table) => {
-    // Clicks of one day (UTC, days since 1970) that came from one place.
+    // Clicks per link, day (UTC, days since January 1, 1970), referrer and country.
     keyColumn(table, "link_id", ID, engine).notNullable();
     table.integer("day").notNullable();
     keyColumn(table, "referrer", 253, engine).notNullable(); // a host name, or empty
@@ -137,12 +137,12 @@ async function createIdempotency(knex: Knex, engine: Engine) {
     keyColumn(table, "organization_id", ID, engine).notNullable();
     keyColumn(table, "key_hash", HASH, engine).notNullable();
     keyColumn(table, "request_hash", HASH, engine).notNullable();
-    // The answer to repeat, encrypted; nothing until there is one.
+    // The response to replay, encrypted. Null until there is one.
     table.text("answer", "mediumtext");
-    // The attempt that goes on, or went on last; from `leased_until` on it is taken for dead.
+    // The current or last attempt. After `leased_until` it is presumed dead.
     keyColumn(table, "leased_by", ID, engine).notNullable();
     table.bigInteger("leased_until").notNullable();
-    // What the ids of whatever the request makes are counted from: the same in each attempt.
+    // The seed of the ids of links that the request creates: the same in each attempt.
     keyColumn(table, "ids_from", ID, engine).notNullable();
     table.bigInteger("created_at").notNullable();
     table.bigInteger("expires_at").notNullable().index();

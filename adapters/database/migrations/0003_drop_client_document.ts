@@ -1,12 +1,12 @@
 import type { Migration } from "./migration.ts";
 
-/** Drops the copy of each client that authentication read: it reads the rows themselves now. */
+/** Drops the denormalized copy of each client. Authentication reads the client's rows instead. */
 export const dropClientDocument: Migration = {
   name: "0003_drop_client_document",
   async up(knex) {
-    // MariaDB commits at each change of the schema: a process that died here may have dropped the column already.
+    // MariaDB commits each schema change, so a process that died here may already have dropped the column.
     if (!(await knex.schema.hasColumn("clients", "document"))) return;
-    // Not by Knex, which copies the whole table in SQLite.
+    // Raw SQL, because Knex copies the whole table on SQLite.
     await knex.raw("alter table clients drop column document");
   },
 };

@@ -4,7 +4,7 @@ import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
 
-/** Records who created a reset link, and through which organization. */
+/** Adds the creator of a reset link and the organization that the creator acted for. */
 export const resetLinkCreator: Migration = {
   name: "0004_reset_link_creator",
   async up(knex, engine) {
@@ -13,16 +13,16 @@ export const resetLinkCreator: Migration = {
   },
 };
 
-/** Whether an owner or the operator created an open link is not known: each expires within the hour anyway. */
+/** Revokes unused links, because their creator is unknown. They would expire within the hour anyway. */
 async function revokeOpenLinks(knex: Knex) {
   await knex("one_time_links").whereNull("used_at").update({ used_at: Date.now() });
 }
 
 async function extendLinks(knex: Knex, engine: Engine) {
   await knex.schema.alterTable("one_time_links", (table) => {
-    // A user id or `operator`. Without it a link cannot be used.
+    // A user id or `operator`. A link without a creator can't be used.
     keyColumn(table, "created_by", ID, engine).index();
-    // The organization that an owner acted for; none for the operator.
+    // The organization that an owner acted for. Null for the operator.
     keyColumn(table, "organization_id", ID, engine);
     table.index("user_id");
   });

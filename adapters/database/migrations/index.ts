@@ -6,17 +6,17 @@ import { dropClientDocument } from "./0003_drop_client_document.ts";
 import { resetLinkCreator } from "./0004_reset_link_creator.ts";
 import type { Migration } from "./migration.ts";
 
-/** Every step, in order. */
-export const steps: Migration[] = [initial, peopleAndEvents, dropClientDocument, resetLinkCreator];
+/** All migrations, in order. */
+export const MIGRATIONS: Migration[] = [initial, peopleAndEvents, dropClientDocument, resetLinkCreator];
 
-/** The steps in order, as Knex wants them; listed here because they are TypeScript and need no file search. */
+/** Returns the migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */
 export function migrations(engine: Engine): Knex.MigrationSource<Migration> {
   return {
-    getMigrations: async () => steps,
-    getMigrationName: (step) => step.name,
-    getMigration: async (step) => ({
-      up: (knex) => step.up(knex, engine),
-      down: () => Promise.reject(new Error("there is no way back: restore a backup")),
+    getMigrations: async () => MIGRATIONS,
+    getMigrationName: (migration) => migration.name,
+    getMigration: async (migration) => ({
+      up: (knex) => migration.up(knex, engine),
+      down: () => Promise.reject(new Error("migrations cannot be rolled back: restore a backup")),
     }),
   };
 }

@@ -1,22 +1,26 @@
 import type { Knex } from "knex";
-import type { Database } from "../database.ts";
+import type { Engine } from "../engine.ts";
 import type { Migration } from "./migration.ts";
 
-// How long a process waits for another one that is migrating.
+// How long to wait for another process that is migrating.
 const WAIT_S = 30;
-// Any number of ours; PostgreSQL has no names for these locks.
+// An arbitrary number: PostgreSQL's advisory locks have no names.
 const LOCK = 7_105_467;
 
-type Migrated = Pick<Database, "knex" | "engine" | "transaction">;
+type Migratable = {
+  knex: Knex;
+  engine: Engine;
+  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+};
 
 /**
- * Brings the schema up to date; resolves to the names applied. Knex's own lock is a row, which stays behind when a
- * process dies and may be there twice when two make it at once: ours ends with its connection, and Knex's is made anew
- * under it.
+ * Applies pending migrations under a lock and resolves to their names. Knex locks by a row, which remains after a crash
+ * and may be inserted twice by two processes that start together. This lock ends with its connection, and Knex's row is
+ * reset while it is held.
  */
-export function migrate({ knex, engine, transaction }: Migrated): Promise<string[]> {
+export function migrate({ knex, engine, transaction }: Migratable): Promise<string[]> {
   return transaction(async (trx) => {
-    if (engine === "mysql") return migrateBeside(trx, knex);
+    if (engine === "mysql") return migrateMysql(trx, knex);
     if (engine === "postgres") {
       await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
       await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
@@ -25,15 +29,15 @@ export function migrate({ knex, engine, transaction }: Migrated): Promise<string
   });
 }
 
-/** MySQL commits with every change of the schema: the lock has a connection of its own. */
-async function migrateBeside(trx: Knex, knex: Knex): Promise<string[]> {
-  // The names of these locks are the server's, not the database's.
+/** Migrates on a second connection: MySQL commits with each schema change, so the lock needs its own connection. */
+async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
+  // Lock names are shared by all databases of the server.
   const [[{ taken }]] = await trx.raw("select get_lock(concat('linkgate:', sha1(database())), ?) as taken", [
     WAIT_S,
   ]);
   if (!taken) throw new Error("another process has been migrating for too long");
   try {
-    // Whatever the server's default is, a title may be in any script.
+    // The server's default character set may not support every script.
     await knex.raw("alter database character set utf8mb4");
     return await applyAll(knex);
   } finally {
@@ -47,9 +51,12 @@ async function applyAll(knex: Knex): Promise<string[]> {
   return applied;
 }
 
-/** The names that are still to be applied. Changes nothing; rejects when the database is away. */
-export async function pending({ knex }: Pick<Database, "knex">, steps: Migration[]): Promise<string[]> {
+/** Resolves to the names of pending migrations without changing the database. Rejects when it is unavailable. */
+export async function pendingMigrations(
+  { knex }: { knex: Knex },
+  migrations: Migration[],
+): Promise<string[]> {
   const isNew = !(await knex.schema.hasTable("knex_migrations"));
   const applied: string[] = isNew ? [] : await knex("knex_migrations").pluck("name");
-  return steps.map(({ name }) => name).filter((name) => !applied.includes(name));
+  return migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
 }

@@ -12,7 +12,7 @@ parentPort?.on("message", (message: "PASSIVE" | "RESTART" | "close") => {
   parentPort?.postMessage(checkpoint(message));
 });
 
-/** Returns what went wrong: an error that is thrown here would end the thread. */
+/** Returns the error instead of throwing it, which would end the thread. */
 function checkpoint(mode: "PASSIVE" | "RESTART"): { code: string; message: string } | undefined {
   try {
     connection.pragma(`wal_checkpoint(${mode})`);

@@ -2,33 +2,33 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { SqliteSettings } from "./connection.ts";
 
-/** Moves what the log holds into the database file, so that the log does not grow for ever. */
+/** Copies the write-ahead log into the database file, so the log doesn't grow without bounds. */
 export type Checkpoints = {
-  /** Told about every commit with its number of writes. */
-  note(writes: number): void;
+  /** Counts the writes of each commit, and starts a checkpoint when there are enough. */
+  recordWrites(count: number): void;
   close(): Promise<void>;
 };
 
-// About 4 MB of log with our rows: what SQLite itself would take as the moment.
+// About 4 MB of log with typical rows, which is SQLite's own default.
 const EVERY_WRITES = 4000;
 
-// The second step makes commits wait for the disk twice, some tens of milliseconds: seldom enough for few to meet it,
-// often enough for the log to stay below some hundred megabytes.
+// The second step makes commits wait for the disk twice, for some tens of milliseconds. This is rare enough to affect few
+// requests, and frequent enough to keep the log below a few hundred megabytes.
 const PASSES_PER_RESTART = 10;
 
-// How soon a checkpoint that failed is tried again: the disk may have space by then.
+// The delay before a failed checkpoint is retried. The disk may have space by then.
 const RETRY_MS = 2000;
 
-/** Holds commits back until `release`. */
+/** Postpones commits until `release`. */
 type Pause = () => Promise<{ release(): void }>;
 
 /**
- * Checkpoints on a thread, in two steps: first what is there, however long the disk takes; then, while commits are held
- * back for a moment, the little that came meanwhile, after which the log begins anew. In one step it would either hold
- * everybody up or never come to an end while writes go on.
+ * Runs checkpoints on a thread, in two steps. The first copies the existing log, however long the disk takes. The second
+ * postpones commits briefly, copies what was written in the meantime, and restarts the log. A single step would either
+ * block all writers or never finish while writes continue.
  *
- * A checkpoint that fails, on a full disk for example, leaves the log as it is: nothing is lost, and writes continue. It
- * is passed to `onError` and tried again.
+ * A failed checkpoint, for example on a full disk, leaves the log unchanged: no data is lost, and writes continue. The
+ * error is passed to `onError`, and the checkpoint is retried.
  */
 export function startCheckpoints(
   settings: SqliteSettings,
@@ -38,7 +38,7 @@ export function startCheckpoints(
   let worker: Worker | undefined;
   let writes = 0;
   let passes = 0;
-  let underWay: Promise<void> | undefined;
+  let current: Promise<void> | undefined;
   let retry: NodeJS.Timeout | undefined;
 
   function startThread(): Worker {
@@ -46,7 +46,7 @@ export function startCheckpoints(
       workerData: settings,
       execArgv: [],
     });
-    // It has ended by then. The next checkpoint starts another one.
+    // The thread has ended. The next checkpoint starts a new one.
     thread.once("error", () => {
       worker = undefined;
     });
@@ -66,7 +66,7 @@ export function startCheckpoints(
   async function checkpoint() {
     writes = 0;
     await run("PASSIVE");
-    // Under light load the log begins anew by itself, whenever all of it is copied.
+    // Under light load, SQLite restarts the log itself once all of it is copied.
     if (++passes % PASSES_PER_RESTART !== 0) return;
     const { release } = await pause();
     await run("RESTART").finally(release);
@@ -74,23 +74,23 @@ export function startCheckpoints(
 
   function begin() {
     clearTimeout(retry);
-    underWay = checkpoint()
+    current = checkpoint()
       .catch((error) => {
         retry = setTimeout(begin, RETRY_MS).unref();
         onError(error);
       })
       .finally(() => {
-        underWay = undefined;
+        current = undefined;
       });
   }
 
   return {
-    note(more) {
-      writes += more;
-      if (writes >= EVERY_WRITES && !underWay) begin();
+    recordWrites(count) {
+      writes += count;
+      if (writes >= EVERY_WRITES && !current) begin();
     },
     async close() {
-      await underWay;
+      await current;
       clearTimeout(retry);
       if (!worker) return;
       worker.ref();

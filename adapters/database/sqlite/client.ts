@@ -9,7 +9,7 @@ import { prepared } from "./statements.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexUid?: string };
-// How long a transaction waits for another process to let go of the file, and how often it looks.
+// How long a transaction waits for another process to release the lock, and how often it tries.
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 5;
 
@@ -20,17 +20,17 @@ type Open = {
   disk: Disk;
   checkpoints: Checkpoints;
   writer: Writer;
-  /** For transactions, whose commits wait for the disk themselves. */
+  /** The connection for transactions, whose commits wait for the disk themselves. */
   transactional?: Connection;
 };
 
 /**
- * Knex's better-sqlite3 dialect for a server: statements are prepared once per connection, reads take no pool, single
- * writes are committed in groups that wait for the disk together, and transactions begin with the write lock, one at a
- * time.
+ * Knex's better-sqlite3 dialect, adapted to a server: statements are prepared once per connection, reads need no pool,
+ * single writes are committed in groups that share a disk sync, and transactions run one at a time and take the write
+ * lock when they begin.
  */
 export class SqliteClient extends BetterSqliteClient {
-  // An object, because Knex derives clients from this one with `Object.create`.
+  // An object, because Knex derives the clients of transactions from this one with `Object.create`.
   readonly state: { open?: Open };
 
   constructor(config: object) {
@@ -38,7 +38,7 @@ export class SqliteClient extends BetterSqliteClient {
     this.state = {};
   }
 
-  /** There is no pool: everything but transactions is synchronous, so that one connection serves it all. */
+  /** Creates no pool: everything except transactions is synchronous, so one connection is enough. */
   override initializePool(): void {}
 
   override async acquireConnection(): Promise<Connection> {
@@ -60,7 +60,7 @@ export class SqliteClient extends BetterSqliteClient {
     callback?.();
   }
 
-  /** The connection for a transaction, and the right to write until it is released. */
+  /** Resolves to the connection for a transaction, with the exclusive right to write until it is released. */
   async acquireTransactional(): Promise<{ connection: Connection; release(): void }> {
     const open = this.opened();
     const { release } = await open.writer.pause();
@@ -87,18 +87,18 @@ export class SqliteClient extends BetterSqliteClient {
       query.response = statement.all(bindings);
       return query;
     }
-    // A transaction's own client (`transacting`) writes where it reads.
-    const isAlone = !this.transacting && !statement.readonly;
-    const changes = isAlone
+    // The client of a transaction (`transacting`) writes on its own connection.
+    const isSingleWrite = !this.transacting && !statement.readonly;
+    const changes = isSingleWrite
       ? await this.opened().writer.write(query.sql, bindings)
       : statement.run(bindings).changes;
     query.response = { changes };
-    // There is no `lastID`: every key of ours is made before it is stored.
+    // No `lastID`: every key is generated before the row is inserted.
     query.context = { changes };
     return query;
   }
 
-  /** Writes several statements as one, with the other writes of their moment. */
+  /** Runs several statements, all or none, in a group with other concurrent writes. */
   async writeTogether(queries: { sql: string; bindings: unknown[] }[]): Promise<void> {
     for (const query of queries) this.emit("query", query);
     const statements = queries.map(({ sql, bindings }) => ({
@@ -116,9 +116,9 @@ export class SqliteClient extends BetterSqliteClient {
   private open(): Open {
     const settings = this.connectionSettings;
     const main = this.connect("main");
-    // Checkpoints are ours, so that no commit has to wait for one.
+    // Checkpoints run on a thread, so no commit has to wait for one.
     main.pragma("wal_autocheckpoint = 0");
-    main.pragma("schema_version"); // a first read makes the log, which is synced from here on
+    main.pragma("schema_version"); // the first read creates the log, which the disk then opens
     const disk = settings.durable ? createDisk(settings.filename) : NO_DISK;
     const checkpoints = startCheckpoints(
       settings,
@@ -136,7 +136,7 @@ export class SqliteClient extends BetterSqliteClient {
   }
 }
 
-/** Takes the write lock at once: of two transactions that read first, neither is refused when it writes. */
+/** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */
 class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
   override async acquireConnection<T>(
     config: { connection?: Connection } | undefined,
@@ -147,7 +147,7 @@ class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
     try {
       return await super.acquireConnection({ ...config, connection }, run);
     } finally {
-      rollBack(connection); // a commit that failed leaves it open
+      rollBack(connection); // a failed commit leaves the transaction open
       release();
     }
   }

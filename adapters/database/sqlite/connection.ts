@@ -1,15 +1,15 @@
 import Sqlite from "better-sqlite3";
 
-/** Where the file is, and whether an answer waits until the disk has what it tells. */
+/** The file of a database, and whether a write resolves only when it is on the disk. */
 export type SqliteSettings = { filename: string; durable: boolean };
 
-// Of processes that start at once, one at a time can make the file what it has to be.
+// How long to wait for other processes that open the file at the same time: one at a time can switch it to WAL mode.
 const OPENING_MS = 5000;
 const MAPPED_BYTES = 2 ** 30;
 
 /**
- * Opens a connection. In WAL mode a commit is whole or absent after a power cut, whatever `synchronous` is
- * (https://sqlite.org/pragma.html#pragma_synchronous); FULL makes the commit itself wait for the disk as well.
+ * Opens a connection. In WAL mode, a commit is complete or absent after a power cut with any setting of `synchronous`
+ * (https://sqlite.org/pragma.html#pragma_synchronous); with FULL, the commit also waits for the disk.
  */
 export function openConnection(
   { filename }: SqliteSettings,
@@ -18,22 +18,22 @@ export function openConnection(
   const connection = new Sqlite(filename, { timeout: OPENING_MS });
   connection.pragma("journal_mode = WAL");
   connection.pragma(`synchronous = ${synchronous}`);
-  // A commit of another process empties this one's cache; mapped, the pages need not be read again.
+  // A commit by another process invalidates this process's cache. Memory-mapped pages don't have to be read again.
   connection.pragma(`mmap_size = ${MAPPED_BYTES}`);
   connection.pragma("foreign_keys = ON");
-  // Other processes write too, but SQLite would wait for them on the event loop: whoever writes waits beside it.
+  // SQLite would wait for other processes on the event loop, so callers wait with timers instead.
   connection.pragma("busy_timeout = 0");
   return connection;
 }
 
 /**
- * Ends a transaction that failed, if SQLite has not ended it already, as it does on a full disk. If even that fails, so does
- * the next BEGIN, and its caller comes here again.
+ * Rolls back a failed transaction unless SQLite already did, as it does on a full disk. If the rollback fails, the next
+ * BEGIN fails, too, and its caller tries to roll back again.
  */
 export function rollBack(connection: Sqlite.Database): void {
   try {
     if (connection.inTransaction) connection.exec("ROLLBACK");
   } catch {
-    // The error that led here says why.
+    // The caller already reports the error that caused the rollback.
   }
 }

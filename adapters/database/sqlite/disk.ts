@@ -1,22 +1,43 @@
 import { close, closeSync, fdatasync, fsyncSync, openSync } from "node:fs";
 import path from "node:path";
 
-/** Makes the log of a SQLite file durable, off the event loop. */
+/** Makes the write-ahead log of a SQLite database durable without blocking the event loop. */
 export type Disk = {
-  /** Resolves when everything that was committed before the call survives a power cut. Up to `SYNCS` at a time. */
+  /** Resolves when everything committed before the call survives a power cut. At most `MAX_SYNCS` concurrent calls. */
   sync(): Promise<void>;
   close(): void;
 };
 
-/** How many syncs may be under way. */
-export const SYNCS = 2;
+/** The maximum number of concurrent syncs. */
+export const MAX_SYNCS = 2;
 
-/** The disk under the write-ahead log of a database that is open. */
+/** Syncs a disk and counts the pending syncs. */
+export type Syncs = {
+  pending(): number;
+  /** Resolves when this sync and all earlier ones have succeeded. */
+  sync(): Promise<void>;
+};
+
+/** Orders the syncs of a disk. The log is recovered in order: after a lost group, all later groups are lost, too. */
+export function createSyncs(disk: Disk): Syncs {
+  let count = 0;
+  let last = Promise.resolve();
+  return {
+    pending: () => count,
+    sync() {
+      count++;
+      last = Promise.all([disk.sync(), last]).then(() => {});
+      return last.finally(() => count--);
+    },
+  };
+}
+
+/** Opens the write-ahead log of an open database. */
 export function createDisk(filename: string): Disk {
-  // One for each sync: Linux tells a failure once to everybody who has the file open, and each of them has to hear of it.
-  const logs = Array.from({ length: SYNCS }, () => openSync(`${filename}-wal`, "r"));
+  // One descriptor per sync: Linux reports a write error once to each open file, and every sync must see it.
+  const logs = Array.from({ length: MAX_SYNCS }, () => openSync(`${filename}-wal`, "r"));
   const idle = [...logs];
-  syncFolder(path.dirname(filename));
+  syncDirectory(path.dirname(filename));
   return {
     sync: () =>
       new Promise((resolve, reject) => {
@@ -33,13 +54,13 @@ export function createDisk(filename: string): Disk {
   };
 }
 
-/** A file that was just made is found again after a power cut only when its folder is written, too. */
-function syncFolder(folder: string): void {
-  if (process.platform === "win32") return; // a folder cannot be opened there
-  const handle = openSync(folder, "r");
+/** Syncs a directory: without that, a file that was just created may be missing after a power cut. */
+function syncDirectory(directory: string): void {
+  if (process.platform === "win32") return; // Windows cannot open a directory
+  const handle = openSync(directory, "r");
   fsyncSync(handle);
   closeSync(handle);
 }
 
-/** For databases that give durability up: nothing is waited for. */
+/** For databases with `synchronous=normal`: never waits for the disk. */
 export const NO_DISK: Disk = { sync: async () => {}, close() {} };

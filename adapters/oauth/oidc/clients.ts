@@ -3,11 +3,11 @@ import type { Client } from "../client-row.ts";
 import type { ClientStore } from "../clients.ts";
 import type { ModelAdapter } from "./model.ts";
 
-// The library wants a secret in the metadata of a confidential client. The real ones are kept as hashes, compared by
-// an override of ours; with symmetric algorithms disabled, nothing else ever reads this.
-const SECRET_ELSEWHERE = "kept-as-a-hash";
+// The library requires a secret in the metadata of a confidential client. The real secrets are stored as hashes and
+// compared by an override. With symmetric algorithms disabled, nothing else reads this placeholder.
+const SECRET_PLACEHOLDER = "kept-as-a-hash";
 
-/** Clients as RFC 7591 metadata. */
+/** Returns clients as RFC 7591 metadata. */
 export function clientAdapter(clients: ClientStore): ModelAdapter {
   return {
     async find(clientId) {
@@ -17,18 +17,18 @@ export function clientAdapter(clients: ClientStore): ModelAdapter {
   };
 }
 
-/** What the library is told about a client. */
+/** Converts a client to the metadata that the library reads. */
 export function toMetadata({ id, organization, redirectUris, generation, secrets }: Client): ClientMetadata {
   return {
     client_id: id,
-    client_secret: SECRET_ELSEWHERE,
+    client_secret: SECRET_PLACEHOLDER,
     client_name: organization.name,
-    // `native`: https anywhere, http on loopback only with any port, private-use schemes (RFC 8252 §7).
+    // `native` allows https everywhere, http on loopback with any port, and private-use schemes (RFC 8252 §7).
     application_type: "native",
     token_endpoint_auth_method: "client_secret_basic",
     grant_types: ["client_credentials", "authorization_code", "refresh_token"],
     redirect_uris: redirectUris,
-    // Without a redirect URI the library refuses a client that may use `code` on every call, not only there.
+    // The library rejects every request of a client that may use `code` but has no redirect URI.
     response_types: redirectUris.length ? ["code"] : [],
     organization,
     generation,

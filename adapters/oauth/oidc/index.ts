@@ -1,9 +1,9 @@
 import type { Adapter } from "oidc-provider";
+import type { Database } from "../../database/index.ts";
+import { mapStorageErrors } from "../../database/retry.ts";
+import type { Outbox } from "../../events/outbox.ts";
 import type { ClientStore } from "../clients.ts";
-import type { Database } from "../database.ts";
-import type { Journal } from "../journal.ts";
-import { explained } from "../unavailable.ts";
-import type { UsageNotes } from "../usage.ts";
+import type { GrantUsage } from "../grant-usage.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
@@ -12,36 +12,36 @@ import { sessionAdapter } from "./sessions.ts";
 import { type TokenStatements, tokenAdapter, tokenStatements } from "./tokens.ts";
 
 /**
- * oidc-provider's storage contract over the database: a function from the name of a model to its adapter. Where the
- * library reads first and writes later, the adapter decides by one conditional statement and throws for the loser.
+ * Implements oidc-provider's storage contract: returns the adapter of a model by name. The library reads before it
+ * writes; the adapters settle the resulting races with a single conditional UPDATE and throw for the loser.
  */
 export function createOidcAdapter(
   database: Database,
   clients: ClientStore,
-  journal: Journal,
-  usage: UsageNotes,
+  outbox: Outbox,
+  usage: GrantUsage,
 ): (model: string) => Adapter {
   const tokens = tokenStatements(database);
   return (model) => ({
-    ...unused(model),
-    ...explained(adapterOf(model, { database, clients, tokens, journal, usage }), "find", "findByUid"),
+    ...unsupported(model),
+    ...mapStorageErrors(adapterOf(model, { database, clients, tokens, outbox, usage }), "find", "findByUid"),
   });
 }
 
-type Kept = {
+type Dependencies = {
   database: Database;
   clients: ClientStore;
   tokens: TokenStatements;
-  journal: Journal;
-  usage: UsageNotes;
+  outbox: Outbox;
+  usage: GrantUsage;
 };
 
-function adapterOf(model: string, { database, clients, tokens, journal, usage }: Kept): ModelAdapter {
+function adapterOf(model: string, { database, clients, tokens, outbox, usage }: Dependencies): ModelAdapter {
   switch (model) {
     case "Client":
       return clientAdapter(clients);
     case "Grant":
-      return grantAdapter(database, journal);
+      return grantAdapter(database, outbox);
     case "Session":
       return sessionAdapter(database);
     case "Interaction":
@@ -51,16 +51,16 @@ function adapterOf(model: string, { database, clients, tokens, journal, usage }:
   }
 }
 
-function unused(model: string): Adapter {
-  const refuse = () => Promise.reject(new TypeError(`nothing of that kind is kept for ${model}`));
+function unsupported(model: string): Adapter {
+  const reject = () => Promise.reject(new TypeError(`this operation is not supported for ${model}`));
   return {
-    upsert: refuse,
-    find: refuse,
-    findByUid: refuse,
-    findByUserCode: refuse,
-    consume: refuse,
-    destroy: refuse,
-    // A token lives no longer than its grant, and the grant is ended beside this call: nothing is left to do.
+    upsert: reject,
+    find: reject,
+    findByUid: reject,
+    findByUserCode: reject,
+    consume: reject,
+    destroy: reject,
+    // A revoked grant invalidates its tokens, and the library also revokes the grant itself: nothing is left to do.
     revokeByGrantId: async () => {},
   };
 }

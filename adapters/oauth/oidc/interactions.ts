@@ -1,16 +1,16 @@
 import type { Knex } from "knex";
 import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
-import type { Database } from "../database.ts";
-import { isDuplicate } from "../engine.ts";
-import { sha256 } from "../hash.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { isDuplicate } from "../../database/engine.ts";
+import type { Database } from "../../database/index.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
-/** The consent page was answered before. */
+/** The consent page has already been answered. */
 export class ConsentAnswered extends Error {
   override readonly name = "ConsentAnswered";
 }
 
-/** Pending sign-ins and consents. Each is answered once and resumed once, however many requests try. */
+/** Stores pending authorizations. Each is answered once and resumed once, also with concurrent requests. */
 export function interactionAdapter({ knex, transaction }: Database): ModelAdapter {
   const open = (id: string) => pending(knex, id);
   return {
@@ -34,7 +34,7 @@ export function interactionAdapter({ knex, transaction }: Database): ModelAdapte
       return row && { ...JSON.parse(row.payload), jti: id };
     },
 
-    // Of two requests that resume one approval, the second finds nothing to end.
+    // Of two requests that resume the same authorization, the second finds nothing to end.
     async destroy(id) {
       if (!(await open(id).update({ destroyed_at: Date.now(), payload: "{}" }))) throw alreadyUsed();
     },
@@ -42,8 +42,9 @@ export function interactionAdapter({ knex, transaction }: Database): ModelAdapte
 }
 
 /**
- * Records the answer to a consent page; part of the caller's transaction, which holds the row from here on.
- * @throws ConsentAnswered when it has an answer, InvalidRequest when the authorization was resumed or has expired
+ * Stores the answer to a consent page. Part of the caller's transaction, which locks the row.
+ * @throws ConsentAnswered if the page has been answered
+ * @throws InvalidRequest if the authorization was resumed or has expired
  */
 export function answerConsent(trx: Knex.Transaction, id: string, result: InteractionResults): Promise<void> {
   return answer(trx, id, (stored) => ({ payload: JSON.stringify({ ...stored, result }) }));
@@ -65,16 +66,18 @@ function pending(knex: Knex, id: string) {
     .whereNull("destroyed_at");
 }
 
-/** Whether a result settles the authorization: approved or refused. A sign-in doesn't, consent follows it. */
+/** Returns whether a result is final: approved or denied. A login is not, because consent follows it. */
 function isAnswer(result: InteractionResults | undefined): boolean {
   return Boolean(result?.consent || result?.error);
 }
 
 function alreadyUsed() {
-  return new errors.InvalidRequest("this sign-in was already finished; start again from the application");
+  return new errors.InvalidRequest(
+    "this sign-in request has already been completed; start again from the app",
+  );
 }
 
-/** The library puts the session's id into the payload and never reads it there. */
+/** Removes the session id, which the library adds to the payload but never reads there. */
 function withoutSessionId(payload: AdapterPayload): AdapterPayload {
   if (!payload.session) return payload;
   const { cookie: _, ...session } = payload.session;

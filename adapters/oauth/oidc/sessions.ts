@@ -1,54 +1,54 @@
-import type { Database } from "../database.ts";
-import { isDuplicate } from "../engine.ts";
-import { sha256 } from "../hash.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { isDuplicate } from "../../database/engine.ts";
+import type { Database } from "../../database/index.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 const USER_AGENT_MAX = 255;
 
 /**
- * Browser sessions. The library saves every session that a request has read; one that was destroyed in the meantime
- * keeps its row as a tombstone, so that it stays destroyed.
+ * Stores browser sessions. The library saves every session that a request has read. A destroyed session keeps its row as a
+ * tombstone, so a late save does not restore it.
  */
 export function sessionAdapter({ knex }: Database): ModelAdapter {
-  const alive = (key: { id_hash: string } | { uid: string }) =>
+  const active = (key: { id_hash: string } | { uid: string }) =>
     knex("sessions").where(key).whereNull("destroyed_at");
   return {
     async upsert(id, payload, expiresIn = 0) {
-      // A browser that hasn't signed in has nothing to be remembered for, and anyone could fill the table with it.
+      // Sessions without a user are not stored: they hold nothing, and anyone could fill the table with them.
       if (!payload.accountId) return;
       const id_hash = sha256(id);
       const state = {
-        uid: payload.uid,
+        uid: payload.uid ?? null,
         user_id: payload.accountId,
         payload: toStored(payload),
         expires_at: Date.now() + expiresIn * 1000,
-        // For the list of sessions that a person sees.
+        // For the user's list of sessions.
         address: (payload.address as string | undefined) ?? null,
         user_agent: (payload.userAgent as string | undefined)?.slice(0, USER_AGENT_MAX) ?? null,
         last_seen_at: payload.seenAt ? (payload.seenAt as number) * 1000 : null,
       };
       try {
-        if (await alive({ id_hash }).update(state)) return;
+        if (await active({ id_hash }).update(state)) return;
         await knex("sessions").insert({ id_hash, ...state, created_at: Date.now() });
       } catch (error) {
-        // A tombstone, or a late write of the id that the session had before it got a new one: either is dropped.
+        // The session has ended, or this is a late write under its previous id. Both are dropped.
         if (!isDuplicate(error)) throw error;
       }
     },
 
     async find(id) {
-      const row = await alive({ id_hash: sha256(id) }).first("payload");
+      const row = await active({ id_hash: sha256(id) }).first("payload");
       return row && { ...JSON.parse(row.payload), jti: id };
     },
 
-    // The id cannot be known from here; both callers read only whose session it is.
+    // The id is unknown here. Both callers read only the user of the session.
     async findByUid(uid) {
-      const row = await alive({ uid }).first("payload");
+      const row = await active({ uid }).first("payload");
       return row && JSON.parse(row.payload);
     },
 
     async destroy(id) {
-      await alive({ id_hash: sha256(id) }).update({ destroyed_at: Date.now(), uid: null, payload: "{}" });
+      await active({ id_hash: sha256(id) }).update({ destroyed_at: Date.now(), uid: null, payload: "{}" });
     },
   };
 }

@@ -1,18 +1,18 @@
 import { errors } from "oidc-provider";
-import { isAccessToken, isOutdated, selectToken, type TokenRow, toActiveToken } from "../active-token.ts";
-import type { Database } from "../database.ts";
-import { sha256 } from "../hash.ts";
-import type { UsageNotes } from "../usage.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import type { Database } from "../../database/index.ts";
+import type { GrantUsage } from "../grant-usage.ts";
+import { isAccessToken, isOutdated, type JoinedTokenRow, selectToken, toActiveToken } from "../token-row.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
- * For this long after its first use a code or a rotated refresh token is a duplicate of a request whose answer was
- * lost or is under way; later its use is a replay, which ends the whole family (RFC 9700 §4.14.2).
+ * How long after its first use a rotated refresh token or a code is accepted as a retry of a request whose response was
+ * lost or is pending. Later uses are replays, which revoke the whole family (RFC 9700 §4.14.2).
  */
 const RETRY_WINDOW_MS = 10_000;
 
-/** Everything that is random, hashed and short-lived: tokens, codes, pushed requests. */
-export function tokenAdapter(statements: TokenStatements, usage: UsageNotes, kind: string): ModelAdapter {
+/** Stores tokens, codes and pushed authorization requests by their hashes. */
+export function tokenAdapter(statements: TokenStatements, usage: GrantUsage, kind: string): ModelAdapter {
   const { insert, find, consume, wasConsumed, remove } = statements;
   const key = (id: string) => ({ hash: sha256(id), kind });
 
@@ -32,17 +32,18 @@ export function tokenAdapter(statements: TokenStatements, usage: UsageNotes, kin
     async find(id) {
       const found = await find(id);
       if (found?.kind !== kind) return undefined;
-      // A token of a dead grant is dead, also when it was stored after the grant had ended.
-      const grantDead =
+      // The token of a revoked grant is invalid, even if it was stored after the revocation.
+      const isGrantInactive =
         found.grantId && (found.revokedAt !== null || (found.grantExpiresAt as number) <= Date.now());
-      if (grantDead || isOutdated(found)) return undefined;
+      if (isGrantInactive || isOutdated(found)) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
       if (isAccessToken(kind)) {
         payload.active = toActiveToken(found, payload);
-        usage.note(found);
+        usage.record(found);
       }
       if (isRetry(found.consumedAt)) return payload;
-      // The expiry of the family stands in for the token's own: an expired one could not be seen to be replayed.
+      // Replaces the token's expiry with that of its family, because the library ignores expired tokens and would miss the
+      // replay.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
     },
 
@@ -63,19 +64,19 @@ export function tokenAdapter(statements: TokenStatements, usage: UsageNotes, kin
   };
 }
 
-/** Whether a token was never used, or so short a time ago that its use is tried again. */
+/** Returns whether a token is unused, or was used so recently that another use counts as a retry. */
 function isRetry(consumedAt: number | null): boolean {
   return consumedAt === null || Date.now() < consumedAt + RETRY_WINDOW_MS;
 }
 
-/** The statements of the table that all these models share, compiled once. */
+/** The prepared statements of the `tokens` table, which all of these models share. */
 export type TokenStatements = ReturnType<typeof tokenStatements>;
 
-/** Compiles them. */
+/** Prepares the statements of the `tokens` table. */
 export function tokenStatements({ prepare, inserter }: Database) {
-  const select = prepare<TokenRow[]>((knex, { hash }) => selectToken(knex, hash));
+  const select = prepare<JoinedTokenRow[], "hash">((knex, { hash }) => selectToken(knex, hash));
   return {
-    find: coalesced(async (id: string) => (await select({ hash: sha256(id) }))[0]),
+    find: coalesce(async (id: string) => (await select({ hash: sha256(id) }))[0]),
     insert: inserter({
       tables: [
         {
@@ -84,36 +85,38 @@ export function tokenStatements({ prepare, inserter }: Database) {
         },
       ],
     }),
-    /** Marks the first use. One for that one alone, however many processes try. */
-    consume: prepare<number>((knex, { hash, kind, now }) =>
+    /** Marks the first use. Resolves to 1 for exactly one of several concurrent calls. */
+    consume: prepare<number, "hash" | "kind" | "now">((knex, { hash, kind, now }) =>
       knex("tokens")
         .where({ id_hash: hash, kind })
         .whereNull("consumed_at")
         .update({
           consumed_at: now,
-          // Kept as long as its family can live, so that a replay is recognised to the end.
+          // Kept until the family expires, so a replay is detected as long as that matters.
           expires_at: knex.raw(
             "coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)",
           ),
         }),
     ),
-    wasConsumed: prepare<{ consumedAt: number | null }[]>((knex, { hash, kind }) =>
+    wasConsumed: prepare<{ consumedAt: number | null }[], "hash" | "kind">((knex, { hash, kind }) =>
       knex("tokens").where({ id_hash: hash, kind }).select({ consumedAt: "consumed_at" }),
     ),
-    remove: prepare<number>((knex, { hash, kind }) => knex("tokens").where({ id_hash: hash, kind }).delete()),
+    remove: prepare<number, "hash" | "kind">((knex, { hash, kind }) =>
+      knex("tokens").where({ id_hash: hash, kind }).delete(),
+    ),
   };
 }
 
-/** Joins questions about the same id at the same moment: the library asks three models for one token. */
-function coalesced<T>(find: (id: string) => Promise<T>): (id: string) => Promise<T> {
-  const underWay = new Map<string, Promise<T>>();
+/** Combines concurrent lookups of the same id: the library looks up one token in three models. */
+function coalesce<T>(find: (id: string) => Promise<T>): (id: string) => Promise<T> {
+  const pending = new Map<string, Promise<T>>();
   return (id) => {
-    const known = underWay.get(id);
+    const known = pending.get(id);
     if (known) return known;
-    const answer = find(id);
-    underWay.set(id, answer);
-    // Gone before anything else can happen: a question asked later is asked again.
-    queueMicrotask(() => underWay.delete(id));
-    return answer;
+    const result = find(id);
+    pending.set(id, result);
+    // Removed before the event loop continues, so a later lookup queries again.
+    queueMicrotask(() => pending.delete(id));
+    return result;
   };
 }
