@@ -1,112 +1,118 @@
 import type { Context, Middleware } from "koa";
-import { area, below, of } from "./area.ts";
-import { createGate } from "./bearer.ts";
-import type { Cores } from "./cores.ts";
-import { allowOrigins } from "./cors.ts";
-import { createOnce, type IdempotencyStore } from "./idempotency.ts";
-import { limitCalls } from "./limits.ts";
+import { createBearerCheck } from "./access/bearer.ts";
+import type { CallCounter } from "./access/call-counter.ts";
+import type { Introspect } from "./access/introspect.ts";
+import { createRateLimit } from "./access/rate-limit.ts";
+import { metadataUrl, type PublicUrls, resourceMetadata } from "./access/resource-metadata.ts";
+import { allowOrigins } from "./http/cors.ts";
+import { createErrorHandler } from "./http/error-handler.ts";
+import { isBelow, isOfResource, mount } from "./http/mount.ts";
+import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
+import { createReadClickSource } from "./links/click-source.ts";
 import { followLink, isShortLink } from "./links/redirect.ts";
-import { createReadVisit } from "./links/visit.ts";
-import { mcpEndpoint } from "./mcp/endpoint.ts";
+import { createMcpEndpoint } from "./mcp/endpoint.ts";
+import { createMcpErrorHandler } from "./mcp/errors.ts";
 import type { Tool } from "./mcp/tool.ts";
 import { createTools } from "./mcp/tools.ts";
-import { type Addresses, metadataUrl, resourceMetadata } from "./metadata.ts";
 import type { OpenApiDocument } from "./openapi/document.ts";
-import type { CallCounter, Introspect } from "./ports.ts";
-import { problems } from "./problem.ts";
-import { nextStepOf } from "./problems.ts";
-import { api } from "./v1.ts";
+import { createRestApi } from "./rest.ts";
+import type { Services } from "./services.ts";
+import type {} from "./state.ts";
 
 export type ResourceOptions = {
   introspect: Introspect;
-  cores: Cores;
-  /** Where answers are kept to be given again. */
+  services: Services;
   idempotency: IdempotencyStore;
-  /** Counts calls for the limits; absent, nothing is limited. */
+  /** Counts calls for the rate limits; if absent, nothing is limited. */
   calls?: CallCounter;
-  addresses: Addresses;
-  /** Browser origins that may call by CORS. */
+  urls: PublicUrls;
+  /** The browser origins allowed by CORS. */
   origins: ReadonlySet<string>;
-  /** Whether a proxy of ours is in front, whose header tells the country of a visitor. */
+  /** Whether the service runs behind a trusted proxy, whose headers tell the visitor's country. */
   behindProxy: boolean;
   version: string;
-  /** Told about whatever is answered with 500. */
+  /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Context): void;
-  /** Shows a refusal to a person who followed a short link in a browser. */
-  refusalPage(status: number, detail: string): string;
+  /** Renders the page shown to visitors of a short link that doesn't work. */
+  renderErrorPage(status: number, detail: string): string;
 };
 
-/** Everything that a token protects, and the short links. */
+/** The protected resources and the short links. */
 export type Resources = {
-  /** In this order. */
+  /** To be used in this order. */
   middleware: Middleware[];
-  /** What the REST API says about itself. */
-  document: OpenApiDocument;
-  /** What MCP says about itself. */
+  /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
+  document: () => OpenApiDocument;
+  /** The tools of the MCP endpoint, for its documentation. */
   tools: Tool[];
 };
 
-/** Makes them, of the cores and whoever knows the tokens. */
-export function resources(options: ResourceOptions): Resources {
-  const { introspect, cores, addresses, origins, behindProxy, onError, refusalPage, version } = options;
-  const { links } = cores;
-  const shortUrl = addresses.short;
+export function createResources(options: ResourceOptions): Resources {
+  const { introspect, services, urls, origins, behindProxy, onError, version } = options;
+  const { links } = services;
 
-  const once = createOnce(options.idempotency, onError);
-  const limits = limitCalls(options.calls);
-  const gateOf = (resource: string) =>
-    createGate({
+  const runOnce = createRunOnce(options.idempotency, onError);
+  const limits = createRateLimit(options.calls);
+  const bearerCheckOf = (resource: string) =>
+    createBearerCheck({
       introspect,
-      audiences: [resource, addresses.base],
+      audiences: [resource, urls.base],
       limits,
       metadataUrl: metadataUrl(resource),
     });
-  const tools = createTools({ ...cores, shortUrl });
-  const mcp = mcpEndpoint({
-    gate: gateOf(addresses.mcp),
+  const restApi = createRestApi({
+    bearerCheck: bearerCheckOf(urls.api),
+    ...services,
+    urls,
+    runOnce,
+    version,
+  });
+  const tools = createTools({ ...services, shortUrl: urls.short });
+  const mcpEndpoint = createMcpEndpoint({
+    bearerCheck: bearerCheckOf(urls.mcp),
     tools,
-    once,
-    mcpUrl: addresses.mcp,
+    runOnce,
+    mcpUrl: urls.mcp,
     origins,
     version,
     onError,
   });
-  const docsUrl = `${addresses.base}/docs`;
-  const answer = problems({ docsUrl, onError });
-  const answerAgent = problems({
-    docsUrl,
-    onError,
-    nextStep: ({ code, headers }) => nextStepOf(code, headers),
-  });
-  const v1 = api({ gate: gateOf(addresses.api), ...cores, addresses, once, version });
+  const errorOptions = { docsUrl: `${urls.base}/docs`, onError };
+  const handleErrors = createErrorHandler(errorOptions);
+  const handleMcpErrors = createMcpErrorHandler(errorOptions);
 
   return {
-    document: v1.document,
+    document: restApi.document,
     tools,
     middleware: [
-      area(below("/.well-known/"), [resourceMetadata(addresses)]),
-      area(of(addresses.api), [answer, allowOrigins(origins), limits.address, ...v1.middleware]),
-      area(of(addresses.mcp), [answerAgent, allowOrigins(origins), limits.address, mcp]),
-      area(isShortLink(shortUrl, links), [
-        showRefusals(refusalPage),
-        answer,
-        followLink(links, createReadVisit(behindProxy)),
+      mount(isBelow("/.well-known/"), [resourceMetadata(urls)]),
+      mount(isOfResource(urls.api), [
+        handleErrors,
+        allowOrigins(origins),
+        limits.address,
+        ...restApi.middleware,
+      ]),
+      mount(isOfResource(urls.mcp), [handleMcpErrors, allowOrigins(origins), limits.address, mcpEndpoint]),
+      mount(isShortLink(urls.short, links), [
+        showErrorPages(options.renderErrorPage),
+        handleErrors,
+        followLink(links, createReadClickSource(behindProxy)),
       ]),
     ],
   };
 }
 
-/** A short link is followed by people: in a browser its refusal is a page. */
-function showRefusals(page: ResourceOptions["refusalPage"]): Middleware {
-  return async function showRefusal(ctx, next) {
+/** Replaces the errors of short links with pages in browsers. */
+function showErrorPages(renderPage: ResourceOptions["renderErrorPage"]): Middleware {
+  return async function showErrorPage(ctx, next) {
     await next();
     if (ctx.status < 400) return;
-    // RFC 9110 §15.5.5 and §15.5.11: caches may keep a 404 and a 410, but a link may be made or come back.
+    // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
     ctx.set("Cache-Control", "no-store");
     ctx.vary("Accept");
     if (ctx.accepts("json", "html") === "html") {
       const { detail } = ctx.body as { detail: string };
-      ctx.body = page(ctx.status, detail);
+      ctx.body = renderPage(ctx.status, detail);
       ctx.type = "html";
     }
   };

@@ -1,28 +1,28 @@
-/** The plans, from the one without access to the API upward. */
+/** The plans, in ascending order. The first one has no access to the API. */
 export const PLANS = ["free", "growth", "premium"] as const;
 export type Plan = (typeof PLANS)[number];
 
-/** Whether a plan opens the API and MCP. */
+/** Returns whether a plan includes the API, MCP and webhooks. */
 export function isPaid(plan: Plan): boolean {
   return plan !== "free";
 }
 
-/** Whether a word names a plan. */
-export function isPlan(word: unknown): word is Plan {
-  return (PLANS as readonly unknown[]).includes(word);
+/** Returns whether a value is the name of a plan. */
+export function isPlan(value: unknown): value is Plan {
+  return (PLANS as readonly unknown[]).includes(value);
 }
 
-/** What a plan allows; shown by `GET /v1/organization`. */
+/** The limits of a plan, as `GET /v1/organization` returns them. */
 export type Limits = {
-  /** Calls of `/v1` and MCP together, per organization and minute. */
+  /** Requests to `/v1` and MCP combined, per organization and minute. */
   requests_per_minute: number;
-  /** Links in one bulk call. */
+  /** Links per bulk request. */
   links_per_bulk: number;
-  /** Webhooks that may exist at a time. */
+  /** Webhooks per organization. */
   webhooks: number;
 };
 
-/** Links in one bulk call, on every plan that opens the API. */
+/** Links per bulk request on every paid plan. */
 export const LINKS_PER_BULK = 100;
 
 const LIMITS: Record<Plan, Limits> = {
@@ -31,7 +31,6 @@ const LIMITS: Record<Plan, Limits> = {
   premium: { requests_per_minute: 3000, links_per_bulk: LINKS_PER_BULK, webhooks: 20 },
 };
 
-/** The limits of a plan. */
 export function limitsOf(plan: Plan): Limits {
   return LIMITS[plan];
 }

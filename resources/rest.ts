@@ -1,51 +1,52 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
-import type { Gate } from "./bearer.ts";
-import type { Once } from "./idempotency.ts";
-import { idempotent } from "./idempotency-key.ts";
-import type { Links } from "./links/links.ts";
-import { linkRoutes } from "./links/rest.ts";
-import type { Addresses } from "./metadata.ts";
-import { documentOf, type OpenApiDocument } from "./openapi/document.ts";
-import { declareOn } from "./openapi/operation.ts";
+import type { BearerCheck } from "./access/bearer.ts";
+import type { PublicUrls } from "./access/resource-metadata.ts";
+import { notFound, Problem } from "./http/problem.ts";
+import { idempotent } from "./idempotency/middleware.ts";
+import type { RunOnce } from "./idempotency/run-once.ts";
+import { lazy } from "./lazy.ts";
+import { linkRoutes } from "./links/routes.ts";
+import type { LinkService } from "./links/service.ts";
+import { buildDocument, type OpenApiDocument } from "./openapi/document.ts";
+import { createDeclare } from "./openapi/operation.ts";
 import { serveDocument } from "./openapi/serve.ts";
-import { organizationRoutes, type ShowOrganization } from "./organization.ts";
-import { notFound, Problem } from "./problem.ts";
-import { TOLD } from "./webhooks/payloads.ts";
-import { webhookRoutes } from "./webhooks/rest.ts";
-import type { Webhooks } from "./webhooks/webhooks.ts";
+import { organizationRoutes, type ShowOrganization } from "./organization/routes.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "./webhooks/event-schemas.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
+import type { WebhookService } from "./webhooks/service.ts";
 
-type ApiOptions = {
-  gate: Gate;
-  links: Links;
-  webhooks: Webhooks;
+type RestApiOptions = {
+  bearerCheck: BearerCheck;
+  links: LinkService;
+  webhooks: WebhookService;
   showOrganization: ShowOrganization;
-  addresses: Addresses;
-  once: Once;
+  urls: PublicUrls;
+  runOnce: RunOnce;
   version: string;
 };
 
-/** The REST API: every operation under `/v1`, a refusal for whatever else is asked for there, and its description. */
-export function api({ gate, links, webhooks, showOrganization, addresses, once, version }: ApiOptions): {
+/** Creates the REST API: the operations under `/v1`, errors for all other requests there, and the OpenAPI document. */
+export function createRestApi(options: RestApiOptions): {
   middleware: Middleware[];
-  document: OpenApiDocument;
+  document: () => OpenApiDocument;
 } {
+  const { bearerCheck, links, webhooks, showOrganization, urls, runOnce, version } = options;
   const router = new Router({ sensitive: true, strict: true });
-  const { declare, operations } = declareOn(router, { gate, idempotent: idempotent(once) });
-  linkRoutes(declare, { links, shortUrl: addresses.short });
-  webhookRoutes(declare, { webhooks, shortUrl: addresses.short });
+  const { declare, operations } = createDeclare(router, { bearerCheck, idempotent: idempotent(runOnce) });
+  linkRoutes(declare, { links, shortUrl: urls.short });
+  webhookRoutes(declare, { webhooks, shortUrl: urls.short });
   organizationRoutes(declare, showOrganization);
-  const complete = serveDocument(declare);
-  const document = documentOf(operations, { addresses, version, told: TOLD });
-  complete(document);
+  const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
+  serveDocument(declare, document);
   return {
-    middleware: [router.routes() as unknown as Middleware, refuseMethod(router), refuseRest],
+    middleware: [router.routes() as unknown as Middleware, rejectOtherMethods(router), rejectUnknownPaths],
     document,
   };
 }
 
-/** 405 with `Allow` where the address exists (RFC 9110 §15.5.6). */
-function refuseMethod(router: Router): Middleware {
+/** Answers OPTIONS, and other unsupported methods with 405 and `Allow` (RFC 9110 §15.5.6). */
+function rejectOtherMethods(router: Router): Middleware {
   return async function checkMethod(ctx, next) {
     const matched = router.match(ctx.path, ctx.method);
     const methods = [...new Set(matched.path.flatMap((layer) => layer.methods))];
@@ -56,11 +57,11 @@ function refuseMethod(router: Router): Middleware {
       ctx.set("Allow", allow);
       return;
     }
-    throw new Problem(405, "method_not_allowed", `Use one of ${allow}.`, { headers: { Allow: allow } });
+    throw new Problem(405, "method_not_allowed", `Allowed methods: ${allow}.`, { headers: { Allow: allow } });
   };
 }
 
-const refuseRest: Middleware = async function refuseUnknown(ctx, next) {
+const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {
   if (ctx.path !== "/v1" && !ctx.path.startsWith("/v1/")) return next();
-  throw notFound("address");
+  throw notFound("URL");
 };

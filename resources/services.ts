@@ -1,38 +1,38 @@
-import { createCursors } from "./cursor.ts";
-import { createLinks, type Links } from "./links/links.ts";
-import type { Addresses } from "./metadata.ts";
-import { createShowOrganization, type ShowOrganization } from "./organization.ts";
-import type { LinkStore, OrganizationReader } from "./ports.ts";
-import type { AllowedHosts } from "./webhooks/address.ts";
-import type { WebhookStore } from "./webhooks/ports.ts";
-import { createWebhooks, type Webhooks } from "./webhooks/webhooks.ts";
+import type { PublicUrls } from "./access/resource-metadata.ts";
+import { createCursors } from "./http/cursor.ts";
+import { createLinkService, type LinkService } from "./links/service.ts";
+import type { LinkStore } from "./links/types.ts";
+import { createShowOrganization, type ShowOrganization } from "./organization/routes.ts";
+import type { OrganizationReader } from "./organization/types.ts";
+import { createWebhookService, type WebhookService } from "./webhooks/service.ts";
+import type { AllowedHosts } from "./webhooks/ssrf-guard.ts";
+import type { WebhookStore } from "./webhooks/types.ts";
 
-/** What the service does, made once: REST, MCP and the dashboard's pages are faces of the same. */
-export type Cores = { links: Links; webhooks: Webhooks; showOrganization: ShowOrganization };
+/** The services shared by the REST API, MCP and the dashboard. */
+export type Services = { links: LinkService; webhooks: WebhookService; showOrganization: ShowOrganization };
 
-export type CoreOptions = {
+export type ServiceOptions = {
   stores: { links: LinkStore; organizations: OrganizationReader; webhooks: WebhookStore };
-  /** Receivers of webhooks that may be private, and take plain http. */
+  /** Hosts that webhooks may use despite being private, and over plain http. */
   webhookAllowHosts: AllowedHosts;
-  addresses: Addresses;
-  /** Signs cursors; the same in every process. */
+  urls: PublicUrls;
+  /** Signs cursors; shared by all processes. */
   cursorSecret: string;
 };
 
-/** Makes the cores over their stores. */
-export function createCores({ stores, webhookAllowHosts, addresses, cursorSecret }: CoreOptions): Cores {
-  const hosts = [addresses.base, addresses.mcp, addresses.short].map((url) => new URL(url).host);
-  const own = { ownHosts: new Set(hosts), ownWords: new Set(ownWords(addresses)) };
+export function createServices({ stores, webhookAllowHosts, urls, cursorSecret }: ServiceOptions): Services {
+  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
+  const own = { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
   const cursors = createCursors(cursorSecret);
   return {
-    links: createLinks({ store: stores.links, cursors, ...own }),
-    webhooks: createWebhooks({ store: stores.webhooks, cursors, allowed: webhookAllowHosts }),
+    links: createLinkService({ store: stores.links, cursors, ...own }),
+    webhooks: createWebhookService({ store: stores.webhooks, cursors, allowed: webhookAllowHosts }),
     showOrganization: createShowOrganization(stores.organizations, stores.links, stores.webhooks),
   };
 }
 
-/** First words of addresses of ours that the settings decide: where short links live they cannot be slugs. */
-function ownWords({ mcp, short }: Addresses): string[] {
+/** Returns the configured path segments on the host of short links, which therefore can't be slugs. */
+function reservedSlugs({ mcp, short }: PublicUrls): string[] {
   const { host, pathname } = new URL(mcp);
   return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
 }

@@ -1,17 +1,18 @@
 import type { Context, Middleware } from "koa";
-import { limitsOf } from "./plans.ts";
-import type { ActiveToken, CallCounter, Count } from "./ports.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../http/problem.ts";
+import { limitsOf } from "../plans.ts";
+import type { CallCounter, Count } from "./call-counter.ts";
+import type { ActiveToken } from "./introspect.ts";
 
 const WINDOW_S = 60;
-// Twice what the largest plan may do: it holds up floods, not two organizations behind one address.
+// Twice the limit of the largest plan: stops floods, but not two organizations that share an IP address.
 const CALLS_PER_ADDRESS = 6000;
 
-/** The limits on calls of the API and MCP together. */
+/** The rate limits on calls of the API and MCP combined. */
 export type CallLimits = {
-  /** Counts a call before anything is known but where it comes from. */
+  /** Counts a call against its IP address, before authentication. */
   address: Middleware;
-  /** Counts the calls of one request against the plan of its organization. @throws Problem 429 */
+  /** Counts the calls of one request against the organization's plan. @throws Problem 429 */
   organization(
     ctx: Context,
     token: Pick<ActiveToken, "organizationId" | "plan">,
@@ -19,27 +20,26 @@ export type CallLimits = {
   ): Promise<void>;
 };
 
-/** @param counter absent: nothing is limited */
-export function limitCalls(counter: CallCounter | undefined): CallLimits {
+/** @param counter if absent, nothing is limited */
+export function createRateLimit(counter: CallCounter | undefined): CallLimits {
   return {
     async address(ctx, next) {
-      if (counter) check(ctx, "address", CALLS_PER_ADDRESS, await counter.ofAddress(ctx.ip));
+      if (counter) enforceLimit(ctx, "address", CALLS_PER_ADDRESS, await counter.ofAddress(ctx.ip));
       return next();
     },
     async organization(ctx, { organizationId, plan }, calls) {
       if (!counter) return;
       const limit = limitsOf(plan).requests_per_minute;
-      check(ctx, "organization", limit, await counter.ofOrganization(organizationId, calls));
+      enforceLimit(ctx, "organization", limit, await counter.ofOrganization(organizationId, calls));
     },
   };
 }
 
-/** Shows the limit that was counted last, as draft-ietf-httpapi-ratelimit-headers-10 has it. */
-function check(ctx: Context, name: string, limit: number, { calls, seconds }: Count): void {
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers-10 for the last limit counted. @throws Problem 429 */
+function enforceLimit(ctx: Context, name: string, limit: number, { calls, seconds }: Count): void {
   ctx.set("RateLimit-Policy", `"${name}";q=${limit};w=${WINDOW_S}`);
   ctx.set("RateLimit", `"${name}";r=${Math.max(0, limit - calls)};t=${seconds}`);
   if (calls <= limit) return;
-  throw new Problem(429, "rate_limited", `Over ${limit} calls in a minute: wait ${seconds} seconds.`, {
-    headers: { "Retry-After": String(seconds) },
-  });
+  const detail = `Rate limit of ${limit.toLocaleString("en-US")} requests per minute exceeded. Try again in ${seconds} seconds.`;
+  throw new Problem(429, "rate_limited", detail, { headers: { "Retry-After": String(seconds) } });
 }

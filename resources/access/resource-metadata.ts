@@ -1,39 +1,39 @@
 import type { Middleware } from "koa";
 import { API_SCOPES, BASIC_SCOPES } from "./scopes.ts";
 
-/** The public addresses of the service; none ends in a slash. */
-export type Addresses = {
-  /** The issuer, and the resource that stands for both of the others. */
+/** The public URLs of the service, without trailing slashes. */
+export type PublicUrls = {
+  /** The issuer, and the resource that includes both of the others. */
   base: string;
   /** The REST API: `<base>/v1`. */
   api: string;
   mcp: string;
-  /** Where short links live. */
+  /** The origin of short links. */
   short: string;
 };
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
-const READS = new Set(["GET", "HEAD", "OPTIONS"]);
+const READ_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Where a resource describes itself: RFC 9728 §3.1, the path is inserted. */
+/** Returns the URL of a resource's metadata: the well-known path, inserted before the resource's own (RFC 9728 §3.1). */
 export function metadataUrl(resource: string): string {
   const { origin, pathname } = new URL(resource);
   return origin + WELL_KNOWN + (pathname === "/" ? "" : pathname);
 }
 
 /** Serves the metadata of the three resources (RFC 9728 §3.2), readable from every origin. */
-export function resourceMetadata(addresses: Addresses): Middleware {
+export function resourceMetadata(urls: PublicUrls): Middleware {
   const documents = new Map([
-    describe(addresses, addresses.base, "linkgate", API_SCOPES),
-    describe(addresses, addresses.api, "linkgate REST API", API_SCOPES),
-    describe(addresses, addresses.mcp, "linkgate MCP", BASIC_SCOPES),
+    describe(urls, urls.base, "linkgate", API_SCOPES),
+    describe(urls, urls.api, "linkgate REST API", API_SCOPES),
+    describe(urls, urls.mcp, "linkgate MCP", BASIC_SCOPES),
   ]);
   return async function serveMetadata(ctx, next) {
     const document = documents.get(ctx.host.toLowerCase() + ctx.path);
-    if (!document || !READS.has(ctx.method)) return next();
+    if (!document || !READ_METHODS.has(ctx.method)) return next();
     ctx.set("Access-Control-Allow-Origin", "*");
     if (ctx.method === "OPTIONS") {
-      // MCP clients in a browser send MCP-Protocol-Version, which makes the browser ask first.
+      // MCP clients in a browser send MCP-Protocol-Version, which triggers a preflight request.
       ctx.set("Access-Control-Allow-Headers", ctx.get("access-control-request-headers"));
       ctx.status = 204;
       return;
@@ -44,7 +44,7 @@ export function resourceMetadata(addresses: Addresses): Middleware {
 }
 
 function describe(
-  { base }: Addresses,
+  { base }: PublicUrls,
   resource: string,
   name: string,
   scopes: readonly string[],

@@ -1,19 +1,19 @@
-/** What a token may be granted for the API and MCP. */
+/** The OAuth scopes of the API and MCP. */
 export const API_SCOPES = ["links:read", "links:write", "webhooks:read", "webhooks:write"] as const;
 export type ApiScope = (typeof API_SCOPES)[number];
 
-/** What each scope opens. */
-export const SCOPE_MEANINGS: Record<ApiScope, string> = {
-  "links:read": "See links, their clicks, and the organization.",
-  "links:write": "Make, change and delete links.",
-  "webhooks:read": "See webhooks and their deliveries.",
-  "webhooks:write": "Make, change, test and delete webhooks.",
+/** Descriptions of the scopes, for the documentation and the consent page. */
+export const SCOPE_DESCRIPTIONS: Record<ApiScope, string> = {
+  "links:read": "View links, their clicks, and the organization.",
+  "links:write": "Create, update and delete links.",
+  "webhooks:read": "View webhooks and their deliveries.",
+  "webhooks:write": "Create, update, test and delete webhooks.",
 };
 
 /** The roles of an organization's members, from the most to the least privileged. */
 export type Role = "owner" | "admin" | "member";
 
-/** The scopes that an app may hold in the name of a member: never more than the member may do in the dashboard. */
+/** The scopes that an app may have on behalf of a member: never more than the member may do in the dashboard. */
 const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {
   owner: API_SCOPES,
   admin: API_SCOPES,
@@ -21,8 +21,8 @@ const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {
 };
 
 /**
- * Returns the scopes that remain for a token that acts for a user with this role. Scopes that open neither the API nor
- * MCP (`openid`, `offline_access`) always remain.
+ * Returns the scopes of a token that its user's role allows. Scopes of neither the API nor MCP (`openid`,
+ * `offline_access`) are always kept.
  * @param role absent for client credentials, which act for the organization itself
  */
 export function allowedByRole(scopes: Iterable<string>, role: Role | undefined): string[] {
@@ -31,10 +31,10 @@ export function allowedByRole(scopes: Iterable<string>, role: Role | undefined):
   return all.filter((scope) => !isApiScope(scope) || SCOPES_OF_ROLE[role].includes(scope));
 }
 
-/** What the first challenge of MCP asks for: enough for usual work in one consent. */
+/** The scopes in the first challenge of MCP: enough for common tasks with a single consent. */
 export const BASIC_SCOPES: readonly ApiScope[] = ["links:read", "links:write"];
 
-/** A set of scopes with the read scope that each write scope includes. */
+/** Returns a set of scopes with the read scope that each write scope includes. */
 export function withImplied(scopes: Iterable<string>): Set<string> {
   const all = new Set(scopes);
   for (const scope of [...all]) {
@@ -43,20 +43,19 @@ export function withImplied(scopes: Iterable<string>): Set<string> {
   return all;
 }
 
-/** A set of scopes without the read scopes that go without saying. */
+/** Returns scopes without the read scopes that a write scope already includes. */
 export function withoutImplied(scopes: readonly string[]): string[] {
   return scopes.filter(
     (scope) => !scopes.includes(scope.replace(":read", ":write")) || !scope.endsWith(":read"),
   );
 }
 
-/** Whether `granted` covers every scope that is needed. */
-export function covers(granted: Iterable<string>, needed: readonly ApiScope[]): boolean {
+/** Returns whether granted scopes, with those they imply, include every required one. */
+export function covers(granted: Iterable<string>, required: readonly ApiScope[]): boolean {
   const all = withImplied(granted);
-  return needed.every((scope) => all.has(scope));
+  return required.every((scope) => all.has(scope));
 }
 
-/** Whether a name is one of the API's scopes. */
 export function isApiScope(scope: string): scope is ApiScope {
   return (API_SCOPES as readonly string[]).includes(scope);
 }

@@ -1,4 +1,6 @@
-/** What webhooks can be told of. */
+import type { Actor } from "../access/actor.ts";
+
+/** The event types that webhooks can subscribe to. */
 export const WEBHOOK_EVENTS = [
   "link.created",
   "link.updated",
@@ -11,7 +13,7 @@ export const WEBHOOK_EVENTS = [
 ] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 
-/** What only the audit log tells. */
+/** The event types that only the audit log contains. */
 export const AUDIT_EVENTS = [
   "organization.created",
   "organization.renamed",
@@ -37,18 +39,7 @@ export const AUDIT_EVENTS = [
 ] as const;
 
 export type EventType = WebhookEvent | (typeof AUDIT_EVENTS)[number];
-
-/** Who did something, and from where; written down with what was done. */
-export type By = {
-  /** `usr_…` a person, `lgc_…` a client by itself, `operator` the administration command, `system` the service. */
-  actor: string;
-  /** The client that acts for the person. */
-  via?: string;
-  /** The address that the request came from. */
-  address?: string;
-};
-
-/** Whoever runs the service, by the administration command. */
-export const OPERATOR: By = { actor: "operator" };
-/** The service, of its own accord. */
-export const SYSTEM: By = { actor: "system" };
+/** The operator of the service, using the administration command. */
+export const OPERATOR: Actor = { id: "operator" };
+/** The service itself. */
+export const SYSTEM: Actor = { id: "system" };

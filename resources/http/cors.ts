@@ -3,7 +3,7 @@ import type { Middleware } from "koa";
 
 const MAX_AGE_S = 3600;
 
-/** Lets the listed browser origins read the answers; never with cookies, which open nothing here. */
+/** Allows cross-origin requests from these origins, without credentials: resources accept no cookies. */
 export function allowOrigins(origins: ReadonlySet<string>): Middleware {
   return cors({
     origin: (ctx) => (origins.has(ctx.get("origin")) ? ctx.get("origin") : ""),

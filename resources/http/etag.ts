@@ -1,16 +1,16 @@
 import type { Context } from "koa";
-import type { Precondition } from "./links.ts";
+import type { Precondition } from "./precondition.ts";
 
-/** The entity tag of a version of a link. */
+/** Returns the entity tag of a version of a link. */
 export function entityTag(version: number): string {
   return `"${version}"`;
 }
 
 /**
- * RFC 9110 §13.1.2: whether `If-None-Match` names this entity tag, or `*`. Not `ctx.fresh`, which gives way to the
+ * Returns whether `If-None-Match` lists this entity tag, or is `*` (RFC 9110 §13.1.2). Unlike `ctx.fresh`, it ignores the
  * `Cache-Control: no-cache` that `fetch` adds to conditional requests.
  */
-export function isKnown(ctx: Context, current: string): boolean {
+export function matchesIfNoneMatch(ctx: Context, current: string): boolean {
   const tags = tagsOf(ctx.get("if-none-match"));
   return tags.some((tag) => tag === "*" || tag.replace(/^W\//, "") === current);
 }
@@ -19,11 +19,14 @@ function tagsOf(header: string): string[] {
   return header.split(",").map((tag) => tag.trim());
 }
 
-/** RFC 9110 §13.1.1: `If-Match` holds for any of the tags it lists, `*` for whatever exists; never for a weak tag. */
-export function preconditionOf(ctx: Context, whateverExists?: Precondition): Precondition | undefined {
+/**
+ * Returns the precondition in `If-Match` (RFC 9110 §13.1.1), which holds for each tag it lists, but never for a weak one.
+ * @param ifExists the precondition for `*`; omit it where a missing resource is a 404 anyway
+ */
+export function preconditionOf(ctx: Context, ifExists?: Precondition): Precondition | undefined {
   const header = ctx.get("if-match").trim();
   if (header === "") return undefined;
-  if (header === "*") return whateverExists;
+  if (header === "*") return ifExists;
   const tags = tagsOf(header);
   return (version) => tags.includes(entityTag(version));
 }

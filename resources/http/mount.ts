@@ -1,27 +1,27 @@
 import type { Context, Middleware } from "koa";
 import compose from "koa-compose";
 
-/** Middleware that only the requests of one area meet: everybody else passes by at the price of one question. */
-export function area(has: (ctx: Context) => boolean, steps: Middleware[]): Middleware {
-  const enter = compose(steps);
-  return function visitArea(ctx, next) {
-    return has(ctx) ? enter(ctx, next) : next();
+/** Composes middleware that runs only for matching requests. */
+export function mount(matches: (ctx: Context) => boolean, steps: Middleware[]): Middleware {
+  const run = compose(steps);
+  return function mounted(ctx, next) {
+    return matches(ctx) ? run(ctx, next) : next();
   };
 }
 
-/** Requests whose path begins so. */
-export function below(...prefixes: string[]): (ctx: Context) => boolean {
+/** Matches requests whose path starts with one of these prefixes. */
+export function isBelow(...prefixes: string[]): (ctx: Context) => boolean {
   return ({ path }) => prefixes.some((prefix) => path.startsWith(prefix));
 }
 
-/** Requests for exactly this address: its host and its path. */
-export function at(address: string): (ctx: Context) => boolean {
-  const { host, pathname } = new URL(address);
+/** Matches requests for exactly this URL: its host and path. */
+export function isAt(url: string): (ctx: Context) => boolean {
+  const { host, pathname } = new URL(url);
   return (ctx) => ctx.path === pathname && ctx.host.toLowerCase() === host;
 }
 
-/** Requests for a resource: its host, and its path or one below. */
-export function of(resource: string): (ctx: Context) => boolean {
+/** Matches requests for a resource: its host, and its path or a path below it. */
+export function isOfResource(resource: string): (ctx: Context) => boolean {
   const { host, pathname } = new URL(resource);
   return (ctx) =>
     (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`)) && ctx.host.toLowerCase() === host;

@@ -2,27 +2,27 @@ import type { Middleware } from "koa";
 import type { z } from "zod";
 
 /**
- * Leaves the query in `ctx.state.query`, its words as the numbers and truth values that the schema asks for. What is no
- * such word stays as it is, for the schema to refuse.
+ * Sets `ctx.state.query` to the query, with the numbers and booleans of the schema converted from strings. Strings that
+ * can't be converted stay as they are and fail validation.
  */
 export function readQuery(schema: z.ZodObject): Middleware {
-  const kinds = new Map(Object.entries(schema.shape).map(([name, field]) => [name, kindOf(field)]));
+  const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
   return function convertQuery(ctx, next) {
-    const values = Object.entries(ctx.query).map(([name, word]) => [name, convert(word, kinds.get(name))]);
+    const values = Object.entries(ctx.query).map(([name, value]) => [name, convert(value, types.get(name))]);
     ctx.state.query = Object.fromEntries(values);
     return next();
   };
 }
 
-function convert(word: unknown, kind: string | undefined): unknown {
-  if (typeof word !== "string") return word;
-  if (kind === "number" && /^\d+$/.test(word)) return Number(word);
-  if (kind === "boolean" && (word === "true" || word === "false")) return word === "true";
-  return word;
+function convert(value: unknown, type: string | undefined): unknown {
+  if (typeof value !== "string") return value;
+  if (type === "number" && /^\d+$/.test(value)) return Number(value);
+  if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
+  return value;
 }
 
-/** The type of a field beneath its default and its being optional. */
-function kindOf(field: z.core.$ZodType): string {
+/** Returns the type of a field, looking through its default and `optional()`. */
+function typeOf(field: z.core.$ZodType): string {
   const { type, innerType } = field._zod.def as z.core.$ZodTypeDef & { innerType?: z.core.$ZodType };
-  return innerType ? kindOf(innerType) : type;
+  return innerType ? typeOf(innerType) : type;
 }

@@ -1,14 +1,14 @@
-/** Whether every database can keep a text as it is; it may have lines. */
+/** Returns whether every supported database can store a text unchanged. Line breaks are allowed. */
 export function isText(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** Whether a text stays on one line: no ASCII control characters (U+0000 to U+001F, U+007F), no half surrogate pairs. */
+/** Returns whether a text has no ASCII control characters (U+0000 to U+001F, U+007F) and no unpaired surrogates. */
 export function isLine(text: string): boolean {
   return text.isWellFormed() && /^[\u0020-\u007e\u0080-\uffff]*$/.test(text);
 }
 
-/** As `isLine`, and no spaces: what an address may be made of. */
+/** Like `isLine`, but without spaces either, as in URLs. */
 export function isUnbroken(text: string): boolean {
   return isLine(text) && !text.includes(" ");
 }

@@ -1,48 +1,90 @@
 import type { z } from "zod";
 import { type FieldError, Problem } from "./problem.ts";
 
-// Whoever has to correct more begins with these.
+// Enough to start correcting; a body of 1 MB can contain enough errors for a response of 100 MB.
 const ERRORS_MAX = 20;
 
 /**
- * The value as its schema describes it, or a 422 that names each wrong field, up to twenty, with its rule. The code is
- * `invalid_<field>` when one field is wrong, `invalid_request` when several are, and `unknown_field` when all that is
- * wrong is what does not exist.
+ * Parses a value by its schema. The code of the error is `invalid_<field>` if one field is invalid, `invalid_request` if
+ * several are, and `unknown_field` if the only errors are unknown fields.
+ * @throws Problem 422 with an error for each invalid field, up to 20
  */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, { error: defaultMessage });
   if (result.success) return result.data;
   const { issues } = result.error;
-  const errors = firstOf(issues);
-  const detail = errors
-    .map((error) => (error.field ? `${error.field}: ${error.message}` : error.message))
-    .join(" ");
-  throw new Problem(422, codeOf(issues), detail, { errors });
+  const errors = issues
+    .slice(0, ERRORS_MAX)
+    .flatMap((issue) => toFieldErrors(issue, value))
+    .slice(0, ERRORS_MAX);
+  throw new Problem(422, codeOf(issues), errors.map(toSentence).join(" "), { errors });
 }
 
-/** The errors that are told: a body of 1 MB can hold mistakes for an answer of a hundred. */
-function firstOf(issues: z.core.$ZodIssue[]): FieldError[] {
-  return issues.slice(0, ERRORS_MAX).flatMap(toFieldErrors).slice(0, ERRORS_MAX);
+/** Returns a 422 for one invalid field. @param message what is wrong with it, such as `must be a string` */
+export function invalidField(field: string, message: string, code = `invalid_${field}`): Problem {
+  const error = { field, message };
+  return new Problem(422, code, toSentence(error), { errors: [error] });
 }
 
 function codeOf(issues: z.core.$ZodIssue[]): string {
-  const wrong = issues.filter(({ code }) => code !== "unrecognized_keys");
-  if (wrong.length === 0) return "unknown_field";
-  const fields = new Set(wrong.map(({ path }) => path[0]));
+  const invalid = issues.filter(({ code }) => code !== "unrecognized_keys");
+  if (invalid.length === 0) return "unknown_field";
+  const fields = new Set(invalid.map(({ path }) => path[0]));
   const [field] = fields;
-  const isOne = wrong.length === issues.length && fields.size === 1 && field !== undefined;
+  const isOne = invalid.length === issues.length && fields.size === 1 && field !== undefined;
   return isOne ? `invalid_${String(field)}` : "invalid_request";
 }
 
-function toFieldErrors(issue: z.core.$ZodIssue): FieldError[] {
+function toFieldErrors(issue: z.core.$ZodIssue, value: unknown): FieldError[] {
   const field = issue.path.map(String).join(".");
-  if (issue.code !== "unrecognized_keys") return [{ field, message: asSentence(issue.message) }];
-  return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
-    field: field ? `${field}.${key}` : key,
-    message: "There is no such field.",
-  }));
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
+      field: field ? `${field}.${key}` : key,
+      message: "is not a known field",
+    }));
+  }
+  return [{ field, message: isMissing(value, issue.path) ? "is required" : issue.message }];
 }
 
-function asSentence(message: string): string {
-  return /[.!?]$/.test(message) ? message : `${message}.`;
+function isMissing(value: unknown, path: PropertyKey[]): boolean {
+  return (
+    path.reduce<unknown>((part, key) => (part as Record<PropertyKey, unknown>)?.[key], value) === undefined
+  );
+}
+
+/** Joins a predicate with its subject. A message in sentence case needs no subject. */
+function toSentence({ field, message }: FieldError): string {
+  if (/^[A-Z]/.test(message)) return field ? `${field}: ${message}` : message;
+  return `${field || "The body"} ${message}.`;
+}
+
+/** Words the errors of schemas without messages of their own. Messages are predicates: `must be …` or `is …`. */
+const defaultMessage: z.core.$ZodErrorMap = (issue) => {
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
+    case "invalid_value":
+      return `must be one of ${issue.values.join(", ")}`;
+    case "too_small":
+      return withSize(issue.origin, `at least ${issue.minimum}`);
+    case "too_big":
+      return withSize(issue.origin, `at most ${issue.maximum}`);
+    default:
+      return "is invalid";
+  }
+};
+
+const TYPES: Partial<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  record: "an object",
+};
+
+function withSize(origin: string, size: string): string {
+  if (origin === "string") return `must have ${size} characters`;
+  return origin === "array" ? `must have ${size} items` : `must be ${size}`;
 }

@@ -1,44 +1,43 @@
 import type { Context, Middleware } from "koa";
-import { type Answer, give } from "./answer.ts";
-import type { Caller } from "./bearer.ts";
-import { KEY, KEY_RULE, type Once, REPLAYED } from "./idempotency.ts";
-import type { Operation } from "./openapi/operation.ts";
-import { Problem } from "./problem.ts";
+import { respond, type ServiceResponse } from "../http/response.ts";
+import { invalidField } from "../http/validate.ts";
+import { KEY, KEY_RULE, REPLAYED_HEADER, type RunOnce } from "./run-once.ts";
 
-// What of an answer is kept beside its status and body; all else is about the one request.
-const HEADERS = ["Location", "ETag"];
+// The headers stored with a response. The others belong to the individual request.
+const STORED_HEADERS = ["Location", "ETag"];
 
-/** Heeds the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07); without it, nothing is asked or kept. */
-export function idempotent(once: Once): (operation: Operation) => Middleware {
+/**
+ * Makes a POST idempotent by its `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). Requests
+ * without the header are not affected.
+ */
+export function idempotent(runOnce: RunOnce): (operation: { id: string }) => Middleware {
   return ({ id }) =>
-    async function answerOnce(ctx, next) {
-      const key = keyOf(ctx);
+    async function handleIdempotencyKey(ctx, next) {
+      const key = readKey(ctx);
       if (key === undefined) return next();
-      const caller: Caller = ctx.state.caller;
+      const { caller } = ctx.state;
       const request = { caller, key, operation: id, input: inputOf(ctx) };
-      const { isReplayed, ...answer } = await once(request, async ({ linkId }) => {
+      const { isReplayed, ...response } = await runOnce(request, async ({ linkId }) => {
         ctx.state.caller = { ...caller, linkId };
         await next();
-        return answerOf(ctx);
+        return toStoredResponse(ctx);
       });
       if (!isReplayed) return;
-      give(ctx, answer);
-      ctx.set(REPLAYED);
+      respond(ctx, response);
+      ctx.set(REPLAYED_HEADER);
     };
 }
 
-/** @throws Problem 422 for one that breaks the rule, and for several */
-function keyOf(ctx: Context): string | undefined {
+/** @throws Problem 422 for an invalid key, and for more than one */
+function readKey(ctx: Context): string | undefined {
   const keys = ctx.req.headersDistinct["idempotency-key"];
   if (keys === undefined) return undefined;
   const [key = ""] = keys;
   if (keys.length === 1 && KEY.test(key)) return key;
-  throw new Problem(422, "invalid_idempotency_key", `Idempotency-Key: ${KEY_RULE}`, {
-    errors: [{ field: "Idempotency-Key", message: KEY_RULE }],
-  });
+  throw invalidField("Idempotency-Key", KEY_RULE, "invalid_idempotency_key");
 }
 
-/** The body, with what stands in the path: what the tool of MCP takes. */
+/** Returns the body combined with the path parameters: the same input that the MCP tool takes. */
 function inputOf(ctx: Context): unknown {
   const { params } = ctx;
   const { body } = ctx.request;
@@ -46,7 +45,9 @@ function inputOf(ctx: Context): unknown {
   return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
 }
 
-function answerOf({ status, body, response }: Context): Answer {
-  const headers = HEADERS.map((name) => [name, response.get(name)]).filter(([, value]) => value !== "");
-  return { status, headers: Object.fromEntries(headers), body: body as Answer["body"] };
+function toStoredResponse({ status, body, response }: Context): ServiceResponse {
+  const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(
+    ([, value]) => value !== "",
+  );
+  return { status, headers: Object.fromEntries(headers), body: body as ServiceResponse["body"] };
 }

@@ -1,32 +1,33 @@
 import { hash } from "node:crypto";
-import type { Answer } from "./answer.ts";
-import type { ActiveToken } from "./ports.ts";
-import { type FieldError, Problem } from "./problem.ts";
+import type { ActiveToken } from "../access/introspect.ts";
+import { type FieldError, Problem } from "../http/problem.ts";
+import type { ServiceResponse } from "../http/response.ts";
 
-/** One try to do what a request with an Idempotency-Key asks for. Only the newest one can still write. */
+/** One attempt at an idempotent request. Only the latest attempt can still write. */
 export type Attempt = {
-  /** Ids for the links that it makes: the same in each attempt, so that what an earlier one made is found again. */
+  /** Returns the ids of links to create: the same in each attempt, so links that an earlier one created are found. */
   linkId(index: number): string;
-  /** Keeps the answer, to be given again. */
+  /** Stores the response, to be replayed. */
   keep(answer: string): Promise<void>;
-  /** As if the key had never been sent. */
+  /** Deletes the key, as if it had never been sent. */
   forget(): Promise<void>;
-  /** Lets the next attempt begin at once. */
+  /** Lets the next attempt start immediately. */
   release(): Promise<void>;
 };
 
-/** Whose keys they are: those of a client, or of a user through a client, for one organization. */
+/** The scope of a key: a client, or a user through a client, in one organization. */
 export type Principal = Pick<ActiveToken, "organizationId" | "clientId" | "userId">;
 
 /**
- * Where the answers of requests with an Idempotency-Key are kept: for 24 hours, encrypted, per principal. A key reveals
- * nothing to another principal, not even that it is in use. However many begin with one key at once, in however many
- * processes, one gets the attempt.
+ * Stores the responses of idempotent requests: for 24 hours, encrypted, per principal. A key reveals nothing to another
+ * principal, not even that it is in use. Of concurrent requests with the same key, in any number of processes, only one
+ * gets the attempt.
  */
 export type IdempotencyStore = {
   /**
-   * Begins a request, or tells what became of it. An attempt that has neither answered nor given up after a minute has
-   * died, and the next one may begin. `reused`: the key belongs to a request with another fingerprint.
+   * Starts an attempt, or returns the outcome of an earlier one. An attempt that has neither stored a response nor been
+   * released within a minute has crashed, and the next one may start.
+   * @returns `refused: "reused"` if the key belongs to a request with another fingerprint
    */
   begin(
     principal: Principal,
@@ -35,103 +36,100 @@ export type IdempotencyStore = {
   ): Promise<{ attempt: Attempt } | { answer: string } | { refused: "in_use" | "reused" }>;
 };
 
-/** A request with its key, in the words of the operation: a REST call and the tool of the same name are one. */
-export type Keyed = {
+/** A request with its key. REST and MCP use the same operation names and inputs, so they share keys. */
+export type IdempotentRequest = {
   caller: Principal;
   key: string;
   /** The operationId. */
   operation: string;
-  /** The body, with what stands in the path. */
+  /** The body combined with the path parameters. */
   input: unknown;
 };
 
 /**
- * Does once what is asked for any number of times with one key. What was done is answered again, and so is a refusal
- * that came of doing it (404, 409). What was refused before that (input, limits) or failed (5xx) leaves the key free.
- * @throws Problem 409 while it is under way, 422 for a key of another request
+ * Performs a request once per key and replays its response after that. Errors of the operation itself (404, 409) are
+ * replayed too. Earlier errors (input, rate limits) and failures (5xx) release the key.
+ * @throws Problem 409 while the first request is in progress, 422 for a key of a different request
  */
-export type Once = (request: Keyed, perform: (attempt: Attempt) => Promise<Answer>) => Promise<Replayable>;
-export type Replayable = Answer & { isReplayed: boolean };
+export type RunOnce = (
+  request: IdempotentRequest,
+  perform: (attempt: Attempt) => Promise<ServiceResponse>,
+) => Promise<ReplayableResponse>;
+export type ReplayableResponse = ServiceResponse & { isReplayed: boolean };
 
-type Refusal = { status: number; code: string; detail: string; errors?: FieldError[] };
-type Kept = { answer: Answer } | { refusal: Refusal };
+type StoredProblem = { status: number; code: string; detail: string; errors?: FieldError[] };
+// These names are stored, so they must not change: `refusal` holds a problem.
+type Stored = { answer: ServiceResponse } | { refusal: StoredProblem };
 
-/** The same in words. */
-export const KEY_RULE = "This must have 1 to 255 visible ASCII characters.";
-/** What a key is made of. */
+/** The error message of `KEY`. */
+export const KEY_RULE = "must be 1 to 255 visible ASCII characters";
+/** Matches a valid key. */
 export const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** The header of an answer that was given before. */
-export const REPLAYED = { "Idempotency-Replayed": "true" };
+/** Marks a replayed response. */
+export const REPLAYED_HEADER = { "Idempotency-Replayed": "true" };
 
-/** Refusals that come of what there is, not of how it was asked for. */
-export const KEPT_REFUSALS: ReadonlySet<number> = new Set([404, 409]);
+/** The statuses of errors that are replayed, because they depend on the stored data and not only on the request. */
+export const REPLAYED_ERRORS: ReadonlySet<number> = new Set([404, 409]);
 
-// Another request may be the one that is under way: it takes a moment.
+// A concurrent request with the same key usually takes less.
 const RETRY_AFTER_S = 1;
-// Nothing that is accepted is nested so deep; what is, is refused whatever else is in it.
-const DEEPEST = 8;
+// No valid input is nested this deeply. Deeper input is rejected, so the rest doesn't matter to the fingerprint.
+const MAX_DEPTH = 8;
 
-/** @param report told when an answer could not be kept: the caller has it all the same */
-export function createOnce(store: IdempotencyStore, report: (error: unknown) => void): Once {
+/** @param report called if a response can't be stored; the caller still receives it */
+export function createRunOnce(store: IdempotencyStore, report: (error: unknown) => void): RunOnce {
   return async ({ caller, key, operation, input }, perform) => {
     const fingerprint = fingerprintOf(operation, input);
     const begun = await store.begin(caller, key, fingerprint);
-    if ("refused" in begun) throw refusals[begun.refused]();
+    if ("refused" in begun) throw begun.refused === "in_use" ? keyInUse() : keyReused();
     if ("answer" in begun) return replay(JSON.parse(begun.answer));
     const { attempt } = begun;
-    const keep = (kept: Kept) => attempt.keep(JSON.stringify(kept)).catch(report);
+    const keep = (stored: Stored) => attempt.keep(JSON.stringify(stored)).catch(report);
     try {
       const answer = await perform(attempt);
       await keep({ answer });
       return { ...answer, isReplayed: false };
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
-      else if (KEPT_REFUSALS.has(error.status)) await keep({ refusal: toRefusal(error) });
+      else if (REPLAYED_ERRORS.has(error.status)) await keep({ refusal: toStoredProblem(error) });
       else await attempt.forget().catch(report);
       throw error;
     }
   };
 }
 
-/** @throws Problem for a refusal */
-function replay(kept: Kept): Replayable {
-  if ("answer" in kept) return { ...kept.answer, isReplayed: true };
-  const { status, code, detail, errors } = kept.refusal;
-  throw new Problem(status, code, detail, { ...(errors && { errors }), headers: REPLAYED });
+/** @throws Problem if the stored response is an error */
+function replay(stored: Stored): ReplayableResponse {
+  if ("answer" in stored) return { ...stored.answer, isReplayed: true };
+  const { status, code, detail, errors } = stored.refusal;
+  throw new Problem(status, code, detail, { ...(errors && { errors }), headers: REPLAYED_HEADER });
 }
 
-function toRefusal({ status, code, message, errors }: Problem): Refusal {
+function toStoredProblem({ status, code, message, errors }: Problem): StoredProblem {
   return { status, code, detail: message, ...(errors && { errors }) };
 }
 
-const refusals = {
-  in_use: () =>
-    new Problem(
-      409,
-      "idempotency_key_in_use",
-      "The first request with this Idempotency-Key is still under way.",
-      {
-        headers: { "Retry-After": String(RETRY_AFTER_S) },
-      },
-    ),
-  reused: () =>
-    new Problem(
-      422,
-      "idempotency_key_reused",
-      "This Idempotency-Key was sent with another request: take a new one.",
-    ),
-};
-
-/** The same for the same operation and input, in whichever order the fields were written. */
-export function fingerprintOf(operation: string, input: unknown): string {
-  return hash("sha256", JSON.stringify([operation, sorted(input)]), "base64url");
+function keyInUse(): Problem {
+  const detail = "The first request with this idempotency key is still in progress.";
+  const headers = { "Retry-After": String(RETRY_AFTER_S) };
+  return new Problem(409, "idempotency_key_in_use", detail, { headers });
 }
 
-function sorted(value: unknown, depth = 0): unknown {
+function keyReused(): Problem {
+  const detail = "This idempotency key was used with a different request. Use a new key.";
+  return new Problem(422, "idempotency_key_reused", detail);
+}
+
+/** Returns a digest of an operation and its input that doesn't depend on the order of fields. */
+export function fingerprintOf(operation: string, input: unknown): string {
+  return hash("sha256", JSON.stringify([operation, sortFields(input)]), "base64url");
+}
+
+function sortFields(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (depth > DEEPEST) return null;
-  if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
+  if (depth > MAX_DEPTH) return null;
+  if (Array.isArray(value)) return value.map((item) => sortFields(item, depth + 1));
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(fields.map(([name, field]) => [name, sorted(field, depth + 1)]));
+  return Object.fromEntries(fields.map(([name, field]) => [name, sortFields(field, depth + 1)]));
 }

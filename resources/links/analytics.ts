@@ -1,39 +1,38 @@
 import { z } from "zod";
-import type { Analytics, Share } from "../ports.ts";
-import { Problem } from "../problem.ts";
-import { validate } from "../validate.ts";
+import { invalidField, validate } from "../http/validate.ts";
+import type { Analytics } from "./types.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 366;
-// Days are counted from then on.
-const TOO_EARLY = "This must not be before 1970-01-01.";
+// Days are stored as their number since then.
+const TOO_EARLY = "must not be before 1970-01-01";
 
-const date = z.iso.date({ error: "This must be a date, such as 2030-01-31." });
+const date = z.iso.date({ error: "must be a date, for example 2030-01-31" });
 
-/** Which days the analytics are about, in UTC. */
+/** The query parameters of analytics: a range of days in UTC. */
 export const analyticsQuery = z.strictObject({
-  from: date.optional().describe("The first day; 29 days before the last one if absent."),
-  to: date.optional().describe("The last day; today if absent."),
+  from: date.optional().describe("The first day. Defaults to 29 days before the last day."),
+  to: date.optional().describe("The last day. Defaults to today."),
 });
 
-const clicks = z.int().describe("Clicks, without those of known bots.");
-const bots = z.int().describe("Clicks of known bots.");
+const clicks = z.int().describe("Clicks, excluding known bots.");
+const bots = z.int().describe("Clicks from known bots.");
 
-/** Clicks as the API shows them. */
+/** Analytics in API responses. */
 export const analyticsSchema = z
   .object({
     total: clicks,
     bots,
-    days: z.array(z.object({ date: z.iso.date(), clicks, bots })).describe("Every day, oldest first."),
+    days: z
+      .array(z.object({ date: z.iso.date(), clicks, bots }))
+      .describe("Every day of the range, oldest first."),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))
-      .describe("The 20 hosts that most clicks came from; null for those that did not say."),
+      .describe("The 20 referring hosts with the most clicks; null for clicks without a referrer."),
     countries: z
       .array(z.object({ country: z.string().nullable(), clicks }))
-      .describe(
-        "The 20 countries, ISO 3166-1 alpha-2, that most clicks came from; null where it is not known.",
-      ),
+      .describe("The 20 countries (ISO 3166-1 alpha-2) with the most clicks; null for unknown countries."),
   })
   .meta({
     title: "Analytics",
@@ -56,19 +55,22 @@ export const analyticsSchema = z
 
 export type AnalyticsView = z.output<typeof analyticsSchema>;
 
-/** The days of a query, in days since 1970, both included. @throws Problem 422 when they are none, or too many */
-export function daysOf(query: unknown): { from: number; to: number } {
-  const given = validate(analyticsQuery, query);
-  const to = given.to === undefined ? Math.floor(Date.now() / DAY_MS) : toDay(given.to);
-  const from = given.from === undefined ? Math.max(0, to - DEFAULT_DAYS + 1) : toDay(given.from);
-  if (to < 0) throw wrong("to", TOO_EARLY);
-  if (from < 0) throw wrong("from", TOO_EARLY);
-  if (from > to) throw wrong("from", "This must not be later than the last day.");
-  if (to - from >= MAX_DAYS) throw wrong("from", `Ask for at most ${MAX_DAYS} days.`);
+/**
+ * Parses the range of days of a query; both ends are inclusive, in days since 1970-01-01 UTC.
+ * @throws Problem 422 `invalid_from` or `invalid_to`
+ */
+export function parseDateRange(query: unknown): { from: number; to: number } {
+  const range = validate(analyticsQuery, query);
+  const to = range.to === undefined ? Math.floor(Date.now() / DAY_MS) : toDay(range.to);
+  const from = range.from === undefined ? Math.max(0, to - DEFAULT_DAYS + 1) : toDay(range.from);
+  if (to < 0) throw invalidField("to", TOO_EARLY);
+  if (from < 0) throw invalidField("from", TOO_EARLY);
+  if (from > to) throw invalidField("from", "must not be after the last day");
+  if (to - from >= MAX_DAYS) throw invalidField("from", `must start a range of at most ${MAX_DAYS} days`);
   return { from, to };
 }
 
-/** Analytics in the words of the API: every day is there, also those without a click. */
+/** Converts analytics to their API representation, which includes the days without clicks. */
 export function toAnalyticsView(analytics: Analytics, from: number, to: number): AnalyticsView {
   const days = Array.from({ length: to - from + 1 }, (_, index) => ({
     date: toDate(from + index),
@@ -83,8 +85,8 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
     total: sum(days.map(({ clicks }) => clicks)),
     bots: sum(days.map(({ bots }) => bots)),
     days,
-    referrers: analytics.referrers.map(({ name, clicks }: Share) => ({ referrer: name, clicks })),
-    countries: analytics.countries.map(({ name, clicks }: Share) => ({ country: name, clicks })),
+    referrers: analytics.referrers.map(({ name, clicks }) => ({ referrer: name, clicks })),
+    countries: analytics.countries.map(({ name, clicks }) => ({ country: name, clicks })),
   };
 }
 
@@ -98,8 +100,4 @@ function toDate(day: number): string {
 
 function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
-}
-
-function wrong(field: "from" | "to", message: string): Problem {
-  return new Problem(422, `invalid_${field}`, message, { errors: [{ field, message }] });
 }

@@ -1,17 +1,17 @@
 import { z } from "zod";
+import { fieldErrorSchema, Problem } from "../http/problem.ts";
+import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
-import type { Link } from "../ports.ts";
-import { fieldErrorSchema, Problem } from "../problem.ts";
-import { validate } from "../validate.ts";
 import { LINK_EXAMPLE, linkSchema, toView } from "./schema.ts";
+import type { Link } from "./types.ts";
 
-/** What became of one link of a bulk call. */
-export type Outcome = Link | Problem;
+/** The result for one link of a bulk request. */
+export type BulkResult = Link | Problem;
 
-/** The body of a bulk call. Each link is checked by itself, so that one that is wrong does not stop the others. */
-export const bulkSchema = z.strictObject({ links: z.array(z.unknown(), { error: "This must be a list." }) });
+/** The body of a bulk request. Links are validated one by one, so an invalid link doesn't affect the others. */
+export const bulkSchema = z.strictObject({ links: z.array(z.unknown(), { error: "must be an array" }) });
 
-/** The same body as the document shows it, with what each link has to be. */
+/** Builds the documented schema of the same body, which includes the schema of each link. */
 export function bulkBody(link: z.ZodObject, limit: number) {
   return z.strictObject({ links: z.array(link).min(1).max(limit) }).meta({
     title: "NewLinks",
@@ -19,21 +19,21 @@ export function bulkBody(link: z.ZodObject, limit: number) {
   });
 }
 
-/** One link of a bulk call, as the API shows it: its status is the one that it would have got alone. */
-const outcomeSchema = z.object({
-  status: z.int().describe("The status that it would have got alone."),
-  link: linkSchema.optional().describe("The link, if it was made."),
+/** The result for one link in API responses. */
+const resultSchema = z.object({
+  status: z.int().describe("The HTTP status that a request for this link by itself would return."),
+  link: linkSchema.optional().describe("The link, if it was created."),
   error: z
     .object({ code: z.string(), detail: z.string(), errors: z.array(fieldErrorSchema).optional() })
     .optional()
-    .describe("Why not, if it was not."),
+    .describe("The error, if the link was not created."),
 });
 
-type OutcomeView = z.output<typeof outcomeSchema>;
+type BulkResultView = z.output<typeof resultSchema>;
 
-/** What became of a bulk call, as the API shows it. */
-export const outcomesSchema = z
-  .object({ results: z.array(outcomeSchema).describe("One for each link, in the order of the request.") })
+/** The results of a bulk request in API responses. */
+export const bulkResultsSchema = z
+  .object({ results: z.array(resultSchema).describe("One result per link, in the order of the request.") })
   .meta({
     title: "LinkResults",
     examples: [
@@ -44,8 +44,8 @@ export const outcomesSchema = z
             status: 422,
             error: {
               code: "invalid_url",
-              detail: "url: The scheme must be http or https.",
-              errors: [{ field: "url", message: "The scheme must be http or https." }],
+              detail: "url must be an http or https URL.",
+              errors: [{ field: "url", message: "must be an http or https URL" }],
             },
           },
         ],
@@ -54,38 +54,40 @@ export const outcomesSchema = z
   });
 
 /**
- * Makes many links at once, in the words of one. Those that want the same slug or external id wait for one another, so
- * that the first one has it. Rejects only for what is nobody's mistake; some links may have been made then.
- * @throws Problem 422 for none, and for more than the plan allows
+ * Creates many links concurrently. Links that claim the same slug or external id wait for one another, so the first one
+ * gets it. Rejects only on an unexpected error, after which some links may have been created.
+ * @throws Problem 422 for no links, and for more than the plan allows
  */
-export function createMany(
+export function createLinksInBulk(
   input: unknown,
   { links_per_bulk: limit }: Limits,
   create: (input: unknown, index: number) => Promise<Link>,
-): Promise<Outcome[]> {
-  const error = `Send 1 to ${limit} links.`;
-  const atMost = bulkSchema.extend({ links: bulkSchema.shape.links.min(1, { error }).max(limit, { error }) });
-  const { links } = validate(atMost, input);
-  const before = new Map<string, Promise<Outcome>>();
-  const outcomes = links.map((link, index) => {
-    const names = claimsOf(link);
-    const made = Promise.all(names.map((name) => before.get(name))).then(() =>
-      create(link, index).catch(asOutcome),
-    );
-    for (const name of names) before.set(name, made);
-    return made;
+): Promise<BulkResult[]> {
+  const error = `must have 1 to ${limit} links`;
+  const limited = bulkSchema.extend({
+    links: bulkSchema.shape.links.min(1, { error }).max(limit, { error }),
   });
-  return Promise.all(outcomes);
+  const { links } = validate(limited, input);
+  const lastByClaim = new Map<string, Promise<BulkResult>>();
+  const results = links.map((link, index) => {
+    const claims = claimsOf(link);
+    const result = Promise.all(claims.map((claim) => lastByClaim.get(claim))).then(() =>
+      create(link, index).catch(toResult),
+    );
+    for (const claim of claims) lastByClaim.set(claim, result);
+    return result;
+  });
+  return Promise.all(results);
 }
 
-/** An outcome in the words of the API. */
-export function toOutcomeView(outcome: Outcome, shortUrl: string): OutcomeView {
-  if (!(outcome instanceof Problem)) return { status: 201, link: toView(outcome, shortUrl) };
-  const { status, code, message, errors } = outcome;
+/** Converts a result to its API representation. */
+export function toBulkResultView(result: BulkResult, shortUrl: string): BulkResultView {
+  if (!(result instanceof Problem)) return { status: 201, link: toView(result, shortUrl) };
+  const { status, code, message, errors } = result;
   return { status, error: { code, detail: message, ...(errors && { errors }) } };
 }
 
-/** What a link wants that nobody else may have. */
+/** Returns the unique values that a link claims. */
 function claimsOf(link: unknown): string[] {
   const { slug, external_id } = (link ?? {}) as Record<string, unknown>;
   return Object.entries({ slug, external_id })
@@ -93,7 +95,7 @@ function claimsOf(link: unknown): string[] {
     .map((claim) => claim.join(" "));
 }
 
-function asOutcome(error: unknown): Problem {
+function toResult(error: unknown): Problem {
   if (error instanceof Problem) return error;
   throw error;
 }

@@ -1,31 +1,33 @@
 import { isbot } from "isbot";
 import type { Context } from "koa";
-import type { Click } from "../ports.ts";
+import { LRUCache } from "lru-cache";
+import type { Click } from "./types.ts";
 
-/** Where a click comes from, as far as its request tells. */
-export type Visit = Omit<Click, "at">;
+/** The source of a click, as far as the request reveals it. */
+export type ClickSource = Omit<Click, "clickedAt">;
 
-/** Reads the headers of whoever follows a link. */
-export type ReadVisit = (ctx: Context) => Visit;
+/** Reads the source of a click from the request headers. */
+export type ReadClickSource = (ctx: Context) => ClickSource;
 
-// A header that Cloudflare sets, and that other proxies can be told to.
+// Cloudflare sets this header, and other proxies can be configured to.
 const COUNTRY_HEADER = "cf-ipcountry";
-// RFC 9110 §10.1.3; of the page only the host is kept. Another scheme is an app, whose name is no host.
+// RFC 9110 §10.1.3. Only the host is kept. Other schemes name an app, which isn't a host.
 const REFERRER = /^https?:\/\/([a-z0-9._-]{1,253})(?::\d+)?(?=[/?#]|$)/i;
-// ISO 3166-1 alpha-2 leaves XX to its users; Cloudflare says so for a country that it does not know.
+// ISO 3166-1 alpha-2 leaves XX to users; Cloudflare sends it for an unknown country.
 const COUNTRY = /^(?!XX)[A-Z]{2}$/;
-// The pattern of all known bots takes longer than the rest of a redirect, and few user agents make most of the clicks.
+// Matching all known bots takes longer than the rest of a redirect, and few user agents account for most clicks.
 const USER_AGENTS_MAX = 1000;
 
-/** @param behindProxy whether a proxy of ours is in front: without one, visitors could write the country themselves */
-export function createReadVisit(behindProxy: boolean): ReadVisit {
-  const known = new Map<string, boolean>();
+/** @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country */
+export function createReadClickSource(behindProxy: boolean): ReadClickSource {
+  const cache = new LRUCache<string, boolean>({ max: USER_AGENTS_MAX });
 
   function isBot(userAgent: string): boolean {
-    const answer = known.get(userAgent) ?? isbot(userAgent);
-    if (known.size >= USER_AGENTS_MAX) known.clear();
-    known.set(userAgent, answer);
-    return answer;
+    const cached = cache.get(userAgent);
+    if (cached !== undefined) return cached;
+    const result = isbot(userAgent);
+    cache.set(userAgent, result);
+    return result;
   }
 
   return ({ req: { headers } }) => {

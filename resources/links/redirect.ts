@@ -1,13 +1,13 @@
 import type { Context, Middleware } from "koa";
-import { Problem } from "../problem.ts";
-import type { Links } from "./links.ts";
-import type { ReadVisit } from "./visit.ts";
+import { Problem } from "../http/problem.ts";
+import type { ReadClickSource } from "./click-source.ts";
+import type { LinkService } from "./service.ts";
 
-// One segment that can be a slug; whatever else is asked for is none of our business.
+// A single path segment that can be a slug.
 const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})$/;
 
-/** Whether a request is for a short link, on the host where they live. Reserved words are left to others. */
-export function isShortLink(shortUrl: string, links: Links): (ctx: Context) => boolean {
+/** Matches requests for short links: on their host, and outside the reserved paths of the service. */
+export function isShortLink(shortUrl: string, links: LinkService): (ctx: Context) => boolean {
   const { host } = new URL(shortUrl);
   return (ctx) => {
     const slug = slugOf(ctx);
@@ -15,20 +15,22 @@ export function isShortLink(shortUrl: string, links: Links): (ctx: Context) => b
   };
 }
 
-/** Follows a short link. GET counts, HEAD only looks. */
-export function followLink(links: Links, readVisit: ReadVisit): Middleware {
+/** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
+export function followLink(links: LinkService, readClickSource: ReadClickSource): Middleware {
   return async function follow(ctx) {
-    const visit = ctx.method === "GET" ? readVisit(ctx) : undefined;
-    const { status, location } = await links.follow(ctx.path.slice(1), visit);
+    const source = ctx.method === "GET" ? readClickSource(ctx) : undefined;
+    const { status, location } = await links.follow(ctx.path.slice(1), source);
     if (ctx.method !== "GET" && ctx.method !== "HEAD") {
-      throw new Problem(405, "method_not_allowed", "Use GET or HEAD.", { headers: { Allow: "GET, HEAD" } });
+      throw new Problem(405, "method_not_allowed", "Allowed methods: GET, HEAD.", {
+        headers: { Allow: "GET, HEAD" },
+      });
     }
     ctx.status = status;
     ctx.set("Location", location);
-    // A permanent redirect that a browser keeps is one that is neither counted nor changed any more.
+    // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
     ctx.set("Cache-Control", "private, no-store");
     ctx.set("X-Robots-Tag", "noindex");
-    // Where people come from is for the destination to see, as with any link.
+    // The destination may see the referrer, as with any other link.
     ctx.remove("Referrer-Policy");
     ctx.body = "";
   };

@@ -1,21 +1,21 @@
-import type { Answer } from "../answer.ts";
-import type { Link } from "../ports.ts";
-import { type Outcome, toOutcomeView } from "./bulk.ts";
-import { entityTag } from "./entity-tag.ts";
+import { entityTag } from "../http/etag.ts";
+import type { ServiceResponse } from "../http/response.ts";
+import { type BulkResult, toBulkResultView } from "./bulk.ts";
 import { toView } from "./schema.ts";
+import type { Link } from "./types.ts";
 
-/** A link as it is now. */
-export function shownLink(link: Link, shortUrl: string): Answer {
+/** Builds the response that shows a link. */
+export function linkResponse(link: Link, shortUrl: string): ServiceResponse {
   return { status: 200, headers: { ETag: entityTag(link.version) }, body: toView(link, shortUrl) };
 }
 
-/** A link that was not there before. */
-export function madeLink(link: Link, shortUrl: string): Answer {
-  const { headers, body } = shownLink(link, shortUrl);
+/** Builds the response to the creation of a link. */
+export function createdLink(link: Link, shortUrl: string): ServiceResponse {
+  const { headers, body } = linkResponse(link, shortUrl);
   return { status: 201, headers: { Location: `/v1/links/${link.id}`, ...headers }, body };
 }
 
-/** What became of each of many. */
-export function madeLinks(outcomes: Outcome[], shortUrl: string): Answer {
-  return { status: 200, body: { results: outcomes.map((outcome) => toOutcomeView(outcome, shortUrl)) } };
+/** Builds the response to a bulk request. */
+export function bulkResults(results: BulkResult[], shortUrl: string): ServiceResponse {
+  return { status: 200, body: { results: results.map((result) => toBulkResultView(result, shortUrl)) } };
 }

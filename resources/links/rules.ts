@@ -1,60 +1,63 @@
 import { randomInt } from "node:crypto";
-import { isUnbroken } from "../text.ts";
+import { isUnbroken } from "../http/text.ts";
 
-/** The most characters of a destination. */
+/** The maximum length of a destination URL, in characters. */
 export const URL_MAX = 2048;
-// A letter that is not ASCII becomes up to nine characters of the Location header; clients take some 16 KB of headers.
-const ENCODED_MAX = 8192;
-/** What a slug looks like. */
+// A non-ASCII character takes up to nine characters in the Location header, and clients accept about 16 KB of headers.
+const ENCODED_URL_MAX = 8192;
+/** Matches a valid slug. */
 export const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
-// No letter or digit that looks like another one: people read these aloud.
+// Leaves out characters that look alike, because people read slugs aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
-const GENERATED_LENGTH = 7;
-// 56^7 ≈ 1.7 · 10^12: a second try is rare even with a billion links.
-const GENERATED = ALPHABET.length ** GENERATED_LENGTH;
+const RANDOM_SLUG_LENGTH = 7;
+// 56^7 ≈ 1.7 · 10^12: collisions are rare even with a billion links.
+const RANDOM_SLUGS = ALPHABET.length ** RANDOM_SLUG_LENGTH;
 
-/** First segments of our own addresses, in any case: they can never be slugs. */
+/** The first path segments of the service's own URLs, which can't be slugs in any letter case. */
 const RESERVED = new Set(
   "v1 mcp oauth auth dashboard docs healthz readyz metrics assets interaction api app admin login logout register \
 signin signup static public help support status about terms privacy www".split(" "),
 );
 
-/** What is ours: hosts that a link may not lead back to, for it could go in circles, and words that are no slugs. */
-export type Own = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
+/**
+ * The hosts and path segments that the service uses itself: links can't point to its hosts, which could cause redirect
+ * loops, and slugs can't be its path segments.
+ */
+export type ReservedNames = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
 
-/** Why a text cannot be a destination; nothing when it can. */
-export function refuseUrl(text: string, { ownHosts }: Own): string | undefined {
-  if (text.length > URL_MAX) return `An address has at most ${URL_MAX} characters.`;
-  if (!isUnbroken(text)) return "An address has no spaces or control characters.";
+/** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
+export function validateDestination(text: string, { ownHosts }: ReservedNames): string | undefined {
+  if (text.length > URL_MAX) return `must be at most ${URL_MAX} characters`;
+  if (!isUnbroken(text)) return "must not contain spaces or control characters";
   const url = URL.parse(text);
-  if (!url) return "This is not an absolute URL, such as https://example.com/page.";
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "The scheme must be http or https.";
-  if (!/^https?:\/\//i.test(text)) return "Write the address with // after the scheme.";
-  if (url.href.length > ENCODED_MAX)
-    return `An address has at most ${ENCODED_MAX} characters when it is encoded.`;
-  if (url.username || url.password) return "An address with a user name or password in it is not accepted.";
-  // A dot at the end of a host name changes nothing (RFC 1034 §3.1).
-  if (ownHosts.has(url.host.replace(/\.(?=:|$)/, ""))) return "A link may not lead back to this service.";
+  if (!url) return "must be an absolute URL, for example https://example.com/page";
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "must be an http or https URL";
+  if (!/^https?:\/\//i.test(text)) return "must have // after the scheme";
+  if (url.href.length > ENCODED_URL_MAX)
+    return `must be at most ${ENCODED_URL_MAX} characters when percent-encoded`;
+  if (url.username || url.password) return "must not contain a username or password";
+  // RFC 1034 §3.1: a trailing dot names the same host.
+  if (ownHosts.has(url.host.replace(/\.(?=:|$)/, ""))) return "must not point to this service";
   return undefined;
 }
 
-/** Why a text cannot be a slug; nothing when it can. */
-export function refuseSlug(slug: string, own: Own): string | undefined {
-  if (!SLUG.test(slug)) return "A slug has 1 to 64 characters of A-Z, a-z, 0-9, - and _.";
-  if (isReserved(slug, own)) return "This slug is reserved for the service itself.";
+/** Returns why a text isn't a valid slug, or `undefined` if it is. */
+export function validateSlug(slug: string, reserved: ReservedNames): string | undefined {
+  if (!SLUG.test(slug)) return "must be 1 to 64 characters from A-Z, a-z, 0-9, - and _";
+  if (isReserved(slug, reserved)) return "is reserved";
   return undefined;
 }
 
-/** Whether a word belongs to the service itself. */
-export function isReserved(word: string, { ownWords }: Own): boolean {
-  return RESERVED.has(word.toLowerCase()) || ownWords.has(word);
+/** Returns whether a slug is reserved for the service's own URLs. */
+export function isReserved(slug: string, { ownWords }: ReservedNames): boolean {
+  return RESERVED.has(slug.toLowerCase()) || ownWords.has(slug);
 }
 
-/** A random slug that nobody has to spell twice. */
+/** Generates a random slug that is easy to read aloud. */
 export function randomSlug(): string {
-  let number = randomInt(GENERATED);
+  let number = randomInt(RANDOM_SLUGS);
   let slug = "";
-  for (let place = 0; place < GENERATED_LENGTH; place++) {
+  for (let position = 0; position < RANDOM_SLUG_LENGTH; position++) {
     slug += ALPHABET[number % ALPHABET.length];
     number = Math.floor(number / ALPHABET.length);
   }

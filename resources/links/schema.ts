@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Link, LinkFields, MetadataValue } from "../ports.ts";
-import { isLine, isText } from "../text.ts";
-import { type Own, refuseSlug, refuseUrl, SLUG, URL_MAX } from "./rules.ts";
+import { isLine, isText } from "../http/text.ts";
+import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
+import type { Link, LinkChanges, LinkFields, MetadataValue } from "./types.ts";
 
 const TEXT_MAX = 255;
 const TAGS_MAX = 20;
@@ -12,22 +12,34 @@ const METADATA_VALUE_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-/** A rule that is a function: what it returns is the message. `shown` is what JSON Schema can say of the rule. */
-function obeys(rule: (text: string) => string | undefined, shown: z.core.GlobalMeta) {
+/** The values of omitted fields. */
+export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
+  title: null,
+  tags: [],
+  externalId: null,
+  metadata: {},
+  archived: false,
+  expiresAt: null,
+  maxClicks: null,
+  redirectType: 302,
+};
+
+/** Builds a string schema from a function that returns an error message; `jsonSchema` describes it to clients. */
+function stringThat(validateText: (text: string) => string | undefined, jsonSchema: z.core.GlobalMeta) {
   return z
-    .string({ error: "This must be a string." })
+    .string({ error: "must be a string" })
     .check((context) => {
-      const message = rule(context.value);
+      const message = validateText(context.value);
       if (message) context.issues.push({ code: "custom", input: context.value, message });
     })
-    .meta(shown);
+    .meta(jsonSchema);
 }
 
-const line = (max: number) =>
-  obeys(
+const singleLine = (max: number) =>
+  stringThat(
     (text) =>
       text.length < 1 || text.length > max || !isLine(text)
-        ? `This must have 1 to ${max} characters and no control characters.`
+        ? `must be 1 to ${max} characters without control characters`
         : undefined,
     { minLength: 1, maxLength: max },
   );
@@ -36,25 +48,25 @@ const futureTime = z.iso
   .datetime({
     offset: true,
     abort: true,
-    error: "This must be an RFC 3339 time with a zone, such as 2030-01-31T12:00:00Z.",
+    error: "must be an RFC 3339 time with a time zone, for example 2030-01-31T12:00:00Z",
   })
-  .refine((text) => Date.parse(text) > Date.now(), { error: "This must lie in the future." })
-  // RFC 3339 §1: years have four digits; a zone may lead beyond them.
-  .refine((text) => Date.parse(text) <= TIME_MAX, { error: "This must lie before the year 10000 in UTC." });
+  .refine((text) => Date.parse(text) > Date.now(), { error: "must be in the future" })
+  // RFC 3339 §1: years have four digits, but a time zone offset can lead past the year 9999 in UTC.
+  .refine((text) => Date.parse(text) <= TIME_MAX, { error: "must be before the year 10000 in UTC" });
 
-/** One tag, and what a list is asked for by. */
-export const tag = line(TAG_MAX);
+/** One tag, as links have them and lists are filtered by. */
+export const tag = singleLine(TAG_MAX);
 
 const tags = z
-  .array(tag, { error: "This must be a list of strings." })
-  .max(TAGS_MAX, { error: `A link has at most ${TAGS_MAX} tags.` })
-  .transform((list) => [...new Set(list)]);
+  .array(tag, { error: "must be an array of strings" })
+  .max(TAGS_MAX, { error: `must have at most ${TAGS_MAX} tags` })
+  .transform((values) => [...new Set(values)]);
 
-// One rule and no union, which takes its time over each wrong value: a body can hold a hundred thousand.
+// A single check instead of a union, which is slow for each invalid value, and a body can hold a hundred thousand.
 const metadataValue = z
   .unknown()
   .refine(isMetadataValue, {
-    error: `A value is a text of at most ${METADATA_VALUE_MAX} characters, a number, true, false or null.`,
+    error: `must be a string of at most ${METADATA_VALUE_MAX} characters, a number, a boolean or null`,
   })
   .meta({
     type: ["string", "number", "boolean", "null"],
@@ -67,37 +79,43 @@ function isMetadataValue(value: unknown): boolean {
 }
 
 const metadata = z
-  .record(line(METADATA_KEY_MAX), metadataValue, { error: "This must be an object." })
+  .record(singleLine(METADATA_KEY_MAX), metadataValue, { error: "must be an object" })
   .refine((record) => Object.keys(record).length <= METADATA_KEYS_MAX, {
-    error: `Metadata has at most ${METADATA_KEYS_MAX} keys.`,
+    error: `must have at most ${METADATA_KEYS_MAX} keys`,
   })
   .meta({ maxProperties: METADATA_KEYS_MAX });
 
 const redirectTypes = z.union([z.literal(301), z.literal(302), z.literal(307), z.literal(308)], {
-  error: "This must be 301, 302, 307 or 308.",
+  error: "must be 301, 302, 307 or 308",
 });
 
 const maxClicks = z
-  .int({ error: "This must be a whole number.", abort: true })
-  .min(1, { error: "This must be at least 1." })
-  .max(INT32_MAX, { error: `This must be at most ${INT32_MAX}.` });
+  .int({ error: "must be a whole number", abort: true })
+  .min(1, { error: "must be at least 1" })
+  .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
-/** What callers send; made for the addresses that are our own. */
-export function linkSchemas(own: Own) {
+/** Builds the schemas of the request bodies that create and update a link. */
+export function linkSchemas(reserved: ReservedNames) {
   const fields = {
-    url: obeys((text) => refuseUrl(text, own), { maxLength: URL_MAX }).describe(
-      "Where the link leads: an absolute http or https URL.",
+    url: stringThat((text) => validateDestination(text, reserved), { maxLength: URL_MAX }).describe(
+      "The destination: an absolute http or https URL.",
     ),
-    slug: obeys((text) => refuseSlug(text, own), { pattern: SLUG.source }).describe(
-      "The last part of the short address; a random one if absent.",
+    slug: stringThat((text) => validateSlug(text, reserved), { pattern: SLUG.source }).describe(
+      "The path of the short URL. Defaults to a random slug.",
     ),
-    title: line(TEXT_MAX).nullable().describe("A name for people."),
-    tags: tags.describe("Words to find the link by."),
-    external_id: line(TEXT_MAX).nullable().describe("Your own id of the link; unique in your organization."),
-    metadata: metadata.describe("Anything you want to keep with the link."),
-    expires_at: futureTime.nullable().describe("From then on the short address answers 410."),
-    max_clicks: maxClicks.nullable().describe("After so many clicks the short address answers 410."),
-    redirect_type: redirectTypes.describe("The status of the redirect; 302 if absent."),
+    title: singleLine(TEXT_MAX).nullable().describe("A display name, not shown to visitors."),
+    tags: tags.describe("Labels to filter links by."),
+    external_id: singleLine(TEXT_MAX)
+      .nullable()
+      .describe("Your own ID for the link, unique in your organization."),
+    metadata: metadata.describe("Key-value pairs that you want to store with the link."),
+    expires_at: futureTime
+      .nullable()
+      .describe("When the link expires. From then on, the short URL returns 410."),
+    max_clicks: maxClicks
+      .nullable()
+      .describe("The number of clicks, bots included, after which the short URL returns 410."),
+    redirect_type: redirectTypes.describe("The HTTP status of the redirect. Defaults to 302."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -108,28 +126,28 @@ export function linkSchemas(own: Own) {
     .strictObject({
       ...fields,
       archived: z
-        .boolean({ error: "This must be true or false." })
-        .describe("Whether the short address answers 410 for now."),
+        .boolean({ error: "must be true or false" })
+        .describe("Whether the link is archived. While it is, the short URL returns 410."),
     })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
   return { create, update };
 }
 
-/** What makes or replaces the link with an external id: as for a new one, which may say its external id again. */
+/** Builds the schema of an upsert: that of a new link, whose `external_id` may repeat the one in the path. */
 export function withExternalId({ shape }: ReturnType<typeof linkSchemas>["create"], externalId: string) {
   return z.strictObject({
     ...shape,
     external_id: z
-      .literal(externalId, { error: "This must be the external_id of the address, or be left out." })
+      .literal(externalId, { error: "must match the external_id in the path, or be omitted" })
       .default(externalId)
-      .pipe(line(TEXT_MAX)),
+      .pipe(singleLine(TEXT_MAX)),
   });
 }
 
 const time = z.iso.datetime();
 
-/** A link, as an example. */
+/** An example for the API documentation. */
 export const LINK_EXAMPLE = {
   id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
   url: "https://example.com/spring",
@@ -150,13 +168,13 @@ export const LINK_EXAMPLE = {
   created_by: "lgc_Zr3vYb0aQn5fTtK1",
 };
 
-/** A link as the API shows it. */
+/** A link in API responses. */
 export const linkSchema = z
   .object({
     id: z.string(),
-    url: z.string().describe("Where it leads."),
-    short_url: z.string().describe("The address to share."),
-    slug: z.string().describe("The last part of that address."),
+    url: z.string().describe("The destination."),
+    short_url: z.string().describe("The URL to share."),
+    slug: z.string().describe("The path of the short URL."),
     title: z.string().nullable(),
     tags: z.array(z.string()),
     external_id: z.string().nullable(),
@@ -168,12 +186,12 @@ export const linkSchema = z
     clicks: z
       .int()
       .describe(
-        "How often it was followed. A server that is killed may lose the clicks of its last moment, about 100 ms; of a link with `max_clicks` none.",
+        "The number of redirects, bots included. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
       ),
     last_clicked_at: time.nullable(),
     created_at: time,
-    updated_at: time.describe("The last change; a click is none."),
-    created_by: z.string().describe("The client or the person who made it."),
+    updated_at: time.describe("When the link was last changed. Clicks don't count as changes."),
+    created_by: z.string().describe("The ID of the client or user that created the link."),
   })
   .meta({ title: "Link", examples: [LINK_EXAMPLE] });
 
@@ -181,14 +199,14 @@ export const linkSchema = z
 export const linkPageSchema = z
   .object({
     data: z.array(linkSchema),
-    next_cursor: z.string().nullable().describe("The cursor of the next page; null on the last one."),
+    next_cursor: z.string().nullable().describe("The cursor of the next page; null on the last page."),
   })
   .meta({ title: "LinkPage", examples: [{ data: [LINK_EXAMPLE], next_cursor: null }] });
 
 export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
 
-/** The input in the words of the store; what was not sent is not there. */
-export function toFields(input: LinkInput): Partial<LinkFields> {
+/** Converts API input to the fields of the store; omitted fields stay absent. */
+export function toFields(input: LinkInput): LinkChanges {
   const { external_id, expires_at, max_clicks, redirect_type, ...same } = input;
   return {
     ...same,
@@ -199,7 +217,7 @@ export function toFields(input: LinkInput): Partial<LinkFields> {
   };
 }
 
-/** A link in the words of the API. */
+/** Converts a link to its API representation. */
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
   return {
     id: link.id,
@@ -222,8 +240,8 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
   };
 }
 
-function toTime(at: number): string;
-function toTime(at: number | null): string | null;
-function toTime(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
+function toTime(ms: number): string;
+function toTime(ms: number | null): string | null;
+function toTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }

@@ -1,36 +1,6 @@
-import type { By } from "./events.ts";
-import type { Plan } from "./plans.ts";
-import type { Role } from "./scopes.ts";
+import type { Actor } from "../access/actor.ts";
 
-/**
- * What a live access token says: RFC 7662 §2.2 in our words.
- * `plan` is the one that decides: `free` as soon as the client's organization or the one acted for is on it.
- */
-export type ActiveToken = {
-  clientId: string;
-  /** The person who allowed it; absent for client credentials. */
-  userId?: string;
-  /** The organization acted for. */
-  organizationId: string;
-  plan: Plan;
-  /** The user's current role in that organization; absent for client credentials, and where `scopes` is limited to it. */
-  role?: Role;
-  /** What was granted. What the token opens is `allowedByRole(scopes, role)`. */
-  scopes: ReadonlySet<string>;
-  /** The resource that the token is for (RFC 8707). */
-  audience: string;
-  /** Epoch seconds. */
-  expiresAt: number;
-};
-
-/**
- * The one question that the resources ask. Resolves to nothing for whatever is not a live access token: unknown,
- * expired, revoked, of a dead grant, a first-party one. Must not answer from memory: a revocation counts at once.
- * Rejects only when the question could not be asked.
- */
-export type Introspect = (token: string) => Promise<ActiveToken | undefined>;
-
-/** A link as it is kept. Times are epoch milliseconds. */
+/** A stored link. Times are epoch milliseconds. */
 export type Link = {
   id: string;
   organizationId: string;
@@ -46,9 +16,9 @@ export type Link = {
   redirectType: RedirectType;
   clicks: number;
   lastClickedAt: number | null;
-  /** Grows with every change, not with clicks. */
+  /** Incremented by every change; clicks don't count as changes. */
   version: number;
-  /** The client or the person who made it. */
+  /** The id of the client or user that created the link. */
   createdBy: string;
   createdAt: number;
   updatedAt: number;
@@ -58,7 +28,7 @@ export type RedirectType = 301 | 302 | 307 | 308;
 export type MetadataValue = string | number | boolean | null;
 export type Metadata = Record<string, MetadataValue>;
 
-/** What the caller may set. */
+/** The fields that a caller may set. */
 export type LinkFields = Pick<
   Link,
   | "slug"
@@ -73,45 +43,53 @@ export type LinkFields = Pick<
   | "redirectType"
 >;
 
-export type LinkFilter = { search?: string; tag?: string; archived?: boolean };
+/** Changes to a link; fields that are absent or undefined stay as they are. */
+export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
+
+export type LinkFilter = {
+  search?: string | undefined;
+  tag?: string | undefined;
+  archived?: boolean | undefined;
+};
 
 /**
- * Where links are kept. Every call but `resolve` and `click` is bound to one organization, and every change is written
- * down with it, as an event whose data is `{link, changed?}`.
+ * The storage port of links. Every method except `resolve` and `click` is scoped to one organization. Every change is
+ * stored together with a domain event whose data is `{link, changed?}`.
  */
 export type LinkStore = {
-  /** Resolves to the field whose value is taken if it cannot be made. `id` absent: a new one. */
-  create(organizationId: string, by: By, fields: LinkFields, id?: string): Promise<Link | Taken>;
+  /** Creates a link; resolves to the conflict if a unique value is taken. `id` defaults to a new one. */
+  create(organizationId: string, actor: Actor, fields: LinkFields, id?: string): Promise<Link | LinkConflict>;
   find(organizationId: string, id: string): Promise<Link | undefined>;
-  /** Newest first; `before` is the id of the last one of the page before. */
+  /** Lists links, newest first. `before` is the id of the last link of the previous page. */
   list(organizationId: string, filter: LinkFilter, limit: number, before?: string): Promise<Link[]>;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
   /**
-   * Changes a link; nothing when it is gone, `stale` when it has another version than the one given. What it has already
-   * is no change: its version stays, and nothing is written down.
+   * Updates a link. Resolves to `undefined` if it doesn't exist, and to `"stale"` if `version` is given and isn't the
+   * current one. An update that changes no value keeps the version and stores no event.
    */
   update(
     organizationId: string,
     id: string,
-    changes: Partial<LinkFields>,
-    by: By,
+    changes: LinkChanges,
+    actor: Actor,
     version?: number,
-  ): Promise<Link | Taken | "stale" | undefined>;
-  /** Whether there was one to delete. `version` absent: whichever it has. */
-  remove(organizationId: string, id: string, by: By, version?: number): Promise<boolean | "stale">;
-  /** The link behind a slug, deleted ones included (`gone`), for whoever follows it. */
-  resolve(slug: string): Promise<Destination | undefined>;
-  /** Counts one click. False when `max_clicks` is used up: exact, however many at once. */
-  click(destination: Destination, click: Click): Promise<boolean>;
-  /** The clicks of one link, or of all, from one day to another, both included: days since 1970 in UTC. */
+  ): Promise<Link | LinkConflict | "stale" | undefined>;
+  /** Deletes a link. Resolves to whether it existed, or to `"stale"` if `version` is given and isn't the current one. */
+  remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
+  /** Finds the link behind a slug, deleted links included. */
+  resolve(slug: string): Promise<ResolvedLink | undefined>;
+  /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
+  click(link: ResolvedLink, click: Click): Promise<boolean>;
+  /** Sums the clicks of one link, or of all links, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   count(organizationId: string): Promise<number>;
 };
 
-export type Taken = { taken: "slug" | "external_id" };
+/** The unique field whose value belongs to another link. */
+export type LinkConflict = { taken: "slug" | "external_id" };
 
-/** What a redirect needs to know. */
-export type Destination = Pick<
+/** The part of a link that a redirect needs. */
+export type ResolvedLink = Pick<
   Link,
   | "id"
   | "organizationId"
@@ -122,42 +100,30 @@ export type Destination = Pick<
   | "clicks"
   | "maxClicks"
   | "redirectType"
-> & { gone: boolean };
+> & {
+  /** Whether the link, or its organization, was deleted. */
+  isDeleted: boolean;
+};
 
-/** One click, with what is known of where it came from. */
+/** One click and its source. */
 export type Click = {
   /** Epoch milliseconds. */
-  at: number;
-  /** The host that led there. */
+  clickedAt: number;
+  /** The host of the referring page. */
   referrer: string | null;
   /** ISO 3166-1 alpha-2. */
   country: string | null;
-  /** A program that says that it is one. */
+  /** Whether the user agent identifies itself as a bot. */
   bot: boolean;
 };
 
-/** Clicks added up. The most frequent referrers and countries come first, known bots left out. */
+/** Aggregated clicks. Referrers and countries leave out known bots and are sorted by clicks, most first. */
 export type Analytics = {
-  /** Only days with clicks, those of bots apart. */
+  /** Days without clicks are absent; clicks of bots have their own entries. */
   days: { day: number; bot: boolean; clicks: number }[];
-  referrers: Share[];
-  countries: Share[];
+  referrers: ClicksByName[];
+  countries: ClicksByName[];
 };
 
-/** How many clicks came from one place; from nowhere that is known: null. */
-export type Share = { name: string | null; clicks: number };
-
-/** How often something was done in the current minute, this time included, and the seconds until the next one begins. */
-export type Count = { calls: number; seconds: number };
-
-/** Counts the calls of the API and MCP. Must never reject: without a memory that is shared it counts by itself. */
-export type CallCounter = {
-  ofAddress(address: string): Promise<Count>;
-  /** @param calls how many came at once */
-  ofOrganization(id: string, calls: number): Promise<Count>;
-};
-
-/** What the resources may read of an organization. */
-export type OrganizationReader = {
-  find(id: string): Promise<{ id: string; name: string; plan: Plan } | undefined>;
-};
+/** The clicks of one referrer or country; `name` is null if it is unknown. */
+export type ClicksByName = { name: string | null; clicks: number };

@@ -1,20 +1,19 @@
 import { z } from "zod";
-import type { Answer } from "../answer.ts";
-import type { Caller } from "../bearer.ts";
-import { KEY, KEY_RULE, type Once } from "../idempotency.ts";
-import type { ApiScope } from "../scopes.ts";
-import { validate } from "../validate.ts";
+import type { AuthenticatedCaller } from "../access/bearer.ts";
+import type { ApiScope } from "../access/scopes.ts";
+import type { ServiceResponse } from "../http/response.ts";
+import { validate } from "../http/validate.ts";
+import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
 
-/** What a tool is, whatever it does. */
 type Description = {
   name: string;
   title: string;
   description: string;
-  /** Every scope that it needs. */
+  /** All required scopes. */
   scopes: readonly ApiScope[];
-  /** What is checked before the tool runs. */
+  /** Validates the input before the tool runs. */
   input: z.ZodObject;
-  /** What agents are shown, where the core checks more than the tool does. */
+  /** The schema shown to agents, if the service validates more than `input` does. */
   shownInput?: z.ZodObject;
   output: z.ZodObject;
   annotations: {
@@ -25,15 +24,18 @@ type Description = {
   };
 };
 
-/** One tool: the same core as REST, under a name that an agent reads. */
-export type Tool = Description & (Plain | Keyed);
+/** An MCP tool, backed by the same services as REST. */
+export type Tool = Description & (PlainTool | IdempotentTool);
 type Input = Record<string, unknown>;
-type Plain = { operation?: never; run(caller: Caller, input: Input): Promise<Record<string, unknown>> };
-/** It does what a POST does: a key makes that happen once, whichever of the two it was sent to. */
-type Keyed = {
+type PlainTool = {
+  operation?: never;
+  run(caller: AuthenticatedCaller, input: Input): Promise<Record<string, unknown>>;
+};
+/** A tool equivalent to a POST: it takes an idempotency key, which it shares with the POST. */
+type IdempotentTool = {
   /** The operationId of the POST. */
   operation: string;
-  run(caller: Caller, input: Input): Promise<Answer>;
+  run(caller: AuthenticatedCaller, input: Input): Promise<ServiceResponse>;
 };
 
 const idempotencyKey = z
@@ -41,41 +43,46 @@ const idempotencyKey = z
   .regex(KEY, { error: KEY_RULE })
   .optional()
   .describe(
-    "Any text, new for each thing that you want done. If you cannot tell whether a call succeeded, send the same again with the same key: it is not done twice.",
+    "A unique string per operation, such as a UUID. If you don't know whether a call succeeded, retry it with the same key: it won't run twice.",
   );
 
-/** What a tool takes: its input, and a key where one counts. */
-export function inputOf({ operation, input, shownInput = input }: Tool): z.ZodObject {
+/** Returns the input schema of a tool, with `idempotency_key` if it takes one. */
+export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z.ZodObject {
   return operation === undefined ? shownInput : shownInput.extend({ idempotency_key: idempotencyKey });
 }
 
 /**
- * Runs a tool; its input is validated after the key was looked at, for what was valid when it was done is answered again.
- * @throws Problem for a refusal
+ * Runs a tool. The idempotency key is looked up before the input is validated, so a replay succeeds even if the input is
+ * no longer valid.
+ * @throws Problem
  */
-export async function runTool(tool: Tool, caller: Caller, input: Input, once: Once): Promise<Result> {
+export async function runTool(
+  tool: Tool,
+  caller: AuthenticatedCaller,
+  input: Input,
+  runOnce: RunOnce,
+): Promise<Result> {
   if (tool.operation === undefined) return { body: await tool.run(caller, validate(tool.input, input)) };
   const { idempotency_key: key, ...rest } = input;
-  const perform = (actor: Caller) => tool.run(actor, validate(tool.input, rest));
+  const perform = (caller: AuthenticatedCaller) => tool.run(caller, validate(tool.input, rest));
   if (key === undefined) return perform(caller);
   validate(z.object({ idempotency_key: idempotencyKey }), { idempotency_key: key });
   const request = { caller, key: key as string, operation: tool.operation, input: rest };
-  return once(request, ({ linkId }) => perform({ ...caller, linkId }));
+  return runOnce(request, ({ linkId }) => perform({ ...caller, linkId }));
 }
 
-/** What a tool answers; `isReplayed` when it has answered so before. */
 type Result = { body: Record<string, unknown>; isReplayed?: boolean };
 
 /** Annotations of tools that change nothing. */
 export const READS: Tool["annotations"] = { readOnlyHint: true, openWorldHint: false };
-/** Annotations of tools that add something each time. */
-export const ADDS: Tool["annotations"] = {
+/** Annotations of tools that add something with each call. */
+export const CREATES: Tool["annotations"] = {
   readOnlyHint: false,
   destructiveHint: false,
   idempotentHint: false,
   openWorldHint: false,
 };
-/** Annotations of tools that replace or remove what was there; a second time changes nothing more. */
+/** Annotations of tools that replace or delete something; repeating the call has no further effect. */
 export const REPLACES: Tool["annotations"] = {
   readOnlyHint: false,
   destructiveHint: true,

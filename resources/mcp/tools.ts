@@ -1,19 +1,19 @@
 import { z } from "zod";
-import type { Links } from "../links/links.ts";
-import { organizationSchema, type ShowOrganization } from "../organization.ts";
-import type { Webhooks } from "../webhooks/webhooks.ts";
+import type { LinkService } from "../links/service.ts";
+import { organizationSchema, type ShowOrganization } from "../organization/routes.ts";
+import type { WebhookService } from "../webhooks/service.ts";
 import { READS, type Tool } from "./tool.ts";
 import { linkTools } from "./tools/links.ts";
 import { webhookTools } from "./tools/webhooks.ts";
 
 type ToolOptions = {
-  links: Links;
-  webhooks: Webhooks;
+  links: LinkService;
+  webhooks: WebhookService;
   shortUrl: string;
   showOrganization: ShowOrganization;
 };
 
-/** The tools of the MCP endpoint. */
+/** Creates the tools of the MCP endpoint. */
 export function createTools({ links, webhooks, shortUrl, showOrganization }: ToolOptions): Tool[] {
   return [whoami(showOrganization), ...linkTools(links, shortUrl), ...webhookTools(webhooks, shortUrl)];
 }
@@ -22,7 +22,8 @@ function whoami(showOrganization: ShowOrganization): Tool {
   return {
     name: "whoami",
     title: "Who am I",
-    description: "Tells which organization the token acts for, its plan and limits, and the token's scopes.",
+    description:
+      "Returns the organization that the token acts for, its plan and limits, and the token's scopes.",
     scopes: [],
     input: z.strictObject({}),
     output: z.object({

@@ -1,25 +1,25 @@
 import type { z } from "zod";
-import type { Addresses } from "../metadata.ts";
-import { problemSchema } from "../problem.ts";
-import { API_SCOPES, SCOPE_MEANINGS } from "../scopes.ts";
+import type { PublicUrls } from "../access/resource-metadata.ts";
+import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../access/scopes.ts";
+import { problemSchema } from "../http/problem.ts";
 import { type Schemas, schemasOf } from "./components.ts";
-import { ANSWER_HEADERS } from "./headers.ts";
-import type { Operation } from "./operation.ts";
+import { type Content, errorResponsesOf, type ResponseObject } from "./error-responses.ts";
+import { RESPONSE_HEADERS } from "./headers.ts";
+import type { Operation, SuccessResponse } from "./operation.ts";
 import { headersOf, type Parameter, parametersOf } from "./parameters.ts";
-import { refusalsOf } from "./refusals.ts";
 
-/** The OpenAPI 3.1 document, as far as we use the format. */
+/** The parts of an OpenAPI 3.1 document that this one uses. */
 export type OpenApiDocument = {
   openapi: string;
   info: { title: string; version: string; description: string };
   paths: Record<string, Record<string, OperationObject>>;
-  /** What is sent to receivers, by the name of the event. */
+  /** Webhook requests by event type. */
   webhooks: Record<string, { post: object }>;
   components: { schemas: Schemas; headers: object; securitySchemes: object };
   [more: string]: unknown;
 };
 
-/** One operation in the document. */
+/** An operation in the document. */
 export type OperationObject = {
   operationId: string;
   tags: string[];
@@ -31,85 +31,88 @@ export type OperationObject = {
   responses: Record<string, ResponseObject>;
 };
 
-export type ResponseObject = { description: string; headers: object; content?: Content };
-type Content = Record<string, { schema: object }>;
+/** A webhook event and the schema of its payload. */
+export type WebhookEventDescription = { event: string; meaning: string; body: z.ZodType };
 
-/** Something that receivers are told of, with the body that they are sent. */
-export type Told = { event: string; meaning: string; body: z.ZodType };
+type DocumentOptions = { urls: PublicUrls; version: string; events: readonly WebhookEventDescription[] };
+type RefTo = (schema: z.ZodType) => { $ref: string };
 
-type DocumentOptions = { addresses: Addresses; version: string; told: readonly Told[] };
-
-/** Describes operations by the very schemas that validate. @throws TypeError for a body without a title */
-export function documentOf(operations: readonly Operation[], options: DocumentOptions): OpenApiDocument {
-  const { addresses, version, told } = options;
-  const docs = `${addresses.base}/docs`;
-  const { components, refTo } = schemasOf(operations, [problemSchema, ...told.map(({ body }) => body)]);
-
-  function describe(operation: Operation): OperationObject {
-    const { id, tag, summary, description, scopes, body, answers } = operation;
-    const successes = Object.entries(answers).map(([status, answer]): [string, ResponseObject] => [
-      status,
-      {
-        description: answer.description,
-        headers: headersOf(operation, answer),
-        ...(answer.body && { content: { "application/json": { schema: refTo(answer.body) } } }),
-      },
-    ]);
-    return {
-      operationId: id,
-      tags: [tag],
-      summary,
-      ...(description && { description }),
-      security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
-      parameters: parametersOf(operation),
-      ...(body && {
-        requestBody: { required: true, content: { "application/json": { schema: refTo(body) } } },
-      }),
-      responses: { ...Object.fromEntries(successes), ...refusalsOf(operation) },
-    };
-  }
-
-  const paths: OpenApiDocument["paths"] = {};
-  for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
-  }
+/** Builds the document from the same schemas that validate requests. @throws TypeError for a body without a title */
+export function buildDocument(operations: readonly Operation[], options: DocumentOptions): OpenApiDocument {
+  const { urls, version, events } = options;
+  const docs = `${urls.base}/docs`;
+  const { components, refTo } = schemasOf(operations, [problemSchema, ...events.map(({ body }) => body)]);
   return {
     openapi: "3.1.1",
     info: {
       title: "linkgate",
       version,
-      description: `Short links and webhooks of an organization. How to get a token, limits, examples and every code of a problem: ${docs}`,
+      description: `Short links and webhooks for organizations. Authentication, rate limits, examples and all error codes: ${docs}`,
     },
-    servers: [{ url: addresses.base }],
+    servers: [{ url: urls.base }],
     externalDocs: { url: docs },
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
-    paths,
+    paths: pathsOf(operations, refTo),
     webhooks: Object.fromEntries(
-      told.map(({ event, meaning, body }) => [event, { post: deliveryOf(meaning, refTo(body)) }]),
+      events.map(({ event, meaning, body }) => [event, { post: deliveryOf(meaning, refTo(body)) }]),
     ),
     components: {
       schemas: components,
-      headers: Object.fromEntries(
-        Object.entries(ANSWER_HEADERS).map(([name, description]) => [
-          name,
-          { description, schema: { type: "string" } },
-        ]),
-      ),
-      securitySchemes: { oauth2: securityScheme(addresses) },
+      headers: describeHeaders(),
+      securitySchemes: { oauth2: securityScheme(urls) },
     },
   };
 }
 
-/** The request that a receiver gets (Standard Webhooks 1.0.0, "Webhook headers"). */
-function deliveryOf(meaning: string, schema: object) {
+function pathsOf(operations: readonly Operation[], refTo: RefTo): OpenApiDocument["paths"] {
+  const paths: OpenApiDocument["paths"] = {};
+  for (const operation of operations) {
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method]: toOperationObject(operation, refTo),
+    };
+  }
+  return paths;
+}
+
+function toOperationObject(operation: Operation, refTo: RefTo): OperationObject {
+  const { id, tag, summary, description, scopes, body, responses } = operation;
+  const successes = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
+    status,
+    toResponseObject(operation, response, refTo),
+  ]);
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description && { description }),
+    security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
+    parameters: parametersOf(operation),
+    ...(body && {
+      requestBody: { required: true, content: { "application/json": { schema: refTo(body) } } },
+    }),
+    responses: { ...Object.fromEntries(successes), ...errorResponsesOf(operation) },
+  };
+}
+
+function toResponseObject(operation: Operation, response: SuccessResponse, refTo: RefTo): ResponseObject {
+  return {
+    description: response.description,
+    headers: headersOf(operation, response),
+    ...(response.body && { content: { "application/json": { schema: refTo(response.body) } } }),
+  };
+}
+
+/** Describes the request sent to a webhook (Standard Webhooks 1.0.0, "Webhook headers"). */
+function deliveryOf(summary: string, schema: object) {
   const headers = {
-    "webhook-id": "The id of the event: the same in every attempt.",
-    "webhook-timestamp": "When this attempt is made, in seconds since 1970.",
-    "webhook-signature": "One signature or two, `v1,` and base64, with a space between them.",
+    "webhook-id": "The ID of the event. The same in every attempt.",
+    "webhook-timestamp": "When this attempt was made, in seconds since the Unix epoch.",
+    "webhook-signature": "One or two space-separated signatures, each `v1,` followed by base64.",
   };
   return {
     tags: ["Webhooks"],
-    summary: meaning,
+    summary,
     security: [],
     parameters: Object.entries(headers).map(([name, description]) => ({
       name,
@@ -120,15 +123,24 @@ function deliveryOf(meaning: string, schema: object) {
     })),
     requestBody: { required: true, content: { "application/json": { schema } } },
     responses: {
-      "2XX": { description: "It has arrived." },
-      410: { description: "Nothing more is to be sent: the webhook is disabled." },
-      default: { description: "It is sent again later." },
+      "2XX": { description: "Received." },
+      410: { description: "The webhook is disabled. No more events are sent." },
+      default: { description: "The delivery is retried later." },
     },
   };
 }
 
-function securityScheme({ base }: Addresses) {
-  const scopes = Object.fromEntries(API_SCOPES.map((scope) => [scope, SCOPE_MEANINGS[scope]]));
+function describeHeaders(): object {
+  return Object.fromEntries(
+    Object.entries(RESPONSE_HEADERS).map(([name, description]) => [
+      name,
+      { description, schema: { type: "string" } },
+    ]),
+  );
+}
+
+function securityScheme({ base }: PublicUrls) {
+  const scopes = Object.fromEntries(API_SCOPES.map((scope) => [scope, SCOPE_DESCRIPTIONS[scope]]));
   const urls = { tokenUrl: `${base}/oauth/token`, refreshUrl: `${base}/oauth/token` };
   return {
     type: "oauth2",

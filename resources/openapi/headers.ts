@@ -1,23 +1,24 @@
-/** Headers of answers, as the document describes them. */
-export const ANSWER_HEADERS = {
-  ETag: "The version of what is shown; clicks do not change it. Send it back as If-Match or If-None-Match.",
-  Location: "The address of what was made.",
-  "Retry-After": "Seconds to wait before the next call.",
+/** Descriptions of the response headers. */
+export const RESPONSE_HEADERS = {
+  ETag: "The version of the resource, for `If-Match` and `If-None-Match`. Clicks don't change it.",
+  Location: "The URL of the created resource.",
+  "Retry-After": "Seconds to wait before the next request.",
   RateLimit:
-    'What is left of the limit that this call counted against, and the seconds until all of it is back: `"organization";r=599;t=42`.',
-  "RateLimit-Policy": 'That limit, and the seconds that it is for: `"organization";q=600;w=60`.',
-  "WWW-Authenticate": "What the token lacks (RFC 6750), and where that is described (RFC 9728).",
-  "X-Request-Id": "Finds the request in our log.",
+    'Requests left in the current window, and the seconds until it resets: `"organization";r=599;t=42`.',
+  "RateLimit-Policy": 'The limit, and its window in seconds: `"organization";q=600;w=60`.',
+  "WWW-Authenticate":
+    "Why the token was rejected (RFC 6750), and the URL of the resource's metadata (RFC 9728).",
+  "X-Request-Id": "Identifies the request in the server's log.",
   "Idempotency-Replayed":
-    "`true` when this is the answer to an earlier request with the same Idempotency-Key.",
+    "`true` if this is the response to an earlier request with the same idempotency key.",
 } as const;
-export type AnswerHeader = keyof typeof ANSWER_HEADERS;
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
 
-/** Headers of requests, as the document describes them. */
+/** Descriptions of the request headers. */
 export const REQUEST_HEADERS = {
-  "If-Match": "An ETag: the call is refused with 412 if it is not that of now.",
-  "If-None-Match": "An ETag: the answer is 304, without a body, if it is still that of now.",
+  "If-Match": "An ETag. The request fails with 412 if the resource has changed since.",
+  "If-None-Match": "An ETag. The response is 304 without a body if the resource hasn't changed since.",
   "Idempotency-Key":
-    "1 to 255 visible ASCII characters, new for each thing that you want done; a UUID will do. Sent again within 24 hours, the same request gets the same answer and is not done twice, also when one came over REST and the other over MCP. Keys are scoped to the client and to the user it acts for: the same key from another client or user is another key. What was refused for its input, its token or a limit, and what failed on our side, is tried anew; a refusal with 404 or 409 is repeated: take a new key once its cause is gone. If a server dies in between, the key is free again within a minute: links that it made are then found again, anything else may be done a second time.",
+    "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within a minute. Retrying then returns the links that were already created; other operations may run twice.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;

@@ -1,77 +1,76 @@
 import type { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import type { z } from "zod";
-import type { Gate } from "../bearer.ts";
-import { json } from "../body.ts";
-import type { ProblemCode } from "../problems.ts";
-import { readQuery } from "../query.ts";
-import type { ApiScope } from "../scopes.ts";
-import type { AnswerHeader, RequestHeader } from "./headers.ts";
+import type { BearerCheck } from "../access/bearer.ts";
+import type { ApiScope } from "../access/scopes.ts";
+import { jsonBody } from "../http/json-body.ts";
+import type { ProblemCode } from "../http/problem-codes.ts";
+import { readQuery } from "../http/query.ts";
+import type { RequestHeader, ResponseHeader } from "./headers.ts";
 
-/** One call of the API: what it does, and what the document says about it. */
+/** An operation of the REST API: its handler and its documentation. */
 export type Operation = {
   /** The operationId: a verb and a noun, unique. */
   id: string;
   method: "get" | "post" | "put" | "patch" | "delete";
-  /** As in the document: `/v1/links/{id}`. */
+  /** In the syntax of OpenAPI: `/v1/links/{id}`. */
   path: `/v1/${string}`;
-  /** The chapter of the documentation that it belongs to. */
+  /** The section of the documentation. */
   tag: "Links" | "Analytics" | "Webhooks" | "Organization" | "Documentation";
-  /** A few words, as a heading. */
+  /** A short heading. */
   summary: string;
   description?: string;
-  /** Every scope that it needs; `open` needs no token at all. */
+  /** All required scopes; `open` requires no token. */
   scopes: readonly ApiScope[] | "open";
-  /** What stands in the braces of the path. */
+  /** The path parameters. */
   params?: z.ZodObject;
-  /** What the core validates the query with; `ctx.state.query` has its words as numbers and truth values. */
+  /** The schema that the service validates the query with. `ctx.state.query` has its numbers and booleans converted. */
   query?: z.ZodObject;
-  /** What the core validates the body with. */
+  /** The schema that the service validates the body with. */
   body?: z.ZodType;
-  /** The headers that it heeds, beyond those that every operation does. */
+  /** The request headers that this operation supports in addition to the common ones. */
   headers?: readonly RequestHeader[];
-  answers: Record<number, Answer>;
-  /** Codes beyond those that follow from the token, the query and the body. */
-  refusals?: readonly ProblemCode[];
+  responses: Record<number, SuccessResponse>;
+  /** Error codes in addition to those of the token, the query and the body. */
+  errors?: readonly ProblemCode[];
   handler: Middleware;
 };
 
-/** An answer that is no refusal; without a body it has none. */
-export type Answer = { description: string; body?: z.ZodType; headers?: readonly AnswerHeader[] };
+/** A response other than an error. */
+export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
 
-/** Adds an operation to the API and to its document, which is why they cannot disagree. */
+/** Adds an operation to the router and to the document, which therefore always agree. */
 export type Declare = (operation: Operation) => void;
 
 type DeclareOptions = {
-  gate: Gate;
-  /** Answers a POST again that was sent twice; it stands behind the body and in front of the handler. */
+  bearerCheck: BearerCheck;
+  /** Returns middleware that replays the response of a repeated POST; it runs between the body parser and the handler. */
   idempotent(operation: Operation): Middleware;
 };
 
-/** @returns `declare`, and the list of what was declared with it */
-export function declareOn(router: Router, { gate, idempotent }: DeclareOptions) {
+/** @returns `declare`, and the list of operations declared with it */
+export function createDeclare(router: Router, options: DeclareOptions) {
   const operations: Operation[] = [];
   const declare: Declare = (operation) => {
     operations.push(operation);
-    router.register(toPattern(operation.path), [operation.method], stepsOf(operation));
+    router.register(toPattern(operation.path), [operation.method], middlewareOf(operation, options));
   };
-
-  /** The policy: what a request meets, in this order. */
-  function stepsOf(operation: Operation): Middleware[] {
-    const { method, scopes, query, body, handler } = operation;
-    return [
-      ...(scopes === "open" ? [] : [gate.bearer(...scopes)]),
-      ...(query ? [readQuery(query)] : []),
-      ...(body ? [json] : []),
-      ...(method === "post" ? [idempotent(operation)] : []),
-      handler,
-    ];
-  }
-
   return { declare, operations };
 }
 
-/** The router's way to write `{id}`. */
+/** Returns the middleware of an operation, in the order in which a request passes through it. */
+function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): Middleware[] {
+  const { method, scopes, query, body, handler } = operation;
+  return [
+    ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),
+    ...(query ? [readQuery(query)] : []),
+    ...(body ? [jsonBody] : []),
+    ...(method === "post" ? [idempotent(operation)] : []),
+    handler,
+  ];
+}
+
+/** Converts `{id}` to the router's `:id`. */
 function toPattern(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }

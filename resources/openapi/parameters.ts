@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import { type AnswerHeader, REQUEST_HEADERS, type RequestHeader } from "./headers.ts";
+import { REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "./headers.ts";
 import { type JsonSchema, toJsonSchema } from "./json-schema.ts";
-import type { Answer, Operation } from "./operation.ts";
+import type { Operation, SuccessResponse } from "./operation.ts";
 
-/** A parameter in the words of the document. */
+/** A parameter in the document. */
 export type Parameter = {
   in: "path" | "query" | "header";
   name: string;
@@ -12,10 +12,10 @@ export type Parameter = {
   schema: JsonSchema;
 };
 
-/** What every answer has, but for the first two where limits are off. */
-export const EVERYWHERE: readonly AnswerHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
+/** The headers of every response. The first two are absent if rate limits are off. */
+export const COMMON_HEADERS: readonly ResponseHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
 
-/** What an operation takes beside its body. */
+/** Lists the path, query and header parameters of an operation. */
 export function parametersOf(operation: Operation): Parameter[] {
   const { method, params, query, headers = [] } = operation;
   const names: RequestHeader[] = [...headers];
@@ -33,23 +33,23 @@ export function parametersOf(operation: Operation): Parameter[] {
   ];
 }
 
-/** The headers that an answer has, or may have. */
-export function headersOf({ method }: Operation, { headers = [] }: Answer) {
-  const replayed: AnswerHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
-  return refToHeaders([...headers, ...replayed, ...EVERYWHERE]);
+/** Lists the headers that a response may have. */
+export function headersOf({ method }: Operation, { headers = [] }: SuccessResponse) {
+  const replayed: ResponseHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
+  return refToHeaders([...headers, ...replayed, ...COMMON_HEADERS]);
 }
 
-/** Headers of an answer, as references into the document. */
-export function refToHeaders(names: readonly AnswerHeader[]) {
+/** Returns references to the document's descriptions of headers. */
+export function refToHeaders(names: readonly ResponseHeader[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function fieldsOf(place: "path" | "query", fields: z.ZodObject | undefined): Parameter[] {
+function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): Parameter[] {
   if (!fields) return [];
   const { properties = {}, required = [] } = toJsonSchema(fields, "input");
   return Object.entries(properties as Record<string, JsonSchema>).map(
     ([name, { description = "", ...schema }]) => ({
-      in: place,
+      in: location,
       name,
       required: required.includes(name),
       description,

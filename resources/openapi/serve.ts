@@ -1,22 +1,25 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { isKnown } from "../links/entity-tag.ts";
+import { matchesIfNoneMatch } from "../http/etag.ts";
+import { lazy } from "../lazy.ts";
 import type { OpenApiDocument } from "./document.ts";
 import type { Declare } from "./operation.ts";
 
-/** Declares `GET /v1/openapi.json`, which serves the document that it is itself a part of: to be handed over later. */
-export function serveDocument(declare: Declare): (document: OpenApiDocument) => void {
-  let text = "";
-  let tag = "";
+/** Declares `GET /v1/openapi.json`. The document is built on the first request, because it describes every operation. */
+export function serveDocument(declare: Declare, document: () => OpenApiDocument): void {
+  const serialized = lazy(() => {
+    const text = JSON.stringify(document());
+    return { text, tag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+  });
   declare({
     id: "getDocument",
     method: "get",
     path: "/v1/openapi.json",
     tag: "Documentation",
-    summary: "This document",
+    summary: "Retrieve the OpenAPI document",
     scopes: "open",
     headers: ["If-None-Match"],
-    answers: {
+    responses: {
       200: {
         description: "The OpenAPI document.",
         body: z
@@ -24,19 +27,16 @@ export function serveDocument(declare: Declare): (document: OpenApiDocument) => 
           .meta({ title: "OpenApiDocument", examples: [{ openapi: "3.1.1" }] }),
         headers: ["ETag"],
       },
-      304: { description: "It is as the ETag says.", headers: ["ETag"] },
+      304: { description: "Not modified.", headers: ["ETag"] },
     },
     handler(ctx) {
+      const { text, tag } = serialized();
       ctx.set("Access-Control-Allow-Origin", "*");
       ctx.set("Cache-Control", "public, max-age=300");
       ctx.set("ETag", tag);
       ctx.type = "json";
       ctx.body = text;
-      if (isKnown(ctx, tag)) ctx.status = 304;
+      if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
     },
   });
-  return (document) => {
-    text = JSON.stringify(document);
-    tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
-  };
 }

@@ -1,24 +1,25 @@
 import { z } from "zod";
-import type { Declare } from "./openapi/operation.ts";
-import { limitsOf, PLANS } from "./plans.ts";
-import type { LinkStore, OrganizationReader } from "./ports.ts";
-import { notFound } from "./problem.ts";
-import type { WebhookStore } from "./webhooks/ports.ts";
+import { notFound } from "../http/problem.ts";
+import type { LinkStore } from "../links/types.ts";
+import type { Declare } from "../openapi/operation.ts";
+import { limitsOf, PLANS } from "../plans.ts";
+import type { WebhookStore } from "../webhooks/types.ts";
+import type { OrganizationReader } from "./types.ts";
 
-/** An organization as the API shows it. */
+/** An organization in API responses. */
 export const organizationSchema = z
   .object({
     id: z.string(),
     name: z.string(),
     plan: z.enum(PLANS),
     limits: z.object({
-      requests_per_minute: z.int().describe("Calls of the API and MCP together."),
-      links_per_bulk: z.int().describe("Links in one bulk call."),
-      webhooks: z.int().describe("Webhooks that may exist at a time."),
+      requests_per_minute: z.int().describe("Requests to the REST API and MCP combined, per minute."),
+      links_per_bulk: z.int().describe("Links per bulk request."),
+      webhooks: z.int().describe("Webhooks per organization."),
     }),
     usage: z.object({
-      links: z.int().describe("Links that exist."),
-      webhooks: z.int().describe("Webhooks that exist."),
+      links: z.int().describe("Current number of links."),
+      webhooks: z.int().describe("Current number of webhooks."),
     }),
   })
   .meta({
@@ -36,10 +37,10 @@ export const organizationSchema = z
 
 export type OrganizationView = z.output<typeof organizationSchema>;
 
-/** Shows an organization with what its plan allows and what it uses. */
+/** Returns an organization with the limits of its plan and its current usage. */
 export type ShowOrganization = (organizationId: string) => Promise<OrganizationView>;
 
-/** @throws Problem 404 when the organization has just gone */
+/** @throws Problem 404 if the organization was deleted since the request was authenticated */
 export function createShowOrganization(
   organizations: OrganizationReader,
   links: Pick<LinkStore, "count">,
@@ -64,10 +65,10 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
     method: "get",
     path: "/v1/organization",
     tag: "Organization",
-    summary: "Show your organization",
-    description: "The organization that the token acts for, with what its plan allows and what it uses.",
+    summary: "Retrieve your organization",
+    description: "Returns the organization that the token acts for, its plan's limits and its current usage.",
     scopes: ["links:read"],
-    answers: { 200: { description: "The organization.", body: organizationSchema } },
+    responses: { 200: { description: "The organization.", body: organizationSchema } },
     async handler(ctx) {
       ctx.body = await show(ctx.state.caller.organizationId);
     },

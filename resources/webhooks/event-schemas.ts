@@ -1,39 +1,15 @@
 import { z } from "zod";
-import type { WebhookEvent } from "../events.ts";
+import { EVENT_DATA_SCHEMAS } from "../events/schemas.ts";
+import type { WebhookEvent } from "../events/types.ts";
 import { LINK_EXAMPLE, linkSchema } from "../links/schema.ts";
 
-const time = z.iso.datetime();
-
-const click = z.object({
-  link_id: z.string(),
-  slug: z.string(),
-  url: z.string().describe("Where the link led."),
-  short_url: z.string(),
-  clicked_at: time,
-  referrer: z.string().nullable().describe("The host that the visitor came from, if known."),
-  country: z.string().nullable().describe("ISO 3166-1 alpha-2, if known."),
-  bot: z.boolean().describe("Whether it was a program that says so of itself."),
-});
-
-const rotation = z.object({
-  client_id: z.string(),
-  compromised: z.boolean().describe("Whether everything older was ended at once, tokens as well."),
-  previous_expires_at: time.describe("Until when the secret before is good."),
-});
-
-const authorization = z.object({
-  grant_id: z.string(),
-  client_id: z.string().describe("The client of the app."),
-  user_id: z.string().describe("The person in whose name it acts."),
-  scopes: z.array(z.string()),
-});
-
+const TIMESTAMP_EXAMPLE = "2026-03-01T09:30:00.000Z";
 const CLICK_EXAMPLE = {
   link_id: LINK_EXAMPLE.id,
   slug: LINK_EXAMPLE.slug,
   url: LINK_EXAMPLE.url,
   short_url: LINK_EXAMPLE.short_url,
-  clicked_at: "2026-03-01T09:30:00.000Z",
+  clicked_at: TIMESTAMP_EXAMPLE,
   referrer: "news.example",
   country: "DE",
   bot: false,
@@ -50,47 +26,55 @@ const AUTHORIZATION_EXAMPLE = {
   scopes: ["links:read", "links:write"],
 };
 
+// The body of a link event carries the link itself.
 const link = { data: linkSchema, example: LINK_EXAMPLE };
 const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; example: object }> = {
-  "link.created": { meaning: "A link was made.", ...link },
-  "link.updated": { meaning: "A link was changed; this is how it is now.", ...link },
-  "link.deleted": { meaning: "A link was deleted; this is how it was.", ...link },
-  "link.clicked": { meaning: "A short link was followed.", data: click, example: CLICK_EXAMPLE },
+  "link.created": { meaning: "A link was created.", ...link },
+  "link.updated": { meaning: "A link was updated. The data is its new state.", ...link },
+  "link.deleted": { meaning: "A link was deleted. The data is its last state.", ...link },
+  "link.clicked": {
+    meaning: "A visitor followed a short link.",
+    data: EVENT_DATA_SCHEMAS["link.clicked"],
+    example: CLICK_EXAMPLE,
+  },
   "client.secret_rotated": {
-    meaning: "The client of the organization got a new secret.",
-    data: rotation,
+    meaning: "The client secret was rotated.",
+    data: EVENT_DATA_SCHEMAS["client.secret_rotated"],
     example: ROTATION_EXAMPLE,
   },
   "authorization.granted": {
-    meaning: "A person let an app act for the organization.",
-    data: authorization,
+    meaning: "A user authorized an app to act for the organization.",
+    data: EVENT_DATA_SCHEMAS["authorization.granted"],
     example: AUTHORIZATION_EXAMPLE,
   },
   "authorization.revoked": {
-    meaning: "An app may not act for the organization any more.",
-    data: authorization,
+    meaning: "An app lost its access to the organization.",
+    data: EVENT_DATA_SCHEMAS["authorization.revoked"],
     example: AUTHORIZATION_EXAMPLE,
   },
   "webhook.test": {
-    meaning: "Somebody tested this webhook; it means nothing.",
-    data: z.object({ webhook_id: z.string() }),
+    meaning: "Test event; safe to ignore.",
+    data: EVENT_DATA_SCHEMAS["webhook.test"],
     example: { webhook_id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE" },
   },
 };
 
-/** What webhooks are told of: what it means, and the schema of the body that is sent. */
-export const TOLD: readonly { event: WebhookEvent; meaning: string; body: z.ZodObject }[] = Object.entries(
-  PAYLOADS,
-).map(([name, { meaning, data, example }]) => {
-  const event = name as WebhookEvent;
-  const body = z
-    .object({ type: z.literal(event), timestamp: time.describe("When it happened."), data })
-    .meta({
-      title: titleOf(event),
-      examples: [{ type: event, timestamp: "2026-03-01T09:30:00.000Z", data: example }],
-    });
-  return { event, meaning, body };
-});
+/** Lists every webhook event with its meaning and the schema of the body that is sent. */
+export const WEBHOOK_EVENT_SCHEMAS: readonly { event: WebhookEvent; meaning: string; body: z.ZodObject }[] =
+  Object.entries(PAYLOADS).map(([name, { meaning, data, example }]) => {
+    const event = name as WebhookEvent;
+    const body = z
+      .object({
+        type: z.literal(event),
+        timestamp: z.iso.datetime().describe("When the event happened."),
+        data,
+      })
+      .meta({
+        title: titleOf(event),
+        examples: [{ type: event, timestamp: TIMESTAMP_EXAMPLE, data: example }],
+      });
+    return { event, meaning, body };
+  });
 
 /** `link.created` → `LinkCreatedEvent`. */
 function titleOf(event: WebhookEvent): string {

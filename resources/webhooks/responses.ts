@@ -1,21 +1,21 @@
-import type { Answer } from "../answer.ts";
-import { toMessage } from "./message.ts";
-import type { Delivery } from "./ports.ts";
+import type { ServiceResponse } from "../http/response.ts";
+import { toPayload } from "./payload.ts";
 import { toDeliveryView, toWebhookView } from "./schema.ts";
-import type { WithSecret } from "./webhooks.ts";
+import type { WebhookWithSecret } from "./service.ts";
+import type { Delivery } from "./types.ts";
 
-/** A webhook that was not there before. */
-export function madeWebhook(made: WithSecret): Answer {
-  const { body } = webhookWithSecret(made);
-  return { status: 201, headers: { Location: `/v1/webhooks/${made.webhook.id}` }, body };
+/** Returns the 201 response for a new webhook. */
+export function createdWebhook(created: WebhookWithSecret): ServiceResponse {
+  const { body } = webhookWithSecret(created);
+  return { status: 201, headers: { Location: `/v1/webhooks/${created.webhook.id}` }, body };
 }
 
-/** A webhook with the secret that it has from now on. */
-export function webhookWithSecret({ webhook, secret }: WithSecret): Answer {
+/** Returns the 200 response for a webhook whose secret was just replaced. */
+export function webhookWithSecret({ webhook, secret }: WebhookWithSecret): ServiceResponse {
   return { status: 200, body: { ...toWebhookView(webhook), secret } };
 }
 
-/** A delivery that is under way. */
-export function startedDelivery(delivery: Delivery, shortUrl: string): Answer {
-  return { status: 202, body: toDeliveryView(delivery, toMessage(delivery.event, shortUrl)) };
+/** Returns the 202 response for a queued delivery. */
+export function queuedDelivery(delivery: Delivery, shortUrl: string): ServiceResponse {
+  return { status: 202, body: toDeliveryView(delivery, toPayload(delivery.event, shortUrl)) };
 }

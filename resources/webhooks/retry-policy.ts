@@ -1,12 +1,12 @@
-import type { Leased, Outcome } from "./ports.ts";
-import type { Answer } from "./send.ts";
+import type { EndpointResponse } from "./send.ts";
+import type { LeasedDelivery, Outcome } from "./types.ts";
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** The pauses after the attempts; the first one is made at once (Standard Webhooks 1.0.0, "Deliverability"). */
-export const PAUSES_MS = [
+/** The delays after failed attempts; the first attempt is immediate (Standard Webhooks 1.0.0, "Deliverability"). */
+export const RETRY_DELAYS_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
   30 * MINUTE_MS,
@@ -18,36 +18,40 @@ export const PAUSES_MS = [
   24 * HOUR_MS,
 ] as const;
 
-// So that what failed together does not come back together.
+// Spreads out the retries of deliveries that failed together.
 const JITTER = 0.1;
-// Receivers that ask for more patience have to be asked again.
+// Limits how long an endpoint can pause its deliveries with one response.
 const RETRY_AFTER_MAX_MS = 24 * HOUR_MS;
 const THROTTLES = new Set([429, 502, 503, 504]);
 const GONE = 410;
-// The schedule takes three days. A receiver that took nothing else for most of it is not coming back by itself.
+// The retry schedule takes three days. An endpoint that failed for most of it is unlikely to recover without a fix.
 const DEAD_AFTER_MS = 60 * HOUR_MS;
 
-/** What follows from an answer at a time. */
-export function judge({ tries, failingSince }: Leased, { status, retryAfter }: Answer, now: number): Outcome {
+/** Decides what happens to a delivery after a response: whether it succeeded, when to retry, or whether to disable the webhook. */
+export function nextOutcome(
+  { attemptCount, failingSince }: LeasedDelivery,
+  { status, retryAfter }: EndpointResponse,
+  now: number,
+): Outcome {
   if (status !== undefined && status >= 200 && status < 300) return { status: "succeeded" };
-  if (status === GONE) return { status: "failed", disable: "The receiver answered 410 Gone." };
-  const pause = PAUSES_MS[tries];
-  if (pause === undefined) {
+  if (status === GONE) return { status: "failed", disable: "The endpoint responded with 410 Gone." };
+  const delay = RETRY_DELAYS_MS[attemptCount];
+  if (delay === undefined) {
     const isDead = failingSince !== null && now - failingSince > DEAD_AFTER_MS;
-    return { status: "failed", ...(isDead && { disable: "Nothing has arrived there for days." }) };
+    return { status: "failed", ...(isDead && { disable: "All deliveries have failed for days." }) };
   }
-  const asked = status !== undefined && THROTTLES.has(status) ? askedPause(retryAfter, now) : 0;
-  const retryAt = now + Math.max(Math.round(pause * jitter()), asked);
-  return { status: "pending", retryAt, ...(asked > 0 && { pauseUntil: now + asked }) };
+  const requested = status !== undefined && THROTTLES.has(status) ? retryAfterMs(retryAfter, now) : 0;
+  const retryAt = now + Math.max(Math.round(delay * jitter()), requested);
+  return { status: "pending", retryAt, ...(requested > 0 && { pauseUntil: now + requested }) };
 }
 
 function jitter(): number {
   return 1 - JITTER + 2 * JITTER * Math.random();
 }
 
-/** RFC 9110 §10.2.3: seconds, or a date. */
-function askedPause(retryAfter: string | undefined, now: number): number {
+/** Parses `Retry-After` (RFC 9110 §10.2.3): seconds or an HTTP date. Returns 0 if it is missing or invalid. */
+function retryAfterMs(retryAfter: string | undefined, now: number): number {
   if (!retryAfter) return 0;
-  const pause = /^\d+$/.test(retryAfter) ? Number(retryAfter) * SECOND_MS : Date.parse(retryAfter) - now;
-  return Number.isNaN(pause) ? 0 : Math.min(pause, RETRY_AFTER_MAX_MS);
+  const delay = /^\d+$/.test(retryAfter) ? Number(retryAfter) * SECOND_MS : Date.parse(retryAfter) - now;
+  return Number.isNaN(delay) ? 0 : Math.min(delay, RETRY_AFTER_MAX_MS);
 }

@@ -1,33 +1,34 @@
 import { z } from "zod";
-import { WEBHOOK_EVENTS } from "../events.ts";
-import { type AllowedHosts, refuseWebhookUrl, URL_MAX } from "./address.ts";
-import type { Message } from "./message.ts";
-import type { Delivery, Webhook } from "./ports.ts";
+import { WEBHOOK_EVENTS } from "../events/types.ts";
+import type { WebhookPayload } from "./payload.ts";
+import { type AllowedHosts, URL_MAX, validateWebhookUrl } from "./ssrf-guard.ts";
+import type { Delivery, Webhook } from "./types.ts";
 
-// Each of them, and some twice; a list without an end would be looked through to its end.
+// Enough for every event type and some duplicates. The limit bounds the work of deduplicating.
 const EVENTS_MAX = 100;
-const EVENT_NAMES = `This must be a list of one or more of ${WEBHOOK_EVENTS.join(", ")}.`;
+const EVENT_NAMES = `must be one of ${WEBHOOK_EVENTS.join(", ")}`;
+const EVENT_LIST = `must be a list of one or more of ${WEBHOOK_EVENTS.join(", ")}`;
 
-/** What callers send; made for the receivers that the operator vouches for. */
+/** Creates the schemas of the create and update requests. URLs of `allowed` hosts may be private or use http. */
 export function webhookSchemas(allowed: AllowedHosts) {
   const fields = {
     url: z
-      .string({ error: "This must be a string." })
+      .string({ error: "must be a string" })
       .check((context) => {
-        const message = refuseWebhookUrl(context.value, allowed);
+        const message = validateWebhookUrl(context.value, allowed);
         if (message) context.issues.push({ code: "custom", input: context.value, message });
       })
       .meta({ maxLength: URL_MAX })
-      .describe("Where events are sent: an https URL on port 443 or 8443 of the public internet."),
+      .describe("The endpoint URL. Must be a public https URL on port 443 or 8443."),
     events: z
-      .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_NAMES })
-      .min(1, { error: EVENT_NAMES })
-      .max(EVENTS_MAX, { error: EVENT_NAMES })
+      .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_LIST })
+      .min(1, { error: EVENT_LIST })
+      .max(EVENTS_MAX, { error: `must contain at most ${EVENTS_MAX} events` })
       .transform((list) => [...new Set(list)])
-      .describe("What to be told of."),
+      .describe("The events to send."),
     enabled: z
-      .boolean({ error: "This must be true or false." })
-      .describe("Nothing is sent to a webhook that is not enabled."),
+      .boolean({ error: "must be true or false" })
+      .describe("Whether to send events to this webhook."),
   };
   return {
     create: z.strictObject({ ...fields, enabled: fields.enabled.default(true) }).meta({
@@ -41,18 +42,22 @@ export function webhookSchemas(allowed: AllowedHosts) {
   };
 }
 
-const WHOLE = { error: "This must be a whole number from 1 to 100." };
+const LIMIT_RANGE = { error: "must be a whole number from 1 to 100" };
 
-/** What a list of webhooks or of deliveries is asked for. */
+/** The query of lists of webhooks and deliveries. */
 export const pageQuery = z.strictObject({
-  limit: z.int(WHOLE).min(1, WHOLE).max(100, WHOLE).default(25).describe("How many at most."),
-  cursor: z.string().optional().describe("The next_cursor of the page before."),
+  limit: z
+    .int(LIMIT_RANGE)
+    .min(1, LIMIT_RANGE)
+    .max(100, LIMIT_RANGE)
+    .default(25)
+    .describe("The maximum number of results."),
+  cursor: z.string().optional().describe("The `next_cursor` of the previous page."),
 });
 
 const time = z.iso.datetime();
-const nextCursor = z.string().nullable().describe("The cursor of the next page; null on the last one.");
+const nextCursor = z.string().nullable().describe("The cursor of the next page; null on the last page.");
 
-/** A webhook, as an example. */
 export const WEBHOOK_EXAMPLE = {
   id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
   url: "https://example.com/hook",
@@ -62,23 +67,25 @@ export const WEBHOOK_EXAMPLE = {
   updated_at: "2026-02-28T12:00:00.000Z",
 };
 
-/** A webhook as the API shows it. */
+/** A webhook in API responses. */
 export const webhookSchema = z
   .object({
     id: z.string(),
-    url: z.string().describe("Where events are sent."),
-    events: z.array(z.enum(WEBHOOK_EVENTS)).describe("What it is told of."),
+    url: z.string().describe("The endpoint URL."),
+    events: z.array(z.enum(WEBHOOK_EVENTS)).describe("The events that are sent."),
     enabled: z
       .boolean()
-      .describe("false: nothing is sent. So it is too when a receiver answered 410, or nothing for days."),
+      .describe(
+        "Whether events are sent. Webhooks are disabled automatically if the endpoint responds with 410 or fails for days.",
+      ),
     created_at: time,
     updated_at: time,
   })
   .meta({ title: "Webhook", examples: [WEBHOOK_EXAMPLE] });
 
-/** A webhook with its secret: shown when it is made, and when the secret is replaced. */
+/** A webhook with its signing secret, returned only at creation and after a rotation. */
 export const webhookWithSecretSchema = webhookSchema
-  .extend({ secret: z.string().describe("Proves that a delivery comes from us. It is not shown again.") })
+  .extend({ secret: z.string().describe("The signing secret. Returned only once.") })
   .meta({
     title: "WebhookWithSecret",
     examples: [{ ...WEBHOOK_EXAMPLE, secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDDMQ7eS2Hd4s=" }],
@@ -89,7 +96,7 @@ export const webhookPageSchema = z
   .object({ data: z.array(webhookSchema), next_cursor: nextCursor })
   .meta({ title: "WebhookPage", examples: [{ data: [WEBHOOK_EXAMPLE], next_cursor: null }] });
 
-/** A delivery, as an example. */
+/** The delivery of a test event. */
 export const DELIVERY_EXAMPLE = {
   id: "evt_01JAV5H3C8M1V7T0S9E4X2Q6ZD",
   type: "webhook.test" as const,
@@ -104,27 +111,27 @@ export const DELIVERY_EXAMPLE = {
   },
 };
 
-/** A delivery as the API shows it. */
+/** A delivery in API responses. */
 export const deliverySchema = z
   .object({
-    id: z.string().describe("The id of the event: the header webhook-id of every attempt."),
+    id: z.string().describe("The event ID, sent as the `webhook-id` header of every attempt."),
     type: z.enum(WEBHOOK_EVENTS),
     status: z.enum(["pending", "succeeded", "failed"]),
     attempts: z
       .array(
         z.object({
           at: time,
-          status: z.int().optional().describe("What the receiver answered."),
-          error: z.string().optional().describe("Why there is no answer."),
-          ms: z.int(),
+          status: z.int().optional().describe("The HTTP status of the response."),
+          error: z.string().optional().describe("Why there was no response."),
+          ms: z.int().describe("The duration in milliseconds."),
         }),
       )
-      .describe("The oldest first."),
-    next_attempt_at: time.nullable(),
+      .describe("All attempts, oldest first."),
+    next_attempt_at: time.nullable().describe("Null if no further attempt is scheduled."),
     created_at: time,
     request: z
       .object({ type: z.string(), timestamp: time, data: z.record(z.string(), z.unknown()) })
-      .describe("The body that is sent; data is the link, or what changed."),
+      .describe("The request body."),
   })
   .meta({ title: "Delivery", examples: [DELIVERY_EXAMPLE] });
 
@@ -133,16 +140,16 @@ export const deliveryPageSchema = z
   .object({ data: z.array(deliverySchema), next_cursor: nextCursor })
   .meta({ title: "DeliveryPage", examples: [{ data: [DELIVERY_EXAMPLE], next_cursor: null }] });
 
-/** A webhook in the words of the API. */
+/** Returns a webhook as API responses show it, without its secret. */
 export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
   const { id, url, events, enabled, createdAt, updatedAt } = webhook;
   return { id, url, events, enabled, created_at: toTime(createdAt), updated_at: toTime(updatedAt) };
 }
 
-/** A delivery in the words of the API; `request` is the body of its event. */
+/** Returns a delivery as API responses show it; `request` is its body. */
 export function toDeliveryView(
   { event, status, attempts, nextAttemptAt }: Delivery,
-  request: Message,
+  request: WebhookPayload,
 ): z.output<typeof deliverySchema> {
   return {
     id: event.id,

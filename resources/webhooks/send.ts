@@ -2,57 +2,59 @@ import http from "node:http";
 import https from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { RequestFilteringHttpsAgent } from "request-filtering-agent";
-import { type AllowedHosts, isPublicAddress, isVouchedFor, refuseWebhookUrl } from "./address.ts";
-import { createLookup } from "./lookup.ts";
+import { createDnsLookup } from "./dns-lookup.ts";
+import { type AllowedHosts, isAllowedHost, isPublicAddress, validateWebhookUrl } from "./ssrf-guard.ts";
 
-/** What a receiver answered, or why it did not; nothing of what else it says is kept. */
-export type Answer = { status?: number; error?: string; retryAfter?: string };
+/** The status of an endpoint's response, or the error that prevented one. The body is discarded. */
+export type EndpointResponse = { status?: number; error?: string; retryAfter?: string };
 
-/** Posts a body to an address. Never rejects, follows no redirect, and ends within 15 s, or when `signal` is aborted. */
+/** Posts a body to a URL. Never rejects, follows no redirects, and ends within 15 s or when `signal` is aborted. */
 export type Send = (
   url: string,
   headers: Record<string, string>,
   body: string,
   signal: AbortSignal,
-) => Promise<Answer>;
+) => Promise<EndpointResponse>;
 
-/** How long an attempt may take, until it is connected and in all. Standard Webhooks 1.0.0 advises 15 to 30 s. */
-export type Patience = { connectMs: number; totalMs: number };
+/** How long an attempt may take to connect and in total. Standard Webhooks 1.0.0 recommends 15 to 30 s. */
+export type Timeouts = { connectMs: number; totalMs: number };
 
-/** What sending takes from outside; there are defaults for all of it. */
-export type Surroundings = {
-  /** Resolves the names of receivers that nobody vouches for, to all of their addresses. */
+/** The replaceable parts of sending. */
+export type SendDefaults = {
+  /** Resolves the hostname of an endpoint that isn't on the allowlist to all of its addresses. */
   lookup?: LookupFunction;
-  patience?: Patience;
+  timeouts?: Timeouts;
 };
 
-type SendOptions = Surroundings & { allowed: AllowedHosts; userAgent: string };
+type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 
-/** How long a receiver may take. */
-export const PATIENCE: Patience = { connectMs: 3_000, totalMs: 15_000 };
-// Enough for a receiver to end its answer in peace; what it says is of no interest.
-const MAX_ANSWER_BYTES = 4096;
-const NOT_PUBLIC = "The name resolves to an address that is not on the public internet.";
+/** The default time limits. */
+export const TIMEOUTS: Timeouts = { connectMs: 3_000, totalMs: 15_000 };
+// Enough for most endpoints to finish their response, which is discarded.
+const MAX_RESPONSE_BYTES = 4096;
+const NOT_PUBLIC = "The hostname resolves to an IP address that is not on the public internet.";
+const CONNECTION_TIMEOUT = "The connection timed out.";
+const NO_RESPONSE = "The connection was closed without a response.";
 
-/** Makes the sender: to the public internet, and to receivers that the operator vouches for. */
+/** Creates the function that sends requests to endpoints on the public internet and to allowed hosts. */
 export function createSend({
   allowed,
   userAgent,
-  lookup = createLookup(),
-  patience = PATIENCE,
+  lookup = createDnsLookup(),
+  timeouts = TIMEOUTS,
 }: SendOptions): Send {
-  // No connection is used twice, and none goes through a proxy, whatever the environment says.
+  // Connections are never reused and never go through a proxy, even if the environment configures one.
   const guarded = new RequestFilteringHttpsAgent({ keepAlive: false, maxCachedSessions: 0 });
   const secure = new https.Agent({ keepAlive: false, maxCachedSessions: 0 });
   const plain = new http.Agent({ keepAlive: false });
   const onlyPublic = publicLookup(lookup);
 
-  return async function send(address, headers, body, signal) {
-    // The rules or the operator's mind may have changed since it was stored.
-    const refusal = refuseWebhookUrl(address, allowed);
-    if (refusal) return { error: refusal };
-    const url = new URL(address);
-    const isTrusted = isVouchedFor(url, allowed);
+  return async function send(endpoint, headers, body, signal) {
+    // The rules or the operator's allowlist may have changed since the URL was stored.
+    const message = validateWebhookUrl(endpoint, allowed);
+    if (message) return { error: `The URL ${message}.` };
+    const url = new URL(endpoint);
+    const isTrusted = isAllowedHost(url, allowed);
     const isSecure = url.protocol === "https:";
     const options = {
       method: "POST",
@@ -67,20 +69,20 @@ export function createSend({
       signal,
     };
     const request = isSecure ? https.request(url, options) : http.request(url, options);
-    return exchange(request, body, patience, isTrusted ? () => true : isPublicAddress);
+    return exchange(request, body, timeouts, isTrusted ? () => true : isPublicAddress);
   };
 }
 
 /**
- * Resolves a name to public addresses alone; one that is not makes it fail. What was checked is what is connected to, so
- * that a second answer of the name server changes nothing. The agent's own check knows `::/96` as public.
+ * Wraps a lookup so that it fails if any address of the hostname isn't public. The socket connects to the checked address, so
+ * DNS rebinding has no effect. The agent's own check isn't enough: it treats `::/96` as public.
  */
 function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, done) =>
     lookup(hostname, { ...options, all: true }, (error, found) => {
       const addresses = Array.isArray(found) ? found : [];
       const [first] = addresses;
-      if (error || !first) return done(error ?? new Error("The name has no address."), "");
+      if (error || !first) return done(error ?? new Error("The hostname has no IP address."), "");
       if (!addresses.every(({ address }) => isPublicAddress(address))) return done(new Error(NOT_PUBLIC), "");
       return options.all ? done(null, addresses) : done(null, first.address, first.family);
     });
@@ -89,16 +91,16 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
 function exchange(
   request: http.ClientRequest,
   body: string,
-  { connectMs, totalMs }: Patience,
+  { connectMs, totalMs }: Timeouts,
   isAllowed: (address: string) => boolean,
-): Promise<Answer> {
+): Promise<EndpointResponse> {
   return new Promise((resolve) => {
     const fail = (error: string) => {
       resolve({ error });
       request.destroy();
     };
-    const connecting = setTimeout(fail, connectMs, "No connection within the time allowed.").unref();
-    const whole = setTimeout(fail, totalMs, "No answer within the time allowed.").unref();
+    const connecting = setTimeout(fail, connectMs, CONNECTION_TIMEOUT).unref();
+    const total = setTimeout(fail, totalMs, "The response timed out.").unref();
     request.on("socket", (socket: Socket) => {
       socket.once("connect", () => {
         if (!isAllowed(socket.remoteAddress ?? "")) fail(NOT_PUBLIC);
@@ -115,8 +117,8 @@ function exchange(
     request.on("error", (error) => resolve({ error: explain(error) }));
     request.on("close", () => {
       clearTimeout(connecting);
-      clearTimeout(whole);
-      resolve({ error: "The connection was closed without an answer." });
+      clearTimeout(total);
+      resolve({ error: NO_RESPONSE });
     });
     request.end(body);
   });
@@ -127,26 +129,28 @@ function discard(response: http.IncomingMessage): void {
   response.on("error", () => {});
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) response.destroy();
+    if (bytes > MAX_RESPONSE_BYTES) response.destroy();
   });
 }
 
 const REASONS: Record<string, string> = {
-  ENOTFOUND: "The name does not exist.",
-  EAI_AGAIN: "The name could not be resolved.",
+  ENOTFOUND: "The hostname does not exist.",
+  EAI_AGAIN: "The hostname could not be resolved.",
   ECONNREFUSED: "The connection was refused.",
-  ECONNRESET: "The connection was closed without an answer.",
-  EPIPE: "The connection was closed without an answer.",
-  EHOSTUNREACH: "The receiver cannot be reached.",
-  ENETUNREACH: "The receiver cannot be reached.",
-  ETIMEDOUT: "No connection within the time allowed.",
+  ECONNRESET: NO_RESPONSE,
+  EPIPE: NO_RESPONSE,
+  EHOSTUNREACH: "The host is unreachable.",
+  ENETUNREACH: "The host is unreachable.",
+  ETIMEDOUT: CONNECTION_TIMEOUT,
 };
 
-/** What went wrong, for people. What the library says may name addresses of a network that is nobody's business. */
+/** Returns a message for the delivery log. The library's own messages may disclose addresses of the internal network. */
 function explain(error: NodeJS.ErrnoException): string {
   if (error.message === NOT_PUBLIC || /is not allowed/.test(error.message)) return NOT_PUBLIC;
   const { code = "" } = error;
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO|EPROTO)/.test(code))
-    return `TLS failed (${code}).`;
-  return REASONS[code] ?? (code.startsWith("HPE_") ? "The answer is not HTTP." : "The request failed.");
+    return `The TLS handshake failed (${code}).`;
+  return (
+    REASONS[code] ?? (code.startsWith("HPE_") ? "The response is not valid HTTP." : "The request failed.")
+  );
 }

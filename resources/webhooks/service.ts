@@ -1,154 +1,170 @@
-import type { Cursors } from "../cursor.ts";
-import type { Actor } from "../links/links.ts";
+import type { Caller } from "../access/actor.ts";
+import { planRequired } from "../access/require-paid-plan.ts";
+import type { Cursors } from "../http/cursor.ts";
+import { notFound, Problem } from "../http/problem.ts";
+import { validate } from "../http/validate.ts";
 import { limitsOf } from "../plans.ts";
-import { notFound, Problem } from "../problem.ts";
-import { validate } from "../validate.ts";
-import type { AllowedHosts } from "./address.ts";
-import { newWebhookSecret } from "./message.ts";
-import type { Delivery, Webhook, WebhookFields, WebhookStore } from "./ports.ts";
 import { pageQuery, webhookSchemas } from "./schema.ts";
+import { newWebhookSecret } from "./signature.ts";
+import type { AllowedHosts } from "./ssrf-guard.ts";
+import type { Delivery, Webhook, WebhookStore } from "./types.ts";
 
-/** The one moment in which a secret is known. */
-export type WithSecret = { webhook: Webhook; secret: string };
+/** A webhook with the signing secret that was just generated. */
+export type WebhookWithSecret = { webhook: Webhook; secret: string };
 
-/** The one core of webhooks; REST, MCP and pages are its faces. Everything refused is a `Problem`. */
-export type Webhooks = {
+/** Manages webhooks for the REST API, MCP and the dashboard. Expected errors are thrown as `Problem`. */
+export type WebhookService = {
   schemas: ReturnType<typeof webhookSchemas>;
-  create(actor: Actor, input: unknown): Promise<WithSecret>;
-  get(actor: Actor, id: string): Promise<Webhook>;
-  list(actor: Actor, query: unknown): Promise<{ webhooks: Webhook[]; nextCursor: string | null }>;
-  update(actor: Actor, id: string, input: unknown): Promise<Webhook>;
-  remove(actor: Actor, id: string): Promise<void>;
-  /** For a day, the new secret and the one before both sign. */
-  rotateSecret(actor: Actor, id: string): Promise<WithSecret>;
-  /** Sends it, and nobody else, an event that means nothing. */
-  test(actor: Actor, id: string): Promise<Delivery>;
-  /** What it was told, newest first. */
+  create(caller: Caller, input: unknown): Promise<WebhookWithSecret>;
+  get(caller: Caller, id: string): Promise<Webhook>;
+  list(caller: Caller, query: unknown): Promise<{ webhooks: Webhook[]; nextCursor: string | null }>;
+  update(caller: Caller, id: string, input: unknown): Promise<Webhook>;
+  remove(caller: Caller, id: string): Promise<void>;
+  /** Replaces the signing secret. Deliveries are signed with the new and the previous secret for 24 hours. */
+  rotateSecret(caller: Caller, id: string): Promise<WebhookWithSecret>;
+  /** Sends a `webhook.test` event to this webhook only. */
+  test(caller: Caller, id: string): Promise<Delivery>;
+  /** Lists deliveries, newest first. */
   deliveries(
-    actor: Actor,
+    caller: Caller,
     id: string,
     query: unknown,
   ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }>;
-  /** Returns when the next attempt to deliver to it is due; null if nothing is pending. */
-  nextAttemptAt(actor: Actor, id: string): Promise<number | null>;
-  /** Tells it of an event again, under the same id. */
-  resend(actor: Actor, id: string, deliveryId: string): Promise<Delivery>;
+  /** Returns when the next attempt of any delivery is due; null if none is pending. */
+  nextAttemptAt(caller: Caller, id: string): Promise<number | null>;
+  /** Sends an event again, with the same ID and body. */
+  resend(caller: Caller, id: string, deliveryId: string): Promise<Delivery>;
 };
 
 type WebhooksOptions = { store: WebhookStore; cursors: Cursors; allowed: AllowedHosts };
 
-// Time to give the new secret to every receiver.
+// Time to deploy the new secret to every endpoint.
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
 
-/** Makes the core over a store. */
-export function createWebhooks({ store, cursors, allowed }: WebhooksOptions): Webhooks {
+/** Creates the service on top of a store. */
+export function createWebhookService({ store, cursors, allowed }: WebhooksOptions): WebhookService {
   const schemas = webhookSchemas(allowed);
-
-  async function get({ organizationId }: Actor, id: string): Promise<Webhook> {
-    const webhook = await store.find(organizationId, id);
-    if (!webhook) throw notFound("webhook");
-    return webhook;
-  }
-
-  async function getEnabled(actor: Actor, id: string): Promise<void> {
-    const { enabled } = await get(actor, id);
-    if (!enabled) throw new Problem(409, "webhook_disabled", "The webhook is disabled: enable it first.");
-  }
-
-  /** One page, and the cursor of the next one; `positionOf` is what that begins after. */
-  async function page<Item>(
-    query: unknown,
-    list: string[],
-    read: (limit: number, before?: string) => Promise<Item[]>,
-    positionOf: (item: Item) => string,
-  ) {
-    const { limit, cursor } = validate(pageQuery, query);
-    const bound = JSON.stringify(list);
-    const before = cursor === undefined ? undefined : cursors.read(cursor, bound);
-    const found = await read(limit + 1, before);
-    const items = found.slice(0, limit);
-    const last = items.at(-1);
-    const nextCursor = found.length > limit && last ? cursors.write(positionOf(last), bound) : null;
-    return { items, nextCursor };
-  }
-
   return {
     schemas,
-    get,
+    ...createWebhookOperations(store, cursors, schemas),
+    ...createDeliveryOperations(store, cursors),
+  };
+}
 
-    async create({ organizationId, by }, input) {
-      const fields = validate(schemas.create, input) satisfies WebhookFields;
+type DeliveryOperations = Pick<WebhookService, "test" | "deliveries" | "nextAttemptAt" | "resend">;
+
+function createWebhookOperations(
+  store: WebhookStore,
+  cursors: Cursors,
+  schemas: WebhookService["schemas"],
+): Omit<WebhookService, "schemas" | keyof DeliveryOperations> {
+  return {
+    get: (caller, id) => find(store, caller, id),
+
+    async create({ organizationId, actor }, input) {
+      const fields = validate(schemas.create, input);
       const secret = newWebhookSecret();
-      const made = await store.create(organizationId, by, fields, secret, limitsOf);
-      if ("limit" in made) throw tooMany(made.limit);
-      return { webhook: made, secret };
+      const created = await store.create(organizationId, actor, fields, secret, limitsOf);
+      if ("limit" in created) throw limitReached(created.limit);
+      return { webhook: created, secret };
     },
 
     async list({ organizationId }, query) {
-      const { items, nextCursor } = await page(
+      const { items, nextCursor } = await readPage(cursors, {
         query,
-        [organizationId, "webhooks"],
-        (limit, before) => store.list(organizationId, limit, before),
-        ({ id }) => id,
-      );
+        list: [organizationId, "webhooks"],
+        read: (limit, before) => store.list(organizationId, limit, before),
+        positionOf: ({ id }) => id,
+      });
       return { webhooks: items, nextCursor };
     },
 
-    async update({ organizationId, by }, id, input) {
+    async update({ organizationId, actor }, id, input) {
       const changes = validate(schemas.update, input);
-      const webhook = await store.update(organizationId, id, changes, by);
+      const webhook = await store.update(organizationId, id, changes, actor);
       if (!webhook) throw notFound("webhook");
       return webhook;
     },
 
-    async remove({ organizationId, by }, id) {
-      if (!(await store.remove(organizationId, id, by))) throw notFound("webhook");
+    async remove({ organizationId, actor }, id) {
+      if (!(await store.remove(organizationId, id, actor))) throw notFound("webhook");
     },
 
-    async rotateSecret({ organizationId, by }, id) {
+    async rotateSecret({ organizationId, actor }, id) {
       const secret = newWebhookSecret();
-      const webhook = await store.rotateSecret(organizationId, id, secret, Date.now() + OVERLAP_MS, by);
+      const webhook = await store.rotateSecret(organizationId, id, secret, Date.now() + OVERLAP_MS, actor);
       if (!webhook) throw notFound("webhook");
       return { webhook, secret };
     },
+  };
+}
 
-    async test(actor, id) {
-      await getEnabled(actor, id);
-      const delivery = await store.test(actor.organizationId, id, actor.by);
+function createDeliveryOperations(store: WebhookStore, cursors: Cursors): DeliveryOperations {
+  return {
+    async test(caller, id) {
+      await assertEnabled(store, caller, id);
+      const delivery = await store.test(caller.organizationId, id, caller.actor);
       if (!delivery) throw notFound("webhook");
       return delivery;
     },
 
-    async deliveries(actor, id, query) {
-      await get(actor, id);
-      const { organizationId } = actor;
-      const { items, nextCursor } = await page(
+    async deliveries(caller, id, query) {
+      await find(store, caller, id);
+      const { organizationId } = caller;
+      const { items, nextCursor } = await readPage(cursors, {
         query,
-        [organizationId, "deliveries", id],
-        (limit, before) => store.deliveries(organizationId, id, limit, before),
-        ({ event }) => event.id,
-      );
+        list: [organizationId, "deliveries", id],
+        read: (limit, before) => store.deliveries(organizationId, id, limit, before),
+        positionOf: ({ event }) => event.id,
+      });
       return { deliveries: items, nextCursor };
     },
 
     nextAttemptAt: ({ organizationId }, id) => store.nextAttemptAt(organizationId, id),
 
-    async resend(actor, id, deliveryId) {
-      await getEnabled(actor, id);
-      const delivery = await store.resend(actor.organizationId, id, deliveryId);
+    async resend(caller, id, deliveryId) {
+      await assertEnabled(store, caller, id);
+      const delivery = await store.resend(caller.organizationId, id, deliveryId);
       if (!delivery) throw notFound("delivery");
       return delivery;
     },
   };
 }
 
-/** The refusal of whatever a plan without webhooks does not allow. */
-export function planRequired(): Problem {
-  return new Problem(403, "plan_required", "Webhooks need the Growth or the Premium plan.");
+async function find(store: WebhookStore, { organizationId }: Caller, id: string): Promise<Webhook> {
+  const webhook = await store.find(organizationId, id);
+  if (!webhook) throw notFound("webhook");
+  return webhook;
 }
 
-function tooMany(limit: number): Problem {
-  return limit === 0
-    ? planRequired()
-    : new Problem(409, "webhook_limit", `An organization has at most ${limit} webhooks: delete one first.`);
+async function assertEnabled(store: WebhookStore, caller: Caller, id: string): Promise<void> {
+  const { enabled } = await find(store, caller, id);
+  if (!enabled) throw new Problem(409, "webhook_disabled", "The webhook is disabled. Enable it first.");
+}
+
+type PageRequest<Item> = {
+  query: unknown;
+  /** Identifies the list, so that a cursor is valid only for the list it came from. */
+  list: string[];
+  read: (limit: number, before?: string) => Promise<Item[]>;
+  /** Returns the position that the next page starts after. */
+  positionOf: (item: Item) => string;
+};
+
+/** Reads one page of a list and creates the cursor of the next. */
+async function readPage<Item>(cursors: Cursors, { query, list, read, positionOf }: PageRequest<Item>) {
+  const { limit, cursor } = validate(pageQuery, query);
+  const scope = JSON.stringify(list);
+  const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
+  const found = await read(limit + 1, before);
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const nextCursor = found.length > limit && last ? cursors.write(positionOf(last), scope) : null;
+  return { items, nextCursor };
+}
+
+function limitReached(limit: number): Problem {
+  if (limit === 0) return planRequired();
+  const detail = `Your organization has reached its limit of ${limit} webhooks. Delete one first.`;
+  return new Problem(409, "webhook_limit", detail);
 }

@@ -1,138 +1,137 @@
-import type { By, WebhookEvent } from "../events.ts";
+import type { Actor } from "../access/actor.ts";
+import type { StoredEvent } from "../events/public-data.ts";
+import type { WebhookEvent } from "../events/types.ts";
 import type { Limits, Plan } from "../plans.ts";
-import type { Link } from "../ports.ts";
 
-/** A webhook as it is kept, without its secrets. Times are epoch milliseconds. */
+/** A webhook without its secrets, as the store keeps it. Times are epoch milliseconds. */
 export type Webhook = {
   id: string;
   organizationId: string;
   url: string;
   events: WebhookEvent[];
   enabled: boolean;
-  /** Why the service itself disabled it; nothing when a person did, or nobody. */
+  /** Why the service disabled the webhook; null if it is enabled or a user disabled it. */
   disabledReason: string | null;
-  /** When the first attempt failed after the last one that succeeded. */
+  /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
   createdAt: number;
   updatedAt: number;
 };
 
-/** What the caller may set. */
+/** The fields that callers set. */
 export type WebhookFields = Pick<Webhook, "url" | "events" | "enabled">;
 
-/** What a webhook is told of; of a link event the data is `{link}`, as the store keeps links. */
-export type ToldEvent = {
-  id: string;
-  type: WebhookEvent;
-  data: Record<string, unknown> | { link: Link };
-  createdAt: number;
-};
+/** Changes to a webhook; fields that are absent or undefined stay as they are. */
+export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Field] | undefined };
 
-/** One try to deliver. `status` is the receiver's answer, `error` why there is none or why none was asked for. */
+/** A stored event that webhooks subscribe to. */
+export type DeliveredEvent = StoredEvent & { id: string; type: WebhookEvent; createdAt: number };
+
+/** One attempt to deliver an event: the HTTP `status` of the response, or the `error` that prevented one. */
 export type Attempt = { at: number; status?: number; error?: string; ms: number };
 
 export type DeliveryStatus = "pending" | "succeeded" | "failed";
 
-/** One event on its way to one webhook. */
+/** The delivery of one event to one webhook. */
 export type Delivery = {
-  event: ToldEvent;
+  event: DeliveredEvent;
   status: DeliveryStatus;
   /** Oldest first. */
   attempts: Attempt[];
-  /** Nothing when there is no attempt to come. */
+  /** Null if no further attempt is scheduled. */
   nextAttemptAt: number | null;
 };
 
 /**
- * Where webhooks are kept. Every call is bound to one organization, and every change is written down with it. Secrets go
- * in and never come out; they are kept encrypted.
+ * Stores webhooks. Every call is limited to one organization, and every change commits together with its event. Signing
+ * secrets are stored encrypted and never returned.
  */
 export type WebhookStore = {
-  /** Makes one unless the organization has as many as its plan allows: exact, however many at once. */
+  /** Creates a webhook unless the organization has reached its plan's limit, which holds under concurrency. */
   create(
     organizationId: string,
-    by: By,
+    actor: Actor,
     fields: WebhookFields,
     secret: string,
     limitsOf: (plan: Plan) => Limits,
   ): Promise<Webhook | { limit: number }>;
   find(organizationId: string, id: string): Promise<Webhook | undefined>;
-  /** Newest first; `before` is the id of the last one of the page before. */
+  /** Lists webhooks, newest first; `before` is the ID of the previous page's last webhook. */
   list(organizationId: string, limit: number, before?: string): Promise<Webhook[]>;
   count(organizationId: string): Promise<number>;
-  /** Nothing when it is gone. Enabling forgets why it was disabled. */
+  /** Updates a webhook and resets its health; resolves to undefined if it doesn't exist. */
   update(
     organizationId: string,
     id: string,
-    changes: Partial<WebhookFields>,
-    by: By,
+    changes: WebhookChanges,
+    actor: Actor,
   ): Promise<Webhook | undefined>;
-  /** Takes a new secret; the one before signs as well until `previousUntil`. */
+  /** Replaces the signing secret; the previous one also signs until `previousUntil`. */
   rotateSecret(
     organizationId: string,
     id: string,
     secret: string,
     previousUntil: number,
-    by: By,
+    actor: Actor,
   ): Promise<Webhook | undefined>;
-  /** Removes it with its log. Whether there was one. */
-  remove(organizationId: string, id: string, by: By): Promise<boolean>;
-  /** Writes down a `webhook.test` that this webhook alone is told of. */
-  test(organizationId: string, id: string, by: By): Promise<Delivery | undefined>;
-  /** When the next attempt of any delivery is due; null if none is pending. */
+  /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist. */
+  remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
+  /** Records a `webhook.test` event and queues its delivery to this webhook only. */
+  test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
+  /** Returns when the next attempt of any delivery is due; null if none is pending. */
   nextAttemptAt(organizationId: string, id: string): Promise<number | null>;
-  /** Newest first; `before` is the event's id of the last one of the page before. */
+  /** Lists deliveries, newest first; `before` is the event ID of the previous page's last delivery. */
   deliveries(organizationId: string, id: string, limit: number, before?: string): Promise<Delivery[]>;
-  /** Puts a delivery at the start of its schedule, now; one that is under way is left alone. */
+  /** Restarts the retry schedule of a delivery now; an attempt in flight isn't affected. */
   resend(organizationId: string, id: string, eventId: string): Promise<Delivery | undefined>;
 };
 
-/** A delivery that this process alone may attempt until its lease ends. */
-export type Leased = Delivery & {
+/** A delivery that only this process may attempt until the lease expires. */
+export type LeasedDelivery = Delivery & {
   lease: string;
   webhookId: string;
   organizationId: string;
   url: string;
   enabled: boolean;
-  /** The plan that decides. */
+  /** The organization's plan; `free` if the organization was deleted. */
   plan: Plan;
-  /** Attempts since it was made or sent again. */
-  tries: number;
-  /** Since when nothing has arrived there; nothing when the last attempt did. */
+  /** The number of attempts since the delivery was created or resent. */
+  attemptCount: number;
+  /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
-  /** Until when the receiver asked to be left alone. */
+  /** Until when the endpoint asked for no requests, by `Retry-After`. */
   pausedUntil: number | null;
-  /** The newest first; each signs. One that cannot be opened is left out. */
+  /** The signing secrets, newest first, without those that can't be decrypted. */
   secrets: string[];
 };
 
 /**
- * What came of an attempt: `pauseUntil` says until when nothing at all is to be sent to the webhook, `disable` why it is to
- * be left alone from now on, `isUnsent` that nothing was sent, which tells nothing of the receiver.
+ * The outcome of an attempt. `pauseUntil` is when the webhook may be called again, `disable` the reason to disable it, and
+ * `isUnsent` means that no request was made, so the webhook's health doesn't change.
  */
 export type Outcome =
   | { status: "succeeded"; isUnsent?: never }
   | { status: "pending"; retryAt: number; pauseUntil?: number; disable?: never; isUnsent?: never }
   | { status: "failed"; disable?: string; isUnsent?: boolean };
 
-/** How much may be leased. */
-export type Room = {
-  most: number;
+/** How many deliveries a process may lease: in total, and per webhook. */
+export type LeaseLimits = {
+  max: number;
   perWebhook: number;
-  /** Of webhooks where nothing has arrived since an attempt failed: less of all, and of one. */
-  failing: { most: number; perWebhook: number };
-  /** What this process has under way: of each webhook, how much. */
-  underWay: ReadonlyMap<string, number>;
+  /** The lower limits for webhooks whose last attempt failed. */
+  failing: { max: number; perWebhook: number };
+  /** The number of deliveries that this process is attempting, by webhook ID. */
+  inFlight: ReadonlyMap<string, number>;
 };
 
-/** What is to be delivered, for all processes together. */
+/** The delivery queue that all processes share. */
 export type DeliveryQueue = {
-  /** Leases what is due, the oldest first. A lease that is not settled ends by itself, and the delivery is due again. */
-  lease(room: Room): Promise<Leased[]>;
-  /** Gives a delivery back that was not attempted; it is due at a time. */
-  putOff(leased: Leased, until: number): Promise<void>;
-  /** Writes down an attempt and what came of it, in the name of `by`; nothing when the lease has ended meanwhile. */
-  settle(leased: Leased, attempt: Attempt, outcome: Outcome, by: By): Promise<void>;
-  /** Calls back when there may be something due. Returns how to stop that. */
+  /** Leases due deliveries, oldest first. A delivery whose lease expires unsettled becomes due again. */
+  lease(limits: LeaseLimits): Promise<LeasedDelivery[]>;
+  /** Returns an unattempted delivery to the queue, due at `until`. */
+  postpone(leased: LeasedDelivery, until: number): Promise<void>;
+  /** Records an attempt and its outcome; has no effect if the lease has expired. `actor` disables the webhook if needed. */
+  settle(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome, actor: Actor): Promise<void>;
+  /** Calls `listener` when deliveries may be due; returns a function that removes it. */
   onDue(listener: () => void): () => void;
 };

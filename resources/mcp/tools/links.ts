@@ -1,27 +1,27 @@
 import { z } from "zod";
 import { analyticsQuery, analyticsSchema } from "../../links/analytics.ts";
-import { madeLink, madeLinks } from "../../links/answers.ts";
-import { bulkBody, bulkSchema, outcomesSchema } from "../../links/bulk.ts";
-import { type Links, listQuery } from "../../links/links.ts";
+import { bulkBody, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
+import { bulkResults, createdLink } from "../../links/responses.ts";
 import { linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
+import { type LinkService, listQuery } from "../../links/service.ts";
 import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
-import { ADDS, READS, REPLACES, type Tool } from "../tool.ts";
+import { CREATES, READS, REPLACES, type Tool } from "../tool.ts";
 
-const byId = z.strictObject({ id: z.string().describe("The id of the link, such as lnk_01J9….") });
+const byId = z.strictObject({ id: z.string().describe("The ID of the link, such as lnk_01J9….") });
 
-/** The tools for links. */
-export function linkTools(links: Links, shortUrl: string): Tool[] {
+/** Creates the tools for links. */
+export function linkTools(links: LinkService, shortUrl: string): Tool[] {
   return [...readTools(links, shortUrl), ...writeTools(links, shortUrl)];
 }
 
-function readTools(links: Links, shortUrl: string): Tool[] {
+function readTools(links: LinkService, shortUrl: string): Tool[] {
   const reads = { scopes: ["links:read"], annotations: READS } satisfies Partial<Tool>;
   return [
     {
       ...reads,
       name: "get_link",
       title: "Get a link",
-      description: "Shows one link with its number of clicks.",
+      description: "Returns a link with its number of clicks.",
       input: byId,
       output: linkSchema,
       run: async (caller, { id }) => toView(await links.get(caller, id as string), shortUrl),
@@ -42,9 +42,9 @@ function readTools(links: Links, shortUrl: string): Tool[] {
     {
       ...reads,
       name: "get_link_analytics",
-      title: "Get the clicks of a link",
+      title: "Get analytics of a link",
       description:
-        "Shows the clicks of one link by day, referrer and country, with those of known bots apart; the last 30 days unless others are asked for.",
+        "Returns the clicks of a link by day, referrer and country, with known bots counted separately. Covers the last 30 days by default.",
       input: z.strictObject({ ...byId.shape, ...analyticsQuery.shape }),
       output: analyticsSchema,
       run: (caller, { id, ...days }) => links.analytics(caller, id as string, days),
@@ -52,9 +52,9 @@ function readTools(links: Links, shortUrl: string): Tool[] {
     {
       ...reads,
       name: "get_analytics",
-      title: "Get the clicks of all links",
+      title: "Get analytics of all links",
       description:
-        "Shows the clicks of all links of the organization together, deleted ones included, by day, referrer and country; the last 30 days unless others are asked for.",
+        "Returns the combined clicks of all the organization's links, including deleted ones, by day, referrer and country. Covers the last 30 days by default.",
       input: analyticsQuery,
       output: analyticsSchema,
       run: (caller, days) => links.analytics(caller, undefined, days),
@@ -62,7 +62,7 @@ function readTools(links: Links, shortUrl: string): Tool[] {
   ];
 }
 
-function writeTools(links: Links, shortUrl: string): Tool[] {
+function writeTools(links: LinkService, shortUrl: string): Tool[] {
   const { create, update } = links.schemas;
   const writes = { scopes: ["links:write"] } satisfies Partial<Tool>;
   return [
@@ -70,34 +70,34 @@ function writeTools(links: Links, shortUrl: string): Tool[] {
       ...writes,
       name: "create_link",
       title: "Create a short link",
-      description: "Makes a short link to a URL. Leave the slug out for a random one.",
+      description: "Creates a short link to a URL. Omit the slug for a random one.",
       input: create,
       output: linkSchema,
-      annotations: ADDS,
+      annotations: CREATES,
       operation: "createLink",
-      run: async (caller, input) => madeLink(await links.create(caller, input), shortUrl),
+      run: async (caller, input) => createdLink(await links.create(caller, input), shortUrl),
     },
     {
       ...writes,
       name: "create_links",
-      title: "Create many short links",
-      description: `Makes up to ${LINKS_PER_BULK} short links. Each has its own result, in order: one that is refused does not stop the others, so look at every status.`,
+      title: "Create short links in bulk",
+      description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail while others succeed, so check every status.`,
       input: bulkSchema,
       shownInput: bulkBody(create, LINKS_PER_BULK),
-      output: outcomesSchema,
-      annotations: ADDS,
+      output: bulkResultsSchema,
+      annotations: CREATES,
       operation: "createLinks",
       run: async (caller, input) =>
-        madeLinks(await links.createMany(caller, input, limitsOf(caller.plan)), shortUrl),
+        bulkResults(await links.createMany(caller, input, limitsOf(caller.plan)), shortUrl),
     },
     {
       ...writes,
       name: "upsert_link",
-      title: "Create or change a link by your own id",
+      title: "Create or replace a link by external ID",
       description:
-        "Makes the link with this external_id, or gives the one that has it exactly these fields: what is left out is emptied, but for the slug, which stays as it is.",
+        "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
       input: create.extend({ external_id: create.shape.external_id.unwrap().unwrap() }),
-      output: z.object({ created: z.boolean().describe("Whether the link is new."), link: linkSchema }),
+      output: z.object({ created: z.boolean().describe("Whether the link was created."), link: linkSchema }),
       annotations: REPLACES,
       run: async (caller, input) => {
         const { link, isNew } = await links.upsert(caller, input.external_id as string, input);
@@ -107,9 +107,8 @@ function writeTools(links: Links, shortUrl: string): Tool[] {
     {
       ...writes,
       name: "update_link",
-      title: "Change a link",
-      description:
-        "Changes the fields that are given and leaves the others; null empties a field that may be empty.",
+      title: "Update a link",
+      description: "Updates only the given fields. null clears an optional field.",
       input: z.strictObject({ ...byId.shape, ...update.shape }),
       output: linkSchema,
       annotations: REPLACES,
@@ -120,7 +119,7 @@ function writeTools(links: Links, shortUrl: string): Tool[] {
       ...writes,
       name: "delete_link",
       title: "Delete a link",
-      description: "Deletes a link for good: its short address answers 410 and its slug is never used again.",
+      description: "Permanently deletes a link. Its short URL returns 410, and its slug can't be reused.",
       input: byId,
       output: z.object({ deleted: z.literal(true), id: z.string() }),
       annotations: REPLACES,

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { madeWebhook, startedDelivery, webhookWithSecret } from "../../webhooks/answers.ts";
-import { toMessage } from "../../webhooks/message.ts";
-import type { Delivery } from "../../webhooks/ports.ts";
+import { toPayload } from "../../webhooks/payload.ts";
+import { createdWebhook, queuedDelivery, webhookWithSecret } from "../../webhooks/responses.ts";
 import {
   deliveryPageSchema,
   deliverySchema,
@@ -12,17 +11,20 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from "../../webhooks/schema.ts";
-import type { Webhooks } from "../../webhooks/webhooks.ts";
-import { ADDS, READS, REPLACES, type Tool } from "../tool.ts";
+import type { WebhookService } from "../../webhooks/service.ts";
+import type { Delivery } from "../../webhooks/types.ts";
+import { CREATES, READS, REPLACES, type Tool } from "../tool.ts";
 
-const SHOWN_ONCE = "The secret is shown this once: hand it to whoever runs the receiver.";
+const SHOWN_ONCE = "The secret is only returned once. Give it to the developer of the endpoint.";
 
-const byId = z.strictObject({ id: z.string().describe("The id of the webhook, such as whk_01J9….") });
+const byId = z.strictObject({ id: z.string().describe("The ID of the webhook, such as whk_01J9….") });
 
-/** The tools for webhooks. */
-export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
-  const { create, update } = webhooks.schemas;
-  const view = (delivery: Delivery) => toDeliveryView(delivery, toMessage(delivery.event, shortUrl));
+/** Creates the tools for webhooks and their deliveries. */
+export function webhookTools(webhooks: WebhookService, shortUrl: string): Tool[] {
+  return [...readTools(webhooks), ...changeTools(webhooks), ...deliveryTools(webhooks, shortUrl)];
+}
+
+function readTools(webhooks: WebhookService): Tool[] {
   return [
     {
       name: "list_webhooks",
@@ -40,28 +42,34 @@ export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
     {
       name: "get_webhook",
       title: "Get a webhook",
-      description: "Shows one webhook.",
+      description: "Returns a webhook.",
       scopes: ["webhooks:read"],
       input: byId,
       output: webhookSchema,
       annotations: READS,
       run: async (caller, { id }) => toWebhookView(await webhooks.get(caller, id as string)),
     },
+  ];
+}
+
+function changeTools(webhooks: WebhookService): Tool[] {
+  const { create, update } = webhooks.schemas;
+  return [
     {
       name: "create_webhook",
       title: "Create a webhook",
-      description: `Has events sent to an address, signed as Standard Webhooks 1.0.0 says. ${SHOWN_ONCE}`,
+      description: `Creates a webhook, which sends events to a URL, signed following Standard Webhooks 1.0.0. ${SHOWN_ONCE}`,
       scopes: ["webhooks:write"],
       input: create,
       output: webhookWithSecretSchema,
-      annotations: ADDS,
+      annotations: CREATES,
       operation: "createWebhook",
-      run: async (caller, input) => madeWebhook(await webhooks.create(caller, input)),
+      run: async (caller, input) => createdWebhook(await webhooks.create(caller, input)),
     },
     {
       name: "update_webhook",
-      title: "Change a webhook",
-      description: "Changes the fields that are given and leaves the others.",
+      title: "Update a webhook",
+      description: "Updates only the given fields.",
       scopes: ["webhooks:write"],
       input: z.strictObject({ ...byId.shape, ...update.shape }),
       output: webhookSchema,
@@ -72,7 +80,7 @@ export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
     {
       name: "delete_webhook",
       title: "Delete a webhook",
-      description: "Deletes a webhook with its log: nothing more is sent to it.",
+      description: "Deletes a webhook and its delivery log. No more events are sent to it.",
       scopes: ["webhooks:write"],
       input: byId,
       output: z.object({ deleted: z.literal(true), id: z.string() }),
@@ -84,8 +92,8 @@ export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
     },
     {
       name: "rotate_webhook_secret",
-      title: "Replace a webhook's secret",
-      description: `Makes a new secret; for 24 hours the one before signs as well. ${SHOWN_ONCE}`,
+      title: "Rotate a webhook's secret",
+      description: `Creates a new signing secret. For 24 hours, events are signed with the previous one too. ${SHOWN_ONCE}`,
       scopes: ["webhooks:write"],
       input: byId,
       output: webhookWithSecretSchema,
@@ -93,23 +101,27 @@ export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
       operation: "rotateWebhookSecret",
       run: async (caller, { id }) => webhookWithSecret(await webhooks.rotateSecret(caller, id as string)),
     },
+  ];
+}
+
+function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
+  const view = (delivery: Delivery) => toDeliveryView(delivery, toPayload(delivery.event, shortUrl));
+  return [
     {
       name: "test_webhook",
       title: "Test a webhook",
-      description:
-        "Sends a webhook.test event to one webhook. See list_webhook_deliveries for what came of it.",
+      description: "Sends a webhook.test event to a webhook. Use list_webhook_deliveries to see the result.",
       scopes: ["webhooks:write"],
       input: byId,
       output: deliverySchema,
-      annotations: { ...ADDS, openWorldHint: true },
+      annotations: { ...CREATES, openWorldHint: true },
       operation: "testWebhook",
-      run: async (caller, { id }) => startedDelivery(await webhooks.test(caller, id as string), shortUrl),
+      run: async (caller, { id }) => queuedDelivery(await webhooks.test(caller, id as string), shortUrl),
     },
     {
       name: "list_webhook_deliveries",
-      title: "List what a webhook was told",
-      description:
-        "Lists the deliveries of a webhook, newest first, with the body that was sent and each attempt.",
+      title: "List webhook deliveries",
+      description: "Lists the deliveries of a webhook, newest first, with their payloads and attempts.",
       scopes: ["webhooks:read"],
       input: z.strictObject({ ...byId.shape, ...pageQuery.shape }),
       output: deliveryPageSchema,
@@ -121,18 +133,18 @@ export function webhookTools(webhooks: Webhooks, shortUrl: string): Tool[] {
     },
     {
       name: "resend_webhook_delivery",
-      title: "Send a delivery again",
-      description: "Tells a webhook of an event again, under the same id.",
+      title: "Resend a webhook delivery",
+      description: "Resends a delivery with the same ID.",
       scopes: ["webhooks:write"],
       input: z.strictObject({
         ...byId.shape,
-        delivery_id: z.string().describe("The id of the delivery, such as evt_01J9…."),
+        delivery_id: z.string().describe("The ID of the delivery, such as evt_01J9…."),
       }),
       output: deliverySchema,
-      annotations: { ...ADDS, openWorldHint: true },
+      annotations: { ...CREATES, openWorldHint: true },
       operation: "resendDelivery",
       run: async (caller, { id, delivery_id }) =>
-        startedDelivery(await webhooks.resend(caller, id as string, delivery_id as string), shortUrl),
+        queuedDelivery(await webhooks.resend(caller, id as string, delivery_id as string), shortUrl),
     },
   ];
 }

@@ -1,0 +1,17 @@
+/** Who did something, and from which IP address; recorded in the audit log. */
+export type Actor = {
+  /** `usr_…` for a user, `lgc_…` for a client, `operator` for the command line, `system` for the service itself. */
+  id: string;
+  /** The client that acted on behalf of the user. */
+  via?: string;
+  /** The IP address of the request. */
+  address?: string;
+};
+
+/** The actor and the organization that a request acts for. */
+export type Caller = {
+  organizationId: string;
+  actor: Actor;
+  /** Returns the ids of links to create: the same in each attempt at an idempotent request. */
+  linkId?: (index: number) => string;
+};

@@ -1,0 +1,38 @@
+import { toView } from "../links/schema.ts";
+import type { Link } from "../links/types.ts";
+import { EVENT_DATA_SCHEMAS } from "./schemas.ts";
+import type { EventType } from "./types.ts";
+
+/** The data of an event, by field name. */
+export type EventData = Record<string, unknown>;
+
+/** An event as the store keeps it; the data of a link event is `{link, changed?}` with the link in the store's form. */
+export type StoredEvent = { type: EventType; data: EventData };
+
+type Composer = (data: EventData, shortUrl: string) => EventData;
+
+const LINK_COMPOSERS: Partial<Record<EventType, Composer>> = {
+  "link.created": composeLinkChange,
+  "link.updated": composeLinkChange,
+  "link.deleted": composeLinkChange,
+  "link.clicked": composeClick,
+};
+
+/**
+ * Composes the public data of an event, in snake_case with RFC 3339 times, as `EVENT_DATA_SCHEMAS` describes it. Fields that
+ * an older version didn't store are missing; data of a type that only a newer version knows is returned unchanged.
+ */
+export function toPublicData({ type, data }: StoredEvent, shortUrl: string): EventData {
+  const schema = EVENT_DATA_SCHEMAS[type];
+  if (!schema) return data;
+  const composed = LINK_COMPOSERS[type]?.(data, shortUrl) ?? data;
+  return Object.fromEntries(Object.entries(composed).filter(([name]) => Object.hasOwn(schema.shape, name)));
+}
+
+function composeLinkChange({ link, ...data }: EventData, shortUrl: string): EventData {
+  return { ...data, ...(link !== undefined && { link: toView(link as Link, shortUrl) }) };
+}
+
+function composeClick(data: EventData, shortUrl: string): EventData {
+  return { ...data, short_url: `${shortUrl}/${data.slug}` };
+}
