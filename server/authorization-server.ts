@@ -1,89 +1,102 @@
 import type { Context, Middleware } from "koa";
 import type { Provider } from "oidc-provider";
-import { area, below } from "../resources/area.ts";
-import type { Cores } from "../resources/cores.ts";
-import { findAccount } from "./accounts.ts";
-import { originsOf } from "./addresses.ts";
-import { createCsrf } from "./csrf.ts";
+import { isBelow, mount } from "../resources/http/mount.ts";
+import { isUnavailable } from "../resources/http/unavailable.ts";
+import type { Services } from "../resources/services.ts";
+import { auth } from "./auth/index.ts";
+import { passwordReset } from "./auth/password-reset.ts";
+import { isRegistrationOpen } from "./auth/register.ts";
+import { createSessions, signedInAccount } from "./auth/sessions.ts";
+import { createSsoButton } from "./auth/sso/button.ts";
+import { createIdentityProvider } from "./auth/sso/identity-provider.ts";
+import { createTransactions } from "./auth/sso/transactions.ts";
+import { createVerifyPassword } from "./auth/verify-password.ts";
+import { createPasswords } from "./credentials/passwords.ts";
 import { dashboard } from "./dashboard/index.ts";
-import { interactions } from "./interactions.ts";
-import { landing } from "./landing.ts";
-import { createLimits } from "./limits.ts";
-import { answerOutage, isOutage } from "./outage.ts";
-import type { OnError, Parts } from "./parts.ts";
-import { createPasswords } from "./passwords.ts";
-import { showExternal } from "./people/external-button.ts";
-import { createIdentityProvider } from "./people/identity-provider.ts";
-import { people } from "./people/index.ts";
-import { isOpen } from "./people/register.ts";
-import { createSessions } from "./people/sessions.ts";
-import { signedInAccount } from "./people/sign-in.ts";
-import { completeAnswers } from "./provider/answers.ts";
+import type { Dependencies } from "./dependencies.ts";
+import { createCsrf } from "./http/csrf.ts";
+import type { OnError } from "./http/on-error.ts";
+import { respondUnavailable } from "./http/unavailable.ts";
+import { interactions } from "./interactions/routes.ts";
+import { landing } from "./landing/routes.ts";
 import { oauthCors } from "./provider/cors.ts";
+import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
-import { authorizeByForm, isAuthorization, isOauthPath, oauthPaths } from "./provider/paths.ts";
-import { passwordReset } from "./reset.ts";
-import { createSignIn } from "./sign-in.ts";
-import { refusedPage } from "./views/page.ts";
+import { isAuthorizationPath, isOauthPath, requireOauthPath } from "./provider/paths.ts";
+import { redirectAuthorizationForm } from "./provider/requests.ts";
+import { completeResponses } from "./provider/responses.ts";
+import { originsOf } from "./public-urls.ts";
+import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
+import { authorizationErrorPage } from "./ui/page.ts";
 
-/** The authorization server: oidc-provider's own Koa application, and what stands in front of its routes. */
+/** Creates the authorization server: oidc-provider's Koa application, and the middleware in front of its routes. */
 export function authorizationServer(
-  options: Parts & { cores: Cores },
+  options: Dependencies & { services: Services },
   onError: OnError,
 ): { app: Provider; middleware: Middleware[] } {
-  const { settings, addresses, storage, keys, counters } = options;
+  const { settings, urls, storage, keys, rateLimitStore } = options;
   const { accounts, clients, grants } = storage;
-  const limits = createLimits(settings.RATE_LIMIT, counters);
+  const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
   const passwords = createPasswords();
-  const origins = originsOf(settings, addresses);
-  const signIn = createSignIn(accounts, passwords, limits);
+  const origins = originsOf(settings, urls);
+  const verifyPassword = createVerifyPassword(accounts, passwords, authenticationLimits);
 
   const provider = createProvider({
     settings,
-    addresses,
+    urls,
     keys,
     clients,
-    limits,
+    authenticationLimits,
     origins,
     adapter: storage.oidcAdapter,
     findAccount: findAccount({ accounts, grants }),
     renderError: (ctx, out) => {
       ctx.type = "html";
-      ctx.body = refusedPage(out.error_description ?? out.error);
+      ctx.body = authorizationErrorPage(out.error_description ?? out.error);
     },
   });
-  // The library has made a 500 of it by then.
+  // The library has already set the status to 500.
   provider.on("server_error", (ctx: Context, error: unknown) => {
     onError(error, ctx);
-    if (isOutage(error)) answerOutage(ctx);
+    if (isUnavailable(error)) respondUnavailable(ctx);
   });
 
-  const sessions = createSessions(provider, addresses.base);
-  const identityProvider = createIdentityProvider(settings, `${addresses.base}/auth/sso/callback`, onError);
-  const external = showExternal(identityProvider);
+  const sessions = createSessions(provider, urls.base);
+  const identityProvider = createIdentityProvider(settings, `${urls.base}/auth/sso/callback`, onError);
+  const ssoButton = createSsoButton(identityProvider);
   const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));
-  const entry = { provider, passwords, limits, signIn, sessions, identityProvider, external };
+  const transactions = createTransactions(urls.base);
+  const entry = {
+    provider,
+    passwords,
+    authenticationLimits,
+    signIn: verifyPassword,
+    sessions,
+    identityProvider,
+    external: ssoButton,
+    transactions,
+  };
 
   return {
     app: provider,
     middleware: [
-      landing(addresses, { isSignedIn, mayRegister: isOpen(settings, undefined) }),
-      area(isOauthPath, [oauthPaths, oauthCors(origins), limits.oauth]),
-      area(isAuthorization, [limits.authorization, authorizeByForm]),
-      completeAnswers(settings),
-      area(
-        below("/interaction/"),
+      landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
+      mount(isOauthPath, [requireOauthPath, oauthCors(origins), authenticationLimits.oauth]),
+      mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
+      completeResponses(settings),
+      mount(
+        isBelow("/interaction/"),
         interactions({
           provider,
           storage,
           csrf: createCsrf(keys.signing),
           sessions,
-          external,
-          signIn,
+          ssoButton,
+          verifyPassword,
         }),
       ),
-      area(below("/auth/reset-password/"), [passwordReset(accounts, passwords)]),
-      ...people({ ...options, ...entry, onError, dashboard: dashboard(options) }),
+      mount(isBelow("/auth/reset-password/"), [passwordReset(accounts, passwords)]),
+      ...auth({ ...options, ...entry, onError, dashboard: dashboard({ ...options, ...entry }) }),
     ],
   };
 }

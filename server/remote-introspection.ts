@@ -1,11 +1,13 @@
+import type { ActiveToken, Introspect } from "../resources/access/introspect.ts";
+import { UNAVAILABLE } from "../resources/http/unavailable.ts";
 import type { Plan } from "../resources/plans.ts";
 import { isPlan } from "../resources/plans.ts";
-import type { ActiveToken, Introspect } from "../resources/ports.ts";
 
-/** The authorization server could not be asked. */
+/** The authorization server could not be reached, or returned an error. */
 export class IntrospectionUnavailable extends Error {
+  readonly code = UNAVAILABLE;
   constructor(cause: unknown) {
-    super("the authorization server does not answer", { cause });
+    super("the authorization server did not respond", { cause });
     this.name = "IntrospectionUnavailable";
   }
 }
@@ -14,22 +16,22 @@ const TIMEOUT_MS = 5000;
 
 type Options = { url: string; clientId: string; clientSecret: string };
 
-/** Asks an authorization server about tokens over HTTP, as its client `resource-server`: RFC 7662. */
-export function introspectOver({ url, clientId, clientSecret }: Options): Introspect {
+/** Creates an introspection client (RFC 7662) of an authorization server, which knows it as `resource-server`. */
+export function createRemoteIntrospect({ url, clientId, clientSecret }: Options): Introspect {
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
 
   return async (token) => {
-    let body: Answer;
+    let body: IntrospectionResponse;
     try {
-      const answer = await fetch(url, {
+      const response = await fetch(url, {
         method: "POST",
         headers: { authorization, accept: "application/json" },
         body: new URLSearchParams({ token, token_type_hint: "access_token" }),
         redirect: "error",
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
-      if (!answer.ok) throw new Error(`introspection answered ${answer.status}`);
-      body = (await answer.json()) as Answer;
+      if (!response.ok) throw new Error(`introspection returned ${response.status}`);
+      body = (await response.json()) as IntrospectionResponse;
     } catch (error) {
       throw new IntrospectionUnavailable(error);
     }
@@ -37,7 +39,7 @@ export function introspectOver({ url, clientId, clientSecret }: Options): Intros
   };
 }
 
-type Answer = {
+type IntrospectionResponse = {
   active: boolean;
   client_id?: string;
   sub?: string;
@@ -48,9 +50,9 @@ type Answer = {
   exp?: number;
 };
 
-/** Anything less than a whole answer is no token. */
-function toActiveToken(answer: Answer): ActiveToken | undefined {
-  const { client_id: clientId, organization_id: organizationId, plan, aud, exp, scope = "", sub } = answer;
+/** Returns undefined if the response lacks a required field. */
+function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined {
+  const { client_id: clientId, organization_id: organizationId, plan, aud, exp, scope = "", sub } = response;
   if (!clientId || !organizationId || !isPlan(plan) || typeof aud !== "string" || typeof exp !== "number")
     return undefined;
   const scopes = new Set(scope.split(" ").filter(Boolean));

@@ -1,7 +1,7 @@
-import type { ClientView, Rotation } from "../adapters/clients.ts";
-import type { PlanChange } from "../adapters/organizations.ts";
+import type { ClientView, Rotation } from "../../adapters/oauth/clients.ts";
+import type { PlanChange } from "../../adapters/organizations/store.ts";
 
-/** A client as its owner sees it: ids, last four characters and times, never a secret. */
+/** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
 export function showClient({ clientId, redirectUris, secrets }: ClientView) {
   return {
     client_id: clientId,
@@ -9,19 +9,23 @@ export function showClient({ clientId, redirectUris, secrets }: ClientView) {
     secrets: secrets.map(({ id, last4, createdAt, expiresAt, lastUsedAt }) => ({
       id,
       last4,
-      created_at: toTime(createdAt),
-      expires_at: toTime(expiresAt),
-      last_used_at: toTime(lastUsedAt),
+      created_at: toTimestamp(createdAt),
+      expires_at: toTimestamp(expiresAt),
+      last_used_at: toTimestamp(lastUsedAt),
     })),
   };
 }
 
-/** A new secret, the one time that it is shown. */
+/** Returns a new client secret, which is shown only once. */
 export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rotation) {
-  return { client_id: clientId, client_secret: clientSecret, previous_expires_at: toTime(previousExpiresAt) };
+  return {
+    client_id: clientId,
+    client_secret: clientSecret,
+    previous_expires_at: toTimestamp(previousExpiresAt),
+  };
 }
 
-/** An organization after a change of its plan; the client with its secret when this made it. */
+/** Returns an organization after a plan change; with the client and its secret if the change created them. */
 export function showPlanChange({ organization, client }: PlanChange) {
   return {
     organization,
@@ -29,6 +33,6 @@ export function showPlanChange({ organization, client }: PlanChange) {
   };
 }
 
-function toTime(at: number | null): string | null {
+function toTimestamp(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }

@@ -1,19 +1,19 @@
 import type { Client, ClientMetadata } from "oidc-provider";
-import type { Client as StoredClient } from "../../adapters/client-row.ts";
-import { sha256 } from "../../adapters/hash.ts";
+import { sha256 } from "../../adapters/crypto/hash.ts";
+import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import type { Settings } from "../config.ts";
 
-/** The public client behind first-party tokens. */
+/** The public client that first-party tokens are issued to. */
 export const DASHBOARD = "dashboard";
-/** The client of resources that are served apart: it may ask about every token. */
+/** The client of resources that run as a separate service: it may introspect every access token. */
 export const RESOURCE_SERVER = "resource-server";
 
-/** What our storage adds to the metadata of a client. */
+/** Fields that our storage adds to the metadata of a client. */
 export const EXTRA_METADATA = ["organization", "generation", "secrets"];
 
 const NO_FLOW = { redirect_uris: [], response_types: [] };
 
-/** Clients that belong to the service itself. */
+/** Returns the clients of the service itself. */
 export function staticClients({ RESOURCE_SERVER_SECRET }: Settings): ClientMetadata[] {
   const dashboard: ClientMetadata = {
     ...NO_FLOW,
@@ -33,12 +33,12 @@ export function staticClients({ RESOURCE_SERVER_SECRET }: Settings): ClientMetad
   return [dashboard, resourceServer];
 }
 
-/** The organization that a client belongs to; none for the service's own and for those known by a document. */
+/** Returns the organization of a client. The service's own clients and those with a metadata document have none. */
 export function organizationOf(client: Client): StoredClient["organization"] | undefined {
   return client.organization as StoredClient["organization"] | undefined;
 }
 
-/** The live secrets of a client, as hashes. */
+/** Returns the hashes of a client's secrets. */
 export function secretsOf(client: Client): StoredClient["secrets"] {
   return (client.secrets as StoredClient["secrets"] | undefined) ?? [];
 }

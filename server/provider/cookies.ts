@@ -1,16 +1,16 @@
 import type { Configuration } from "oidc-provider";
-import type { Addresses } from "../../resources/metadata.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { Keys } from "./keys.ts";
 
-/** What every cookie of ours is: for the server alone, signed, and not sent with the forms of other sites. */
-export function cookieOptions({ base }: Pick<Addresses, "base">) {
+/** Returns the options of all our cookies: hidden from scripts, signed, and not sent with forms on other sites. */
+export function cookieOptions({ base }: Pick<PublicUrls, "base">) {
   const secure = base.startsWith("https:");
   return { httpOnly: true, sameSite: "lax", secure, signed: true, overwrite: true } as const;
 }
 
-/** RFC 6265bis §4.1.3: `__Host-` and `__Secure-` need https, so plain names on loopback. */
-export function cookies(addresses: Addresses, keys: Keys): Configuration["cookies"] {
-  const options = cookieOptions(addresses);
+/** Configures the library's cookies. RFC 6265bis §4.1.3: `__Host-` and `__Secure-` require https, so not on loopback. */
+export function cookies(urls: PublicUrls, keys: Keys): Configuration["cookies"] {
+  const options = cookieOptions(urls);
   return {
     keys: keys.cookies,
     names: {

@@ -1,46 +1,46 @@
 import { type Account, errors, type FindAccount, type KoaContextWithOIDC } from "oidc-provider";
-import type { AccountStore } from "../adapters/accounts.ts";
-import type { GrantStore } from "../adapters/grants.ts";
-import { isPaid } from "../resources/plans.ts";
-import { allowedByRole, isApiScope, type Role } from "../resources/scopes.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { GrantStore } from "../../adapters/oauth/grants.ts";
+import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
+import { requirePaidPlan } from "./require-paid-plan.ts";
 
 type Stores = { accounts: AccountStore; grants: GrantStore };
-type Source = { grantId?: string; scope?: string } | undefined;
+type Source = { grantId?: string | undefined; scope?: string | undefined } | undefined;
 
 /**
- * Looks a user up for oidc-provider, live: none when disabled. When a code or a refresh token is redeemed, the user must
- * still belong to the organization acted for, in a role that allows some of what was granted, and that organization must
- * be on a paid plan. The role is left on the account, for `getResourceServerInfo`.
+ * Creates the library's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
+ * token is redeemed, the user must still be a member of the organization of the grant, in a role that allows some of
+ * the granted scopes, and that organization must be on a paid plan. The role is returned with the account, for
+ * `getResourceServerInfo`.
  */
 export function findAccount({ accounts, grants }: Stores): FindAccount {
   return async (_ctx: KoaContextWithOIDC, id: string, source?: Source): Promise<Account | undefined> => {
     const account = await accounts.find(id);
     if (!account || account.disabled) return undefined;
-    const standing = source?.grantId ? await actingFor(grants, source.grantId) : undefined;
-    if (standing) requireScopes(source?.scope, standing.role);
+    const membership = source?.grantId ? await requireMembership(grants, source.grantId) : undefined;
+    if (membership) requireScopes(source?.scope, membership.role);
     return {
       accountId: id,
-      role: standing?.role,
+      role: membership?.role,
       claims: () => ({
         sub: id,
         preferred_username: account.username,
-        ...(standing && { organization_id: standing.organizationId }),
+        ...(membership && { organization_id: membership.organizationId }),
       }),
     };
   };
 }
 
-async function actingFor(grants: GrantStore, grantId: string) {
-  const standing = await grants.standing(grantId);
-  if (!standing?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
-  // Temporary: the refresh token stays good for when the organization is on a paid plan again.
-  if (!isPaid(standing.plan)) {
-    throw new errors.UnauthorizedClient("the organization acted for needs the Growth or the Premium plan");
-  }
-  return { organizationId: standing.organizationId, role: standing.role };
+/** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if it is on the Free plan */
+async function requireMembership(grants: GrantStore, grantId: string) {
+  const status = await grants.findStatus(grantId);
+  if (!status?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
+  // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades.
+  requirePaidPlan(status, "the user's organization");
+  return { organizationId: status.organizationId, role: status.role };
 }
 
-/** Refuses a token that would open nothing; as temporary as the role. */
+/** Rejects a request whose tokens would have no scope. Like the role, this is temporary. */
 function requireScopes(scope = "", role: Role): void {
   const granted = scope.split(" ").filter(isApiScope);
   if (granted.length > 0 && allowedByRole(granted, role).length === 0) {

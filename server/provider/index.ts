@@ -1,16 +1,14 @@
 import { Provider } from "oidc-provider";
-import type { ClientStore } from "../../adapters/clients.ts";
-import type { Limits } from "../limits.ts";
-import { cacheClients } from "./client-cache.ts";
+import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { configuration, type ProviderOptions } from "./configuration.ts";
-import { override } from "./overrides.ts";
+import { applyOverrides } from "./overrides.ts";
 
-/** The authorization server: oidc-provider, configured, with the few overrides that configuration does not reach. */
+/** Creates the authorization server: oidc-provider, configured, with a few overrides where it has no option. */
 export function createProvider(
-  options: ProviderOptions & { clients: ClientStore; limits: Limits },
+  options: ProviderOptions & { clients: ClientStore; authenticationLimits: AuthenticationLimits },
 ): Provider {
-  const provider = new Provider(options.addresses.base, configuration(options));
-  cacheClients(provider, options.clients);
-  override(provider, options.clients, options.limits);
+  const provider = new Provider(options.urls.base, configuration(options));
+  applyOverrides(provider, options.clients, options.authenticationLimits);
   return provider;
 }

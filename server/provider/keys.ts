@@ -1,12 +1,12 @@
 import { generateKeyPair, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
-import type { KeyStore } from "../../adapters/keys.ts";
+import type { KeyStore } from "../../adapters/crypto/keys.ts";
 
-const RSA_BITS = 2048; // RFC 7518 §3.3: at least
+const RSA_BITS = 2048; // RFC 7518 §3.3: the minimum
 const COOKIE_KEYS = 2;
 
-/** The keys that every process shares; made on the first start, kept encrypted in the database. */
+/** The keys that all processes share: generated on first start, and stored encrypted in the database. */
 export type Keys = {
   /** Signs id_tokens: RS256, which every OpenID Connect client can verify (OIDC Discovery §3). */
   jwks: { keys: JWK[] };
@@ -15,16 +15,16 @@ export type Keys = {
   signing: string;
 };
 
-/** @throws WrongEncryptionKey */
+/** @throws WrongEncryptionKey if the stored keys were encrypted with another key */
 export async function loadKeys(store: KeyStore): Promise<Keys> {
   return {
-    jwks: JSON.parse(await store.load("jwks", makeJwks)),
-    cookies: JSON.parse(await store.load("cookies", async () => JSON.stringify(makeCookieKeys()))),
+    jwks: JSON.parse(await store.load("jwks", generateJwks)),
+    cookies: JSON.parse(await store.load("cookies", async () => JSON.stringify(generateCookieKeys()))),
     signing: await store.load("signing", async () => randomSecret()),
   };
 }
 
-async function makeJwks(): Promise<string> {
+async function generateJwks(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)("rsa", { modulusLength: RSA_BITS });
   const kid = randomBytes(8).toString("base64url");
   return JSON.stringify({
@@ -32,7 +32,7 @@ async function makeJwks(): Promise<string> {
   });
 }
 
-function makeCookieKeys(): string[] {
+function generateCookieKeys(): string[] {
   return Array.from({ length: COOKIE_KEYS }, randomSecret);
 }
 

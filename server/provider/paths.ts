@@ -1,5 +1,4 @@
 import type { Context, Middleware } from "koa";
-import bodyParser from "koa-bodyparser";
 
 const METHODS: Record<string, string[]> = {
   "/oauth/authorize": ["GET", "POST"],
@@ -12,60 +11,38 @@ const METHODS: Record<string, string[]> = {
 };
 const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
 
+// The only paths under `/oauth` that a browser opens, so their errors are pages.
+const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
+
 /**
- * The addresses under `/oauth`, to the letter: the library's router also takes other cases and a trailing slash, and
- * a limit that is kept by address could be walked around.
+ * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. The library's router accepts them,
+ * and they would bypass the rate limits, which match paths exactly.
  */
-export const oauthPaths: Middleware = function checkOauthPath(ctx, next) {
+export const requireOauthPath: Middleware = function requireExactPath(ctx, next) {
   const methods = METHODS[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
   if (!methods) {
     ctx.status = 404;
-    ctx.body = { error: "not_found", error_description: "there is no such address" };
+    ctx.body = { error: "not_found", error_description: "there is no endpoint at this path" };
     return Promise.resolve();
   }
   if (methods.includes(ctx.method)) return next();
   ctx.status = 405;
   ctx.set("Allow", methods.join(", "));
-  ctx.body = { error: "invalid_request", error_description: `use ${methods.join(" or ")}` };
+  ctx.body = { error: "invalid_request", error_description: `the method must be ${methods.join(" or ")}` };
   return Promise.resolve();
 };
 
-/** Whether an address is under `/oauth`, however it is written. */
+/** Returns whether a path is under `/oauth`, in any case. */
 export function isOauthPath({ path }: Context): boolean {
   return /^\/oauth(\/|$)/i.test(path);
 }
 
-/** Whether an address belongs to an authorization: its request, its pages, and the way back from them. */
-export function isAuthorization({ path }: Context): boolean {
+/** Returns whether a path belongs to the authorization endpoint: the request, its pages, and the return from them. */
+export function isAuthorizationPath({ path }: Context): boolean {
   return path === "/oauth/authorize" || RESUME.test(path) || path.startsWith("/interaction/");
 }
 
-// The only addresses under `/oauth` that a browser opens, and shows errors of.
-const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
-
-/** Returns whether only programs call an address: the endpoints, the keys and the metadata documents. */
-export function isForPrograms(ctx: Context): boolean {
+/** Returns whether only clients call a path, never browsers: the endpoints, the keys and the metadata documents. */
+export function isClientPath(ctx: Context): boolean {
   return (isOauthPath(ctx) || ctx.path.startsWith("/.well-known/")) && !PAGES.test(ctx.path);
 }
-
-/**
- * RFC 6749 §5.2: errors are JSON, and a client need not ask for that. Java's `HttpURLConnection`, for one, asks for
- * `text/html`. The header is replaced because the library negotiates on its own.
- */
-export const answerInJson: Middleware = function acceptJson({ req }, next) {
-  req.headers.accept = "application/json";
-  return next();
-};
-
-const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
-
-/**
- * OpenID Connect Core §3.1.2.1: an authorization request may be a form. It goes on as a GET, so that the session
- * cookie, which a form of another site does not carry, is seen (the library would want `SameSite=None` instead).
- */
-export const authorizeByForm: Middleware = async function redirectAuthorizationForm(ctx, next) {
-  if (ctx.path !== "/oauth/authorize" || ctx.method !== "POST") return next();
-  await form(ctx, async () => {});
-  ctx.status = 303;
-  ctx.redirect(`/oauth/authorize?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
-};

@@ -1,23 +1,29 @@
 import { type Client, errors, type KoaContextWithOIDC, type ResourceServer } from "oidc-provider";
-import type { Addresses } from "../../resources/metadata.ts";
-import { isPaid } from "../../resources/plans.ts";
-import { API_SCOPES, allowedByRole, BASIC_SCOPES, isApiScope, type Role } from "../../resources/scopes.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import {
+  API_SCOPES,
+  allowedByRole,
+  BASIC_SCOPES,
+  isApiScope,
+  type Role,
+} from "../../resources/access/scopes.ts";
 import { organizationOf } from "./clients.ts";
+import { requirePaidPlan } from "./require-paid-plan.ts";
 
-const ACCESS_TOKEN_S = 3600;
+const ACCESS_TOKEN_LIFETIME_S = 3600;
 
 /**
- * The resources that tokens are for (RFC 8707), and which scopes a request for them gets. The library asks about
- * the resources late in every request that names scopes, when the client and its redirect URI are known: what is
- * refused here reaches the client.
+ * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets. The
+ * library asks about resources late in every request that names scopes, when the client and its redirect URI are known,
+ * so the errors thrown here reach the client.
  */
-export function resourceIndicators(addresses: Addresses) {
-  const { base, api, mcp } = addresses;
-  const known = new Set([base, api, mcp]);
+export function resourceIndicators(urls: PublicUrls) {
+  const { base, api, mcp } = urls;
+  const resources = new Set([base, api, mcp]);
   return {
     enabled: true,
 
-    /** Without `resource`: all three may be narrowed to later, and the one that stands for both is the default. */
+    /** Without `resource`, all three are granted: a token request may pick one, and defaults to the one that covers both. */
     async defaultResource(ctx: KoaContextWithOIDC, _client: Client, oneOf?: readonly string[]) {
       if (oneOf) return oneOf.includes(base) ? base : oneOf;
       return ctx.oidc.route === "token" ? base : [base, api, mcp];
@@ -31,79 +37,71 @@ export function resourceIndicators(addresses: Addresses) {
       client: Client,
     ): Promise<ResourceServer> {
       const { params, route } = ctx.oidc;
-      const areSeveral = route === "token" && Array.isArray(params?.resource); // RFC 8707 §2.2: one per token
-      if (areSeveral || !known.has(resource)) throw new errors.InvalidTarget();
-      const organization = organizationOf(client);
-      if (organization && !isPaid(organization.plan)) throw planRequired();
+      const hasSeveral = route === "token" && Array.isArray(params?.resource); // RFC 8707 §2.2: one per token
+      if (hasSeveral || !resources.has(resource)) throw new errors.InvalidTarget();
+      requirePaidPlan(organizationOf(client));
       applyScopePolicy(ctx);
-      // Set by `findAccount` where a code or a refresh token is redeemed: a role that was lost takes its scopes along.
+      // Set by `findAccount` when a code or a refresh token is redeemed: a user who loses a role loses its scopes.
       const role = ctx.oidc.entities.Account?.role as Role | undefined;
       return {
         audience: resource,
         scope: allowedByRole(API_SCOPES, role).join(" "),
-        accessTokenTTL: ACCESS_TOKEN_S,
+        accessTokenTTL: ACCESS_TOKEN_LIFETIME_S,
         accessTokenFormat: "opaque",
       };
     },
   };
 }
 
-/** What a client of an organization without a paid plan is told. */
-export function planRequired() {
-  return new errors.UnauthorizedClient(
-    "the organization of this client needs the Growth or the Premium plan",
-  );
-}
-
-/** Fills in the default scope, and drops or refuses what is unknown. */
+/** Sets the default scope, and drops or rejects unknown scopes. */
 function applyScopePolicy(ctx: KoaContextWithOIDC): void {
   const { oidc } = ctx;
   const { params, route } = oidc;
   if (!params) return;
-  const asked = [...oidc.requestParamScopes].filter(Boolean);
+  const requested = [...oidc.requestParamScopes].filter(Boolean);
   if (route === "token") {
-    if (params.grant_type === "client_credentials") params.scope = clientCredentialsScope(asked);
+    if (params.grant_type === "client_credentials") params.scope = clientCredentialsScope(requested);
     return;
   }
-  if (asked.length === 0) {
-    // The library has dropped an `offline_access` that stood alone.
-    if (ctx.query.scope || oidc.body?.scope) throw nothingKnown("offline_access");
+  if (requested.length === 0) {
+    // The library has dropped `offline_access` as the only scope.
+    if (ctx.query.scope || oidc.body?.scope) throw unknownScopes("offline_access");
     params.scope = BASIC_SCOPES.join(" ");
     return;
   }
-  const granted = asked.filter(
+  const granted = requested.filter(
     (scope) => isApiScope(scope) || scope === "openid" || scope === "offline_access",
   );
   if (!granted.some((scope) => scope !== "offline_access")) {
-    throw nothingKnown(asked.join(" "));
+    throw unknownScopes(requested.join(" "));
   }
   params.scope = granted.join(" ");
 }
 
-function nothingKnown(asked: string) {
-  return new errors.InvalidScope("none of the requested scopes is one to ask for", asked);
+function unknownScopes(requested: string) {
+  return new errors.InvalidScope("none of the requested scopes is supported", requested);
 }
 
-function clientCredentialsScope(asked: string[]): string {
-  if (asked.length === 0) return API_SCOPES.join(" ");
-  // There is no person to identify, and no refresh token (RFC 6749 §4.4.3).
-  const scopes = asked.filter((scope) => scope !== "openid" && scope !== "offline_access");
+function clientCredentialsScope(requested: string[]): string {
+  if (requested.length === 0) return API_SCOPES.join(" ");
+  // There is no user to identify, and no refresh token (RFC 6749 §4.4.3).
+  const scopes = requested.filter((scope) => scope !== "openid" && scope !== "offline_access");
   const unknown = scopes.filter((scope) => !isApiScope(scope));
   if (unknown.length || scopes.length === 0) {
     throw new errors.InvalidScope(
-      "requested scope is not known",
-      (unknown.length ? unknown : asked).join(" "),
+      "requested scope is not supported",
+      (unknown.length ? unknown : requested).join(" "),
     );
   }
   return [...new Set(scopes)].join(" ");
 }
 
-// Not the URL parser: it also takes away users, empty fragments, dots and spaces, which make another resource.
+// Not the URL parser: it also drops credentials, empty fragments, dot segments and spaces, which make another resource.
 const RESOURCE = /^([a-z]+:\/\/[^/]+)(.*?)\/?$/i;
 
 /**
- * One form for each resource, so that a trailing slash or an upper-case host at one step and not at another does not
- * part what belongs together. Whatever is no URL is left as it is, to be refused.
+ * Returns the canonical form of a resource: a trailing slash or an upper-case host in only one of two requests must not
+ * make them differ. Anything but a URL is returned unchanged, and rejected later.
  */
 export function canonicalResource(resource: string): string {
   const [, origin, path] = RESOURCE.exec(resource) ?? [];

@@ -1,0 +1,70 @@
+import { timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { type Client, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import { sha256 } from "../../adapters/crypto/hash.ts";
+import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
+import { requirePaidPlan } from "./require-paid-plan.ts";
+
+// The minimum time between two updates of a secret's last use.
+const LAST_USE_INTERVAL_MS = 60_000;
+const MAX_TRACKED_SECRETS = 10_000;
+
+const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
+
+/**
+ * Replaces the library's comparison of a client secret, the last step of client authentication. Secrets are stored as
+ * hashes, and a client may have two active ones.
+ */
+export function overrideClientAuthentication(
+  provider: Provider,
+  clients: ClientStore,
+  limits: Pick<AuthenticationLimits, "checkClient">,
+): void {
+  const recordUse = createUseRecorder(provider, clients);
+
+  Object.assign(provider.Client.prototype, {
+    async compareClientSecret(this: Client, secret: string): Promise<boolean> {
+      const { ctx } = Provider;
+      if (ctx) await limits.checkClient(ctx, this.clientId);
+      const secretId = findActiveSecret(this, secret);
+      if (!secretId) return false;
+      if (secretId !== RESOURCE_SERVER) recordUse(secretId);
+      requirePaidPlanToIssue(ctx, this);
+      return true;
+    },
+  });
+}
+
+/** Returns the id of the client's active secret with this value, compared in constant time. */
+function findActiveSecret(client: Client, value: string): string | undefined {
+  const given = Buffer.from(sha256(value));
+  const now = Date.now();
+  // Compares all of them: the time must not depend on which one matches.
+  const matching = secretsOf(client).filter(
+    ({ hash, expiresAt }) =>
+      timingSafeEqual(Buffer.from(hash), given) && (expiresAt === null || expiresAt > now),
+  );
+  return matching[0]?.id;
+}
+
+/** Returns a function that stores when a secret was last used, at most once a minute for each. */
+function createUseRecorder(provider: Provider, clients: ClientStore) {
+  const recorded = new LRUCache<string, number>({ max: MAX_TRACKED_SECRETS });
+  return (secretId: string): void => {
+    const now = Date.now();
+    if (now < (recorded.get(secretId) ?? 0) + LAST_USE_INTERVAL_MS) return;
+    recorded.set(secretId, now);
+    clients.markSecretUsed(secretId, now).catch((error) => provider.emit("error", error));
+  };
+}
+
+/**
+ * Requires a paid plan where tokens are issued; a client on the Free plan may still revoke. The library has no hook
+ * between client authentication and the checks of the request, and the plan must come after the secret: only the
+ * client itself learns of its plan.
+ */
+function requirePaidPlanToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
+  if (ISSUING_ROUTES.has(ctx?.oidc.route)) requirePaidPlan(organizationOf(client));
+}

@@ -1,0 +1,21 @@
+import type { Context } from "koa";
+import { API_SCOPES } from "../../resources/access/scopes.ts";
+import type { Settings } from "../config.ts";
+
+/**
+ * Completes the metadata document (RFC 8414 §2): adds the API's scopes, lists the only response mode, and omits the
+ * authentication method `none` where only the service's own client uses it.
+ */
+export function completeDiscovery({ CIMD }: Settings): (ctx: Context) => void {
+  const isListed = (method: string) => CIMD || method !== "none";
+  return (ctx) => {
+    const document = ctx.body as Record<string, unknown> | undefined;
+    if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
+    document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
+    document.response_modes_supported = ["query"];
+    const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
+    for (const endpoint of ["token", "revocation", "introspection"]) {
+      document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
+    }
+  };
+}

@@ -1,0 +1,86 @@
+import type { Context } from "koa";
+import {
+  type AccessToken,
+  type Client,
+  type ClientCredentials,
+  errors,
+  type FindAccount,
+  type KoaContextWithOIDC,
+  type RefreshToken,
+} from "oidc-provider";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
+import { allowedByRole } from "../../resources/access/scopes.ts";
+import { organizationOf, RESOURCE_SERVER } from "./clients.ts";
+import { hasPaidPlan } from "./require-paid-plan.ts";
+import { isUnsupportedToken } from "./unsupported-token.ts";
+
+type Introspected = AccessToken | ClientCredentials | RefreshToken;
+
+/**
+ * Creates the policy on who may introspect a token (RFC 7662 §2.2): a client its own tokens, the resource server every
+ * access token. A refresh token that could not be used now is inactive.
+ */
+export function mayIntrospect(findAccount: FindAccount) {
+  return async (ctx: KoaContextWithOIDC, client: Client, token: Introspected): Promise<boolean> => {
+    if (client.clientId === RESOURCE_SERVER) return token.kind !== "RefreshToken";
+    if (token.clientId !== client.clientId) return false;
+    if (!hasPaidPlan(organizationOf(client))) return false;
+    return token.kind !== "RefreshToken" || isUsable(findAccount, ctx, token);
+  };
+}
+
+async function isUsable(find: FindAccount, ctx: KoaContextWithOIDC, token: RefreshToken): Promise<boolean> {
+  try {
+    return Boolean(await find(ctx, token.accountId, token));
+  } catch (error) {
+    if (error instanceof errors.OIDCProviderError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Completes the response (RFC 7662 §2.2). A token that is not active for this caller gets exactly `{"active":false}`.
+ * An access token was loaded with everything its validity depends on, as the resources load it; `resource-server` also
+ * gets its organization and plan.
+ */
+export function completeIntrospection(ctx: Context): void {
+  const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
+  const isAccessToken = body?.active && body.token_type; // a refresh token has no type
+  if (isAccessToken) describeAccessToken(ctx, body);
+  else if (isUnsupportedToken(ctx)) respondInactive(ctx);
+  else if (ctx.status === 400 && isAnonymous(ctx)) requireAuthentication(ctx);
+}
+
+function describeAccessToken(ctx: Context, body: object): void {
+  const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
+  const isResourceServer = client?.clientId === RESOURCE_SERVER;
+  if (!active || (!isResourceServer && !hasPaidPlan(active))) {
+    respondInactive(ctx);
+    return;
+  }
+  Object.assign(body, { scope: allowedByRole(active.scopes, active.role).join(" ") || undefined });
+  if (isResourceServer) {
+    Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
+  }
+}
+
+function respondInactive(ctx: Context): void {
+  ctx.status = 200;
+  ctx.body = { active: false };
+}
+
+/** Returns whether a request has no client authentication at all, not even a malformed one. */
+function isAnonymous(ctx: Context): boolean {
+  const { params } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  if (!params || ctx.get("authorization")) return false;
+  return !params.client_id && !params.client_secret && !params.client_assertion;
+}
+
+/** Responds 401 (RFC 7662 §2.1 and §2.3, RFC 6749 §5.2), where the library responds 400. */
+function requireAuthentication(ctx: Context): void {
+  const { issuer } = (ctx as unknown as KoaContextWithOIDC).oidc.provider;
+  ctx.status = 401;
+  ctx.set("WWW-Authenticate", `Basic realm="${issuer}"`);
+  ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
+}

@@ -1,0 +1,28 @@
+import type { Configuration } from "oidc-provider";
+
+const DAY = 24 * 60 * 60;
+
+/** A refresh token expires after this time without use. Seconds. */
+const IDLE_LIFETIME = 30 * DAY;
+/** All tokens of a grant expire this long after the consent (RFC 9700 §4.14.2). Seconds. */
+export const ABSOLUTE_LIFETIME = 90 * DAY;
+/** The share of its lifetime after which a confidential client's refresh token is rotated. Percent. */
+const ROTATE_AFTER_PERCENT = 70;
+
+/** Returns for how many more seconds a refresh token is valid: never past the absolute lifetime of its grant. */
+export const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (_ctx, token) => {
+  const now = Math.floor(Date.now() / 1000);
+  const issued = token.iiat ?? token.iat ?? now;
+  return Math.max(1, Math.min(IDLE_LIFETIME, issued + ABSOLUTE_LIFETIME - now));
+};
+
+/** Issues refresh tokens to every client that may use them, whether or not `offline_access` was requested. */
+export const issueRefreshToken: Configuration["issueRefreshToken"] = async (_ctx, client) =>
+  client.grantTypeAllowed("refresh_token");
+
+/** Rotates refresh tokens of public clients on each use, others late in their lifetime (RFC 9700 §2.2.2). */
+export const rotateRefreshToken: Configuration["rotateRefreshToken"] = ({ oidc }) => {
+  const token = oidc.entities.RefreshToken;
+  const isPublic = oidc.client?.clientAuthMethod === "none";
+  return isPublic || (token !== undefined && token.ttlPercentagePassed() >= ROTATE_AFTER_PERCENT);
+};

@@ -1,0 +1,79 @@
+import { errors, type Provider } from "oidc-provider";
+import { canonicalResource } from "./resource-indicators.ts";
+
+// An authorization request is stored while its user signs in. RFC 6749 sets no limits; what clients send is far
+// smaller than these.
+const MAX_STATE_BYTES = 2048;
+const MAX_REQUEST_BYTES = 4096;
+const LIMITED_ROUTES = new Set<string | undefined>(["authorization", "pushed_authorization_request"]);
+
+// The library doesn't know this value, so it rejects it, and reports the error in the query.
+const UNSUPPORTED = "unsupported";
+
+// Not `max_age` and `id_token_hint`: they restrict who may sign in, so the library is right to reject them.
+const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
+
+type Params = Record<string, unknown>;
+// The library's types don't include the context class.
+type Contexts = { OIDCContext: { prototype: object } };
+
+/**
+ * Normalizes the parameters of every request as soon as the library has parsed them. A request that is too large is
+ * rejected before any of it is stored.
+ */
+export function normalizeParameters(provider: Provider): void {
+  const values = new WeakMap<object, Params>();
+  Object.defineProperty((provider as unknown as Contexts).OIDCContext.prototype, "params", {
+    configurable: true,
+    get(this: object) {
+      return values.get(this);
+    },
+    set(this: { route?: string }, params: Params) {
+      if (LIMITED_ROUTES.has(this.route)) checkSize(params);
+      respondInQuery(params);
+      canonicalizeResource(params);
+      ignoreOpenIdParameters(params);
+      values.set(this, params);
+    },
+  });
+}
+
+/** @throws InvalidRequest naming the parameter and the limit */
+function checkSize(params: Params): void {
+  if (bytesOf(params.state) > MAX_STATE_BYTES) {
+    throw new errors.InvalidRequest(`state must be at most ${MAX_STATE_BYTES} bytes`);
+  }
+  const total = Object.values(params).reduce<number>((sum, value) => sum + bytesOf(value), 0);
+  if (total > MAX_REQUEST_BYTES) {
+    throw new errors.InvalidRequest(`the parameters must be at most ${MAX_REQUEST_BYTES} bytes in total`);
+  }
+}
+
+/** Returns the length of a parameter, or of all values of a repeated one. */
+function bytesOf(value: unknown): number {
+  return [value].flat().reduce<number>((sum, one) => sum + Buffer.byteLength(String(one ?? "")), 0);
+}
+
+/** Sends every response in the query: the library would report an unsupported response mode in that very mode. */
+function respondInQuery(params: Params): void {
+  const { response_mode: mode, response_type: type } = params;
+  if (mode && mode !== "query") params.response_mode = Array.isArray(mode) ? mode : UNSUPPORTED;
+  if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;
+}
+
+/** The library compares resources as text between the authorization request, the token request and the refresh. */
+function canonicalizeResource(params: Params): void {
+  const { resource } = params;
+  if (typeof resource === "string") params.resource = canonicalResource(resource);
+  if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
+}
+
+/** RFC 6749 §3.1: these parameters have no meaning without `openid`. Some clients always send a nonce. */
+function ignoreOpenIdParameters(params: Params): void {
+  const { scope } = params;
+  if (typeof scope === "string" && scope.split(" ").includes("openid")) return;
+  for (const name of IGNORED_WITHOUT_OPENID) {
+    // A repeated parameter is rejected, whether or not it has a meaning.
+    if (typeof params[name] === "string") params[name] = undefined;
+  }
+}
