@@ -1,17 +1,17 @@
-import { hidden } from "./fields.ts";
-import { html } from "./html.ts";
-import { page } from "./page.ts";
+import { hidden } from "../ui/fields.ts";
+import { html } from "../ui/html.ts";
+import { page } from "../ui/page.ts";
 
 export type AccountChoicePage = {
   action: string;
   csrf: string;
-  /** The organization of the app, or the host of its metadata document. */
+  /** The client's organization, or the host of its metadata document. */
   app: string;
   /** The user who is signed in. */
   username: string;
 };
 
-/** Asks which account an app gets access to. */
+/** Renders the choice of the account that an app gets access to. */
 export function accountChoicePage({ action, csrf, app, username }: AccountChoicePage): string {
   return page(
     "Choose an account",

@@ -1,18 +1,48 @@
 import type { Context } from "koa";
 import type { Interaction } from "oidc-provider";
-import type { Sessions, SignedIn } from "./people/sessions.ts";
+import type { Sessions, SignedIn } from "../auth/sessions.ts";
+import type { AccountChoice } from "../provider/interaction-policy.ts";
+import { accountChoicePage } from "./account-choice-page.ts";
+import {
+  accountIdOf,
+  clientNameOf,
+  currentInteraction,
+  finishStep,
+  type InteractionOptions,
+  readForm,
+  type Step,
+  stepPath,
+} from "./interaction.ts";
 
-/** The result of the page on which a user chooses an account. With `other`, the policy asks for a sign-in. */
-export type AccountChoice = { other: boolean };
+/** Creates the step on which a user chooses the current or another account. */
+export function accountChoiceStep({ provider, storage, csrf }: InteractionOptions): Step {
+  return {
+    async show(ctx, interaction) {
+      const account = await storage.accounts.find(accountIdOf(interaction));
+      ctx.body = accountChoicePage({
+        action: stepPath(interaction, "account"),
+        csrf: csrf.token(interaction.uid),
+        app: await clientNameOf(provider, interaction),
+        username: account?.username ?? "",
+      });
+    },
 
-/** Reads the button that was pressed; anything unknown asks for a sign-in. */
-export function accountChoiceOf(body: Record<string, unknown>): AccountChoice {
+    async submit(ctx) {
+      const interaction = await currentInteraction(provider, ctx, "select_account");
+      const choice = readAccountChoice(readForm(ctx, csrf, interaction));
+      await finishStep(provider, ctx, { select_account: choice });
+    },
+  };
+}
+
+/** Reads which button was pressed; an unknown value means another account. */
+function readAccountChoice(body: Record<string, unknown>): AccountChoice {
   return { other: body.account !== "current" };
 }
 
 /**
- * Allows a user other than the one of the session to sign in. The library binds an interaction to a session, and
- * refuses it when that session ends; the cookie of the interaction still binds it to the browser.
+ * Lets a user other than the one of the current session sign in. The library binds an interaction to a session, and
+ * rejects it when that session ends; the interaction's cookie still binds it to the browser.
  */
 export async function allowOtherAccounts(interaction: Interaction): Promise<void> {
   const { session } = interaction;
@@ -21,8 +51,8 @@ export async function allowOtherAccounts(interaction: Interaction): Promise<void
   await interaction.persist();
 }
 
-/** Returns whether a session is the sign-in that an interaction waits for: a new one, or that of another account. */
-export function isAwaited(
+/** Returns whether a session satisfies the login prompt: a newer sign-in, or one with another account. */
+export function isAwaitedSession(
   { loginTs, accountId }: SignedIn,
   { session, iat, lastSubmission }: Interaction,
 ): boolean {
@@ -32,8 +62,8 @@ export function isAwaited(
 }
 
 /**
- * Ends the session of another account before a user signs in. The library would show a page of its own for that, with
- * a form that needs JavaScript or another click.
+ * Ends the session of another account before a user signs in. The library would show its own page first, with a form
+ * that needs JavaScript or another click.
  */
 export async function endOtherSession(ctx: Context, sessions: Sessions, accountId: string): Promise<void> {
   const session = await sessions.current(ctx);

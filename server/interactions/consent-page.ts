@@ -1,59 +1,59 @@
-import type { ConsentOption } from "../consent.ts";
-import { type Html, html } from "./html.ts";
-import { alert, page } from "./page.ts";
+import { type Html, html } from "../ui/html.ts";
+import { alert, page } from "../ui/page.ts";
+import type { ConsentOption } from "./consent.ts";
 
 export type Consent = {
   action: string;
   csrf: string;
-  /** Who offers the app: its organization, or the host of its metadata document. */
+  /** The client's organization, or the host of its metadata document. */
   app: string;
-  /** Where the answer goes: the host of the redirect URI, or its scheme. */
+  /** The host of the redirect URI, or its scheme. */
   redirectHost: string;
-  /** The redirect stays on this computer, where any program could have sent the person. */
+  /** The redirect URI is on this computer, where any program could have started the request. */
   isLocal: boolean;
   username: string;
   scopes: string[];
-  /** The organizations to choose from, each with what the user's role there allows of `scopes`. */
+  /** The organizations to choose from, each with the scopes that the user's role there allows. */
   options: ConsentOption[];
-  /** Why there are none. */
-  refusal?: keyof typeof REFUSALS;
-  error?: string;
+  /** Why there are no options. */
+  refusal?: keyof typeof REFUSALS | undefined;
+  error?: string | undefined;
 };
 
 const REFUSALS = {
   plan: "You aren't a member of an organization on the Growth or Premium plan, so you can't approve this request.",
-  role: "Your role in your organizations doesn't allow what this app asks for. Ask an owner or an admin.",
+  role: "Your role doesn't allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
-const WORDS: Record<string, string> = {
-  "links:read": "See the links of the organization, with their clicks",
-  "links:write": "Create, change and delete links",
-  "webhooks:read": "See the webhooks of the organization",
-  "webhooks:write": "Create, change and delete webhooks",
-  openid: "Know who you are: your user id and user name",
-  offline_access: "Keep this access while you are away",
+const SCOPE_DESCRIPTIONS: Record<string, string> = {
+  "links:read": "View links and their clicks",
+  "links:write": "Create, edit and delete links",
+  "webhooks:read": "View webhooks",
+  "webhooks:write": "Create, edit and delete webhooks",
+  openid: "View your user ID and username",
+  offline_access: "Keep this access while you’re not using the app",
 };
 
-/** What an app may do, for which organization, and for how long. */
+/** Renders what an app will be able to do, for which organization, and for how long. */
 export function consentPage(consent: Consent): string {
-  const { action, csrf, app, redirectHost, isLocal, username, scopes, options, error } = consent;
-  const mayAllow = options.length > 0;
-  const offered = mayAllow
-    ? scopes.filter((scope) => options.some((one) => one.scopes.includes(scope)))
+  const { action, csrf, app, redirectHost, isLocal, username, scopes, options, refusal, error } = consent;
+  const canAllow = options.length > 0;
+  const offered = canAllow
+    ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
     : scopes;
   return page(
     "Allow access",
     html`<h1>Allow access?</h1>
-<p>An app of <strong>${app}</strong> would like to act for you, <strong>${username}</strong>. It would be able to:</p>
+<p><strong>${app}</strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
-<p>You will be sent to <strong>${redirectHost}</strong>. The access ends 90 days from now, or when you take it back.</p>
-${alert(isLocal ? "This app runs on this computer. Go on only if you have just started it yourself." : undefined)}
+<p>You’ll be redirected to <strong>${redirectHost}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
+${alert(isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
-${mayAllow ? choice(options, scopes) : alert(consent.refusal && REFUSALS[consent.refusal])}
+${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
 <div class="buttons">
-${mayAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
+${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
 </div>
 </form>`,
@@ -61,27 +61,27 @@ ${mayAllow ? html`<button type="submit" name="decision" value="allow">Allow</but
 }
 
 function describe(scope: string): string {
-  return WORDS[scope] ?? scope;
+  return SCOPE_DESCRIPTIONS[scope] ?? scope;
 }
 
-function choice(options: ConsentOption[], requested: string[]): Html {
+function organizationChoice(options: ConsentOption[], requested: string[]): Html {
   const [only] = options;
   if (options.length === 1 && only) {
-    return html`<p>For the organization <strong>${only.name}</strong>.</p>
-${limits(only, requested)}
+    return html`<p>Organization: <strong>${only.name}</strong></p>
+${roleLimits(only, requested)}
 <input type="hidden" name="organization_id" value="${only.id}">`;
   }
-  return html`<fieldset><legend>For which organization?</legend>
+  return html`<fieldset><legend>Select an organization</legend>
 ${options.map(
   (option, index) =>
     html`<label class="option"><input type="radio" name="organization_id" value="${option.id}"${
       index === 0 ? " checked" : ""
-    }> ${option.name}</label>${limits(option, requested)}`,
+    }> ${option.name}</label>${roleLimits(option, requested)}`,
 )}</fieldset>`;
 }
 
-/** What was requested and the role doesn't allow. */
-function limits({ name, role, scopes }: ConsentOption, requested: string[]): Html {
+/** Lists requested scopes that the user's role doesn't allow. */
+function roleLimits({ name, role, scopes }: ConsentOption, requested: string[]): Html {
   const missing = requested.filter((scope) => !scopes.includes(scope)).map(describe);
   if (missing.length === 0) return html``;
   return html`<p class="hint">Your role in ${name} is ${role}, so the app won’t be able to:

@@ -1,24 +1,24 @@
 import type { Context } from "koa";
 import type { Interaction, Provider } from "oidc-provider";
-import type { ConsentAnswer } from "../adapters/oidc/grants.ts";
-import { ConsentAnswered } from "../adapters/oidc/interactions.ts";
-import type { OrganizationStore } from "../adapters/organizations.ts";
-import { isPaid } from "../resources/plans.ts";
-import { allowedByRole, isApiScope, type Role, withImplied } from "../resources/scopes.ts";
+import type { ConsentAnswer } from "../../adapters/oauth/oidc/grants.ts";
+import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
+import type { OrganizationStore } from "../../adapters/organizations/store.ts";
+import { allowedByRole, isApiScope, type Role, withImplied } from "../../resources/access/scopes.ts";
+import { isPaid } from "../../resources/plans.ts";
 
-/** An organization that a user may let an app act for: with these scopes, of those that were requested. */
+/** An organization that a user may grant access to, and the requested scopes that the user's role there allows. */
 export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
 
-/** What a user may approve. `refusal`: why there is nothing to choose. */
+/** The organizations that a user may choose from. `refusal`: why there are none. */
 export type ConsentOptions = { options: ConsentOption[]; refusal?: "plan" | "role" };
 
 /** Returns the user's paid organizations whose role there allows some of the requested scopes. */
 export async function findConsentOptions(
-  organizations: Pick<OrganizationStore, "ofUser">,
+  organizations: Pick<OrganizationStore, "listByUser">,
   userId: string,
   requested: string[],
 ): Promise<ConsentOptions> {
-  const paid = (await organizations.ofUser(userId)).filter(({ plan }) => isPaid(plan));
+  const paid = (await organizations.listByUser(userId)).filter(({ plan }) => isPaid(plan));
   const all = paid.map(({ id, name, role }) => ({ id, name, role, scopes: allowedByRole(requested, role) }));
   const needsApi = requested.some(isApiScope);
   const options = all.filter(({ scopes }) => !needsApi || scopes.some(isApiScope));
@@ -26,13 +26,13 @@ export async function findConsentOptions(
   return { options, refusal: paid.length > 0 ? "role" : "plan" };
 }
 
-/** What the user approved, and from where. */
+/** What the user approved, and from which IP address. */
 export type Approval = { accountId: string; option: ConsentOption; address: string };
 
 /**
- * Stores an approval: the grant, and the answer to the consent page, in one transaction. What the role doesn't allow is
- * rejected in the grant, so that it isn't asked for again.
- * @throws AccessDenied when the user was removed from the organization in the meantime
+ * Stores the grant and the answer to the consent page in one transaction. The grant rejects scopes that the role doesn't
+ * allow, so the library doesn't prompt for them again.
+ * @throws AccessDenied if the user was removed from the organization in the meantime
  */
 export async function approveConsent(
   provider: Provider,
@@ -52,20 +52,19 @@ export async function approveConsent(
     grant.addResourceScope(resource, [...withImplied(allowed)].join(" "));
     if (rejected.length > 0) grant.rejectResourceScope(resource, rejected.join(" "));
   }
-  const grantId = newIdOf(grant);
+  const grantId = createGrantId(grant);
   const result = { ...lastSubmission, consent: { grantId } };
   const answers: ConsentAnswer = { interactionId: uid, result };
   Object.assign(grant, { jti: grantId, organizationId: option.id, address, answers });
   await answerOnce(() => grant.save());
 }
 
-/** Stores a refusal. */
 export async function denyConsent(provider: Provider, { req, res }: Context): Promise<void> {
   const denied = { error: "access_denied", error_description: "the user denied the request" };
   await answerOnce(() => provider.interactionResult(req, res, denied, { mergeWithLastSubmission: false }));
 }
 
-/** Stores an answer unless the page has one, after a double click for example: the first answer counts. */
+/** Keeps the first answer to a consent page, for example after a double click. */
 async function answerOnce(store: () => Promise<unknown>): Promise<void> {
   try {
     await store();
@@ -74,7 +73,7 @@ async function answerOnce(store: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** The library makes ids when it saves; the answer has to name the grant before. */
-function newIdOf(grant: object): string {
+/** Returns the id of a new grant. The library creates it on saving, but the answer must name the grant before. */
+function createGrantId(grant: object): string {
   return (grant as { generateTokenId(): string }).generateTokenId();
 }

@@ -1,0 +1,76 @@
+import type { Context } from "koa";
+import { errors, type Interaction } from "oidc-provider";
+import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
+import { consentPage } from "./consent-page.ts";
+import {
+  accountIdOf,
+  clientNameOf,
+  currentInteraction,
+  type InteractionOptions,
+  readForm,
+  type Step,
+  seeOther,
+  stepPath,
+  textOf,
+} from "./interaction.ts";
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** Creates the step on which a user allows or denies the request, for one of their organizations. */
+export function consentStep({ provider, storage, csrf }: InteractionOptions): Step {
+  const findOptions = (interaction: Interaction) =>
+    findConsentOptions(storage.organizations, accountIdOf(interaction), requestedScopes(interaction));
+
+  async function showPage(ctx: Context, interaction: Interaction, error?: string): Promise<void> {
+    const account = await storage.accounts.find(accountIdOf(interaction));
+    ctx.body = consentPage({
+      action: stepPath(interaction, "consent"),
+      csrf: csrf.token(interaction.uid),
+      app: await clientNameOf(provider, interaction),
+      username: account?.username ?? "",
+      scopes: requestedScopes(interaction),
+      ...(await findOptions(interaction)),
+      error,
+      ...redirectTarget(interaction),
+    });
+  }
+
+  function showError(ctx: Context, interaction: Interaction, error: string): Promise<void> {
+    ctx.status = 422;
+    return showPage(ctx, interaction, error);
+  }
+
+  return {
+    show: (ctx, interaction) => showPage(ctx, interaction),
+
+    async submit(ctx) {
+      const interaction = await currentInteraction(provider, ctx, "consent");
+      const body = readForm(ctx, csrf, interaction);
+      if (body.decision !== "allow") {
+        await denyConsent(provider, ctx);
+        return seeOther(ctx, interaction.returnTo);
+      }
+      const { options } = await findOptions(interaction);
+      const option = options.find(({ id }) => id === body.organization_id);
+      if (!option) return showError(ctx, interaction, "Select one of your organizations.");
+      const approval = { accountId: accountIdOf(interaction), option, address: ctx.ip };
+      try {
+        await approveConsent(provider, interaction, approval);
+      } catch (error) {
+        if (!(error instanceof errors.AccessDenied)) throw error;
+        return showError(ctx, interaction, `You are no longer a member of ${option.name}.`);
+      }
+      seeOther(ctx, interaction.returnTo);
+    },
+  };
+}
+
+function requestedScopes({ params }: Interaction): string[] {
+  return textOf(params.scope).split(" ").filter(Boolean);
+}
+
+/** Returns where the browser goes next: the host of the redirect URI, or its private-use scheme. */
+function redirectTarget({ params }: Interaction): { redirectHost: string; isLocal: boolean } {
+  const url = new URL(params.redirect_uri as string);
+  return { redirectHost: url.host || url.protocol.slice(0, -1), isLocal: LOOPBACK.has(url.hostname) };
+}
