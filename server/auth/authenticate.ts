@@ -1,29 +1,16 @@
 import type { Context, Middleware } from "koa";
-import type { AccountStore } from "../../adapters/accounts.ts";
-import type { By } from "../../resources/events.ts";
-import { Problem } from "../../resources/problem.ts";
-import type { Csrf } from "../csrf.ts";
-import { readInput } from "./input.ts";
-import { checkOrigin, isChange } from "./origin.ts";
-import { SignInRequired } from "./refusals.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import type { Csrf } from "../http/csrf.ts";
+import { readInput } from "../http/request-body.ts";
+import { checkOrigin, isChange } from "../http/same-origin.ts";
+import type { SignedInUser } from "../http/state.ts";
+import { SignInRequired } from "./error-handler.ts";
+import type { FirstPartyTokens } from "./first-party-tokens.ts";
 import { HOME } from "./return-to.ts";
 import type { Sessions } from "./sessions.ts";
-import type { FirstPartyTokens } from "./tokens.ts";
 
-/** Who is signed in, and how. Found in `ctx.state.person`. */
-export type Person = {
-  id: string;
-  username: string;
-  /** When he or she last showed who it is; epoch milliseconds. */
-  signedInAt: number;
-  means: "session" | "token";
-  /** What a change that the person makes is written down with. */
-  by: By;
-  /** What a form has to carry in the field `csrf`; only with a session. */
-  csrf?: string;
-  /** The session, or the grant behind the token. */
-  signInId: string;
-};
+export type { SignedInUser };
 
 type Options = {
   accounts: AccountStore;
@@ -33,69 +20,74 @@ type Options = {
   base: string;
 };
 
-/** OWASP ASVS 5.0 V7.5.1: what would hand the account over needs a sign-in that is no older, in seconds. */
+/**
+ * How recent an authentication must be to change how the account is authenticated, in seconds (OWASP ASVS 5.0 V7.5.1).
+ */
 export const RECENT_S = 10 * 60;
 
-/** Who asks: by a first-party token, or by a session whose changes are checked to come from our own pages. */
-export function identify(options: Options): Middleware {
+/**
+ * Authenticates by a first-party token or a session, and sets `ctx.state.user`. With a session, a change must come from a
+ * page of this origin and carry a CSRF token.
+ */
+export function authenticate(options: Options): Middleware {
   const { csrf, base } = options;
-  return async function identifyPerson(ctx, next) {
-    const person = await findPerson(ctx, options);
-    if (!person) throw new SignInRequired(isChange(ctx) ? HOME : ctx.url, { again: false });
-    if (person.means === "session" && isChange(ctx)) {
+  return async function authenticateUser(ctx, next) {
+    const user = await findSignedInUser(ctx, options);
+    if (!user) throw new SignInRequired(isChange(ctx) ? HOME : ctx.url, { again: false });
+    if (user.means === "session" && isChange(ctx)) {
       checkOrigin(ctx, base);
       const token = ctx.get("x-csrf-token") || (await readInput(ctx)).csrf;
-      if (!csrf.isValid(token, formsOf(person))) {
-        throw new Problem(403, "invalid_csrf_token", "The form is no longer good: open the page again.");
+      if (!csrf.isValid(token, csrfPurposeOf(user))) {
+        throw new Problem(403, "invalid_csrf_token", "This form has expired. Reload the page and try again.");
       }
     }
-    ctx.state.person = person;
+    ctx.state.user = user;
     return next();
   };
 }
 
-/** Whoever is signed in; nobody who was disabled since. A bearer token decides alone, good or bad. */
-export async function findPerson(ctx: Context, options: Options): Promise<Person | undefined> {
-  const token = bearerOf(ctx);
-  const found = token === undefined ? await bySession(ctx, options) : await byToken(token, options);
+/** Returns the signed-in user unless disabled. A bearer token, even an invalid one, takes precedence over a session. */
+export async function findSignedInUser(ctx: Context, options: Options): Promise<SignedInUser | undefined> {
+  const token = bearerTokenOf(ctx);
+  const found = token === undefined ? await findBySession(ctx, options) : await findByToken(token, options);
   const account = found && (await options.accounts.find(found.accountId));
   if (!account || account.disabled) return undefined;
   const { accountId: id, ...rest } = found;
-  const person: Person = { id, username: account.username, by: { actor: id, address: ctx.ip }, ...rest };
-  return person.means === "token" ? person : { ...person, csrf: options.csrf.token(formsOf(person)) };
+  const user: SignedInUser = { id, username: account.username, actor: { id, address: ctx.ip }, ...rest };
+  return user.means === "token" ? user : { ...user, csrf: options.csrf.token(csrfPurposeOf(user)) };
 }
 
 /**
- * Refuses what needs a recent sign-in; in a browser the person signs in again and comes back to `returnTo`.
+ * Requires a recent authentication. A browser signs in again and returns to `returnTo`.
  * @throws SignInRequired
  */
 export function requireRecentSignIn(ctx: Context, returnTo = isChange(ctx) ? HOME : ctx.url): void {
-  const { signedInAt } = ctx.state.person as Person;
+  const { signedInAt } = ctx.state.user;
   if (Date.now() - signedInAt > RECENT_S * 1000) throw new SignInRequired(returnTo, { again: true });
 }
 
-type Found = Pick<Person, "signedInAt" | "means" | "signInId"> & { accountId: string };
+type Found = Pick<SignedInUser, "signedInAt" | "means" | "sessionId"> & { accountId: string };
 
-async function bySession(ctx: Context, { sessions }: Options): Promise<Found | undefined> {
+async function findBySession(ctx: Context, { sessions }: Options): Promise<Found | undefined> {
   const session = await sessions.current(ctx);
   if (!session) return undefined;
   const { accountId, loginTs, uid } = session;
-  return { accountId, signedInAt: loginTs * 1000, means: "session", signInId: uid };
+  return { accountId, signedInAt: loginTs * 1000, means: "session", sessionId: uid };
 }
 
-async function byToken(token: string, { tokens }: Options): Promise<Found | undefined> {
+async function findByToken(token: string, { tokens }: Options): Promise<Found | undefined> {
   const owner = await tokens.find(token);
   if (!owner) return undefined;
   const { accountId, signedInAt, grantId } = owner;
-  return { accountId, signedInAt, means: "token", signInId: grantId };
+  return { accountId, signedInAt, means: "token", sessionId: grantId };
 }
 
-/** Another scheme and an empty token count as none. */
-function bearerOf(ctx: Context): string | undefined {
+/** Returns the bearer token. Another scheme or an empty token counts as none. */
+function bearerTokenOf(ctx: Context): string | undefined {
   return /^Bearer +(\S.*)$/i.exec(ctx.get("authorization"))?.[1];
 }
 
-/** Form tokens are for one session. */
-function formsOf({ signInId }: Person): string {
-  return `session ${signInId}`;
+/** Binds CSRF tokens to the session. */
+function csrfPurposeOf({ sessionId }: SignedInUser): string {
+  return `session ${sessionId}`;
 }

@@ -1,21 +1,20 @@
 import type { Context, Middleware } from "koa";
-import { asProblem, notFound, Problem, toBody } from "../../resources/problem.ts";
-import type { OnError } from "../parts.ts";
-import { messagePage } from "../views/page.ts";
-import { prefersHtml } from "./input.ts";
+import { notFound, Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
+import { errorPage } from "../http/error-pages.ts";
+import type { OnError } from "../http/on-error.ts";
+import { prefersHtml } from "../http/request-body.ts";
 import { HOME } from "./return-to.ts";
 
-/** A refusal that ends when the person signs in, after which he or she is brought back. */
+/** A request that needs a user who is signed in, or signed in recently. Browsers are sent to the login page and back. */
 export class SignInRequired extends Problem {
   readonly returnTo: string;
-  /** Signed in already, but too long ago for this. */
+  /** Whether the user is signed in, but not recently enough. */
   readonly again: boolean;
 
   constructor(returnTo: string, { again }: { again: boolean }) {
-    if (again)
-      super(403, "reauthentication_required", "The sign-in is too long ago for this: sign in again.");
+    if (again) super(403, "reauthentication_required", "For your security, please sign in again.");
     else {
-      // RFC 9110 §11.6.1: a 401 says how to authenticate
+      // RFC 9110 §11.6.1: a 401 names the authentication scheme
       super(401, "sign_in_required", "Sign in first.", { headers: { "WWW-Authenticate": "Bearer" } });
     }
     this.returnTo = returnTo;
@@ -23,42 +22,42 @@ export class SignInRequired extends Problem {
   }
 }
 
-/** Refuses what came too often. @param wait seconds until it may come again */
-export function tooMany(wait: number): Problem {
+/** Returns the error of a rate limit. @param wait seconds until the next attempt is allowed */
+export function tooManyRequests(wait: number): Problem {
   const headers = { "Retry-After": String(wait) };
   return new Problem(429, "too_many_requests", `Too many requests. Try again in ${wait} seconds.`, {
     headers,
   });
 }
 
-type RefusalOptions = { base: string; onError: OnError };
+type ErrorOptions = { base: string; onError: OnError };
 
 /**
- * Turns what is thrown below it into a page for people, and into `application/problem+json` for programs. Neither that
- * nor what is answered below it is for any cache.
+ * Answers errors with a page for browsers and with `application/problem+json` for programs. No response of `/auth` or
+ * `/dashboard` may be cached.
  */
-export function explainRefusals({ base, onError }: RefusalOptions): Middleware {
-  return async function explainRefusal(ctx, next) {
+export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
+  return async function answerError(ctx, next) {
     ctx.set("Cache-Control", "no-store");
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) throw notFound("address");
+      if (ctx.status === 404 && ctx.body === undefined) throw notFound("URL");
     } catch (error) {
       const isPage = prefersHtml(ctx);
-      if (isPage && error instanceof SignInRequired) return askToSignIn(ctx, error);
-      if (isPage && !(error instanceof Problem)) throw error; // the page for it is made further out
-      const problem = asProblem(error, () => onError(error, ctx));
+      if (isPage && error instanceof SignInRequired) return redirectToLogin(ctx, error);
+      if (isPage && !(error instanceof Problem)) throw error; // handled by the error pages of the application
+      const problem = toProblem(error, () => onError(error, ctx));
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.body = isPage
-        ? messagePage("This did not work", problem.message, { href: HOME, text: "To the dashboard" })
-        : toBody(problem, `${base}/docs`, ctx.state.requestId);
+        ? errorPage(problem.status, problem.message, { href: HOME, text: "Go to the dashboard" })
+        : toProblemBody(problem, `${base}/docs`, ctx.state.requestId);
       ctx.type = isPage ? "html" : "application/problem+json";
     }
   };
 }
 
-function askToSignIn(ctx: Context, { returnTo, again }: SignInRequired): void {
+function redirectToLogin(ctx: Context, { returnTo, again }: SignInRequired): void {
   const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });
   ctx.status = 303;
   ctx.redirect(`/auth/login?${query}`);

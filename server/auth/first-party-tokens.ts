@@ -1,11 +1,11 @@
 import { errors, type Provider } from "oidc-provider";
-import type { AccountStore } from "../../adapters/accounts.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
 import { DASHBOARD } from "../provider/clients.ts";
-import type { Proof } from "../sign-in.ts";
+import type { PasswordProof } from "./verify-password.ts";
 
 const ACCESS_TOKEN_S = 3600;
 
-/** What a sign-in without a browser yields: RFC 6749 §5.1. */
+/** The token response of a login by a program: RFC 6749 §5.1. */
 export type TokenAnswer = {
   access_token: string;
   refresh_token: string;
@@ -13,30 +13,33 @@ export type TokenAnswer = {
   expires_in: number;
 };
 
-/** Whose token it is, and under which sign-in. */
+/** The user and the grant of a token. `signedInAt` is in epoch milliseconds. */
 export type Owner = { accountId: string; grantId: string; signedInAt: number };
 
-/** First-party tokens: of the client `dashboard`, for no organization and no resource, so that they open neither. */
+/**
+ * First-party tokens belong to the client `dashboard`. They have no organization and no resource, so neither the API nor
+ * MCP accepts them.
+ */
 export type FirstPartyTokens = {
   issue(accountId: string, address: string): Promise<TokenAnswer>;
-  /** As `issue`; nothing when what was shown for it does not hold any more. */
-  issueFor(proof: Proof, address: string): Promise<TokenAnswer | undefined>;
-  /** Who stands behind a live access token of ours; nobody for every other one. */
+  /** Like `issue`, but undefined if the password has been changed since it was verified. */
+  issueFor(proof: PasswordProof, address: string): Promise<TokenAnswer | undefined>;
+  /** Returns the owner of a valid first-party access token; undefined for every other token. */
   find(accessToken: string): Promise<Owner | undefined>;
-  /** New tokens for a refresh token; nothing for one that is no good. A replay ends the whole family. */
+  /** Rotates a refresh token; undefined if it is invalid. A replay revokes the whole family. */
   refresh(refreshToken: string): Promise<TokenAnswer | undefined>;
-  /** Ends a sign-in with all its tokens. */
+  /** Revokes a grant and all its tokens. */
   end(grantId: string): Promise<void>;
 };
 
 type Options = { provider: Provider; accounts: AccountStore; base: string };
 type Family = { accountId: string; grantId: string; iiat?: number; rotations?: number };
 
-/** Makes them with the library's models, so that `/oauth/revoke` knows them. */
+/** Creates the tokens with oidc-provider's models, so `/oauth/revoke` accepts them. */
 export function createFirstPartyTokens({ provider, accounts, base }: Options): FirstPartyTokens {
   async function mint({ accountId, grantId, ...age }: Family): Promise<TokenAnswer> {
     const client = await provider.Client.find(DASHBOARD);
-    if (!client) throw new TypeError("the client of the dashboard is missing");
+    if (!client) throw new TypeError("the dashboard client is missing");
     const common = { client, accountId, grantId, scope: "", gty: "password" };
     const refreshToken = new provider.RefreshToken({ ...common, ...age, resource: `${base}/dashboard` });
     const accessToken = new provider.AccessToken(common);
@@ -62,9 +65,9 @@ export function createFirstPartyTokens({ provider, accounts, base }: Options): F
 
     issue: async (accountId, address) => mint({ accountId, grantId: await begin(accountId, address) }),
 
-    async issueFor({ accountId, holds }, address) {
+    async issueFor({ accountId, isCurrent }, address) {
       const grantId = await begin(accountId, address);
-      if (await holds()) return mint({ accountId, grantId });
+      if (await isCurrent()) return mint({ accountId, grantId });
       await end(grantId);
       return undefined;
     },
@@ -93,7 +96,7 @@ export function createFirstPartyTokens({ provider, accounts, base }: Options): F
   };
 }
 
-/** False for one that was used long before this, as another process has just found out. */
+/** Marks a token as used; returns false if another request has used it and its retry period has ended. */
 async function consume(token: { consume(): Promise<void> }): Promise<boolean> {
   try {
     await token.consume();

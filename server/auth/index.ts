@@ -1,83 +1,79 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import type { Provider } from "oidc-provider";
-import { area, below } from "../../resources/area.ts";
-import { createCsrf } from "../csrf.ts";
-import type { Limits } from "../limits.ts";
-import type { OnError, Parts } from "../parts.ts";
-import type { Passwords } from "../passwords.ts";
-import type { SignIn } from "../sign-in.ts";
-import { accountRoutes } from "./account.ts";
-import { externalRoutes } from "./external.ts";
-import type { ShowExternal } from "./external-button.ts";
-import type { IdentityProvider } from "./identity-provider.ts";
-import { isChange } from "./origin.ts";
-import { identify } from "./person.ts";
-import { explainRefusals, tooMany } from "./refusals.ts";
+import { isBelow, mount } from "../../resources/http/mount.ts";
+import type { Passwords } from "../credentials/passwords.ts";
+import type { Dependencies } from "../dependencies.ts";
+import { createCsrf } from "../http/csrf.ts";
+import type { OnError } from "../http/on-error.ts";
+import { isChange } from "../http/same-origin.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { authenticate } from "./authenticate.ts";
+import { handleAuthErrors, tooManyRequests } from "./error-handler.ts";
+import { createFirstPartyTokens } from "./first-party-tokens.ts";
+import { loginRoutes } from "./login.ts";
+import { logoutRoutes } from "./logout.ts";
 import { registerRoutes } from "./register.ts";
 import type { Sessions } from "./sessions.ts";
-import { signInRoutes } from "./sign-in.ts";
-import { signOutRoutes } from "./sign-out.ts";
-import { createFirstPartyTokens } from "./tokens.ts";
-import { createTransactions } from "./transactions.ts";
+import type { ShowSsoButton } from "./sso/button.ts";
+import type { IdentityProvider } from "./sso/identity-provider.ts";
+import { ssoRoutes } from "./sso/routes.ts";
+import type { Transactions } from "./sso/transactions.ts";
+import type { VerifyPassword } from "./verify-password.ts";
 
-export type PeopleOptions = Pick<Parts, "settings" | "addresses" | "storage" | "keys"> & {
+export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "keys"> & {
   provider: Provider;
   sessions: Sessions;
-  /** The external one, and its button. */
+  /** The external identity provider, its sign-ins in progress, and its button. */
   identityProvider: IdentityProvider | undefined;
-  external: ShowExternal;
+  transactions: Transactions;
+  external: ShowSsoButton;
   passwords: Passwords;
-  limits: Limits;
-  signIn: SignIn;
+  authenticationLimits: AuthenticationLimits;
+  signIn: VerifyPassword;
   onError: OnError;
-  /** The pages of the dashboard, for whoever is signed in. */
+  /** The routes under `/dashboard`; each needs a signed-in user. */
   dashboard: Middleware[];
 };
 
-/** People: `/auth`, where they come in and go out, and `/dashboard`, which is for those who are in. */
-export function people(options: PeopleOptions): Middleware[] {
-  const { provider, identityProvider, sessions, addresses, storage, keys, onError, dashboard } = options;
-  const { base } = addresses;
+/** Returns `/auth`, where users sign in and out, and `/dashboard` behind authentication. */
+export function auth(options: AuthOptions): Middleware[] {
+  const { provider, identityProvider, sessions, urls, storage, keys, onError, dashboard } = options;
+  const { base } = urls;
   const { accounts, registrations } = storage;
   const tokens = createFirstPartyTokens({ provider, accounts, base });
-  const known = identify({ accounts, sessions, tokens, csrf: createCsrf(keys.signing), base });
-  const refusals = explainRefusals({ base, onError });
-  const transactions = createTransactions(base);
+  const requireUser = authenticate({ accounts, sessions, tokens, csrf: createCsrf(keys.signing), base });
+  const errors = handleAuthErrors({ base, onError });
   const shared = { ...options, accounts, registrations, tokens, base };
 
-  const entry = new Router({ sensitive: true, strict: true });
-  registerRoutes(entry, shared);
-  signInRoutes(entry, shared);
-  if (identityProvider) {
-    externalRoutes(entry, { ...options, provider: identityProvider, transactions, base });
-  }
+  const open = new Router({ sensitive: true, strict: true });
+  registerRoutes(open, shared);
+  loginRoutes(open, shared);
+  if (identityProvider) ssoRoutes(open, { ...options, provider: identityProvider, base });
 
-  const inside = new Router({ sensitive: true, strict: true });
-  signOutRoutes(inside, shared);
-  accountRoutes(inside, { ...options, transactions });
-  inside.get("/dashboard/me", async (ctx) => {
-    const { id, username } = ctx.state.person;
-    ctx.body = { user: { id, username }, organizations: await storage.organizations.ofUser(id) };
-  });
+  const signedIn = new Router({ sensitive: true, strict: true });
+  logoutRoutes(signedIn, shared);
 
-  const isLogout = below("/auth/logout");
   return [
-    area(below("/auth/"), [refusals, routes(entry), area(isLogout, [known, routes(inside)])]),
-    area(isDashboard, [refusals, known, limitChanges(options.limits), routes(inside), ...dashboard]),
+    mount(isBelow("/auth/"), [
+      errors,
+      routes(open),
+      mount(isBelow("/auth/logout"), [requireUser, routes(signedIn)]),
+    ]),
+    mount(isDashboard, [errors, requireUser, limitChanges(options.authenticationLimits), ...dashboard]),
   ];
 }
 
-/** Links are made here on every plan: nobody makes them without end. */
-function limitChanges(limits: Limits): Middleware {
+/** Limits changes per user: links are free on every plan, and a script could create them without end. */
+function limitChanges(authenticationLimits: AuthenticationLimits): Middleware {
   return async function limitChange(ctx, next) {
-    const wait = isChange(ctx) ? await limits.change(ctx.state.person.id) : 0;
-    if (wait) throw tooMany(wait);
+    const wait = isChange(ctx) ? await authenticationLimits.change(ctx.state.user.id) : 0;
+    if (wait) throw tooManyRequests(wait);
     return next();
   };
 }
 
-/** The dashboard's addresses; `/dashboards` is a short link. */
+/** Not a prefix match: `/dashboards` is a short link. */
 function isDashboard({ path }: { path: string }): boolean {
   return path === "/dashboard" || path.startsWith("/dashboard/");
 }

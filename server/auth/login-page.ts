@@ -1,52 +1,50 @@
-import { credentials, type External, externalButton, hidden } from "./fields.ts";
-import { type Html, html } from "./html.ts";
-import { alert, page } from "./page.ts";
+import { credentials, hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
+import { type Html, html } from "../ui/html.ts";
+import { alert, page } from "../ui/page.ts";
 
 type Form = {
   username?: string;
   error?: string;
-  /** The other way to sign in, if there is one. */
-  external?: External | undefined;
+  /** The external identity provider, if there is one. */
+  external?: SsoOption | undefined;
 };
 
-/** The sign-in step of an authorization. */
 export type AuthorizationSignIn = Form & {
-  /** Where the form is sent. */
+  /** The URL that the form is sent to. */
   action: string;
   csrf: string;
-  /** The organization of the app that sent the person here. */
+  /** The organization that owns the app. */
   app: string;
 };
 
-/** Shows it. */
+/** Renders the sign-in step of an authorization. */
 export function signInPage({ action, csrf, app, ...form }: AuthorizationSignIn): string {
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
-<p>An app of <strong>${app}</strong> would like to act for you. Sign in to decide.</p>
+<p>An app by <strong>${app}</strong> wants to access your account. Sign in to continue.</p>
 ${signInForm(action, hidden("csrf", csrf), form)}`,
   );
 }
 
-/** The way into the dashboard. */
 export type DashboardSignIn = Form & {
   returnTo: string;
-  /** The person is signed in, but too long ago for what comes next. */
+  /** Whether the user is signed in, but has to confirm it. */
   again: boolean;
   mayRegister: boolean;
 };
 
-/** Shows it. */
+/** Renders the sign-in page of the dashboard. */
 export function dashboardSignInPage({ returnTo, again, mayRegister, ...form }: DashboardSignIn): string {
   const fields = html`${hidden("return_to", returnTo)}${again ? hidden("again", "1") : html``}`;
-  const register = html`<p class="hint">New here? <a href="/auth/register?${new URLSearchParams({ return_to: returnTo })}">Create an account</a>.</p>`;
+  const register = html`<p class="hint">New here? <a href="/auth/register?${new URLSearchParams({ return_to: returnTo })}">Create an account</a></p>`;
   return page(
     "Sign in",
     html`<h1>${again ? "Sign in again" : "Sign in"}</h1>
-${again ? html`<p>What comes next needs a sign-in from the last ten minutes.</p>` : html``}
+${again ? html`<p>For your security, please sign in again.</p>` : html``}
 ${signInForm("/auth/login", fields, form)}
 ${mayRegister && !again ? register : html``}
-<p class="hint">Forgot the password? An owner of your organization can make a link that sets a new one.</p>`,
+<p class="hint">Forgot your password? Ask an organization owner or your administrator for a reset link.</p>`,
   );
 }
 
@@ -57,5 +55,5 @@ ${fields}
 ${credentials({ username, error })}
 <button type="submit">Sign in</button>
 </form>
-${externalButton(external)}`;
+${ssoButton(external)}`;
 }

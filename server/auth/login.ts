@@ -1,42 +1,47 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { Account, AccountStore } from "../../adapters/accounts.ts";
-import { Problem } from "../../resources/problem.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import type { Settings } from "../config.ts";
-import type { Limits } from "../limits.ts";
-import { type Proof, REFUSED, type Refusal, type SignIn } from "../sign-in.ts";
-import { dashboardSignInPage } from "../views/sign-in.ts";
-import type { ShowExternal } from "./external-button.ts";
-import { type Input, prefersHtml, readInput, textOf } from "./input.ts";
-import { checkOrigin } from "./origin.ts";
-import { tooMany } from "./refusals.ts";
-import { invitationIn, isOpen } from "./register.ts";
+import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { checkOrigin } from "../http/same-origin.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { tooManyRequests } from "./error-handler.ts";
+import type { FirstPartyTokens } from "./first-party-tokens.ts";
+import { dashboardSignInPage } from "./login-page.ts";
+import { invitationIn, isRegistrationOpen } from "./register.ts";
 import { safeReturnTo } from "./return-to.ts";
-import type { Sessions } from "./sessions.ts";
-import type { FirstPartyTokens } from "./tokens.ts";
+import { type Sessions, signedInAccount } from "./sessions.ts";
+import type { ShowSsoButton } from "./sso/button.ts";
+import {
+  INCORRECT_CREDENTIALS,
+  type LoginError,
+  type PasswordProof,
+  type VerifyPassword,
+} from "./verify-password.ts";
 
 type Options = {
   settings: Pick<Settings, "REGISTRATION">;
   accounts: AccountStore;
-  signIn: SignIn;
-  limits: Limits;
+  signIn: VerifyPassword;
+  authenticationLimits: AuthenticationLimits;
   sessions: Sessions;
   tokens: FirstPartyTokens;
-  external: ShowExternal;
+  external: ShowSsoButton;
   base: string;
 };
 
-/** `/auth/login` and `/auth/refresh`: with a password, a session for browsers and tokens for programs. */
-export function signInRoutes(router: Router, options: Options): void {
-  const { settings, accounts, signIn, limits, sessions, tokens, external, base } = options;
+/** Adds `/auth/login`, which starts a session in a browser and issues tokens to a program, and `/auth/refresh`. */
+export function loginRoutes(router: Router, options: Options): void {
+  const { settings, accounts, signIn, authenticationLimits, sessions, tokens, external, base } = options;
 
-  async function show(ctx: Context, input: Input, filled: { username?: string; error?: string } = {}) {
+  async function showForm(ctx: Context, input: Input, filled: { username?: string; error?: string } = {}) {
     const returnTo = safeReturnTo(input.return_to);
     const again = input.again === "1";
     ctx.body = dashboardSignInPage({
       returnTo,
       again,
-      mayRegister: isOpen(settings, invitationIn(returnTo)),
+      mayRegister: isRegistrationOpen(settings, invitationIn(returnTo)),
       external: await external(returnTo, { again }),
       ...filled,
     });
@@ -44,8 +49,8 @@ export function signInRoutes(router: Router, options: Options): void {
 
   router.get("/auth/login", async (ctx) => {
     const account = await signedInAccount(ctx, options);
-    if (!account) return show(ctx, ctx.query);
-    if (ctx.query.again === "1") return show(ctx, ctx.query, { username: account.username });
+    if (!account) return showForm(ctx, ctx.query);
+    if (ctx.query.again === "1") return showForm(ctx, ctx.query, { username: account.username });
     ctx.status = 303;
     ctx.redirect(safeReturnTo(ctx.query.return_to));
   });
@@ -54,28 +59,32 @@ export function signInRoutes(router: Router, options: Options): void {
     const input = await readInput(ctx);
     const isPage = prefersHtml(ctx);
     if (isPage) checkOrigin(ctx, base);
-    const username = textOf(input.username);
-    const result = await signIn(ctx, username, textOf(input.password));
-    const refused =
-      "error" in result ? result : await (isPage ? goOn(ctx, input, result) : answer(ctx, result));
-    if (!refused) return;
-    if (!isPage) throw refusal(refused);
-    ctx.status = refused.status;
-    return show(ctx, input, { username, error: refused.error });
+    const username = textFieldOf(input.username);
+    const result = await signIn(ctx, username, textFieldOf(input.password));
+    const failure =
+      "error" in result
+        ? result
+        : await (isPage ? startSession(ctx, input, result) : issueTokens(ctx, result));
+    if (!failure) return;
+    if (!isPage) throw toProblem(failure);
+    ctx.status = failure.status;
+    return showForm(ctx, input, { username, error: failure.error });
   });
 
-  /** A session, and on to the page that was wanted. */
-  async function goOn(ctx: Context, input: Input, proof: Proof): Promise<Refusal | undefined> {
-    if (!(await sessions.begin(ctx, proof.accountId, proof))) return REFUSED;
+  async function startSession(
+    ctx: Context,
+    input: Input,
+    proof: PasswordProof,
+  ): Promise<LoginError | undefined> {
+    if (!(await sessions.begin(ctx, proof.accountId, proof))) return INCORRECT_CREDENTIALS;
     ctx.status = 303; // RFC 9700 §4.12: never 307
     ctx.redirect(safeReturnTo(input.return_to));
     return undefined;
   }
 
-  /** Tokens. */
-  async function answer(ctx: Context, proof: Proof): Promise<Refusal | undefined> {
+  async function issueTokens(ctx: Context, proof: PasswordProof): Promise<LoginError | undefined> {
     const issued = await tokens.issueFor(proof, ctx.ip);
-    if (!issued) return REFUSED;
+    if (!issued) return INCORRECT_CREDENTIALS;
     const { accountId: id } = proof;
     ctx.body = { user: { id, username: (await accounts.find(id))?.username }, ...issued };
     return undefined;
@@ -83,32 +92,27 @@ export function signInRoutes(router: Router, options: Options): void {
 
   router.post("/auth/refresh", async (ctx) => {
     const { refresh_token } = await readInput(ctx);
-    const wait = await limits.visit("refresh", ctx.ip);
-    if (wait) throw tooMany(wait);
-    const answer = await tokens.refresh(textOf(refresh_token));
-    if (!answer) {
-      throw new Problem(401, "invalid_grant", "The refresh token is unknown, expired, used or revoked.", {
-        headers: { "WWW-Authenticate": "Bearer" },
-      });
+    const wait = await authenticationLimits.visit("refresh", ctx.ip);
+    if (wait) throw tooManyRequests(wait);
+    const issued = await tokens.refresh(textFieldOf(refresh_token));
+    if (!issued) {
+      throw new Problem(
+        401,
+        "invalid_grant",
+        "The refresh token is unknown, expired, revoked or already used.",
+        {
+          headers: { "WWW-Authenticate": "Bearer" },
+        },
+      );
     }
-    ctx.body = answer;
+    ctx.body = issued;
   });
 }
 
-/** Returns the account of the session; undefined if there is none, or the account is disabled. */
-export async function signedInAccount(
-  ctx: Context,
-  { sessions, accounts }: Pick<Options, "sessions" | "accounts">,
-): Promise<Account | undefined> {
-  const session = await sessions.current(ctx);
-  const account = session && (await accounts.find(session.accountId));
-  return account?.disabled ? undefined : account;
-}
-
-/** What a program is told: a wrong password is a lack of authentication. */
-function refusal({ error, status }: { error: string; status: number }): Problem {
+/** Returns the error for a program: a wrong password is a 401. */
+function toProblem({ error, status }: LoginError): Problem {
   if (status === 429) return new Problem(429, "too_many_requests", error);
   if (status === 503) return new Problem(503, "busy", error);
-  // RFC 9110 §11.6.1: a 401 says how to authenticate
+  // RFC 9110 §11.6.1: a 401 names the authentication scheme
   return new Problem(401, "invalid_credentials", error, { headers: { "WWW-Authenticate": "Bearer" } });
 }

@@ -1,7 +1,7 @@
-import { html } from "./html.ts";
-import { alert, describedBy, page } from "./page.ts";
+import { html } from "../ui/html.ts";
+import { alert, describedBy, page } from "../ui/page.ts";
 
-/** Sets a new password, reached by a link that is good once. */
+/** Renders the form that a password reset link opens. */
 export function resetPage({
   action,
   username,
@@ -14,14 +14,14 @@ export function resetPage({
   return page(
     "New password",
     html`<h1>Choose a new password</h1>
-<p>For <strong>${username}</strong>. You will be signed out everywhere, and apps that act for you lose their access.</p>
+<p>For <strong>${username}</strong>. You will be signed out everywhere, and apps you authorized lose access.</p>
 ${alert(error, "error")}
 <form method="post" action="${action}">
 <input type="hidden" name="username" value="${username}" autocomplete="username">
 <label for="password">New password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required autofocus${describedBy(error, "hint")}>
-<p class="hint" id="hint">8 to 128 characters; a few words you can remember are best.</p>
-<button type="submit">Save the password</button>
+<p class="hint" id="hint">At least 8 characters. A few random words work well.</p>
+<button type="submit">Save password</button>
 </form>`,
   );
 }

@@ -1,19 +1,19 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
-import type { AccountStore } from "../adapters/accounts.ts";
-import { type Passwords, refusePassword } from "./passwords.ts";
-import { messagePage, type Way } from "./views/page.ts";
-import { resetPage } from "./views/reset.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { type Passwords, validatePassword } from "../credentials/passwords.ts";
+import { messagePage, type PageLink } from "../ui/page.ts";
+import { resetPage } from "./password-reset-page.ts";
 
-/** How long a link to set a new password is good. */
+/** How long a password reset link is valid. */
 export const RESET_LINK_MS = 60 * 60 * 1000;
 
 const PATH = "/auth/reset-password/:token";
-const TO_SIGN_IN: Way = { href: "/auth/login", text: "Sign in" };
+const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
-/** Where a new password is set. The link is the proof: it is random, good once, and for one person. */
+/** Serves password reset links. The random, single-use token in the URL authenticates the user. */
 export function passwordReset(accounts: AccountStore, passwords: Passwords): Middleware {
   const router = new Router({ sensitive: true, strict: true });
   const action = (ctx: Context) => `/auth/reset-password/${ctx.params.token}`;
@@ -21,7 +21,7 @@ export function passwordReset(accounts: AccountStore, passwords: Passwords): Mid
   router.get(PATH, async (ctx) => {
     ctx.set("Cache-Control", "no-store");
     const account = await accounts.findByResetToken(ctx.params.token as string);
-    if (!account) return linkIsOver(ctx);
+    if (!account) return showInvalidLink(ctx);
     ctx.body = resetPage({ action: action(ctx), username: account.username });
   });
 
@@ -29,31 +29,32 @@ export function passwordReset(accounts: AccountStore, passwords: Passwords): Mid
     ctx.set("Cache-Control", "no-store");
     const token = ctx.params.token as string;
     const account = await accounts.findByResetToken(token);
-    if (!account) return linkIsOver(ctx);
+    if (!account) return showInvalidLink(ctx);
     const { password } = (ctx.request.body ?? {}) as { password?: unknown };
-    const given = typeof password === "string" ? password : "";
-    const error = refusePassword(given, account.username);
+    const newPassword = typeof password === "string" ? password : "";
+    const error = validatePassword(newPassword, account.username);
     if (error) {
       ctx.status = 422;
       ctx.body = resetPage({ action: action(ctx), username: account.username, error });
       return;
     }
-    if (!(await accounts.resetPassword(token, await passwords.hash(given), ctx.ip))) return linkIsOver(ctx);
-    ctx.body = messagePage("Password saved", "You can sign in with the new password now.", TO_SIGN_IN);
+    if (!(await accounts.resetPassword(token, await passwords.hash(newPassword), ctx.ip)))
+      return showInvalidLink(ctx);
+    ctx.body = messagePage("Password saved", "You can now sign in with your new password.", SIGN_IN);
   });
 
   return router.routes() as unknown as Middleware;
 }
 
-/** The address for a token. */
+/** Returns the URL of a reset link. */
 export function resetUrl(base: string, token: string): string {
   return `${base}/auth/reset-password/${token}`;
 }
 
-function linkIsOver(ctx: Context): void {
+function showInvalidLink(ctx: Context): void {
   ctx.status = 404;
   ctx.body = messagePage(
     "This link is no longer valid",
-    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Ask for a new one.",
+    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.",
   );
 }

@@ -1,20 +1,19 @@
-import { type External, externalButton, hidden } from "./fields.ts";
-import { html } from "./html.ts";
-import { alert, describedBy, page } from "./page.ts";
+import { hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
+import { html } from "../ui/html.ts";
+import { alert, describedBy, page } from "../ui/page.ts";
 
-/** Makes an account and its organization. */
 export type Registration = {
   username?: string;
   organizationName?: string;
-  /** Where to go afterwards. */
+  /** The path to redirect to afterward. */
   returnTo: string;
-  /** The secret of an invitation, which leads to an organization that is there. */
+  /** The secret of an invitation to an existing organization; without it, the user gets a new one. */
   invitation?: string | undefined;
   error?: string;
-  external?: External | undefined;
+  external?: SsoOption | undefined;
 };
 
-/** Shows the form for it. */
+/** Renders the registration form. */
 export function registerPage(registration: Registration): string {
   const { username = "", organizationName = "", returnTo, invitation, error, external } = registration;
   return page(
@@ -28,16 +27,16 @@ ${hidden("return_to", returnTo)}${invitation ? hidden("invitation", invitation) 
 <p class="hint" id="username-hint">3 to 64 letters, digits and . _ @ + -</p>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required${describedBy(undefined, "password-hint")}>
-<p class="hint" id="password-hint">8 to 128 characters; a few words you can remember are best.</p>
+<p class="hint" id="password-hint">At least 8 characters. A few random words work well.</p>
 ${
   invitation
     ? html``
-    : html`<label for="organization_name">Name of your organization (optional)</label>
+    : html`<label for="organization_name">Organization name (optional)</label>
 <input id="organization_name" name="organization_name" value="${organizationName}" autocomplete="organization" maxlength="100">`
 }
-<button type="submit">Create the account</button>
+<button type="submit">Create account</button>
 </form>
-${externalButton(external)}
-<p class="hint">You have an account? <a href="/auth/login?${new URLSearchParams({ return_to: returnTo })}">Sign in</a>.</p>`,
+${ssoButton(external)}
+<p class="hint">Already have an account? <a href="/auth/login?${new URLSearchParams({ return_to: returnTo })}">Sign in</a></p>`,
   );
 }

@@ -1,57 +1,64 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { RegistrationStore } from "../../adapters/registration.ts";
-import { Problem } from "../../resources/problem.ts";
-import { validate } from "../../resources/validate.ts";
+import type { RegistrationStore } from "../../adapters/accounts/register.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { validate } from "../../resources/http/validate.ts";
 import type { Settings } from "../config.ts";
-import type { Limits } from "../limits.ts";
-import type { Passwords } from "../passwords.ts";
-import { messagePage } from "../views/page.ts";
-import { registerPage } from "../views/register.ts";
-import type { ShowExternal } from "./external-button.ts";
-import { hashOrRefuse, registrationOf, sentencesOf } from "./fields.ts";
-import { type Input, prefersHtml, readInput, textOf } from "./input.ts";
-import { checkOrigin } from "./origin.ts";
+import type { Passwords } from "../credentials/passwords.ts";
+import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { checkOrigin } from "../http/same-origin.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { messagePage } from "../ui/page.ts";
+import type { FirstPartyTokens } from "./first-party-tokens.ts";
+import { registerPage } from "./register-page.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
-import type { Sessions } from "./sessions.ts";
-import type { FirstPartyTokens } from "./tokens.ts";
+import { errorTextOf, hashPassword, registrationSchema } from "./schemas.ts";
+import { type Sessions, signedInAccount } from "./sessions.ts";
+import type { ShowSsoButton } from "./sso/button.ts";
 
 type Options = {
+  accounts: AccountStore;
   settings: Pick<Settings, "REGISTRATION">;
   registrations: RegistrationStore;
   passwords: Passwords;
-  limits: Limits;
+  authenticationLimits: AuthenticationLimits;
   sessions: Sessions;
   tokens: FirstPartyTokens;
-  external: ShowExternal;
+  external: ShowSsoButton;
   base: string;
 };
 
-/** `/auth/register`: makes a person and the organization that he or she owns, and signs in. */
+/** Adds `/auth/register`: creates a user, with an organization unless invited to one, and signs in. */
 export function registerRoutes(router: Router, options: Options): void {
-  const { settings, registrations, passwords, limits, sessions, tokens, external, base } = options;
+  const { settings, registrations, passwords, authenticationLimits, sessions, tokens, external, base } =
+    options;
 
   async function register(ctx: Context, input: Input) {
-    const invitation = textOf(input.invitation) || undefined;
-    if (!isOpen(settings, invitation)) throw closed();
-    const { username, password, organization_name } = validate(registrationOf(input), input);
-    await limit(ctx, limits);
+    const invitation = textFieldOf(input.invitation) || undefined;
+    if (!isRegistrationOpen(settings, invitation)) throw registrationClosed();
+    const { username, password, organization_name } = validate(registrationSchema(input), input);
+    await limit(ctx, authenticationLimits);
     const registered = await registrations.register({
       username,
-      passwordHash: await hashOrRefuse(passwords, password),
+      passwordHash: await hashPassword(passwords, password),
       organizationName: organization_name || `${username}'s organization`,
       invitation,
       address: ctx.ip,
     });
-    if (registered === "taken") throw taken();
-    if (registered === "uninvited") throw uninvited();
+    if (registered === "taken") throw usernameTaken();
+    if (registered === "uninvited") throw invitationInvalid();
     return registered;
   }
 
   router.get("/auth/register", async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const invitation = invitationIn(returnTo);
-    if (!isOpen(settings, invitation)) return showClosed(ctx);
+    if (await signedInAccount(ctx, options)) {
+      ctx.status = 303;
+      return ctx.redirect(returnTo);
+    }
+    if (!isRegistrationOpen(settings, invitation)) return showClosed(ctx);
     ctx.body = registerPage({ returnTo, invitation, external: await external(returnTo) });
   });
 
@@ -70,7 +77,7 @@ export function registerRoutes(router: Router, options: Options): void {
       const { user } = await register(ctx, input);
       await sessions.begin(ctx, user.id);
       ctx.status = 303;
-      ctx.redirect(input.invitation ? HOME : returnTo); // an invitation is used up by now
+      ctx.redirect(input.invitation ? HOME : returnTo); // the invitation has been used
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (error.code === "registration_closed") return showClosed(ctx);
@@ -78,56 +85,59 @@ export function registerRoutes(router: Router, options: Options): void {
       ctx.set(error.headers);
       ctx.body = registerPage({
         returnTo,
-        invitation: textOf(input.invitation) || undefined,
-        username: textOf(input.username),
-        organizationName: textOf(input.organization_name),
-        error: sentencesOf(error),
+        invitation: textFieldOf(input.invitation) || undefined,
+        username: textFieldOf(input.username),
+        organizationName: textFieldOf(input.organization_name),
+        error: errorTextOf(error),
         external: await external(returnTo),
       });
     }
   }
 }
 
-/** Whether people may register: anybody, or whoever was invited. */
-export function isOpen(
+/** Returns whether a user may register, with or without an invitation. */
+export function isRegistrationOpen(
   { REGISTRATION }: Pick<Settings, "REGISTRATION">,
   invitation: string | undefined,
 ): boolean {
   return REGISTRATION === "open" || (REGISTRATION === "invite" && invitation !== undefined);
 }
 
-/** The secret of the invitation that a person was on the way to when he or she was asked to sign in. */
+/** Returns the secret of the invitation that a visitor opened before having to sign in. */
 export function invitationIn(returnTo: string): string | undefined {
   return /^\/dashboard\/invitations\/([\w-]+)$/.exec(returnTo)?.[1];
 }
 
-function taken(): Problem {
-  const message = "This username is taken: choose another one.";
+/** What an invitation that can't be accepted says. */
+export const INVITATION_INVALID =
+  "This invitation has expired, was revoked, or has already been used. Ask for a new one.";
+
+function usernameTaken(): Problem {
+  const message = "This username is taken. Choose another one.";
   return new Problem(409, "username_taken", message, { errors: [{ field: "username", message }] });
 }
 
-function uninvited(): Problem {
-  return new Problem(403, "invitation_over", "This invitation was used, taken back, or is too old.");
+function invitationInvalid(): Problem {
+  return new Problem(403, "invitation_invalid", INVITATION_INVALID);
 }
 
-async function limit(ctx: Context, limits: Limits): Promise<void> {
-  const wait = await limits.visit("registration", ctx.ip);
+async function limit(ctx: Context, authenticationLimits: AuthenticationLimits): Promise<void> {
+  const wait = await authenticationLimits.visit("registration", ctx.ip);
   if (!wait) return;
   const headers = { "Retry-After": String(wait) };
-  throw new Problem(429, "too_many_requests", `Too many accounts. Try again in ${wait} seconds.`, {
+  throw new Problem(429, "too_many_requests", `Too many registrations. Try again in ${wait} seconds.`, {
     headers,
   });
 }
 
-function closed(): Problem {
-  return new Problem(403, "registration_closed", "This service takes no registrations.");
+function registrationClosed(): Problem {
+  return new Problem(403, "registration_closed", "You need an invitation to create an account.");
 }
 
 function showClosed(ctx: Context): void {
   ctx.status = 403;
-  ctx.body = messagePage(
-    "Registration is closed",
-    "Accounts are made by those who run this service, or by the link of an invitation.",
-    { href: "/auth/login", text: "Sign in" },
-  );
+  ctx.body = messagePage("Registration is closed", "You need an invitation to create an account.", {
+    href: "/auth/login",
+    text: "Sign in",
+  });
 }

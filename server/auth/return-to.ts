@@ -1,14 +1,15 @@
-/** Where people are who have signed in and wanted nothing in particular. */
+/** Where users land after signing in without a return URL. */
 export const HOME = "/dashboard";
 
-// One slash, then no other one: browsers take "//host" and "/\\host" for another host. No control characters, which they drop.
+// One slash, not followed by another: browsers read "//host" and "/\\host" as another host. No control characters, because
+// browsers drop them.
 const OWN_PATH = /^\/(?![/\\])[\x21-\x7e]*$/;
-// Pages that ask for a sign-in. No others: our short links lead to wherever their makers please.
+// Pages that require a session. No others: a short link redirects to any site its owner chose.
 const PAGES = /^\/(dashboard($|\/)|interaction\/)/;
-// Any origin will do: it only shows whether the path would leave it.
+// Any origin works: resolving against it shows whether the path would leave the origin.
 const PROBE = "https://own.invalid";
 
-/** The address to go to after signing in, if it is a page of ours that waits for that; home otherwise. */
+/** Returns the path to open after signing in: the given one if it is a page that requires a session, else `HOME`. */
 export function safeReturnTo(text: unknown): string {
   if (typeof text !== "string" || !OWN_PATH.test(text)) return HOME;
   const url = URL.parse(text, PROBE);

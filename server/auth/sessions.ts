@@ -1,29 +1,34 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
+import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { cookieOptions } from "../provider/cookies.ts";
-import { noteUse, type Session, sessionLifetime } from "../provider/sessions.ts";
-import type { Proof } from "../sign-in.ts";
+import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
+import type { PasswordProof } from "./verify-password.ts";
 
-// The last use is written down once in so many seconds.
-const NOTE_STEP_S = 120;
+// The last use is stored at most once per this many seconds.
+const LAST_USE_STEP_S = 120;
 
-/** The sessions of browsers: one for the dashboard and for the sign-in step of an authorization. */
+/** Browser sessions, shared by the dashboard and the sign-in step of an authorization. */
 export type Sessions = {
-  /** The signed-in session of a request, if there is one that has not ended. */
+  /** Returns the signed-in session of a request, if it has one that is still valid. */
   current(ctx: Context): Promise<SignedIn | undefined>;
   /**
-   * Signs a person in with a new session id; what the browser had before is dead. `at`: epoch seconds. False when what
-   * was shown for it does not hold any more, after which nobody is signed in.
+   * Signs a user in under a new session ID and invalidates the one that the browser had. `at` is the time of the
+   * authentication in epoch seconds. Returns false, and leaves the browser signed out, if `isCurrent` does.
    */
-  begin(ctx: Context, accountId: string, options?: { at?: number; holds?: Proof["holds"] }): Promise<boolean>;
+  begin(
+    ctx: Context,
+    accountId: string,
+    options?: { at?: number; isCurrent?: PasswordProof["isCurrent"] },
+  ): Promise<boolean>;
   /** Signs out. */
   end(ctx: Context): Promise<void>;
 };
 
-/** A session of somebody. */
+/** A session with a user. */
 export type SignedIn = Session & { accountId: string; loginTs: number };
 
-/** Makes them from the library's own. */
+/** Creates the sessions on top of oidc-provider's. */
 export function createSessions(provider: Provider, base: string): Sessions {
   const name = provider.cookieName("session");
   const options = { ...cookieOptions({ base }), path: "/" };
@@ -31,13 +36,13 @@ export function createSessions(provider: Provider, base: string): Sessions {
   async function current(ctx: Context): Promise<SignedIn | undefined> {
     const session = (await provider.Session.get(ctx)) as Session;
     if (!session.accountId || !session.loginTs) return undefined;
-    if ((session.seenAt ?? 0) + NOTE_STEP_S <= now()) await save(ctx, session);
+    if ((session.seenAt ?? 0) + LAST_USE_STEP_S <= now()) await save(ctx, session);
     return session as SignedIn;
   }
 
-  /** The cookie lives as long as the session. */
+  /** Saves the session and makes the cookie expire with it. */
   async function save(ctx: Context, session: Session): Promise<void> {
-    noteUse(session, ctx);
+    recordSessionUse(session, ctx);
     await session.save(sessionLifetime(session));
     ctx.cookies.set(name, session.jti, { ...options, expires: new Date(session.exp * 1000) });
   }
@@ -45,17 +50,17 @@ export function createSessions(provider: Provider, base: string): Sessions {
   return {
     current,
 
-    async begin(ctx, accountId, { at = now(), holds } = {}) {
+    async begin(ctx, accountId, { at = now(), isCurrent } = {}) {
       const before = await provider.Session.get(ctx);
       const isSame = before.accountId === accountId;
       if (before.accountId && !isSame) await before.destroy();
       const session: Session = isSame ? before : new provider.Session();
-      // The same person's other pages stay good: their forms and authorizations are bound to `uid`, which is kept.
+      // Keeps `uid`, which forms and pending authorizations are bound to: the user's other open pages keep working.
       if (isSame) session.resetIdentifier();
       session.iat = now();
       session.loginAccount({ accountId, loginTs: at });
       await save(ctx, session);
-      if (!holds || (await holds())) return true;
+      if (!isCurrent || (await isCurrent())) return true;
       await session.destroy();
       ctx.cookies.set(name, null, options);
       return false;
@@ -67,6 +72,16 @@ export function createSessions(provider: Provider, base: string): Sessions {
       ctx.cookies.set(name, null, options);
     },
   };
+}
+
+/** Returns the account of the session; undefined if there is none, or the account is disabled. */
+export async function signedInAccount(
+  ctx: Context,
+  { sessions, accounts }: { sessions: Sessions; accounts: Pick<AccountStore, "find"> },
+): Promise<Account | undefined> {
+  const session = await sessions.current(ctx);
+  const account = session && (await accounts.find(session.accountId));
+  return account?.disabled ? undefined : account;
 }
 
 function now(): number {

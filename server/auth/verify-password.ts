@@ -1,53 +1,67 @@
 import type { Context } from "koa";
-import type { AccountStore } from "../adapters/accounts.ts";
-import type { Limits } from "./limits.ts";
-import { Busy, type Passwords } from "./passwords.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 
-/** Checks a user name and a password. The refusal is the same sentence whatever was wrong. */
-export type SignIn = (ctx: Context, username: string, password: string) => Promise<Proof | Refusal>;
+/** Verifies a username and password. Every failure has the same message, so it doesn't reveal which one was wrong. */
+export type VerifyPassword = (
+  ctx: Context,
+  username: string,
+  password: string,
+) => Promise<PasswordProof | LoginError>;
 
-/** Who has shown the password. */
-export type Proof = {
+/** A user who entered the right password. */
+export type PasswordProof = {
   accountId: string;
   /**
-   * Whether it is still the password: it may have been changed while it was checked. To be asked when whatever follows
-   * from it is stored, which a change ends; what is stored later has to be ended by whoever stored it.
+   * Resolves to whether the password is still the same. It may have been changed while it was being verified, and a
+   * change ends the sessions and tokens that exist then: ask after storing a new one, and delete that one if false.
    */
-  holds(): Promise<boolean>;
+  isCurrent(): Promise<boolean>;
 };
 
-/** What is said to who has not; an HTTP status. */
-export type Refusal = { error: string; status: number };
+/** A failed login: the message to show and the HTTP status. */
+export type LoginError = { error: string; status: number };
 
-/** The one answer to every wrong sign-in. */
-export const REFUSED: Refusal = { error: "The username or the password is wrong.", status: 400 };
+/** The error of a wrong username or password. */
+export const INCORRECT_CREDENTIALS: LoginError = {
+  error: "Incorrect username or password.",
+  status: 400,
+};
 
-/** Makes the password check; unknown, disabled and external-only people cost the same work as a wrong password. */
-export function createSignIn(accounts: AccountStore, passwords: Passwords, limits: Limits): SignIn {
+/**
+ * Creates the password check. Unknown, disabled and SSO-only users take the same time as a wrong password, so that
+ * usernames can't be enumerated.
+ */
+export function createVerifyPassword(
+  accounts: AccountStore,
+  passwords: Passwords,
+  authenticationLimits: AuthenticationLimits,
+): VerifyPassword {
   return async (ctx, username, password) => {
-    const wait = await limits.signIn.attempt(ctx.ip, username);
+    const wait = await authenticationLimits.signIn.attempt(ctx.ip, username);
     if (wait) {
       ctx.set("Retry-After", String(wait));
       return { error: `Too many attempts. Try again in ${wait} seconds.`, status: 429 };
     }
     try {
-      const account = canBeName(username) ? await accounts.findByUsername(username) : undefined;
+      const account = canBeUsername(username) ? await accounts.findByUsername(username) : undefined;
       const hash = account && !account.disabled ? account.passwordHash : null;
       if (!account || !(await passwords.verify(hash, password))) {
         if (!account) await passwords.verify(null, password);
-        return REFUSED;
+        return INCORRECT_CREDENTIALS;
       }
-      await limits.signIn.succeeded(ctx.ip, username);
-      return { accountId: account.id, holds: () => accounts.hasHash(account.id, hash as string) };
+      await authenticationLimits.signIn.succeeded(ctx.ip, username);
+      return { accountId: account.id, isCurrent: () => accounts.hasHash(account.id, hash as string) };
     } catch (error) {
-      if (!(error instanceof Busy)) throw error;
+      if (!(error instanceof PasswordQueueFull)) throw error;
       ctx.set("Retry-After", "2");
-      return { error: "Many people are signing in right now. Try again in a moment.", status: 503 };
+      return { error: "Too many sign-ins are in progress. Try again in a moment.", status: 503 };
     }
   };
 }
 
-/** Control characters are in no name, and PostgreSQL refuses to look for a NUL. */
-function canBeName(username: string): boolean {
+/** No username contains control characters, and PostgreSQL rejects a query for a NUL. */
+function canBeUsername(username: string): boolean {
   return !/\p{Cc}/u.test(username);
 }

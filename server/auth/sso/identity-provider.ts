@@ -1,45 +1,45 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as oidc from "openid-client";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../../config.ts";
 
-/** Someone as the identity provider knows him or her. Only `issuer` and `subject` together say who it is. */
+/** A user as the identity provider describes them, identified by `issuer` and `subject` together. */
 export type Identity = {
   issuer: string;
   subject: string;
-  /** What the person may be called here, best first; anybody can be called so. */
+  /** Candidates for the username, best first. They aren't unique and prove nothing. */
   names: string[];
-  /** When the provider last saw the person show who it is, in epoch seconds, if it says so. */
+  /** When the user last authenticated at the provider, in epoch seconds, if it says so. */
   authenticatedAt?: number;
 };
 
-/** What one sign-in under way remembers, kept by the browser that began it. */
-export type Secrets = { state: string; nonce: string; verifier: string; maxAge?: number };
+/** What a pending sign-in has to remember, stored in the browser that started it. */
+export type TransactionSecrets = { state: string; nonce: string; verifier: string; maxAge?: number };
 
-/** The external identity provider, as its OpenID Connect client. */
+/** An OpenID Connect client of the external identity provider. */
 export type IdentityProvider = {
   name: string;
-  /** Whether it answers, as far as is known within a second. */
-  isThere(): Promise<boolean>;
-  /** Where to send the browser. `maxAge`: the person has to sign in there anew, and be back in so many seconds. */
-  begin(maxAge?: number): Promise<{ url: string; secrets: Secrets }>;
-  /** Who came back with this address. Rejects with whatever is wrong with the answer. */
-  finish(callback: URL, secrets: Secrets): Promise<Identity>;
+  /** Resolves to whether the provider is reachable, true if that isn't known after a second. */
+  isReachable(): Promise<boolean>;
+  /** Returns the URL to redirect the browser to. With `maxAge`, in seconds, the user has to authenticate again there. */
+  begin(maxAge?: number): Promise<{ url: string; secrets: TransactionSecrets }>;
+  /** Returns the identity of a callback. @throws Error if the response is invalid */
+  finish(callback: URL, secrets: TransactionSecrets): Promise<Identity>;
 };
 
-/** The provider cannot be reached, or describes itself in a way that is no good. */
-export class ProviderAway extends Error {
-  override readonly name = "ProviderAway";
+/** The provider can't be reached, or its metadata is unusable. */
+export class ProviderUnavailable extends Error {
+  override readonly name = "ProviderUnavailable";
 }
 
 const TIMEOUT_S = 5;
-const PATIENCE_MS = 1000;
-const KNOWN_FOR_MS = 3600_000;
+const REACHABLE_WITHIN_MS = 1000;
+const CACHE_MS = 3600_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
-// OpenID Connect Core §2: ours to store, and no longer than this in ASCII.
+// OpenID Connect Core §2: at most 255 ASCII characters.
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 
-/** The provider of the settings; nothing when there is none. `onError` is told why it cannot be reached. */
+/** Returns the identity provider of the settings, if any. `onError` receives the reasons why it can't be reached. */
 export function createIdentityProvider(
   settings: Settings,
   redirectUri: string,
@@ -47,35 +47,35 @@ export function createIdentityProvider(
 ): IdentityProvider | undefined {
   const { IDP_ISSUER, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: secret, IDP_NAME: name } = settings;
   if (!IDP_ISSUER || !clientId || !secret || !name) return undefined;
-  const configuration = cached(() => discover(IDP_ISSUER, clientId, secret), onError);
+  const configuration = cacheDiscovery(() => discover(IDP_ISSUER, clientId, secret), onError);
 
   return {
     name,
 
-    async isThere() {
+    async isReachable() {
       const attempt = configuration().then(
         () => true,
         () => false,
       );
-      return Promise.race([attempt, sleep(PATIENCE_MS, true, { ref: false })]);
+      return Promise.race([attempt, sleep(REACHABLE_WITHIN_MS, true, { ref: false })]);
     },
 
     async begin(maxAge) {
-      const known = await configuration();
-      const secrets: Secrets = {
+      const metadata = await configuration();
+      const secrets: TransactionSecrets = {
         state: oidc.randomState(),
         nonce: oidc.randomNonce(),
         verifier: oidc.randomPKCECodeVerifier(),
         ...(maxAge !== undefined && { maxAge }),
       };
-      const url = oidc.buildAuthorizationUrl(known, {
+      const url = oidc.buildAuthorizationUrl(metadata, {
         redirect_uri: redirectUri,
         scope: "openid profile email",
         state: secrets.state,
         nonce: secrets.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(secrets.verifier),
         code_challenge_method: "S256",
-        // `prompt` makes the provider ask; with `max_age` it has to say when it did (OpenID Connect Core §2, `auth_time`).
+        // `prompt` makes the provider ask; `max_age` makes it return `auth_time` (OpenID Connect Core §2).
         ...(maxAge !== undefined && { prompt: "login", max_age: String(maxAge) }),
       });
       return { url: url.href, secrets };
@@ -90,23 +90,24 @@ export function createIdentityProvider(
           idTokenExpected: true,
           ...(maxAge !== undefined && { maxAge }),
         })
-        .catch(explainAway);
+        .catch(rethrowUnavailable);
       const claims = answer.claims() as oidc.IDToken;
-      // OpenID Connect Core §3.1.3.7: also where there is one audience, for which the library leaves it out
+      // OpenID Connect Core §3.1.3.7: the library skips this check if there is only one audience
       if (claims.azp !== undefined && claims.azp !== clientId)
-        throw new Error("the id_token is for another client");
-      if (!SUBJECT.test(claims.sub)) throw new Error("the subject of the id_token cannot be kept");
+        throw new Error("the ID token is for another client");
+      if (!SUBJECT.test(claims.sub)) throw new Error("the subject of the ID token is malformed");
       const { iss: issuer, sub: subject, auth_time: authenticatedAt } = claims;
       return { issuer, subject, names: namesOf(claims), ...(authenticatedAt && { authenticatedAt }) };
     },
   };
 }
 
-/** Tells a provider that does not answer from one that answers wrongly. */
-function explainAway(error: Error & { code?: string }): never {
-  const isAway =
+/** Distinguishes a provider that can't be reached from one that returns an error. */
+function rethrowUnavailable(error: Error & { code?: string }): never {
+  const isUnreachable =
     error.code === "OAUTH_TIMEOUT" || (error instanceof TypeError && error.message === "fetch failed");
-  if (isAway) throw new ProviderAway("the identity provider does not answer", { cause: error });
+  if (isUnreachable)
+    throw new ProviderUnavailable("the identity provider does not respond", { cause: error });
   throw error;
 }
 
@@ -124,61 +125,62 @@ async function discover(issuer: string, clientId: string, secret: string): Promi
   const configuration = new oidc.Configuration(
     {
       ...metadata,
-      id_token_signing_alg_values_supported: asymmetric(metadata.id_token_signing_alg_values_supported),
+      id_token_signing_alg_values_supported: asymmetricOnly(metadata.id_token_signing_alg_values_supported),
     },
     clientId,
     secret,
     authenticate(secret),
   );
   configuration.timeout = TIMEOUT_S;
-  // The library would trust TLS alone: a signature that nobody checks is none.
+  // By default, the library trusts TLS and doesn't verify the signature.
   oidc.enableNonRepudiationChecks(configuration);
   for (const step of execute) step(configuration);
   return configuration;
 }
 
-/** An id_token that anybody could have signed who knows the client's secret, or nobody has, is not accepted. */
-function asymmetric(offered: string[] | undefined): string[] {
+/** Excludes `none` and the algorithms that sign with the client secret, which others may know. */
+function asymmetricOnly(offered: string[] | undefined): string[] {
   const algorithms = (offered ?? ["RS256"]).filter((name) => /^((RS|PS|ES)\d{3}|EdDSA|Ed25519)$/.test(name));
-  if (algorithms.length === 0) throw new Error("the identity provider signs with no key of its own");
+  if (algorithms.length === 0)
+    throw new Error("the identity provider offers no asymmetric signature algorithm");
   return algorithms;
 }
 
 /**
- * Asks when it is first needed and again after an hour. While the provider is away the last answer stays good; without
- * one, it is not asked again before a pause that grows.
+ * Caches the metadata for an hour. If a refresh fails, the cached metadata stays in use; without any, the next attempt
+ * waits for a pause that doubles each time.
  */
-function cached<T>(ask: () => Promise<T>, onError: (error: unknown) => void): () => Promise<T> {
-  let known: T | undefined;
-  let underWay: Promise<T> | undefined;
+function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) => void): () => Promise<T> {
+  let cached: T | undefined;
+  let pending: Promise<T> | undefined;
   let due = 0;
   let pause = FIRST_PAUSE_MS;
 
   async function renew(): Promise<T> {
     try {
-      known = await ask();
-      due = Date.now() + KNOWN_FOR_MS;
+      cached = await fetchIt();
+      due = Date.now() + CACHE_MS;
       pause = FIRST_PAUSE_MS;
-      return known;
+      return cached;
     } catch (error) {
       onError(error);
       due = Date.now() + pause;
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
-      if (known) return known;
-      throw new ProviderAway("the identity provider cannot be reached", { cause: error });
+      if (cached) return cached;
+      throw new ProviderUnavailable("the identity provider cannot be reached", { cause: error });
     } finally {
-      underWay = undefined;
+      pending = undefined;
     }
   }
 
   return async () => {
-    if (underWay) return known ?? underWay;
+    if (pending) return cached ?? pending;
     if (Date.now() >= due) {
-      underWay = renew();
-      return underWay;
+      pending = renew();
+      return pending;
     }
-    if (known) return known;
-    throw new ProviderAway("the identity provider could not be reached a moment ago");
+    if (cached) return cached;
+    throw new ProviderUnavailable("the identity provider could not be reached recently");
   };
 }
 

@@ -1,25 +1,25 @@
 import { randomInt } from "node:crypto";
-import type { IdentityStore } from "../../adapters/identities.ts";
-import type { RegistrationStore } from "../../adapters/registration.ts";
-import { refuseUsername } from "../passwords.ts";
+import type { IdentityStore } from "../../../adapters/accounts/identities.ts";
+import type { RegistrationStore } from "../../../adapters/accounts/register.ts";
+import { validateUsername } from "../../credentials/usernames.ts";
 import type { Identity } from "./identity-provider.ts";
 
 type Stores = { identities: IdentityStore; registrations: RegistrationStore };
 
-const NAME_MAX = 50; // leaves room for a number behind
+const NAME_MAX = 50; // leaves room for a number at the end
 const ATTEMPTS = 20;
 const LABEL_MAX = 255;
 
-/** What an identity is called on the pages of its person. */
-export function labelOf({ names }: Identity): string | null {
+/** Returns the name of an identity on its owner's account page. */
+export function identityLabelOf({ names }: Identity): string | null {
   return names[0]?.replace(/\p{Cc}/gu, "").slice(0, LABEL_MAX) || null;
 }
 
 /**
- * Makes an account for an identity that was not seen before; nothing when the invitation is over. Whatever it is called, it becomes nobody's account that is
- * there already: a name that is taken gets a number.
+ * Creates a user for an unknown identity; undefined if the invitation is invalid. An identity is never matched to an
+ * existing user by name: if the username is taken, the new one gets a number.
  */
-export async function registerIdentity(
+export async function provisionUser(
   { identities, registrations }: Stores,
   identity: Identity,
   where: { invitation: string | undefined; address: string },
@@ -32,15 +32,15 @@ export async function registerIdentity(
       passwordHash: null,
       organizationName: `${username}'s organization`,
       ...where,
-      identity: { issuer: identity.issuer, subject: identity.subject, label: labelOf(identity) },
+      identity: { issuer: identity.issuer, subject: identity.subject, label: identityLabelOf(identity) },
     });
-    // Either the name is taken, or the same person came in by another tab.
     if (registered === "uninvited") return undefined;
     if (registered !== "taken") return registered.user.id;
-    const id = await identities.ownerOf(identity);
+    // Either the username is taken, or the same user signed in from another tab.
+    const id = await identities.findUserId(identity);
     if (id) return id;
   }
-  throw new Error(`no free user name was found for ${name}`);
+  throw new Error(`no free username found for ${name}`);
 }
 
 function usernameOf({ names }: Identity): string {
@@ -51,5 +51,5 @@ function usernameOf({ names }: Identity): string {
       .slice(0, NAME_MAX)
       .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ""),
   );
-  return possible.find((name) => refuseUsername(name) === undefined) ?? "person";
+  return possible.find((name) => validateUsername(name) === undefined) ?? "user";
 }

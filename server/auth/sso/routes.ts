@@ -1,16 +1,16 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { AuthorizationResponseError } from "openid-client";
-import type { Storage } from "../../adapters/index.ts";
-import type { Settings } from "../config.ts";
-import type { OnError } from "../parts.ts";
-import { messagePage } from "../views/page.ts";
-import { type Identity, type IdentityProvider, ProviderAway } from "./identity-provider.ts";
-import { labelOf, registerIdentity } from "./newcomer.ts";
-import { RECENT_S } from "./person.ts";
-import { invitationIn, isOpen } from "./register.ts";
-import { HOME, safeReturnTo } from "./return-to.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Storage } from "../../../adapters/index.ts";
+import type { Settings } from "../../config.ts";
+import type { OnError } from "../../http/on-error.ts";
+import { messagePage } from "../../ui/page.ts";
+import { RECENT_S } from "../authenticate.ts";
+import { INVITATION_INVALID, invitationIn, isRegistrationOpen } from "../register.ts";
+import { HOME, safeReturnTo } from "../return-to.ts";
+import type { Sessions } from "../sessions.ts";
+import { type Identity, type IdentityProvider, ProviderUnavailable } from "./identity-provider.ts";
+import { identityLabelOf, provisionUser } from "./provision-user.ts";
 import type { Transaction, Transactions } from "./transactions.ts";
 
 type Options = {
@@ -23,8 +23,8 @@ type Options = {
   onError: OnError;
 };
 
-/** `/auth/sso`: to the external identity provider and back, with a session at the end. */
-export function externalRoutes(router: Router, options: Options): void {
+/** Adds `/auth/sso`: redirects to the identity provider, and starts a session when the user returns. */
+export function ssoRoutes(router: Router, options: Options): void {
   const { provider, transactions, base, onError } = options;
 
   router.get("/auth/sso", async (ctx) => {
@@ -35,19 +35,19 @@ export function externalRoutes(router: Router, options: Options): void {
       ctx.status = 303;
       ctx.redirect(url);
     } catch (error) {
-      if (!(error instanceof ProviderAway)) throw error;
-      showAway(ctx, provider);
+      if (!(error instanceof ProviderUnavailable)) throw error;
+      showUnavailable(ctx, provider);
     }
   });
 
   router.get("/auth/sso/callback", async (ctx) => {
     const transaction = transactions.take(ctx, ctx.query.state);
     if (!transaction) {
-      return show(
+      return showMessage(
         ctx,
         400,
-        "This page is over",
-        "The sign-in has expired, or was begun in another browser. Start again.",
+        "This sign-in has expired",
+        "It has expired or was started in another browser. Sign in again.",
       );
     }
     let identity: Identity;
@@ -55,80 +55,95 @@ export function externalRoutes(router: Router, options: Options): void {
       identity = await provider.finish(new URL(ctx.url, base), transaction.secrets);
     } catch (error) {
       const isRefusal = error instanceof AuthorizationResponseError;
-      if (!isRefusal) onError(new Error(`external sign-in failed: ${reasonOf(error)}`), ctx);
-      if (error instanceof ProviderAway) return showAway(ctx, provider);
-      return show(
-        ctx,
-        400,
-        "This did not work",
-        `${provider.name} did not sign you in. Go back and try again.`,
-      );
+      if (!isRefusal) onError(new Error(`SSO failed: ${reasonOf(error)}`), ctx);
+      if (error instanceof ProviderUnavailable) return showUnavailable(ctx, provider);
+      return showMessage(ctx, 400, "Sign-in failed", `${provider.name} did not sign you in. Try again.`);
     }
-    await arrive(ctx, identity, transaction, options);
+    await completeSignIn(ctx, identity, transaction, options);
   });
 }
 
-/** The identity is proven: it is somebody's already, is being linked, or is new. */
-async function arrive(
+/** Continues with a verified identity: links it, signs its owner in, or creates a user. */
+async function completeSignIn(
   ctx: Context,
   identity: Identity,
   { linkTo, returnTo, secrets }: Transaction,
   options: Options,
 ): Promise<void> {
   const { storage, settings, sessions, provider } = options;
-  const owner = await storage.identities.ownerOf(identity);
-  if (linkTo) return link(ctx, { owner, linkTo, returnTo, identity }, options);
+  const owner = await storage.identities.findUserId(identity);
+  if (linkTo) return linkIdentity(ctx, { owner, linkTo, returnTo, identity }, options);
   const invitation = invitationIn(returnTo);
-  // Who was to sign in anew is no newcomer: the identity is simply not the one of the account.
+  // A user who had to sign in again has an account: this identity is not linked to it.
   const isAgain = secrets.maxAge !== undefined;
-  if (!owner && (isAgain || !isOpen(settings, invitation))) {
-    const end = isAgain ? "." : ", and registration is closed.";
-    const text = `Nobody has an account here with this identity of ${provider.name}${end}`;
-    return show(ctx, 403, "No account here", text);
+  if (!owner && (isAgain || !isRegistrationOpen(settings, invitation))) {
+    const text = `No account is linked to this ${provider.name} identity.`;
+    return showMessage(
+      ctx,
+      403,
+      "No account found",
+      isAgain ? text : `${text} You need an invitation to create one.`,
+    );
   }
-  const accountId = owner ?? (await registerIdentity(storage, identity, { invitation, address: ctx.ip }));
-  if (!accountId)
-    return show(ctx, 403, "No account here", "The invitation was used, taken back, or is too old.");
+  const accountId = owner ?? (await provisionUser(storage, identity, { invitation, address: ctx.ip }));
+  if (!accountId) return showMessage(ctx, 403, "Invitation not valid", INVITATION_INVALID);
   const account = await storage.accounts.find(accountId);
-  if (!account || account.disabled) return show(ctx, 403, "No account here", "This account cannot be used.");
+  if (!account || account.disabled)
+    return showMessage(
+      ctx,
+      403,
+      "Account disabled",
+      "This account has been disabled. Contact your administrator.",
+    );
   const now = Math.floor(Date.now() / 1000);
   await sessions.begin(ctx, accountId, { at: Math.min(identity.authenticatedAt ?? now, now) });
   ctx.status = 303;
-  ctx.redirect(invitation && !owner ? HOME : returnTo); // an invitation is used up by a newcomer
+  ctx.redirect(invitation && !owner ? HOME : returnTo); // a new user has used the invitation
 }
 
 type Link = { owner: string | undefined; linkTo: string; returnTo: string; identity: Identity };
 
-/** Only the person who asked for it, still signed in, gets the identity, and only one that is nobody else's. */
-async function link(
+/** Links the identity, if the user who asked for it is still signed in and it has no other owner. */
+async function linkIdentity(
   ctx: Context,
   { owner, linkTo, returnTo, identity }: Link,
   { storage, sessions }: Options,
 ) {
   const session = await sessions.current(ctx);
   if (session?.accountId !== linkTo) {
-    return show(ctx, 400, "This page is over", "You are no longer signed in as who began this. Start again.");
+    return showMessage(
+      ctx,
+      400,
+      "This sign-in has expired",
+      "You are no longer signed in as the user who started it. Try again.",
+    );
   }
-  const by = { actor: linkTo, address: ctx.ip };
-  const named = { ...identity, label: labelOf(identity) };
-  const isLinked = owner === linkTo || (!owner && (await storage.identities.link(linkTo, named, by)));
-  if (!isLinked) return show(ctx, 409, "This did not work", "This identity belongs to another account.");
+  const actor = { id: linkTo, address: ctx.ip };
+  const named = { ...identity, label: identityLabelOf(identity) };
+  const isLinked = owner === linkTo || (!owner && (await storage.identities.link(linkTo, named, actor)));
+  if (!isLinked)
+    return showMessage(ctx, 409, "Identity already linked", "This identity is linked to another account.");
   ctx.status = 303;
   ctx.redirect(returnTo);
 }
 
-/** The library's errors hold what was sent, tokens and all: only their words go to the log. */
+/** Returns the messages of an error. The library's errors also contain requests and tokens, which must not be logged. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-function showAway(ctx: Context, { name }: IdentityProvider): void {
-  show(ctx, 503, `${name} cannot be reached`, "Try again in a minute, or sign in with a password.");
+function showUnavailable(ctx: Context, { name }: IdentityProvider): void {
+  showMessage(
+    ctx,
+    503,
+    `${name} is unavailable right now`,
+    "Try again in a minute, or sign in with a password.",
+  );
 }
 
-function show(ctx: Context, status: number, title: string, text: string): void {
+function showMessage(ctx: Context, status: number, title: string, text: string): void {
   ctx.status = status;
   ctx.type = "html";
-  ctx.body = messagePage(title, text, { href: "/auth/login", text: "To the sign-in" });
+  ctx.body = messagePage(title, text, { href: "/auth/login", text: "Go to sign-in" });
 }

@@ -1,33 +1,32 @@
 import { createHash } from "node:crypto";
 import type { Context } from "koa";
-import { cookieOptions } from "../provider/cookies.ts";
-import type { Secrets } from "./identity-provider.ts";
+import { cookieOptions } from "../../provider/cookies.ts";
+import type { TransactionSecrets } from "./identity-provider.ts";
 
 const LIFETIME_MS = 10 * 60 * 1000;
 const PATH = "/auth/sso";
 
-/** A sign-in under way at the identity provider. */
+/** A pending sign-in at the identity provider. */
 export type Transaction = {
-  secrets: Secrets;
+  secrets: TransactionSecrets;
   returnTo: string;
-  /** The person who links the identity to the account, signed in here already. */
+  /** The ID of the signed-in user who links the identity to their account. */
   linkTo?: string;
-  /** Epoch milliseconds. */
+  /** When it expires: epoch milliseconds. */
   until: number;
 };
 
-/** Sign-ins under way, each in a signed cookie of its own, so that several at once do not meet. */
+/** Pending sign-ins, each in its own signed cookie, so concurrent ones don't interfere. */
 export type Transactions = {
   keep(ctx: Context, transaction: Omit<Transaction, "until">): void;
-  /** The one that a `state` belongs to, if this browser began it not long ago; good once. */
+  /** Returns and deletes the pending sign-in of a `state`, if this browser started it and it hasn't expired. */
   take(ctx: Context, state: unknown): Transaction | undefined;
 };
 
-/** Makes the keeper of them. */
 export function createTransactions(base: string): Transactions {
   const options = { ...cookieOptions({ base }), path: PATH };
   const prefix = options.secure ? "__Secure-sso-" : "sso-";
-  // The name shows which sign-in it is, without saying its state.
+  // The name identifies the sign-in without containing its state.
   const nameOf = (state: string) => prefix + createHash("sha256").update(state).digest("hex").slice(0, 16);
 
   return {
@@ -44,8 +43,8 @@ export function createTransactions(base: string): Transactions {
       if (!text) return undefined;
       ctx.cookies.set(name, null, options);
       const transaction: Transaction = JSON.parse(Buffer.from(text, "base64url").toString());
-      const isGood = transaction.secrets.state === state && transaction.until > Date.now();
-      return isGood ? transaction : undefined;
+      const isValid = transaction.secrets.state === state && transaction.until > Date.now();
+      return isValid ? transaction : undefined;
     },
   };
 }
