@@ -1,41 +1,41 @@
 import type { Context, Middleware } from "koa";
-import type { Membership, OrganizationStore, Role } from "../../adapters/organizations.ts";
-import type { Actor } from "../../resources/links/links.ts";
-import { notFound, Problem } from "../../resources/problem.ts";
-import type { Person } from "../people/person.ts";
+import type { Membership, OrganizationStore, Role } from "../../adapters/organizations/store.ts";
+import type { Caller } from "../../resources/access/actor.ts";
+import { notFound, Problem } from "../../resources/http/problem.ts";
+import type { SignedInUser } from "../auth/authenticate.ts";
 
-/** Lets the members of the organization in the address through, or those with one of some roles. */
+/** Creates middleware that admits members of the organization in the path, or only those with one of `roles`. */
 export type Access = (...roles: Role[]) => Middleware;
 
-/** Who runs an organization. */
+/** The roles that may manage an organization. */
 export const MANAGERS: Role[] = ["owner", "admin"];
 
-/** Makes the check. What is missing and what is somebody else's are both 404. */
-export function createAccess(organizations: Pick<OrganizationStore, "ofUser">): Access {
+/** Creates the access check. A missing organization and one that the user isn't a member of both return 404. */
+export function createAccess(organizations: Pick<OrganizationStore, "listByUser">): Access {
   return (...roles) =>
     async function checkAccess(ctx, next) {
-      const memberships = await organizations.ofUser(personOf(ctx).id);
+      const memberships = await organizations.listByUser(signedInUserOf(ctx).id);
       const membership = memberships.find(({ id }) => id === ctx.params.id);
       if (!membership) throw notFound("organization");
       if (roles.length > 0 && !roles.includes(membership.role)) {
-        throw new Problem(403, "role_required", `This is for members with the role ${roles.join(" or ")}.`);
+        throw new Problem(403, "role_required", `This requires the role ${roles.join(" or ")}.`);
       }
       Object.assign(ctx.state, { memberships, membership });
       return next();
     };
 }
 
-/** Who is signed in. */
-export function personOf(ctx: Context): Person {
-  return ctx.state.person;
+/** Returns the user who is signed in. */
+export function signedInUserOf(ctx: Context): SignedInUser {
+  return ctx.state.user;
 }
 
-/** The organization in the address, with the person's role in it. */
+/** Returns the organization in the path, with the user's role in it. */
 export function membershipOf(ctx: Context): Membership {
   return ctx.state.membership;
 }
 
-/** The person, acting for the organization in the address. */
-export function actorOf(ctx: Context): Actor {
-  return { organizationId: membershipOf(ctx).id, by: personOf(ctx).by };
+/** Returns the user as a caller who acts for the organization in the path. */
+export function actorOf(ctx: Context): Caller {
+  return { organizationId: membershipOf(ctx).id, actor: signedInUserOf(ctx).actor };
 }

@@ -1,22 +1,22 @@
-import { type Html, html } from "../html.ts";
-import { linkButton } from "./controls.ts";
+import { linkButton } from "../ui/controls.ts";
+import { type Html, html } from "../ui/html.ts";
 
-/** Something that a page showed once. */
-export type OnceShown = {
+/** A secret or link that a page showed once. */
+export type ShownSecret = {
   kind: "secret" | "link";
-  /** Its full name, with an article. */
+  /** Its name with an article, such as “A client secret”. */
   name: string;
-  /** What to do without a copy. */
+  /** What to do if it wasn't copied. */
   advice: string;
-  back: Way;
-  /** Where to get a new one. */
-  renew?: Way;
+  back: Link;
+  /** Where to create a new one. */
+  renew?: Link;
 };
 
-type Way = { href: string; text: string };
+type Link = { href: string; text: string };
 
 /** Says that a secret can't be shown again, and what to do next. */
-export function alreadyShown({ name, advice, back, renew }: OnceShown): Html {
+export function alreadyShownPage({ name, advice, back, renew }: ShownSecret): Html {
   return html`<div class="panel">
 <p>${name} is shown only once, right after it’s created, and can’t be shown again. ${advice}</p>
 <div class="actions">${linkButton(back.href, back.text)}${renew ? linkButton(renew.href, renew.text, "quiet") : html``}</div>

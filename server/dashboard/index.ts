@@ -1,43 +1,49 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import { createAccess } from "./access.ts";
-import { analytics } from "./analytics.ts";
-import { apps } from "./apps.ts";
-import { audit } from "./audit.ts";
-import { client } from "./client.ts";
-import { deliveries } from "./deliveries.ts";
-import { invitations } from "./invitations.ts";
-import { links } from "./links.ts";
-import { members } from "./members.ts";
+import { type AccountOptions, accountRoutes } from "./account/routes.ts";
+import { quickStartRoutes } from "./api-access/quick-start.ts";
+import { clientRoutes } from "./api-access/routes.ts";
+import { analytics } from "./links/analytics.ts";
+import { qr } from "./links/qr.ts";
+import { links } from "./links/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
-import { organizations } from "./organizations.ts";
-import { plan } from "./plan.ts";
-import { qr } from "./qr.ts";
-import { quickStart } from "./quick-start.ts";
-import type { DashboardOptions, Subject } from "./subject.ts";
-import { webhooks } from "./webhooks.ts";
+import { appRoutes } from "./organization/apps.ts";
+import { audit } from "./organization/audit.ts";
+import { invitationRoutes } from "./organization/invitations.ts";
+import { memberRoutes } from "./organization/members.ts";
+import { planRoutes } from "./organization/plan.ts";
+import { organizationRoutes } from "./organization/routes.ts";
+import type { DashboardOptions, RouteModule } from "./route.ts";
+import { deliveries } from "./webhooks/deliveries.ts";
+import { webhooks } from "./webhooks/routes.ts";
 
-const SUBJECTS: Subject[] = [
-  organizations,
+const ROUTE_MODULES: RouteModule[] = [
+  organizationRoutes,
   links,
   analytics,
   qr,
   webhooks,
   deliveries,
-  members,
-  invitations,
-  plan,
-  client,
-  quickStart,
-  apps,
+  memberRoutes,
+  invitationRoutes,
+  planRoutes,
+  clientRoutes,
+  quickStartRoutes,
+  appRoutes,
   audit,
 ];
 
-/** The dashboard, for whoever is signed in: pages and JSON at the same addresses. */
-export function dashboard(options: DashboardOptions): Middleware[] {
+/** Creates the dashboard for signed-in users, which serves HTML and JSON at the same paths. */
+export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
   const allow = createAccess(options.storage.organizations);
-  const oneTimeView = createOneTimeViews(options.keys.signing, options.addresses.base);
-  for (const add of SUBJECTS) add(router, { ...options, allow, oneTimeView });
+  const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
+  accountRoutes(router, options);
+  for (const addRoutes of ROUTE_MODULES) addRoutes(router, { ...options, allow, oneTimeView });
+  router.get("/dashboard/me", async (ctx) => {
+    const { id, username } = ctx.state.user;
+    ctx.body = { user: { id, username }, organizations: await options.storage.organizations.listByUser(id) };
+  });
   return [router.routes() as unknown as Middleware];
 }

@@ -1,57 +1,59 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import type { Context } from "koa";
-import { createSeal } from "../../adapters/seal.ts";
-import { notFound } from "../../resources/problem.ts";
-import { prefersHtml } from "../people/input.ts";
+import { createEncryption } from "../../adapters/crypto/encryption.ts";
+import { notFound } from "../../resources/http/problem.ts";
+import { prefersHtml } from "../http/request-body.ts";
 import { cookieOptions } from "../provider/cookies.ts";
-import { alreadyShown, type OnceShown } from "../views/dashboard/already-shown.ts";
-import type { Section } from "../views/dashboard/layout.ts";
-import { personOf } from "./access.ts";
-import { showPage } from "./answers.ts";
+import type { Section } from "../ui/dashboard-layout.ts";
+import { signedInUserOf } from "./access.ts";
+import { alreadyShownPage, type ShownSecret } from "./already-shown-page.ts";
+import { showPage } from "./responses.ts";
 
 const LIFETIME_MS = 5 * 60 * 1000;
 const ID_BYTES = 16;
 const KEY_BYTES = 32;
 
-/** Shows data on a page of its own, once, after the form that created it: POST, redirect, one view. */
+/** Shows new data once: the form's POST redirects to a page that can be viewed one time. */
 export type OneTimeView<Data> = {
-  /** Redirects to a new page below `parent`, which this session can open within five minutes. */
+  /** Redirects to a new page below `parent`. Only this session can open it, within five minutes. */
   redirect(ctx: Context, parent: string, data: Data): void;
-  /** Returns the data of the requested page and makes the browser forget it; undefined if it has none. */
+  /** Returns the data of the requested page and deletes its cookie; undefined if there is no data. */
   open(ctx: Context): Data | undefined;
 };
 
-/** Creates a view for one kind of data. */
+/** Creates a one-time view for one kind of data. */
 export type CreateOneTimeView = <Data extends object>() => OneTimeView<Data>;
 
 /**
- * Keeps the data of each page in an encrypted cookie, so that the server stores nothing and any process can answer.
- * The encryption binds it to the session and to the path of the page.
- * @param secret shared by every process
+ * Stores the data of each page in an encrypted cookie, so the server stores nothing and any process can show the page.
+ * The encryption binds the data to the session and to the page's path.
+ * @param secret shared by all processes
  */
 export function createOneTimeViews(secret: string, base: string): CreateOneTimeView {
-  const seal = createSeal(new Uint8Array(hkdfSync("sha256", secret, "", "one-time view", KEY_BYTES)));
+  const encryption = createEncryption(
+    new Uint8Array(hkdfSync("sha256", secret, "", "one-time view", KEY_BYTES)),
+  );
   // Unsigned: AES-GCM authenticates the value.
   const options = { ...cookieOptions({ base }), signed: false };
   const name = options.secure ? "__Secure-one-time-view" : "one-time-view";
-  const contextOf = (ctx: Context, path: string) => `${personOf(ctx).signInId}\n${path}`;
+  const contextOf = (ctx: Context, path: string) => `${signedInUserOf(ctx).sessionId}\n${path}`;
 
-  function read(ctx: Context): { data: unknown; until: number } | undefined {
-    const sealed = ctx.cookies.get(name, options);
-    if (!sealed) return undefined;
+  function read(ctx: Context): { data: unknown; expiresAt: number } | undefined {
+    const encrypted = ctx.cookies.get(name, options);
+    if (!encrypted) return undefined;
     try {
-      return JSON.parse(seal.open(sealed, contextOf(ctx, ctx.path)));
+      return JSON.parse(encryption.decrypt(encrypted, contextOf(ctx, ctx.path)));
     } catch {
-      return undefined; // another session, another page, or changed
+      return undefined; // from another session or page, or modified
     }
   }
 
   return <Data>() => ({
     redirect(ctx, parent, data) {
-      // The path keeps the pages of several tabs apart; it is no secret.
+      // Each page has its own path, and so its own cookie; the path is not a secret.
       const path = `${parent}/${randomBytes(ID_BYTES).toString("base64url")}`;
-      const text = JSON.stringify({ data, until: Date.now() + LIFETIME_MS });
-      ctx.cookies.set(name, seal.close(text, contextOf(ctx, path)), {
+      const text = JSON.stringify({ data, expiresAt: Date.now() + LIFETIME_MS });
+      ctx.cookies.set(name, encryption.encrypt(text, contextOf(ctx, path)), {
         ...options,
         path,
         maxAge: LIFETIME_MS,
@@ -61,18 +63,18 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
     },
 
     open(ctx) {
-      // A program finds its secret in the answer to the POST.
-      if (!prefersHtml(ctx)) throw notFound("address");
+      // API clients get the secret in the response to the POST.
+      if (!prefersHtml(ctx)) throw notFound("page");
       const found = read(ctx);
-      if (!found || found.until <= Date.now()) return undefined;
+      if (!found || found.expiresAt <= Date.now()) return undefined;
       if (ctx.method === "GET") ctx.cookies.set(name, null, { ...options, path: ctx.path });
       return found.data as Data;
     },
   });
 }
 
-/** Answers a request for a page that was shown before. */
-export function showAlreadyShown(ctx: Context, section: Section, shown: OnceShown): void {
+/** Responds with 410 to a request for a page that was already shown. */
+export function showAlreadyShown(ctx: Context, section: Section, secret: ShownSecret): void {
   ctx.status = 410;
-  showPage(ctx, { title: `This ${shown.kind} was already shown`, section }, alreadyShown(shown));
+  showPage(ctx, { title: `This ${secret.kind} was already shown`, section }, alreadyShownPage(secret));
 }

@@ -1,59 +1,59 @@
 import type { Context, Middleware } from "koa";
-import { Problem } from "../../resources/problem.ts";
-import { type Input, prefersHtml, readInput } from "../people/input.ts";
-import { dashboardPage, type Frame, type Section } from "../views/dashboard/layout.ts";
-import type { Html } from "../views/html.ts";
-import { membershipOf, personOf } from "./access.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
+import { type DashboardFrame, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
+import type { Html } from "../ui/html.ts";
+import { membershipOf, signedInUserOf } from "./access.ts";
 
-/** What a page says at its top about what was just done: the word in the address → the sentence. */
+/** The confirmation at the top of a page: the value of `done` in the URL → the sentence. */
 const NOTICES = {
-  created: "The organization was made.",
-  renamed: "The organization has its new name.",
-  deleted: "The organization was deleted.",
-  left: "You have left the organization.",
-  joined: "Welcome: you belong to this organization now.",
-  "plan-changed": "The plan was changed.",
-  "role-changed": "The role was changed.",
-  removed: "The member was removed.",
-  "invitation-revoked": "The invitation was taken back.",
-  "uris-saved": "The redirect URIs were saved.",
-  "secret-ended": "The secret was ended.",
-  "password-changed": "The password was changed.",
-  "session-ended": "The sign-in was ended.",
-  "sessions-ended": "Every other sign-in was ended.",
-  "identity-unlinked": "It no longer signs you in.",
-  "app-revoked": "The app has lost its access.",
-  "link-created": "The link was made.",
-  "link-saved": "The link was saved.",
-  "link-archived": "The link was archived: its short address answers that it is over.",
-  "link-restored": "The link leads there again.",
-  "link-deleted": "The link was deleted.",
-  "webhook-saved": "The webhook was saved.",
-  "webhook-enabled": "The webhook is told of things again.",
-  "webhook-disabled": "The webhook is told nothing more.",
-  "webhook-deleted": "The webhook was deleted.",
-  "webhook-tested": "A test event is on its way.",
-  "delivery-resent": "It is on its way again.",
+  created: "Organization created.",
+  renamed: "Organization renamed.",
+  deleted: "Organization deleted.",
+  left: "You left the organization.",
+  joined: "You joined the organization.",
+  "plan-changed": "Plan changed.",
+  "role-changed": "Role changed.",
+  removed: "Member removed.",
+  "invitation-revoked": "Invitation revoked.",
+  "uris-saved": "Redirect URIs saved.",
+  "secret-ended": "Secret revoked.",
+  "password-changed": "Password changed.",
+  "session-ended": "Session revoked.",
+  "sessions-ended": "Signed out everywhere else.",
+  "identity-unlinked": "Identity unlinked.",
+  "app-revoked": "Access revoked.",
+  "link-created": "Link created.",
+  "link-saved": "Link saved.",
+  "link-archived": "Link archived. Visitors now see that it’s no longer available.",
+  "link-restored": "Link restored.",
+  "link-deleted": "Link deleted.",
+  "webhook-saved": "Webhook saved.",
+  "webhook-enabled": "Webhook enabled.",
+  "webhook-disabled": "Webhook disabled.",
+  "webhook-deleted": "Webhook deleted.",
+  "webhook-tested": "Test event queued.",
+  "delivery-resent": "Delivery queued.",
 } as const;
 
-/** Something that was done, as the address of the next page names it. */
+/** A completed action, as the URL of the next page names it. */
 export type Done = keyof typeof NOTICES;
 
-/** What `showPage` needs to know of a page besides its body. */
+/** What `showPage` needs besides the body of the page. */
 export type PageContent = Parameters<typeof dashboardPage>[1] & {
   section?: Section;
   notice?: string;
   error?: string | undefined;
 };
 
-/** Answers with a page of the dashboard. */
+/** Responds with a dashboard page. */
 export function showPage(
   ctx: Context,
   { section, notice, error, ...content }: PageContent,
   body: Html,
 ): void {
-  const { username, csrf } = personOf(ctx);
-  const frame: Frame = {
+  const { username, csrf } = signedInUserOf(ctx);
+  const frame: DashboardFrame = {
     username,
     csrf,
     organizations: ctx.state.memberships ?? [],
@@ -66,8 +66,8 @@ export function showPage(
   ctx.body = dashboardPage(frame, content, body);
 }
 
-/** Answers a change: a browser goes on to a page, a program gets what there is to tell, or 204. */
-export function answerDone(
+/** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
+export function respondToChange(
   ctx: Context,
   { to, done, status = 200, body }: { to: string; done?: Done; status?: number; body?: object },
 ): void {
@@ -79,44 +79,50 @@ export function answerDone(
   if (body) ctx.body = body;
 }
 
-/** Shows a page; `error` is what was wrong with a form that was sent from it, `problem` the same field by field. */
+/** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
 export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;
 
-const MISTAKES = [409, 412, 422];
+const INPUT_ERRORS = [409, 412, 422];
 
-/** Shows the page of a form again, in a browser, with what was wrong with what was filled in. */
-export function again(show: Show): Middleware {
-  return async function showAgain(ctx, next) {
+/** In a browser, shows the page of a rejected form again, with the errors. */
+export function redisplayForm(show: Show): Middleware {
+  return async function showPageAgain(ctx, next) {
     try {
       await next();
     } catch (error) {
-      const isMistake = error instanceof Problem && MISTAKES.includes(error.status);
-      if (!isMistake || !prefersHtml(ctx)) throw error;
+      const isInputError = error instanceof Problem && INPUT_ERRORS.includes(error.status);
+      if (!isInputError || !prefersHtml(ctx)) throw error;
       ctx.status = error.status;
       await show(ctx, error.message, error);
     }
   };
 }
 
-/** What is wrong with each field of a form, to be shown beside it: the name of the field → the sentence. */
+/** The error of each rejected field: field name → sentence. */
 export type FieldErrors = Partial<Record<string, string>>;
 
-/** A refusal field by field, and what is left to say above the form. */
-export function byField(problem: Problem | undefined): { error?: string; errors: FieldErrors } {
+/** Splits a problem into one error per field and a summary for the top of the form. */
+export function splitFieldErrors(problem: Problem | undefined): { error?: string; errors: FieldErrors } {
   if (!problem?.errors) return { ...(problem && { error: problem.message }), errors: {} };
   const errors: FieldErrors = {};
-  // Of a list, such as tags.2, the form has one field.
-  for (const { field, message } of problem.errors) errors[field.split(".")[0] ?? ""] ??= message;
-  return { error: "This did not work: see what is marked below.", errors };
+  // A form has one field for a list: an error of tags.2 belongs to tags.
+  for (const { field, message } of problem.errors) errors[field.split(".")[0] ?? ""] ??= toSentence(message);
+  return { error: "Fix the errors below and try again.", errors };
 }
 
-/** The fields that were sent, without the one that proves a form to be ours. */
-export async function fieldsOf(ctx: Context): Promise<Input> {
+/** Turns a rule such as “must be a URL” into the sentence that a form shows. */
+function toSentence(rule: string): string {
+  const sentence = rule.charAt(0).toUpperCase() + rule.slice(1);
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+/** Returns the submitted fields without the CSRF token. */
+export async function formFieldsOf(ctx: Context): Promise<Input> {
   const { csrf: _, ...fields } = await readInput(ctx);
   return fields;
 }
 
-/** Whether the fields came from a form, where everything is text. */
+/** Returns whether the fields came from an HTML form, where every value is text. */
 export function isForm(ctx: Context): boolean {
   return ctx.is("urlencoded") === "urlencoded";
 }

@@ -1,19 +1,19 @@
 import type { Router } from "@koa/router";
-import type { Cores } from "../../resources/cores.ts";
-import type { Parts } from "../parts.ts";
+import type { Services } from "../../resources/services.ts";
+import type { Dependencies } from "../dependencies.ts";
 import type { Access } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
 
-/** What the dashboard is made from. */
-export type DashboardOptions = Pick<Parts, "settings" | "addresses" | "storage" | "keys"> & {
-  cores: Cores;
+/** The dependencies of the dashboard. */
+export type DashboardOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "keys"> & {
+  services: Services;
 };
 
-/** Adds the routes of one subject. */
-export type Subject = (
+/** Adds the routes of one feature. */
+export type RouteModule = (
   router: Router,
   options: DashboardOptions & { allow: Access; oneTimeView: CreateOneTimeView },
 ) => void;
 
-/** The address of an organization; whatever belongs to it is below. */
+/** The path of an organization; everything that belongs to it is below. */
 export const ORGANIZATION = "/dashboard/organizations/:id";

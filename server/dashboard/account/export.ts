@@ -1,19 +1,19 @@
-import type { AllowedApp } from "../../adapters/grants.ts";
-import type { Storage } from "../../adapters/index.ts";
-import type { SignIn } from "../../adapters/sign-ins.ts";
-import { allowedByRole } from "../../resources/scopes.ts";
-import type { Person } from "./person.ts";
+import type { ActiveSession } from "../../../adapters/accounts/sessions.ts";
+import type { Storage } from "../../../adapters/index.ts";
+import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
+import { allowedByRole } from "../../../resources/access/scopes.ts";
+import type { SignedInUser } from "../../auth/authenticate.ts";
 
-type Stores = Pick<Storage, "accounts" | "identities" | "signIns" | "organizations" | "grants">;
+type Stores = Pick<Storage, "accounts" | "identities" | "sessions" | "organizations" | "grants">;
 
-/** Who the person is, how he or she can sign in, and where that was done. */
-export async function showAccount(stores: Stores, person: Person) {
-  const { id, username } = person;
-  const [account, organizations, identities, signIns] = await Promise.all([
+/** Returns the user's profile, organizations, linked identities and active sessions. */
+export async function showAccount(stores: Stores, user: SignedInUser) {
+  const { id, username } = user;
+  const [account, organizations, identities, sessions] = await Promise.all([
     stores.accounts.find(id),
-    stores.organizations.ofUser(id),
-    stores.identities.ofUser(id),
-    stores.signIns.ofUser(id),
+    stores.organizations.listByUser(id),
+    stores.identities.listByUser(id),
+    stores.sessions.listByUser(id),
   ]);
   return {
     user: { id, username, has_password: account !== undefined && account.passwordHash !== null },
@@ -22,31 +22,31 @@ export async function showAccount(stores: Stores, person: Person) {
       ...identity,
       created_at: toTime(createdAt),
     })),
-    sessions: signIns.map((one) => showSignIn(one, person)),
+    sessions: sessions.map((session) => showSession(session, user)),
   };
 }
 
-/** Where the person is signed in. */
-export function showSignIn(
-  { createdAt, lastSeenAt, userAgent, ...rest }: SignIn,
-  { signInId }: Pick<Person, "signInId">,
+/** Returns the JSON form of a session. */
+export function showSession(
+  { createdAt, lastSeenAt, userAgent, ...rest }: ActiveSession,
+  { sessionId }: Pick<SignedInUser, "sessionId">,
 ) {
   return {
     ...rest,
     user_agent: userAgent,
     created_at: toTime(createdAt),
     last_seen_at: lastSeenAt === null ? null : toTime(lastSeenAt),
-    current: rest.id === signInId,
+    current: rest.id === sessionId,
   };
 }
 
-/** All that is kept about the person himself or herself; links and the rest belong to organizations. */
-export async function exportOf(stores: Stores, person: Person) {
-  const [account, apps] = await Promise.all([showAccount(stores, person), stores.grants.ofUser(person.id)]);
+/** Returns all data about the user. Links and other resources belong to organizations, so they are not included. */
+export async function exportOf(stores: Stores, user: SignedInUser) {
+  const [account, apps] = await Promise.all([showAccount(stores, user), stores.grants.listByUser(user.id)]);
   return { exported_at: toTime(Date.now()), ...account, apps: apps.map(showApp) };
 }
 
-/** What the person has allowed. */
+/** Returns the JSON form of an authorized app. */
 function showApp({
   id,
   clientId,
@@ -57,7 +57,7 @@ function showApp({
   grantedAt,
   expiresAt,
   lastUsedAt,
-}: AllowedApp) {
+}: AuthorizedApp) {
   return {
     id,
     app: appName,

@@ -1,12 +1,13 @@
 import type { Router } from "@koa/router";
-import type { IdentityStore } from "../../adapters/identities.ts";
-import { notFound, Problem } from "../../resources/problem.ts";
-import { again, answerDone, type Show } from "../dashboard/answers.ts";
-import { linkPage } from "../views/link.ts";
-import { type IdentityProvider, ProviderAway } from "./identity-provider.ts";
-import { prefersHtml, readInput, textOf } from "./input.ts";
-import { type Person, requireRecentSignIn } from "./person.ts";
-import type { Transactions } from "./transactions.ts";
+import type { IdentityStore } from "../../../adapters/accounts/identities.ts";
+import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { type IdentityProvider, ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
+import type { Transactions } from "../../auth/sso/transactions.ts";
+import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
+import { signedInUserOf } from "../access.ts";
+import { redisplayForm, respondToChange, type Show } from "../responses.ts";
+import { linkIdentityPage } from "./link-identity-page.ts";
 
 type Options = {
   identities: IdentityStore;
@@ -18,37 +19,38 @@ type Options = {
 const PATH = "/dashboard/account/identities";
 const ACCOUNT = "/dashboard/account";
 
-/** Ties the identity of somebody who is signed in here to his or her account, and unties it: never without being asked. */
-export function linkingRoutes(router: Router, { identities, provider, transactions, show }: Options): void {
+/** Adds the routes with which a signed-in user links and unlinks identities of the identity provider. */
+export function identityRoutes(router: Router, { identities, provider, transactions, show }: Options): void {
   router.post(PATH, async (ctx) => {
-    const { id, means } = ctx.state.person as Person;
+    const { id, means } = signedInUserOf(ctx);
     if (!provider) throw notFound("identity provider");
     if (means !== "session" || !prefersHtml(ctx)) {
-      throw new Problem(406, "browser_required", "An identity is linked in a browser.");
+      throw new Problem(406, "browser_required", "Open the account page in a browser to link an identity.");
     }
     requireRecentSignIn(ctx, ACCOUNT);
-    const { url, secrets } = await provider.begin().catch(refuseAway);
+    const { url, secrets } = await provider.begin().catch(throwUnlessUnavailable);
     transactions.keep(ctx, { secrets, returnTo: ACCOUNT, linkTo: id });
-    // Not a redirect: `form-action` would have to allow every address that the provider goes on to.
-    ctx.body = linkPage(provider.name, url);
+    // Not a redirect: `form-action` would have to allow every URL that the provider redirects to.
+    ctx.body = linkIdentityPage(provider.name, url);
   });
 
-  router.post(`${PATH}/delete`, again(show), async (ctx) => {
-    const { id, by } = ctx.state.person as Person;
+  router.post(`${PATH}/delete`, redisplayForm(show), async (ctx) => {
+    const { id, actor } = signedInUserOf(ctx);
     requireRecentSignIn(ctx, ACCOUNT);
-    const { issuer, subject } = await readInput(ctx);
-    if (!(await identities.unlink(id, { issuer: textOf(issuer), subject: textOf(subject) }, by))) {
-      throw new Problem(409, "only_way_in", "This is the only way to sign in: set a password first.");
+    const input = await readInput(ctx);
+    const identity = { issuer: textFieldOf(input.issuer), subject: textFieldOf(input.subject) };
+    if (!(await identities.unlink(id, identity, actor))) {
+      throw new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
     }
-    answerDone(ctx, { to: ACCOUNT, done: "identity-unlinked" });
+    respondToChange(ctx, { to: ACCOUNT, done: "identity-unlinked" });
   });
 }
 
-function refuseAway(error: unknown): never {
-  if (!(error instanceof ProviderAway)) throw error;
+function throwUnlessUnavailable(error: unknown): never {
+  if (!(error instanceof ProviderUnavailable)) throw error;
   throw new Problem(
     503,
     "provider_unavailable",
-    "The identity provider cannot be reached. Try again in a minute.",
+    "The identity provider is unavailable right now. Try again in a minute.",
   );
 }

@@ -1,6 +1,6 @@
-import { type Html, html } from "../html.ts";
-import { badge, csrfField, field, formButton, linkButton, time } from "./controls.ts";
-import { type Column, table } from "./table.ts";
+import { badge, csrfField, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Column, table } from "../../ui/table.ts";
 
 type Session = {
   id: string;
@@ -13,53 +13,53 @@ type Session = {
 };
 type Identity = { issuer: string; subject: string; label: string | null };
 
-/** What the page of the own account shows. */
+/** What the account page shows. */
 export type AccountPage = {
   account: { user: { has_password: boolean }; identities: Identity[]; sessions: Session[] };
-  person: { csrf?: string | undefined };
-  /** The name of the external identity provider, if there is one. */
+  csrf: string | undefined;
+  /** The name of the identity provider, if SSO is configured. */
   provider: string | undefined;
 };
 
 const PATH = "/dashboard/account";
 
-/** The own account. */
-export function accountPage({ account, person: { csrf }, provider }: AccountPage): Html {
+/** Renders the account page. */
+export function accountPage({ account, csrf, provider }: AccountPage): Html {
   const { user, identities, sessions } = account;
   return html`${passwordPanel(user.has_password, csrf)}
 ${sessionsPanel(sessions, csrf)}
 ${provider || identities.length > 0 ? identitiesPanel(identities, provider, csrf) : html``}
 <section class="panel"><h2>Your data</h2>
-<p>What is kept about you, as one file. Links and their clicks belong to your organizations.</p>
-${linkButton(`${PATH}/export`, "Download", "quiet")}
+<p>Download everything we store about you. Links and clicks belong to your organizations and aren’t included.</p>
+${linkButton(`${PATH}/export`, "Download data", "quiet")}
 </section>
 ${deletionPanel(user.has_password, csrf)}`;
 }
 
 function passwordPanel(hasPassword: boolean, csrf: string | undefined): Html {
   return html`<section class="panel"><h2>Password</h2>
-<p>A new password ends every other sign-in, and the access of every app that acts for you.</p>
+<p>Changing your password signs you out everywhere else and revokes the apps you authorized.</p>
 <form method="post" action="${PATH}/password" class="stack">${csrfField(csrf)}
 ${hasPassword ? currentPassword("current_password", "Current password") : html``}
 ${field({
   name: "new_password",
   label: "New password",
   type: "password",
-  hint: "8 to 128 characters; a few words you can remember are best.",
+  hint: "At least 8 characters. A few random words work well.",
   attributes: html`autocomplete="new-password" required`,
 })}
-<button type="submit">${hasPassword ? "Change the password" : "Set a password"}</button>
+<button type="submit">${hasPassword ? "Change password" : "Set password"}</button>
 </form></section>`;
 }
 
 function sessionsPanel(sessions: Session[], csrf: string | undefined): Html {
   const columns: Column<Session>[] = [
     {
-      head: "Where",
+      head: "Device",
       cell: ({ means, user_agent, current }) =>
-        html`${means === "token" ? "A program" : browserOf(user_agent)}${current ? html` ${badge("this one", "good")}` : html``}`,
+        html`${means === "token" ? "API client" : browserOf(user_agent)}${current ? html` ${badge("this device", "good")}` : html``}`,
     },
-    { head: "Address", cell: ({ address }) => address ?? "unknown" },
+    { head: "IP address", cell: ({ address }) => address ?? "unknown" },
     { head: "Signed in", cell: ({ created_at }) => time(Date.parse(created_at)) },
     { head: "Last used", cell: ({ last_seen_at }) => (last_seen_at ? time(Date.parse(last_seen_at)) : "–") },
     {
@@ -70,15 +70,15 @@ function sessionsPanel(sessions: Session[], csrf: string | undefined): Html {
           : formButton({
               action: `${PATH}/sessions/${id}/delete`,
               csrf,
-              text: "End",
-              about: `the sign-in of ${created_at.slice(0, 16)}`,
+              text: "Revoke",
+              about: `session from ${formatTime(Date.parse(created_at))}`,
             }),
     },
   ];
   const hasOthers = sessions.some(({ current }) => !current);
-  return html`<section><h2>Where you are signed in</h2>
-${table("Where you are signed in", columns, sessions)}
-${hasOthers ? html`<p>${formButton({ action: `${PATH}/sessions/delete`, csrf, text: "End all others" })}</p>` : html``}
+  return html`<section><h2>Active sessions</h2>
+${table("Active sessions", columns, sessions)}
+${hasOthers ? html`<p>${formButton({ action: `${PATH}/sessions/delete`, csrf, text: "Sign out everywhere else" })}</p>` : html``}
 </section>`;
 }
 
@@ -102,18 +102,18 @@ function identitiesPanel(
         }),
     },
   ];
-  return html`<section class="panel"><h2>Other ways to sign in</h2>
-${identities.length > 0 ? table("Other ways to sign in", columns, identities) : html`<p>None is linked to this account.</p>`}
+  return html`<section class="panel"><h2>Linked identities</h2>
+${identities.length > 0 ? table("Linked identities", columns, identities) : html`<p>No identity is linked to this account.</p>`}
 ${provider ? formButton({ action: `${PATH}/identities`, csrf, text: `Link ${provider}` }) : html``}
 </section>`;
 }
 
 function deletionPanel(hasPassword: boolean, csrf: string | undefined): Html {
-  return html`<section class="panel danger"><h2>Delete the account</h2>
-<p>Organizations that nobody else belongs to are deleted with it: their short links end for good. It cannot be undone.</p>
+  return html`<section class="panel danger"><h2>Delete account</h2>
+<p>This also deletes organizations that have no other members, and their short links stop working. You can’t undo this.</p>
 <form method="post" action="${PATH}/delete" class="stack">${csrfField(csrf)}
 ${hasPassword ? currentPassword("password", "Your password") : html``}
-<button type="submit" class="danger">Delete my account</button>
+<button type="submit" class="danger">Delete account</button>
 </form></section>`;
 }
 
@@ -121,11 +121,11 @@ function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
 }
 
-/** The name of a browser and its system, as far as it says so; only for people to recognise their own. */
+/** Returns the browser and operating system that a user agent names, to help users recognize their sessions. */
 function browserOf(userAgent: string | null): string {
   const text = userAgent ?? "";
   const browser = /(Firefox|Edg|OPR|Chrome|Safari)(?=\/)/.exec(text)?.[1];
   const system = /(Windows|Android|iPhone|iPad|Mac OS X|Linux)/.exec(text)?.[1];
   const name = { Edg: "Edge", OPR: "Opera" }[browser ?? ""] ?? browser;
-  return [name ?? "A browser", system && `on ${system}`].filter(Boolean).join(" ");
+  return [name ?? "Browser", system && `on ${system}`].filter(Boolean).join(" ");
 }

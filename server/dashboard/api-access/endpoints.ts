@@ -1,10 +1,10 @@
-import type { Addresses } from "../../resources/metadata.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 
-/** Where a client of an organization goes. */
+/** The endpoints that the client of an organization uses. */
 export type Endpoints = ReturnType<typeof endpointsOf>;
 
-/** The addresses, as their standards name them. */
-export function endpointsOf({ base, api, mcp }: Addresses) {
+/** Returns the endpoint URLs under the names of RFC 8414, plus those of the API and MCP. */
+export function endpointsOf({ base, api, mcp }: PublicUrls) {
   return {
     issuer: base,
     authorization_endpoint: `${base}/oauth/authorize`,

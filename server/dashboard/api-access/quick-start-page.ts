@@ -1,9 +1,9 @@
-import type { Snippet } from "../../dashboard/snippets.ts";
-import { type Html, html } from "../html.ts";
-import { copyButton, linkButton } from "./controls.ts";
-import { sectionPath } from "./layout.ts";
+import { copyButton, linkButton } from "../../ui/controls.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import type { Snippet } from "./snippets.ts";
 
-/** The snippets, each with a button that copies it. */
+/** Renders the snippets, each with a copy button. */
 export function quickStartPage(organizationId: string, snippets: Snippet[]): Html {
   return html`${snippets.map(
     ({ name, title, note, code }) => html`<figure class="snippet" id="${name}">

@@ -1,34 +1,35 @@
-import type { Addresses } from "../../resources/metadata.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
+import { tokenScript } from "../../docs/examples.ts";
 
-/** Something to paste, with where it goes. */
+/** Code to copy, with a note on how to run it. */
 export type Snippet = { name: string; title: string; note: string; code: string };
 
-/** A script that gets a token and makes a link, in three languages, and the entry for MCP hosts. */
-export function snippetsOf(addresses: Addresses, clientId: string): Snippet[] {
+/** Returns scripts that get a token and create a link, and the server entry for MCP hosts. */
+export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
   return [
     {
       name: "curl",
       title: "curl",
-      note: "In a shell, after export CLIENT_SECRET='…'.",
-      code: curl(addresses, clientId),
+      note: "Run export CLIENT_SECRET='…' in a shell, then paste this.",
+      code: curl(urls, clientId),
     },
     {
       name: "typescript",
       title: "TypeScript (openid-client)",
-      note: "npm install openid-client, then save as link.ts and run it with Node 24.",
-      code: typescript(addresses, clientId),
+      note: "Run npm install openid-client, save this as link.mts, and run it with Node.js 24.",
+      code: typescript(urls, clientId),
     },
     {
       name: "python",
       title: "Python (Authlib)",
-      note: "pip install authlib requests, then save as link.py and run it with Python 3.",
-      code: python(addresses, clientId),
+      note: "Run pip install authlib requests, save this as link.py, and run it with Python 3.",
+      code: python(urls, clientId),
     },
     {
       name: "mcp",
-      title: "MCP hosts",
-      note: `In the host's list of servers. Its redirect URI must be among yours (${MCP_REDIRECT} for this one); it asks for the secret when you connect, or is given it beside the client id.`,
-      code: mcp(addresses, clientId),
+      title: "MCP (Claude Code)",
+      note: `Add this to .mcp.json, and add ${MCP_REDIRECT} to your redirect URIs. Claude Code asks for the secret when you connect. Other MCP hosts need the same URL and client ID, and have their own redirect URI.`,
+      code: mcp(urls, clientId),
     },
   ];
 }
@@ -36,21 +37,17 @@ export function snippetsOf(addresses: Addresses, clientId: string): Snippet[] {
 const MCP_PORT = 8976;
 const MCP_REDIRECT = `http://localhost:${MCP_PORT}/callback`;
 
-function curl({ base, api }: Addresses, clientId: string): string {
-  return `TOKEN=$(curl -s ${base}/oauth/token \\
-  -d grant_type=client_credentials \\
-  -d client_id=${clientId} \\
-  -d client_secret="$CLIENT_SECRET" |
-  sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+function curl({ base, api }: PublicUrls, clientId: string): string {
+  return `${tokenScript(base, clientId)}
 
-curl -s ${api}/links \\
-  -H "Authorization: Bearer $TOKEN" \\
+curl -sS --fail-with-body ${api}/links \\
+  -H "Authorization: Bearer \${TOKEN:?}" \\
   -H "Content-Type: application/json" \\
   -d '{"url": "https://example.com/"}'`;
 }
 
-function typescript({ base, api }: Addresses, clientId: string): string {
-  // The library refuses plain http, which is for a machine of one's own.
+function typescript({ base, api }: PublicUrls, clientId: string): string {
+  // openid-client rejects http URLs, which are for local development, unless allowed.
   const options = base.startsWith("http:")
     ? "\n  undefined,\n  { execute: [client.allowInsecureRequests] },"
     : "";
@@ -63,15 +60,15 @@ const config = await client.discovery(
 );
 const { access_token } = await client.clientCredentialsGrant(config);
 
-const answer = await fetch("${api}/links", {
+const response = await fetch("${api}/links", {
   method: "POST",
   headers: { authorization: \`Bearer \${access_token}\`, "content-type": "application/json" },
   body: JSON.stringify({ url: "https://example.com/" }),
 });
-console.log(await answer.json());`;
+console.log(await response.json());`;
 }
 
-function python({ base, api }: Addresses, clientId: string): string {
+function python({ base, api }: PublicUrls, clientId: string): string {
   return `import os
 
 from authlib.integrations.requests_client import OAuth2Session
@@ -79,11 +76,11 @@ from authlib.integrations.requests_client import OAuth2Session
 session = OAuth2Session("${clientId}", os.environ["CLIENT_SECRET"])
 session.fetch_token("${base}/oauth/token", grant_type="client_credentials")
 
-answer = session.post("${api}/links", json={"url": "https://example.com/"})
-print(answer.json())`;
+response = session.post("${api}/links", json={"url": "https://example.com/"})
+print(response.json())`;
 }
 
-function mcp({ mcp: url }: Addresses, clientId: string): string {
+function mcp({ mcp: url }: PublicUrls, clientId: string): string {
   const server = { type: "http", url, oauth: { clientId, callbackPort: MCP_PORT } };
   return JSON.stringify({ mcpServers: { linkgate: server } }, null, 2);
 }

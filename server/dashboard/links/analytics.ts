@@ -1,46 +1,58 @@
 import type { Context } from "koa";
-import type { Problem } from "../../resources/problem.ts";
-import { prefersHtml } from "../people/input.ts";
-import { analyticsPage } from "../views/dashboard/clicks.ts";
-import { sectionPath } from "../views/dashboard/layout.ts";
-import { shownAs } from "../views/dashboard/links.ts";
-import { actorOf, membershipOf } from "./access.ts";
-import { again, byField, type Show, showPage } from "./answers.ts";
-import { ORGANIZATION, type Subject } from "./subject.ts";
+import type { Problem } from "../../../resources/http/problem.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { actorOf, membershipOf } from "../access.ts";
+import { redisplayForm, type Show, showPage } from "../responses.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { analyticsPage } from "./clicks-panel.ts";
+import { displayUrl } from "./list-page.ts";
+import { queryErrors } from "./query-errors.ts";
 
-/** Where clicks came from: those of one link, and of all. */
-export const analytics: Subject = (router, { cores, addresses, allow }) => {
-  const { links } = cores;
-
-  const showTotals: Show = (ctx, _error, problem) => show(ctx, undefined, problem);
-  const showLink: Show = (ctx, _error, problem) => show(ctx, ctx.params.link_id as string, problem);
-
-  async function show(ctx: Context, linkId: string | undefined, problem: Problem | undefined) {
-    const query = problem ? {} : daysAsked(ctx);
-    const found = await links.analytics(actorOf(ctx), linkId, query);
-    if (!prefersHtml(ctx)) {
-      ctx.body = found;
-      return;
-    }
-    const path = sectionPath(membershipOf(ctx).id, "links");
-    const { error, errors } = byField(problem);
-    const back = linkId === undefined ? path : `${path}/${linkId}`;
-    const about =
-      linkId === undefined ? "all links" : shownAs(await links.get(actorOf(ctx), linkId), addresses.short);
-    const intro = linkId === undefined ? "Those of links that were deleted since are among them." : undefined;
-    const typed = problem
-      ? (ctx.query as Record<string, string>)
-      : { from: found.days[0]?.date, to: found.days.at(-1)?.date };
-    const body = analyticsPage({ path: ctx.path, back, typed, errors, analytics: found });
-    showPage(ctx, { title: `Clicks of ${about}`, ...(intro && { intro }), section: "links", error }, body);
-  }
-
-  router.get(`${ORGANIZATION}/analytics`, allow(), again(showTotals), (ctx) => showTotals(ctx));
-  router.get(`${ORGANIZATION}/links/:link_id/analytics`, allow(), again(showLink), (ctx) => showLink(ctx));
+/** Registers the analytics of one link and of all links. */
+export const analytics: RouteModule = (router, options) => {
+  const { allow } = options;
+  const showTotals: Show = (ctx, _error, problem) => showAnalytics(ctx, options, undefined, problem);
+  const showLink: Show = (ctx, _error, problem) =>
+    showAnalytics(ctx, options, ctx.params.link_id as string, problem);
+  router.get(`${ORGANIZATION}/analytics`, allow(), redisplayForm(showTotals), (ctx) => showTotals(ctx));
+  router.get(`${ORGANIZATION}/links/:link_id/analytics`, allow(), redisplayForm(showLink), (ctx) =>
+    showLink(ctx),
+  );
 };
 
-/** A field of the form that was left empty asks for nothing. */
-function daysAsked(ctx: Context): object {
+async function showAnalytics(
+  ctx: Context,
+  { services: { links }, urls }: DashboardOptions,
+  linkId: string | undefined,
+  problem: Problem | undefined,
+): Promise<void> {
+  const found = await links.analytics(actorOf(ctx), linkId, problem ? {} : rangeOf(ctx));
+  if (!prefersHtml(ctx)) {
+    ctx.body = found;
+    return;
+  }
+  const link = linkId === undefined ? undefined : await links.get(actorOf(ctx), linkId);
+  const path = sectionPath(membershipOf(ctx).id, "links");
+  const { error, errors } = queryErrors(problem, ["from", "to"]);
+  const range = problem
+    ? (ctx.query as Record<string, string>)
+    : { from: found.days[0]?.date, to: found.days.at(-1)?.date };
+  const body = analyticsPage({
+    path: ctx.path,
+    backPath: link ? `${path}/${link.id}` : path,
+    range,
+    errors,
+    analytics: found,
+  });
+  const header = link
+    ? { title: `Clicks on ${displayUrl(link, urls.short)}` }
+    : { title: "Clicks on all links", intro: "Includes links that have since been deleted." };
+  showPage(ctx, { ...header, section: "links", error }, body);
+}
+
+/** Returns the query, without the fields that a form left empty. */
+function rangeOf(ctx: Context): object {
   if (!prefersHtml(ctx)) return ctx.query;
   return Object.fromEntries(Object.entries(ctx.query).filter(([, value]) => value !== ""));
 }

@@ -1,28 +1,29 @@
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import type { FieldErrors } from "../../dashboard/answers.ts";
-import { type Html, html } from "../html.ts";
-import { chart } from "./chart.ts";
-import { field, linkButton } from "./controls.ts";
-import { table } from "./table.ts";
+import { chart } from "../../ui/chart.ts";
+import { field, linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { table } from "../../ui/table.ts";
+import type { FieldErrors } from "../responses.ts";
 
 type ClicksPanel = {
   title: string;
-  /** What is said where nobody clicked. */
+  /** The text to show when there are no clicks. */
   empty: string;
-  /** Where there is more to see. */
+  /** A link to further details. */
   more?: Html;
-  /** Whether to tell where they came from as well. */
-  isWhole?: boolean;
+  /** Whether to show referrers and countries as well. */
+  showSources?: boolean;
 };
 
-type Place = { name: string; clicks: number };
+type Source = { name: string; clicks: number };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
+const DATES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 
-/** Clicks as a picture, and where they came from. */
+/** Renders clicks as a chart, with their referrers and countries. Known bots don't count as clicks. */
 export function clicksPanel(
   analytics: AnalyticsView,
-  { title, empty, more = html``, isWhole = true }: ClicksPanel,
+  { title, empty, more = html``, showSources = true }: ClicksPanel,
 ): Html {
   const { total, bots, days } = analytics;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
@@ -31,28 +32,25 @@ export function clicksPanel(
   return html`<section class="panel group">${heading}
 <p><strong class="figure">${total.toLocaleString("en")}</strong> ${total === 1 ? "click" : "clicks"}${
     bots > 0
-      ? html` <span class="soft">and ${bots.toLocaleString("en")} of known bots, which are counted apart</span>`
+      ? html` <span class="soft">· ${bots.toLocaleString("en")} from known bots (not included)</span>`
       : html``
   }</p>
 ${chart(days)}
-${total > 0 && isWhole ? places(analytics) : html``}
+${total > 0 && showSources ? sources(analytics) : html``}
 </section>`;
 }
 
-function places({ total, referrers, countries }: AnalyticsView): Html {
-  const from = referrers.map(({ referrer, clicks }) => ({
-    name: referrer ?? "Directly, or not said",
-    clicks,
-  }));
-  const isKnown = countries.some(({ country }) => country !== null);
-  const where = countries.map(({ country, clicks }) => ({ name: nameOf(country), clicks }));
+function sources({ total, referrers, countries }: AnalyticsView): Html {
+  const byReferrer = referrers.map(({ referrer, clicks }) => ({ name: referrer ?? "Direct", clicks }));
+  const byCountry = countries.map(({ country, clicks }) => ({ name: countryName(country), clicks }));
+  const hasCountries = countries.some(({ country }) => country !== null);
   return html`<div class="tiles places">
-<div><h3>Where they came from</h3>${shares("Referrer", from, total)}</div>
-${isKnown ? html`<div><h3>Countries</h3>${shares("Country", where, total)}</div>` : html``}
+<div><h3>Referrers</h3>${sourceTable("Referrer", byReferrer, total)}</div>
+${hasCountries ? html`<div><h3>Countries</h3>${sourceTable("Country", byCountry, total)}</div>` : html``}
 </div>`;
 }
 
-function shares(head: string, rows: Place[], total: number): Html {
+function sourceTable(head: string, rows: Source[], total: number): Html {
   return html`<div class="shares">${table(
     head,
     [
@@ -61,42 +59,43 @@ function shares(head: string, rows: Place[], total: number): Html {
         head: "Clicks",
         cell: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
       },
-      { head: "Share", cell: ({ clicks }) => share(clicks / total) },
+      { head: "Share", cell: ({ clicks }) => shareBar(clicks / total) },
     ],
     rows,
   )}</div>`;
 }
 
-function share(part: number): Html {
-  const percent = part > 0 && part < 0.01 ? "< 1 %" : `${Math.round(part * 100)} %`;
-  return html`<span class="share"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.max(1, part * 100).toFixed(1)}" height="8"/></svg>${percent}</span>`;
+function shareBar(share: number): Html {
+  const percent = share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
+  return html`<span class="share"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.max(1, share * 100).toFixed(1)}" height="8"/></svg>${percent}</span>`;
 }
 
-function nameOf(country: string | null): string {
-  if (country === null) return "Not known";
+function countryName(country: string | null): string {
+  if (country === null) return "Unknown";
   return COUNTRIES.of(country) ?? country;
 }
 
 type AnalyticsPage = {
   path: string;
-  /** The page that this one belongs to. */
-  back: string;
-  typed: { from?: string | undefined; to?: string | undefined };
+  /** The path of the page that the Back button returns to. */
+  backPath: string;
+  range: { from?: string | undefined; to?: string | undefined };
   errors: FieldErrors;
   analytics: AnalyticsView;
 };
 
-/** Clicks of the days that are asked for. */
-export function analyticsPage({ path, back, typed, errors, analytics }: AnalyticsPage): Html {
-  const { days } = analytics;
+/** Renders the clicks of a range of days, with a form that selects the range. */
+export function analyticsPage({ path, backPath, range, errors, analytics }: AnalyticsPage): Html {
   return html`<form method="get" action="${path}" class="row">
-${field({ name: "from", label: "From", type: "date", value: typed.from, error: errors.from })}
-${field({ name: "to", label: "To", type: "date", value: typed.to, error: errors.to })}
-<button type="submit" class="quiet">Show these days</button>
+${field({ name: "from", label: "From", type: "date", value: range.from, error: errors.from })}
+${field({ name: "to", label: "To", type: "date", value: range.to, error: errors.to })}
+<button type="submit" class="quiet">Apply</button>
 </form>
-${clicksPanel(analytics, {
-  title: `${days[0]?.date} to ${days.at(-1)?.date}`,
-  empty: "Nobody clicked on these days.",
-})}
-<p>${linkButton(back, "Back", "quiet")}</p>`;
+${clicksPanel(analytics, { title: formatRange(analytics), empty: "No clicks in this date range." })}
+<p>${linkButton(backPath, "Back", "quiet")}</p>`;
+}
+
+function formatRange({ days }: AnalyticsView): string {
+  const [first, last] = [days[0]?.date, days.at(-1)?.date];
+  return first && last ? DATES.formatRange(new Date(first), new Date(last)) : "";
 }

@@ -1,7 +1,7 @@
-import type { Link } from "../../resources/ports.ts";
-import { type Input, textOf } from "../people/input.ts";
+import type { Link } from "../../../resources/links/types.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
 
-const NAMES = [
+const FIELD_NAMES = [
   "url",
   "slug",
   "title",
@@ -12,40 +12,40 @@ const NAMES = [
   "redirect_type",
 ] as const;
 
-/** The form of a link, as it is typed. */
-export type LinkForm = Record<(typeof NAMES)[number], string>;
+/** The values of the link form, as text. */
+export type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string>;
 
 const CONVERSIONS = new Map<string, (text: string) => unknown>([
   ["url", (text) => text],
   ["slug", (text) => text],
-  ["title", orNull],
-  ["tags", listOf],
-  ["external_id", orNull],
-  ["expires_at", (text) => orNull(text) && inUtc(text)],
-  ["max_clicks", (text) => orNull(text) && Number(text)],
+  ["title", emptyToNull],
+  ["tags", splitTags],
+  ["external_id", emptyToNull],
+  ["expires_at", (text) => emptyToNull(text) && toUtcTime(text)],
+  ["max_clicks", (text) => emptyToNull(text) && Number(text)],
   ["redirect_type", Number],
   ["archived", (text) => (text === "true" || text === "false" ? text === "true" : text)],
 ]);
 
-/** The fields of a form in the words of the core; what stands there as it was shown is not meant to change. */
-export function toInput(fields: Input, shown?: LinkForm): Input {
+/** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
+export function toInput(fields: Input, shown?: LinkFormValues): Input {
   const input: Input = {};
   for (const [name, value] of Object.entries(fields)) {
-    const text = textOf(value).trim();
-    const isLeftOut = shown ? text === shown[name as keyof LinkForm] : name === "slug" && text === "";
+    const text = textFieldOf(value).trim();
+    const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     const convert = CONVERSIONS.get(name);
-    if (!isLeftOut) input[name] = convert ? convert(text) : value;
+    if (!isOmitted) input[name] = convert ? convert(text) : value;
   }
   return input;
 }
 
-/** What was typed into the form. */
-export function typedInto(fields: Input): LinkForm {
-  return Object.fromEntries(NAMES.map((name) => [name, textOf(fields[name])])) as LinkForm;
+/** Returns the submitted values of the form. */
+export function toFormValues(fields: Input): LinkFormValues {
+  return Object.fromEntries(FIELD_NAMES.map((name) => [name, textFieldOf(fields[name])])) as LinkFormValues;
 }
 
-/** The form of a link that exists. */
-export function formOf(link: Link): LinkForm {
+/** Returns the values of the form for an existing link. */
+export function valuesOf(link: Link): LinkFormValues {
   return {
     url: link.url,
     slug: link.slug,
@@ -58,17 +58,17 @@ export function formOf(link: Link): LinkForm {
   };
 }
 
-function listOf(text: string): string[] {
-  const words = text.split(",").map((word) => word.trim());
-  return words.filter(Boolean);
+function splitTags(text: string): string[] {
+  const tags = text.split(",").map((tag) => tag.trim());
+  return tags.filter(Boolean);
 }
 
-function orNull(text: string): string | null {
+function emptyToNull(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** A moment as browsers send it, which say nothing of the zone: the page says that it is UTC. */
-function inUtc(text: string): string {
-  const moment = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?$/.exec(text);
-  return moment ? `${moment[1]}T${moment[2]}${moment[3] ?? ":00"}Z` : text;
+/** Adds the time zone to a time that a browser sends without one: the form says that it is UTC. */
+function toUtcTime(text: string): string {
+  const time = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?$/.exec(text);
+  return time ? `${time[1]}T${time[2]}${time[3] ?? ":00"}Z` : text;
 }

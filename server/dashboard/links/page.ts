@@ -1,24 +1,24 @@
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import type { Link } from "../../../resources/ports.ts";
-import { type Html, html } from "../html.ts";
-import { clicksPanel } from "./clicks.ts";
-import { copyable, formButton, linkButton, time } from "./controls.ts";
-import { shownAs, stateOf, tagsOf } from "./links.ts";
+import type { Link } from "../../../resources/links/types.ts";
+import { copyable, formButton, linkButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { clicksPanel } from "./clicks-panel.ts";
+import { displayUrl, statusBadge, tagList } from "./list-page.ts";
 
 type LinkPage = {
   link: Link;
   path: string;
   shortUrl: string;
-  /** The name of the member who made it; nothing where it was a client, or somebody who has left. */
-  maker: string | undefined;
+  /** The username of the member who created the link; undefined for a client, or a user who has left. */
+  creator: string | undefined;
   analytics: AnalyticsView;
   csrf: string | undefined;
 };
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
 
-/** A link: its short address and QR code, what is known of it, and its clicks. */
-export function linkPage({ link, path, shortUrl, maker, analytics, csrf }: LinkPage): {
+/** Renders the page of a link: its details, QR code and clicks. */
+export function linkPage({ link, path, shortUrl, creator, analytics, csrf }: LinkPage): {
   body: Html;
   actions: Html;
 } {
@@ -26,48 +26,54 @@ export function linkPage({ link, path, shortUrl, maker, analytics, csrf }: LinkP
     actions: html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({
       action: path,
       csrf,
-      text: link.archived ? "Put to use again" : "Archive",
+      text: link.archived ? "Restore" : "Archive",
       fields: { archived: String(!link.archived) },
     })}`,
     body: html`<div class="panel beside">
-<div>${facts({ link, path, shortUrl, maker })}</div>
+<div>${details({ link, path, shortUrl, creator })}</div>
 ${qrCode(link, path, shortUrl)}
 </div>
 ${clicksPanel(analytics, {
-  title: "Clicks of the last 30 days",
+  title: "Clicks in the last 30 days",
   empty:
     link.clicks > 0
-      ? "Nobody followed the link in the last 30 days."
-      : "Nobody has followed the link yet. Share it, and its clicks appear here within seconds.",
-  more: html`${linkButton(`${path}/analytics`, "Other days", "quiet")}`,
+      ? "No clicks in the last 30 days."
+      : "No clicks yet. Share the link, and its clicks appear here within seconds.",
+  more: html`${linkButton(`${path}/analytics`, "Date range", "quiet")}`,
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
   };
 }
 
-function facts({
+function details({
   link,
   path,
   shortUrl,
-  maker,
-}: Pick<LinkPage, "link" | "path" | "shortUrl" | "maker">): Html {
+  creator,
+}: Pick<LinkPage, "link" | "path" | "shortUrl" | "creator">): Html {
   const listPath = path.slice(0, path.lastIndexOf("/"));
-  const limit = link.maxClicks === null ? "" : ` of at most ${link.maxClicks.toLocaleString("en")}`;
   return html`<dl class="facts">
-<dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${stateOf(link)}</dd>
-<dt>Leads to</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
-<dt>Clicks</dt><dd>${link.clicks.toLocaleString("en")}${limit}, ${link.lastClickedAt === null ? "none so far" : html`last ${time(link.lastClickedAt)}`}</dd>
-${link.tags.length > 0 ? html`<dt>Tags</dt><dd>${tagsOf(link, listPath)}</dd>` : html``}
-${link.expiresAt === null ? html`` : html`<dt>Ends</dt><dd>${time(link.expiresAt)}</dd>`}
-<dt>Redirect</dt><dd>${link.redirectType}, ${REDIRECT_NAMES[link.redirectType]}</dd>
-${link.externalId === null ? html`` : html`<dt>Your own id</dt><dd><code>${link.externalId}</code></dd>`}
+<dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}</dd>
+<dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
+<dt>Visits</dt><dd>${visits(link)}</dd>
+${link.tags.length > 0 ? html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>` : html``}
+${link.expiresAt === null ? html`` : html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
+<dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
+${link.externalId === null ? html`` : html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
-<dt>Created</dt><dd>${time(link.createdAt)} by ${maker ?? html`<code>${link.createdBy}</code>`}</dd>
-${link.updatedAt === link.createdAt ? html`` : html`<dt>Changed</dt><dd>${time(link.updatedAt)}</dd>`}
+<dt>Created</dt><dd>${time(link.createdAt)} by ${creator ?? html`<code>${link.createdBy}</code>`}</dd>
+${link.updatedAt === link.createdAt ? html`` : html`<dt>Updated</dt><dd>${time(link.updatedAt)}</dd>`}
 </dl>`;
 }
 
+/** Renders the `clicks` of the API. They include known bots, so the dashboard calls them visits. */
+function visits({ clicks, maxClicks, lastClickedAt }: Link): Html {
+  const limit = maxClicks === null ? "" : ` (limit: ${maxClicks.toLocaleString("en")})`;
+  const last = lastClickedAt === null ? html`` : html`, last ${time(lastClickedAt)}`;
+  return html`${clicks === 0 ? "None yet" : `${clicks.toLocaleString("en")} including bots`}${limit}${last}`;
+}
+
 function qrCode(link: Link, path: string, shortUrl: string): Html {
-  return html`<figure class="qr"><img src="${path}/qr.svg" alt="QR code that leads to ${shownAs(link, shortUrl)}" width="168" height="168">
-<figcaption><a href="${path}/qr.svg?download=1" download>Download the QR code<span class="visually-hidden"> as SVG</span></a></figcaption></figure>`;
+  return html`<figure class="qr"><img src="${path}/qr.svg" alt="QR code for ${displayUrl(link, shortUrl)}" width="168" height="168">
+<figcaption><a href="${path}/qr.svg?download=1" download>Download QR code<span class="visually-hidden"> as SVG</span></a></figcaption></figure>`;
 }

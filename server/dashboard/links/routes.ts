@@ -1,151 +1,198 @@
 import type { Context } from "koa";
-import { entityTag, preconditionOf } from "../../resources/links/entity-tag.ts";
-import { listQuery } from "../../resources/links/links.ts";
-import { toView } from "../../resources/links/schema.ts";
-import { isPaid } from "../../resources/plans.ts";
-import type { Link } from "../../resources/ports.ts";
-import type { Problem } from "../../resources/problem.ts";
-import { readQuery } from "../../resources/query.ts";
-import { type Input, prefersHtml } from "../people/input.ts";
-import { sectionPath } from "../views/dashboard/layout.ts";
-import { linkPage } from "../views/dashboard/link.ts";
-import { linkDeletionForm, linkForm } from "../views/dashboard/link-form.ts";
-import { linksPage, shownAs } from "../views/dashboard/links.ts";
-import { actorOf, membershipOf, personOf } from "./access.ts";
-import { again, answerDone, byField, type Done, fieldsOf, isForm, type Show, showPage } from "./answers.ts";
-import { formOf, toInput, typedInto } from "./link-fields.ts";
-import { ORGANIZATION, type Subject } from "./subject.ts";
+import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
+import type { Problem } from "../../../resources/http/problem.ts";
+import { readQuery } from "../../../resources/http/query.ts";
+import { toView } from "../../../resources/links/schema.ts";
+import { listQuery } from "../../../resources/links/service.ts";
+import type { Link } from "../../../resources/links/types.ts";
+import { isPaid } from "../../../resources/plans.ts";
+import { type Input, prefersHtml } from "../../http/request-body.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import {
+  type Done,
+  formFieldsOf,
+  isForm,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  showPage,
+  splitFieldErrors,
+} from "../responses.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { linkDeletionForm, linkForm } from "./form.ts";
+import { toFormValues, toInput, valuesOf } from "./form-fields.ts";
+import { displayUrl, linksPage } from "./list-page.ts";
+import { linkPage } from "./page.ts";
+import { queryErrors } from "./query-errors.ts";
 
-const PATH = `${ORGANIZATION}/links`;
-const ONE = `${PATH}/:link_id`;
+const LINKS = `${ORGANIZATION}/links`;
+const LINK = `${LINKS}/:link_id`;
 
-const INTRO = "Short addresses that lead where you want. Everybody in the organization manages them.";
-const ON_FREE = "On the Free plan you do that here; the API needs Growth or Premium.";
+const INTRO = "Create and manage your organization's short links.";
+const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
+const EDIT_CONFLICT =
+  "Someone else changed this link. Reload to see the latest version, or save again to overwrite it.";
 
-/** Links: every member makes, finds, changes and ends them, on every plan. */
-export const links: Subject = (router, { cores, addresses, storage, allow }) => {
-  const { links } = cores;
-  const shortUrl = addresses.short;
-  const find = (ctx: Context) => links.get(actorOf(ctx), ctx.params.link_id as string);
+/** Registers the pages and JSON endpoints of links, which every member can use on every plan. */
+export const links: RouteModule = (router, options) => {
+  listRoutes(router, options);
+  createRoutes(router, options);
+  detailRoutes(router, options);
+  updateRoutes(router, options);
+  deleteRoutes(router, options);
+};
 
-  const list: Show = async (ctx, _error, problem) => {
+const listRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
+  const show: Show = async (ctx, _error, problem) => {
     if (!prefersHtml(ctx)) {
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
-      ctx.body = { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
+      ctx.body = { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor };
       return;
     }
-    const { error, errors } = byField(problem);
-    const found = await links.list(actorOf(ctx), problem ? { archived: false } : asFilter(ctx));
+    const { error, errors } = queryErrors(problem, ["search", "tag", "archived"]);
+    const page = await links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx));
     const body = linksPage({
       path: pathTo(ctx),
       query: problem ? {} : (ctx.query as Record<string, string>),
       errors,
-      shortUrl,
-      csrf: personOf(ctx).csrf,
-      ...found,
+      shortUrl: urls.short,
+      csrf: signedInUserOf(ctx).csrf,
+      ...page,
     });
-    const intro = isPaid(membershipOf(ctx).plan) ? INTRO : `${INTRO} ${ON_FREE}`;
+    const intro = isPaid(membershipOf(ctx).plan) ? INTRO : `${INTRO} ${FREE_PLAN_NOTE}`;
     showPage(ctx, { title: "Links", intro, section: "links", error }, body);
   };
-  router.get(PATH, allow(), readQuery(listQuery), again(list), (ctx) => list(ctx));
+  router.get(LINKS, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
+};
 
-  const showForm = async (ctx: Context, problem?: Problem, link?: Link) => {
-    const { error, errors } = byField(problem);
-    const shown = link ? formOf(link) : typedInto({});
-    const form = problem ? typedInto(await fieldsOf(ctx)) : shown;
-    const { csrf } = personOf(ctx);
-    const body = linkForm({ path: pathTo(ctx, link), form, version: link?.version, errors, shortUrl, csrf });
-    const title = link ? `Edit ${shownAs(link, shortUrl)}` : "New link";
-    showPage(ctx, { title, section: "links", error }, body);
-  };
-  const showNew: Show = (ctx, _error, problem) => showForm(ctx, problem);
-  const showEdit: Show = async (ctx, _error, problem) => showForm(ctx, problem, await find(ctx));
-  router.get(`${PATH}/new`, allow(), (ctx) => showNew(ctx));
-
-  router.post(PATH, allow(), again(showNew), async (ctx) => {
-    const fields = await fieldsOf(ctx);
+const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
+  const showForm: Show = (ctx, _error, problem) => showLinkForm(ctx, urls.short, problem);
+  router.get(`${LINKS}/new`, allow(), (ctx) => showForm(ctx));
+  router.post(LINKS, allow(), redisplayForm(showForm), async (ctx) => {
+    const fields = await formFieldsOf(ctx);
     const link = await links.create(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
-    answerLink(ctx, link, "link-created", 201);
+    respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
   });
+};
 
-  const show: Show = async (ctx, error) => {
-    const link = await find(ctx);
-    if (!prefersHtml(ctx)) return answerLink(ctx, link);
+const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) => {
+  router.get(LINK, allow(), async (ctx) => {
+    const link = await findLink(ctx, services);
+    if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
     const [analytics, members] = await Promise.all([
-      links.analytics(actorOf(ctx), link.id, {}),
+      services.links.analytics(actorOf(ctx), link.id, {}),
       storage.members.list(membershipOf(ctx).id),
     ]);
-    const maker = members.find((member) => member.id === link.createdBy)?.username;
-    const page = linkPage({
+    const { actions, body } = linkPage({
       link,
       path: pathTo(ctx, link),
-      shortUrl,
-      maker,
+      shortUrl: urls.short,
+      creator: members.find((member) => member.id === link.createdBy)?.username,
       analytics,
-      csrf: personOf(ctx).csrf,
+      csrf: signedInUserOf(ctx).csrf,
     });
-    const title = link.title ?? shownAs(link, shortUrl);
-    showPage(ctx, { title, section: "links", error, actions: page.actions }, page.body);
-  };
-  router.get(ONE, allow(), (ctx) => show(ctx));
-  router.get(`${ONE}/edit`, allow(), (ctx) => showEdit(ctx));
+    const title = link.title ?? displayUrl(link, urls.short);
+    showPage(ctx, { title, section: "links", actions }, body);
+  });
+};
 
+const updateRoutes: RouteModule = (router, { services, urls, allow }) => {
+  const showForm: Show = async (ctx, _error, problem) =>
+    showLinkForm(ctx, urls.short, problem, await findLink(ctx, services));
   const update = async (ctx: Context) => {
-    const before = await find(ctx);
-    const fields = await fieldsOf(ctx);
+    const before = await findLink(ctx, services);
+    const fields = await formFieldsOf(ctx);
     const { input, precondition } = isForm(ctx)
       ? changesIn(fields, before)
       : { input: fields, precondition: preconditionOf(ctx) };
-    const after = await links.update(actorOf(ctx), before.id, input, precondition);
-    answerLink(ctx, after, doneTo(before, after));
+    const after = await services.links.update(actorOf(ctx), before.id, input, precondition);
+    respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
   };
-  router.patch(ONE, allow(), update);
-  router.post(ONE, allow(), again(showEdit), update);
-
-  const remove = async (ctx: Context) => {
-    await links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
-    answerDone(ctx, { to: pathTo(ctx), done: "link-deleted" });
-  };
-  router.delete(ONE, allow(), remove);
-  router.get(`${ONE}/delete`, allow(), async (ctx) => {
-    const link = await find(ctx);
-    const path = pathTo(ctx, link);
-    const name = shownAs(link, shortUrl);
-    const body = linkDeletionForm({ name, path, isArchived: link.archived, csrf: personOf(ctx).csrf });
-    showPage(ctx, { title: "Delete this link?", section: "links" }, body);
-  });
-  router.post(`${ONE}/delete`, allow(), remove);
-
-  /** A browser that changed something goes on to the page of the link; a program gets the link. */
-  function answerLink(ctx: Context, link: Link, done?: Done, status = 200) {
-    if (!prefersHtml(ctx)) ctx.set("ETag", entityTag(link.version));
-    answerDone(ctx, { to: pathTo(ctx, link), ...(done && { done }), status, body: toView(link, shortUrl) });
-  }
+  router.get(`${LINK}/edit`, allow(), (ctx) => showForm(ctx));
+  router.patch(LINK, allow(), update);
+  router.post(LINK, allow(), redisplayForm(showForm), update);
 };
 
-/** The page of a link, or of all. */
+const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
+  const remove = async (ctx: Context) => {
+    await services.links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
+    respondToChange(ctx, { to: pathTo(ctx), done: "link-deleted" });
+  };
+  router.delete(LINK, allow(), remove);
+  router.post(`${LINK}/delete`, allow(), remove);
+  router.get(`${LINK}/delete`, allow(), async (ctx) => {
+    const link = await findLink(ctx, services);
+    const body = linkDeletionForm({
+      name: displayUrl(link, urls.short),
+      path: pathTo(ctx, link),
+      isArchived: link.archived,
+      csrf: signedInUserOf(ctx).csrf,
+    });
+    showPage(ctx, { title: "Delete this link?", section: "links" }, body);
+  });
+};
+
+/** Shows the form of a new link, or of the given one; after an error, with the submitted values. */
+async function showLinkForm(ctx: Context, shortUrl: string, problem?: Problem, link?: Link): Promise<void> {
+  const { error, errors } = splitFieldErrors(problem);
+  const hasConflict = problem?.code === "precondition_failed";
+  const body = linkForm({
+    path: pathTo(ctx, link),
+    values: problem ? toFormValues(await formFieldsOf(ctx)) : link ? valuesOf(link) : toFormValues({}),
+    version: link?.version,
+    hasConflict,
+    errors,
+    shortUrl,
+    csrf: signedInUserOf(ctx).csrf,
+  });
+  const title = link ? `Edit ${displayUrl(link, shortUrl)}` : "New link";
+  showPage(ctx, { title, section: "links", error: hasConflict ? EDIT_CONFLICT : error }, body);
+}
+
+function findLink(ctx: Context, { links }: DashboardOptions["services"]): Promise<Link> {
+  return links.get(actorOf(ctx), ctx.params.link_id as string);
+}
+
+/** Redirects a browser to the page of the link, and sends the link to an API client. */
+function respondWithLink(
+  ctx: Context,
+  link: Link,
+  shortUrl: string,
+  { done, status = 200 }: { done?: Done; status?: number } = {},
+): void {
+  if (!prefersHtml(ctx)) ctx.set("ETag", entityTag(link.version));
+  respondToChange(ctx, {
+    to: pathTo(ctx, link),
+    ...(done && { done }),
+    status,
+    body: toView(link, shortUrl),
+  });
+}
+
+/** Returns the path of a link's page, or of the list. */
 function pathTo(ctx: Context, link?: Link): string {
   const path = sectionPath(membershipOf(ctx).id, "links");
   return link ? `${path}/${link.id}` : path;
 }
 
-/** What a form changes, if the link is still as the form showed it. */
+/** Returns the changes in a submitted form, on the condition that the link still has the version that the form showed. */
 function changesIn({ version, ...fields }: Input, link: Link) {
-  const isAsShown = (current: number) => String(current) === version;
+  const isShownVersion = (current: number) => String(current) === version;
   return {
-    input: toInput(fields, formOf(link)),
-    precondition: version === undefined ? undefined : isAsShown,
+    input: toInput(fields, valuesOf(link)),
+    precondition: version === undefined ? undefined : isShownVersion,
   };
 }
 
-/** What the form of the page asks for: what was left empty is nothing, and what is archived has to be asked for. */
-function asFilter(ctx: Context): object {
-  const { done: _, archived = false, ...others } = ctx.state.query;
-  const given = Object.entries(others).filter(([, value]) => value !== "");
-  return { ...Object.fromEntries(given), ...(archived !== "all" && { archived }) };
+/** Converts the query of the filter form: empty fields don't filter, and archived links are hidden by default. */
+function toFilter(ctx: Context): object {
+  const { done: _, archived = false, ...fields } = ctx.state.query;
+  const filled = Object.entries(fields).filter(([, value]) => value !== "");
+  return { ...Object.fromEntries(filled), ...(archived !== "all" && { archived }) };
 }
 
-function doneTo(before: Link, after: Link): Done {
+function noticeOf(before: Link, after: Link): Done {
   if (before.archived === after.archived) return "link-saved";
   return after.archived ? "link-archived" : "link-restored";
 }

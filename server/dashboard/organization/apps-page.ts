@@ -1,47 +1,47 @@
-import type { AllowedApp } from "../../../adapters/grants.ts";
-import type { Membership } from "../../../adapters/organizations.ts";
-import { type Html, html } from "../html.ts";
-import { badge, breakable, formButton, time } from "./controls.ts";
-import { isManager, sectionPath } from "./layout.ts";
-import { emptyState, table } from "./table.ts";
+import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
+import { badge, breakable, formButton, time } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { emptyState, table } from "../../ui/table.ts";
 
 type AppsPage = {
   membership: Membership;
-  person: { id: string; csrf?: string | undefined };
-  apps: AllowedApp[];
-  nameOf(app: AllowedApp): string;
+  user: { id: string; csrf?: string | undefined };
+  apps: AuthorizedApp[];
+  nameOf(app: AuthorizedApp): string;
 };
 
-/** The apps that may act for the organization. */
-export function appsPage({ membership, person, apps, nameOf }: AppsPage): Html {
+/** Renders the apps that members authorized to act for the organization. */
+export function appsPage({ membership, user, apps, nameOf }: AppsPage): Html {
   if (apps.length === 0) {
     return emptyState(
-      "No app may act for this organization",
-      "When somebody allows an app, it is listed here, with what it may do, and you can take that back.",
+      "No authorized apps",
+      "Apps appear here once a member authorizes them. You can revoke access at any time.",
     );
   }
   const path = sectionPath(membership.id, "apps");
   return table(
-    "Apps",
+    "Authorized apps",
     [
       { head: "App", cell: (app) => html`<strong>${nameOf(app)}</strong>` },
-      { head: "For", cell: ({ username }) => breakable(username) },
+      { head: "User", cell: ({ username }) => breakable(username) },
       {
-        head: "May",
+        head: "Permissions",
         cell: ({ scopes }) =>
           html`<span class="tags">${scopes.map((scope) => html`${badge(scope)} `)}</span>`,
       },
-      { head: "Allowed", cell: ({ grantedAt }) => time(grantedAt) },
+      { head: "Authorized", cell: ({ grantedAt }) => time(grantedAt) },
       { head: "Last used", cell: ({ lastUsedAt }) => time(lastUsedAt) },
       {
         head: "Actions",
         cell: (app) =>
-          isManager(membership) || app.userId === person.id
+          isManager(membership) || app.userId === user.id
             ? formButton({
                 action: `${path}/${app.id}/delete`,
-                csrf: person.csrf,
-                text: "Revoke",
-                about: `${nameOf(app)} for ${app.username}`,
+                csrf: user.csrf,
+                text: "Revoke access",
+                about: `of ${nameOf(app)} for ${app.username}`,
                 look: "danger",
               })
             : "",

@@ -1,88 +1,104 @@
-import type { AuditEntry } from "../../../adapters/audit.ts";
-import { type EventType, OPERATOR } from "../../../resources/events.ts";
-import { withoutImplied } from "../../../resources/scopes.ts";
+import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import { withoutImplied } from "../../../resources/access/scopes.ts";
+import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
+import { formatTime } from "../../ui/controls.ts";
 
 type Data = Record<string, unknown>;
-/** What somebody is called, by the id. */
-type Name = (id: unknown) => string;
-
-const SENTENCES: Record<EventType, (data: Data, name: Name) => string> = {
-  "organization.created": ({ name, plan }) => `made the organization “${name}” on the plan ${plan}`,
-  "organization.renamed": ({ from, to }) => `renamed the organization from “${from}” to “${to}”`,
-  "organization.deleted": () => "deleted the organization",
-  "plan.changed": ({ from, to }) => `changed the plan from ${from} to ${to}`,
-  "member.added": ({ user_id, role }, name) => `added ${name(user_id)} as ${role}`,
-  "member.role_changed": ({ user_id, from, to }, name) =>
-    `changed the role of ${name(user_id)} from ${from} to ${to}`,
-  "member.removed": ({ user_id, role }, name) => `removed ${name(user_id)}, who was ${role}`,
-  "member.reset_link_created": ({ user_id }, name) =>
-    `made a link that sets a new password for ${name(user_id)}`,
-  "member.password_changed": ({ user_id, reset_link_created_by: creator }, name) =>
-    `set a new password for ${name(user_id)}${creator ? `, using a reset link created by ${creatorOf(creator, name)}` : ""}`,
-  "member.identity_linked": ({ user_id, issuer }, name) =>
-    `let ${name(user_id)} sign in from ${issuer} as well`,
-  "member.identity_unlinked": ({ user_id, issuer }, name) =>
-    `let ${name(user_id)} no longer sign in from ${issuer}`,
-  "invitation.created": ({ role }) => `made an invitation with the role ${role}`,
-  "invitation.revoked": ({ role }) => `took an invitation with the role ${role} back`,
-  "client.created": ({ client_id }) => `made the client ${client_id}`,
-  "client.secret_rotated": ({ compromised, previous_expires_at }) =>
-    compromised
-      ? "made a new client secret and ended everything older, as compromised"
-      : `made a new client secret; the one before is good until ${momentOf(previous_expires_at)}`,
-  "client.secret_ended": ({ secret_id }) => `ended the client secret ${secret_id}`,
-  "client.redirect_uris_changed": ({ redirect_uris }) => `set the redirect URIs to ${list(redirect_uris)}`,
-  "authorization.granted": ({ client_id, scopes }, name) =>
-    `allowed an app of ${name(client_id)}: ${list(withoutImplied(scopes as string[]))}`,
-  "authorization.revoked": ({ client_id, user_id }, name) =>
-    `ended what an app of ${name(client_id)} may do for ${name(user_id)}`,
-  "link.created": (data) => `made the link ${slugOf(data)}`,
-  "link.updated": (data) =>
-    String(data.changed) === "archived"
-      ? archivalOf(data)
-      : `changed ${list(data.changed)} of the link ${slugOf(data)}`,
-  "link.deleted": (data) => `deleted the link ${slugOf(data)}`,
-  "link.clicked": (data) => `followed the link ${slugOf(data)}`,
-  "webhook.created": ({ url }) => `made the webhook ${url ?? ""}`,
-  "webhook.updated": ({ url }) => `changed the webhook ${url ?? ""}`,
-  "webhook.deleted": ({ url }) => `deleted the webhook ${url ?? ""}`,
-  "webhook.secret_rotated": ({ url }) => `made a new secret for the webhook ${url ?? ""}`,
-  "webhook.disabled": ({ url, reason }) => `switched the webhook ${url ?? ""} off: ${reason ?? ""}`,
-  "webhook.test": () => "tested a webhook",
+type Entry = {
+  data: Data;
+  actor: string;
+  /** Returns the name of a user or of a client's organization, or the ID if it has none. */
+  name: (id: unknown) => string;
 };
 
-/** What was done, as the rest of a sentence that begins with who did it. */
-export function summaryOf({ type, data, names }: AuditEntry): string {
-  // An entry of a newer version, read by an older one, is told by its type.
+const SENTENCES: Record<EventType, (entry: Entry) => string> = {
+  "organization.created": ({ data }) =>
+    `created organization “${data.name}” on the ${planName(data.plan)} plan`,
+  "organization.renamed": ({ data }) => `renamed the organization from “${data.from}” to “${data.to}”`,
+  "organization.deleted": () => "deleted the organization",
+  "plan.changed": ({ data }) => `changed the plan from ${planName(data.from)} to ${planName(data.to)}`,
+  "member.added": ({ data, actor, name }) =>
+    data.user_id === actor ? `joined as ${data.role}` : `added ${name(data.user_id)} as ${data.role}`,
+  "member.role_changed": ({ data, name }) =>
+    `changed the role of ${name(data.user_id)} from ${data.from} to ${data.to}`,
+  "member.removed": ({ data, actor, name }) =>
+    data.user_id === actor
+      ? `left the organization (role: ${data.role})`
+      : `removed ${name(data.user_id)} (role: ${data.role})`,
+  "member.reset_link_created": ({ data, name }) => `created a password reset link for ${name(data.user_id)}`,
+  "member.password_changed": ({ data, name }) =>
+    `set a new password for ${name(data.user_id)}${resetLinkOf(data, name)}`,
+  "member.identity_linked": ({ data, name }) =>
+    `linked an SSO identity of ${data.issuer} to ${name(data.user_id)}`,
+  "member.identity_unlinked": ({ data, name }) =>
+    `unlinked an SSO identity of ${data.issuer} from ${name(data.user_id)}`,
+  "invitation.created": ({ data }) => `created an invitation with the role ${data.role}`,
+  "invitation.revoked": ({ data }) => `revoked an invitation with the role ${data.role}`,
+  "client.created": ({ data }) => `created client ${data.client_id}`,
+  "client.secret_rotated": ({ data }) =>
+    data.compromised
+      ? "rotated the compromised client secret and revoked all older secrets and tokens"
+      : `rotated the client secret; the previous one expires ${toText(data.previous_expires_at)}`,
+  "client.secret_ended": ({ data }) => `revoked client secret ${data.secret_id}`,
+  "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
+  "authorization.granted": ({ data, name }) =>
+    `authorized an app of ${name(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
+  "authorization.revoked": ({ data, name }) =>
+    `revoked the access of an app of ${name(data.client_id)} authorized by ${name(data.user_id)}`,
+  "link.created": ({ data }) => `created link ${slugOf(data)}`,
+  "link.updated": ({ data }) =>
+    String(data.changed) === "archived"
+      ? `${linkOf(data).archived ? "archived" : "restored"} link ${slugOf(data)}`
+      : `updated link ${slugOf(data)} (${list(data.changed)})`,
+  "link.deleted": ({ data }) => `deleted link ${slugOf(data)}`,
+  "link.clicked": ({ data }) => `followed link ${slugOf(data)}`,
+  "webhook.created": ({ data }) => `created webhook ${data.url ?? ""}`,
+  "webhook.updated": ({ data }) => `updated webhook ${data.url ?? ""}`,
+  "webhook.deleted": ({ data }) => `deleted webhook ${data.url ?? ""}`,
+  "webhook.secret_rotated": ({ data }) => `rotated the signing secret of webhook ${data.url ?? ""}`,
+  "webhook.disabled": ({ data }) => `disabled webhook ${data.url ?? ""}: ${data.reason ?? ""}`,
+  "webhook.test": () => "sent a test event to a webhook",
+};
+
+/** Describes an entry as the rest of a sentence that starts with the actor; its data must be in the public form. */
+export function summaryOf({ type, actor, data, names }: AuditEntry): string {
+  // A newer version may have stored event types that this one doesn't know.
   const sentence = SENTENCES[type] ?? (() => type);
-  return sentence(data, (id) => names.get(String(id)) ?? String(id)).trim();
+  return sentence({ data, actor, name: (id) => names.get(String(id)) ?? String(id) }).trim();
 }
 
-/** Who did it: the person, the client, or the service itself. */
-export function actorOf({ actor, via, names }: AuditEntry): string {
+/** Names the actor of an entry: a user, a client, the operator or the system. */
+export function actorNameOf({ actor, via, names }: AuditEntry): string {
   const name = names.get(actor) ?? actor;
-  if (via) return `${name}, by an app of ${names.get(via) ?? via}`;
-  return actor.startsWith("lgc_") ? `the client of ${name}` : name;
+  if (via) return `${name} via an app of ${names.get(via) ?? via}`;
+  return actor.startsWith("lgc_") ? `${name} (client)` : name;
 }
 
-/** Who created a reset link: a user, or the operator. */
-function creatorOf(creator: unknown, name: Name): string {
-  return creator === OPERATOR.actor ? "the operator" : name(creator);
+function resetLinkOf({ reset_link_created_by: creator }: Data, name: Entry["name"]): string {
+  if (!creator) return "";
+  return `, using a reset link created by ${creator === OPERATOR.id ? "the operator" : name(creator)}`;
+}
+
+/** `free` → `Free`. */
+function planName(plan: unknown): string {
+  const id = String(plan);
+  return id.charAt(0).toUpperCase() + id.slice(1);
 }
 
 function list(value: unknown): string {
-  return Array.isArray(value) && value.length > 0 ? value.join(", ") : "nothing";
+  return Array.isArray(value) && value.length > 0 ? value.join(", ") : "none";
 }
 
-function archivalOf(data: Data): string {
-  const { archived } = (data.link ?? {}) as { archived?: boolean };
-  return archived ? `archived the link ${slugOf(data)}` : `put the link ${slugOf(data)} to use again`;
+/** Formats an RFC 3339 time; other values stay as they are, so that one odd entry doesn't hide the log. */
+function toText(time: unknown): string {
+  const at = Date.parse(String(time));
+  return Number.isNaN(at) ? String(time) : formatTime(at);
 }
 
-function momentOf(time: unknown): string {
-  return `${String(time).slice(0, 16).replace("T", " ")} UTC`;
+function linkOf(data: Data): { slug?: string; archived?: boolean } {
+  return data.link ?? {};
 }
 
-function slugOf({ link }: Data): string {
-  return `/${(link as { slug?: string } | undefined)?.slug ?? ""}`;
+function slugOf(data: Data): string {
+  return `/${linkOf(data).slug ?? ""}`;
 }

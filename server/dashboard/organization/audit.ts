@@ -1,142 +1,81 @@
 import { Readable } from "node:stream";
 import { stringify } from "csv-stringify";
 import type { Context } from "koa";
-import { z } from "zod";
-import type { AuditEntry, AuditFilter } from "../../adapters/audit.ts";
-import { createCursors } from "../../resources/cursor.ts";
-import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../resources/events.ts";
-import { validate } from "../../resources/validate.ts";
-import { prefersHtml } from "../people/input.ts";
-import { auditPage } from "../views/dashboard/audit.ts";
-import { summaryOf } from "../views/dashboard/events.ts";
-import { MANAGERS, membershipOf } from "./access.ts";
-import { showPage } from "./answers.ts";
-import { ORGANIZATION, type Subject } from "./subject.ts";
+import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
+import { toPublicData } from "../../../resources/events/public-data.ts";
+import { createCursors } from "../../../resources/http/cursor.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { MANAGERS, membershipOf } from "../access.ts";
+import { showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { CSV_COLUMNS, toEntryView } from "./audit-entry.ts";
+import { auditPage } from "./audit-page.ts";
+import { AUDITED_TYPES, type AuditQuery, readAuditQuery } from "./audit-query.ts";
 
 const PATH = `${ORGANIZATION}/audit`;
-const MAX_PAGE = 100;
 const CSV_PAGE = 500;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What the log can be asked for, in the order of the list. */
-const TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
-  (type) => type !== "link.clicked" && type !== "webhook.test",
-);
-
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-const moment = z.string().transform((text, context) => {
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) context.addIssue("must be a day or a time, such as 2026-01-31");
-  return { at, isDay: DAY.test(text) };
-});
-const query = z.object({
-  type: z.enum(TYPES, { error: "is no event of the audit log" }).optional(),
-  actor: z.string().max(255, { error: "is too long" }).optional(),
-  from: moment.optional(),
-  to: moment.optional(),
-  limit: z.coerce
-    .number()
-    .int({ error: "must be a whole number" })
-    .min(1, { error: "must be at least 1" })
-    .max(MAX_PAGE, { error: `must be at most ${MAX_PAGE}` })
-    .default(25),
-  cursor: z.string().optional(),
-  format: z.enum(["json", "csv"], { error: "must be json or csv" }).optional(),
-});
-
-/** The audit log: what was done, by whom, from where. */
-export const audit: Subject = (router, { storage, keys, allow }) => {
-  const { audit, accounts } = storage;
+/** The audit log as a page, JSON and CSV. */
+export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   const cursors = createCursors(keys.signing);
+  const managers = allow(...MANAGERS);
 
-  async function read(ctx: Context) {
-    const asked = validate(query, withoutEmpty(ctx.query));
-    const { type, actor, from, to } = asked;
-    const filter: AuditFilter = {
-      ...(type && { type }),
-      ...(actor && { actor: await actorOf(actor) }),
-      ...(from && { from: from.at }),
-      // A day is meant as a whole.
-      ...(to && { to: to.isDay ? to.at + DAY_MS : to.at }),
-    };
-    return { ...asked, filter };
+  const findActorId = async (actor: string) => (await storage.accounts.findByUsername(actor))?.id ?? actor;
+
+  /** Reads a page of entries with their data in the public form. */
+  async function list(id: string, filter: AuditFilter, limit: number, before?: string) {
+    const entries = await storage.audit.list(id, filter, limit, before);
+    return entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
   }
 
-  /** People are known by name, everybody else by id. */
-  async function actorOf(text: string): Promise<string> {
-    return (await accounts.findByUsername(text))?.id ?? text;
+  async function readPage(id: string, { filter, limit, cursor }: AuditQuery) {
+    const scope = `${id} audit ${JSON.stringify(filter)}`;
+    const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
+    const found = await list(id, filter, limit + 1, before);
+    const entries = found.slice(0, limit);
+    const nextCursor = found.length > limit ? cursors.write(entries.at(-1)?.id as string, scope) : null;
+    return { entries, nextCursor };
   }
 
-  const list = async (ctx: Context) => {
+  function exportCsv(ctx: Context, filter: AuditFilter) {
     const { id } = membershipOf(ctx);
-    const { filter, limit, cursor, format } = await read(ctx);
-    if (format === "csv") return exportCsv(ctx, filter);
-    const bound = `${id} audit ${JSON.stringify(filter)}`;
-    const before = cursor === undefined ? undefined : cursors.read(cursor, bound);
-    const entries = await audit.list(id, filter, limit + 1, before);
-    const page = entries.slice(0, limit);
-    const nextCursor = entries.length > limit ? cursors.write(page.at(-1)?.id as string, bound) : null;
-    if (!prefersHtml(ctx)) {
-      ctx.body = { data: page.map(showEntry), next_cursor: nextCursor };
-      return;
-    }
-    const body = auditPage({
-      path: ctx.path,
-      query: ctx.query as Record<string, string>,
-      types: TYPES,
-      entries: page,
-      nextCursor,
-    });
-    const intro = "Every change of credentials, plan, members, consents and links, for a year.";
-    showPage(ctx, { title: "Audit", intro, section: "audit" }, body);
-  };
-
-  async function exportCsv(ctx: Context, filter: AuditFilter) {
     ctx.type = "text/csv";
-    ctx.attachment(`audit-${membershipOf(ctx).id}.csv`);
-    // A spreadsheet would run what begins like a formula.
+    ctx.attachment(`audit-${id}.csv`);
+    // Without the escape, a spreadsheet would run a cell that starts like a formula.
     const csv = stringify({ header: true, columns: CSV_COLUMNS, escape_formulas: true, bom: true });
-    const entries = Readable.from(everything(membershipOf(ctx).id, filter));
-    entries.on("error", (error) => csv.destroy(error));
-    ctx.body = entries.pipe(csv);
+    const rows = Readable.from(readRows(id, filter));
+    rows.on("error", (error) => csv.destroy(error));
+    ctx.body = rows.pipe(csv);
   }
 
-  async function* everything(id: string, filter: AuditFilter): AsyncGenerator<object> {
+  async function* readRows(id: string, filter: AuditFilter): AsyncGenerator<object> {
     let before: string | undefined;
     for (;;) {
-      const entries = await audit.list(id, filter, CSV_PAGE, before);
-      for (const { data, ...entry } of entries.map(showEntry)) yield { ...entry, data: JSON.stringify(data) };
+      const entries = await list(id, filter, CSV_PAGE, before);
+      for (const { data, ...entry } of entries.map(toEntryView)) {
+        yield { ...entry, data: JSON.stringify(data) };
+      }
       if (entries.length < CSV_PAGE) return;
       before = entries.at(-1)?.id;
     }
   }
 
-  router.get(PATH, allow(...MANAGERS), list);
-  router.get(`${PATH}.csv`, allow(...MANAGERS), async (ctx) => exportCsv(ctx, (await read(ctx)).filter));
+  router.get(PATH, managers, async (ctx) => {
+    const query = await readAuditQuery(ctx.query, findActorId);
+    if (query.format === "csv") return exportCsv(ctx, query.filter);
+    const page = await readPage(membershipOf(ctx).id, query);
+    if (prefersHtml(ctx)) return showAuditPage(ctx, page);
+    ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor };
+  });
+
+  router.get(`${PATH}.csv`, managers, async (ctx) => {
+    exportCsv(ctx, (await readAuditQuery(ctx.query, findActorId)).filter);
+  });
 };
 
-const CSV_COLUMNS = "created_at actor actor_name via via_name address type summary subject data id".split(
-  " ",
-);
-
-function showEntry(entry: AuditEntry) {
-  const { id, type, at, actor, via, address, subject, data, names } = entry;
-  return {
-    id,
-    type,
-    created_at: new Date(at).toISOString(),
-    actor,
-    actor_name: names.get(actor) ?? null,
-    via,
-    via_name: via === null ? null : (names.get(via) ?? null),
-    address,
-    subject,
-    summary: summaryOf(entry),
-    data,
-  };
-}
-
-/** A field of a form that was left empty asks for nothing. */
-function withoutEmpty(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
+function showAuditPage(ctx: Context, page: { entries: AuditEntry[]; nextCursor: string | null }): void {
+  const query = ctx.query as Record<string, string>;
+  const body = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
+  const intro = "Changes to credentials, plan, members, authorizations and links, kept for one year.";
+  showPage(ctx, { title: "Audit", intro, section: "audit" }, body);
 }

@@ -1,17 +1,17 @@
 import type { Context } from "koa";
 import { z } from "zod";
-import type { Invitation } from "../../adapters/invitations.ts";
-import { ROLES, rolesWithin } from "../../adapters/organizations.ts";
-import { notFound, Problem } from "../../resources/problem.ts";
-import { validate } from "../../resources/validate.ts";
-import { prefersHtml } from "../people/input.ts";
-import { sectionPath } from "../views/dashboard/layout.ts";
-import { acceptancePage, invitationPage } from "../views/dashboard/members.ts";
-import { MANAGERS, membershipOf, personOf } from "./access.ts";
-import { answerDone, fieldsOf, showPage } from "./answers.ts";
+import type { Invitation } from "../../../adapters/organizations/invitations.ts";
+import { manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
+import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { validate } from "../../../resources/http/validate.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { showAlreadyShown } from "../one-time-view.ts";
+import { formFieldsOf, respondToChange, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { ownersOnly } from "./members.ts";
-import { showAlreadyShown } from "./one-time-view.ts";
-import { ORGANIZATION, type Subject } from "./subject.ts";
+import { acceptancePage, invitationPage } from "./members-page.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const PATH = `${ORGANIZATION}/invitations`;
@@ -21,8 +21,8 @@ const invitation = z.strictObject({
   role: z.enum(ROLES, { error: "must be owner, admin or member" }).default("member"),
 });
 
-/** Invitations: a manager makes a link, whoever has it joins, once. */
-export const invitations: Subject = (router, { storage, addresses, allow, oneTimeView }) => {
+/** Adds the routes that create, list, revoke and accept invitations. An invitation link works once. */
+export const invitationRoutes: RouteModule = (router, { storage, urls, allow, oneTimeView }) => {
   const { invitations } = storage;
   const newLinks = oneTimeView<{ url: string; expiresAt: number }>();
 
@@ -33,19 +33,19 @@ export const invitations: Subject = (router, { storage, addresses, allow, oneTim
   });
 
   router.post(PATH, allow(...MANAGERS), async (ctx) => {
-    const { id, role: own } = membershipOf(ctx);
-    const person = personOf(ctx);
-    const { role } = validate(invitation, await fieldsOf(ctx));
-    if (!rolesWithin(own).includes(role)) throw ownersOnly();
-    const made = await invitations.create(id, role, LIFETIME_MS, person.by);
-    const url = `${addresses.base}/dashboard/invitations/${made.token}`;
+    const { id, role: ownRole } = membershipOf(ctx);
+    const user = signedInUserOf(ctx);
+    const { role } = validate(invitation, await formFieldsOf(ctx));
+    if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
+    const created = await invitations.create(id, role, LIFETIME_MS, user.actor);
+    const url = `${urls.base}/dashboard/invitations/${created.token}`;
     if (prefersHtml(ctx)) {
       const path = `${sectionPath(id, "overview")}/invitations/new-link`;
-      return newLinks.redirect(ctx, path, { url, expiresAt: made.invitation.expiresAt });
+      return newLinks.redirect(ctx, path, { url, expiresAt: created.invitation.expiresAt });
     }
-    const { created_by: _, ...shown } = showInvitation(made.invitation);
+    const { created_by: _, ...shown } = showInvitation(created.invitation);
     ctx.status = 201;
-    ctx.body = { invitation: { ...shown, created_by: person.username }, url };
+    ctx.body = { invitation: { ...shown, created_by: user.username }, url };
   });
 
   router.get(`${PATH}/new-link/:view`, allow(...MANAGERS), (ctx) => {
@@ -63,39 +63,45 @@ export const invitations: Subject = (router, { storage, addresses, allow, oneTim
 
   const revoke = async (ctx: Context) => {
     const { id, role } = membershipOf(ctx);
-    const { by } = personOf(ctx);
-    if (!(await invitations.revoke(id, ctx.params.invitation_id, rolesWithin(role), by))) {
+    const { actor } = signedInUserOf(ctx);
+    if (!(await invitations.revoke(id, ctx.params.invitation_id, manageableRoles(role), actor))) {
       throw notFound("invitation");
     }
-    answerDone(ctx, { to: sectionPath(id, "members"), done: "invitation-revoked" });
+    respondToChange(ctx, { to: sectionPath(id, "members"), done: "invitation-revoked" });
   };
   router.delete(`${PATH}/:invitation_id`, allow(...MANAGERS), revoke);
   router.post(`${PATH}/:invitation_id/delete`, allow(...MANAGERS), revoke);
 
   router.get(LINK, async (ctx) => {
-    const found = (await invitations.find(ctx.params.token as string)) ?? isOver();
+    const found = await invitations.find(ctx.params.token as string);
+    if (!found) throw invalidInvitation();
     const { organizationId: id, organizationName: name, role } = found;
     if (!prefersHtml(ctx)) {
       ctx.body = { organization: { id, name }, role };
       return;
     }
-    const body = acceptancePage({ action: ctx.path, organization: name, role, person: personOf(ctx) });
+    const body = acceptancePage({ action: ctx.path, organization: name, role, user: signedInUserOf(ctx) });
     showPage(ctx, { title: `Join ${name}` }, body);
   });
 
   router.post(LINK, async (ctx) => {
-    const accepted = (await invitations.accept(ctx.params.token as string, personOf(ctx).by)) ?? isOver();
+    const accepted = await invitations.accept(ctx.params.token as string, signedInUserOf(ctx).actor);
+    if (!accepted) throw invalidInvitation();
     const { organizationId: id, organizationName: name, role, isNew } = accepted;
     const to = sectionPath(id, "overview");
-    answerDone(ctx, { to, ...(isNew && { done: "joined" }), body: { organization: { id, name }, role } });
+    respondToChange(ctx, {
+      to,
+      ...(isNew && { done: "joined" }),
+      body: { organization: { id, name }, role },
+    });
   });
 };
 
-function isOver(): never {
-  throw new Problem(
+function invalidInvitation(): Problem {
+  return new Problem(
     404,
-    "invitation_over",
-    "This invitation was used, taken back, or is too old. Ask for a new one.",
+    "invitation_invalid",
+    "This invitation is no longer valid: it was used or revoked, or has expired. Ask for a new one.",
   );
 }
 

@@ -1,49 +1,50 @@
-import type { Invitation } from "../../../adapters/invitations.ts";
-import type { Member } from "../../../adapters/members.ts";
-import { type Membership, ROLES, type Role } from "../../../adapters/organizations.ts";
-import { type Html, html } from "../html.ts";
+import type { Invitation } from "../../../adapters/organizations/invitations.ts";
+import type { Member } from "../../../adapters/organizations/members.ts";
+import { type Membership, ROLES, type Role } from "../../../adapters/organizations/store.ts";
 import {
   badge,
   breakable,
   copyable,
   csrfField,
   day,
+  formatTime,
   formButton,
   linkButton,
   select,
   time,
-} from "./controls.ts";
-import { isManager, sectionPath } from "./layout.ts";
-import { capitalized } from "./organizations.ts";
-import { type Column, table } from "./table.ts";
+} from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Column, table } from "../../ui/table.ts";
+import { capitalized } from "./pages.ts";
 
 type MembersPage = {
   membership: Membership;
-  person: { id: string; csrf?: string | undefined };
-  people: Member[];
+  user: { id: string; csrf?: string | undefined };
+  members: Member[];
   invitations: Invitation[];
 };
 
-/** The members, and what a manager may do about them. */
-export function membersPage({ membership, person, people, invitations }: MembersPage): Html {
-  const { csrf } = person;
+/** Renders the members and, for managers, the controls to manage and invite them. */
+export function membersPage({ membership, user, members, invitations }: MembersPage): Html {
+  const { csrf } = user;
   const path = sectionPath(membership.id, "members");
-  const canTouch = ({ role }: Member) => membership.role === "owner" || role !== "owner";
+  const isManageable = ({ role }: Member) => membership.role === "owner" || role !== "owner";
   const actions: Column<Member> = {
     head: "Actions",
     cell: (member) =>
-      canTouch(member) && member.id !== person.id ? memberActions(membership, member, path, csrf) : "",
+      isManageable(member) && member.id !== user.id ? memberActions(membership, member, path, csrf) : "",
   };
   const columns: Column<Member>[] = [
     {
       head: "Member",
       cell: ({ id, username }) =>
-        html`${breakable(username)}${id === person.id ? html` ${badge("you")}` : html``}`,
+        html`${breakable(username)}${id === user.id ? html` ${badge("you")}` : html``}`,
     },
     { head: "Role", cell: ({ role }) => capitalized(role) },
-    { head: "Since", cell: ({ joinedAt }) => day(joinedAt) },
+    { head: "Joined", cell: ({ joinedAt }) => day(joinedAt) },
   ];
-  return html`${table("Members", isManager(membership) ? [...columns, actions] : columns, people)}
+  return html`${table("Members", isManager(membership) ? [...columns, actions] : columns, members)}
 ${isManager(membership) ? invitationsOf(membership, invitations, csrf) : html``}`;
 }
 
@@ -60,7 +61,7 @@ function memberActions(
       formButton({
         action: `${path}/${id}`,
         csrf,
-        text: `Make ${one}`,
+        text: ROLE_ACTIONS[one],
         about: username,
         fields: { role: one },
       }),
@@ -69,36 +70,42 @@ function memberActions(
       ? formButton({
           action: `${path}/${id}/reset-link`,
           csrf,
-          text: "Password link",
+          text: "Create reset link",
           about: `for ${username}`,
         })
       : html``
-  }${formButton({ action: `${path}/${id}/delete`, csrf, text: "Remove", about: username, look: "danger" })}</div></details>`;
+  }${formButton({ action: `${path}/${id}/delete`, csrf, text: "Remove member", about: username, look: "danger" })}</div></details>`;
 }
+
+const ROLE_ACTIONS: Record<Role, string> = {
+  owner: "Make owner",
+  admin: "Make admin",
+  member: "Make member",
+};
 
 function invitationsOf({ id, role }: Membership, open: Invitation[], csrf: string | undefined): Html {
   const path = `${sectionPath(id, "overview")}/invitations`;
   const columns: Column<Invitation>[] = [
     { head: "Role", cell: (invitation) => capitalized(invitation.role) },
-    { head: "Made by", cell: ({ createdBy }) => createdBy },
-    { head: "Good until", cell: ({ expiresAt }) => time(expiresAt) },
+    { head: "Created by", cell: ({ createdBy }) => createdBy },
+    { head: "Expires", cell: ({ expiresAt }) => time(expiresAt) },
     {
       head: "Actions",
       cell: (invitation) =>
         formButton({
           action: `${path}/${invitation.id}/delete`,
           csrf,
-          text: "Take back",
-          about: `the invitation of ${time(invitation.createdAt)}`,
+          text: "Revoke",
+          about: `invitation from ${formatTime(invitation.createdAt)}`,
           look: "danger",
         }),
     },
   ];
-  return html`<section class="panel"><h2>Invite somebody</h2>
-<p class="soft">Makes a link that you pass on yourself. It is good once, for seven days.</p>
+  return html`<section class="panel"><h2>Invite a member</h2>
+<p class="soft">Creates a single-use link, valid for 7 days, for you to send.</p>
 <form method="post" action="${path}" class="row">${csrfField(csrf)}
 ${select({ name: "role", label: "Role", options: choices(role), value: "member" })}
-<button type="submit">Make invitation link</button>
+<button type="submit">Create invitation link</button>
 </form></section>
 ${open.length > 0 ? html`<section><h2>Open invitations</h2>${table("Open invitations", columns, open)}</section>` : html``}`;
 }
@@ -107,7 +114,7 @@ function choices(own: Role): [string, string][] {
   return (own === "owner" ? ROLES : ROLES.slice(1)).map((role) => [role, capitalized(role)]);
 }
 
-/** Shows the link of a new invitation, once. */
+/** Renders the page that shows a new invitation link once. */
 export function invitationPage(
   organizationId: string,
   { url, expiresAt }: { url: string; expiresAt: number },
@@ -115,12 +122,12 @@ export function invitationPage(
   return html`<div class="panel" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
 <p>Send it to the person you’re inviting. It works once and expires on ${time(expiresAt)}.</p>
-<p>${copyable(url, "the link")}</p>
+<p>${copyable(url, "link")}</p>
 <div class="actions">${linkButton(sectionPath(organizationId, "members"), "Done")}</div>
 </div>`;
 }
 
-/** Shows a password reset link, once. */
+/** Renders the page that shows a password reset link once. */
 export function resetLinkPage(
   organizationId: string,
   { username, url }: { username: string; url: string },
@@ -128,7 +135,7 @@ export function resetLinkPage(
   return html`<div class="panel" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
 <p>Send it to <strong>${username}</strong>. It works once and expires in an hour. Setting a new password signs ${username} out everywhere and revokes the apps they authorized.</p>
-<p>${copyable(url, "the link")}</p>
+<p>${copyable(url, "link")}</p>
 <div class="actions">${linkButton(sectionPath(organizationId, "members"), "Done")}</div>
 </div>`;
 }
@@ -137,11 +144,11 @@ type Acceptance = {
   action: string;
   organization: string;
   role: Role;
-  person: { username: string; csrf?: string | undefined };
+  user: { username: string; csrf?: string | undefined };
 };
 
-/** Asks an invited person. */
-export function acceptancePage({ action, organization, role, person }: Acceptance): Html {
-  return html`<div class="panel"><p>You are invited to <strong>${organization}</strong>, with the role <strong>${role}</strong>, and are signed in as <strong>${person.username}</strong>.</p>
-<form method="post" action="${action}">${csrfField(person.csrf)}<button type="submit">Join ${organization}</button></form></div>`;
+/** Renders the page that asks an invited user to join. */
+export function acceptancePage({ action, organization, role, user }: Acceptance): Html {
+  return html`<div class="panel"><p>You’re invited to join <strong>${organization}</strong> as <strong>${role}</strong>. You’re signed in as <strong>${user.username}</strong>.</p>
+<form method="post" action="${action}">${csrfField(user.csrf)}<button type="submit">Join ${organization}</button></form></div>`;
 }

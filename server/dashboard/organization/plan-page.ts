@@ -1,43 +1,43 @@
-import type { Membership } from "../../../adapters/organizations.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
-import { type Html, html } from "../html.ts";
-import { badge, formButton, linkButton } from "./controls.ts";
-import { isManager, sectionPath } from "./layout.ts";
-import { capitalized } from "./organizations.ts";
+import { badge, formButton, linkButton } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { capitalized } from "./pages.ts";
 
 type PlansPage = { membership: Membership; isSelfService: boolean; csrf: string | undefined };
 
-/** The plans side by side, with the way from the current one to the others. */
+/** Renders the plans side by side, with buttons to change to the others. */
 export function plansPage({ membership, isSelfService, csrf }: PlansPage): Html {
-  const mayChange = isSelfService && isManager(membership);
+  const canChange = isSelfService && isManager(membership);
   return html`<ul class="tiles plans">${PLANS.map((plan) => {
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent ? html` ${badge("current", "good")}` : html``}</h2>
-<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${isPaid(plan) ? html`` : html`<li class="missing">No API, no MCP, no webhooks</li>`}</ul>
-${mayChange && !isCurrent ? way(membership, plan, csrf) : html``}
+<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${isPaid(plan) ? html`` : html`<li class="missing">No API, MCP or webhooks</li>`}</ul>
+${canChange && !isCurrent ? changeButton(membership, plan, csrf) : html``}
 </li>`;
   })}</ul>
-${mayChange ? html`` : html`<p class="soft">${isSelfService ? "Owners and admins change the plan." : "Plans are changed by whoever runs this service."}</p>`}`;
+${canChange ? html`` : html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this server manages plans."}</p>`}`;
 }
 
 function benefits(plan: Plan): string[] {
   const { requests_per_minute, links_per_bulk, webhooks } = limitsOf(plan);
-  const always = ["Links and redirects, managed here", "Members, roles and an audit log"];
+  const always = ["Short links, managed in the dashboard", "Members, roles and an audit log"];
   if (!isPaid(plan)) return always;
   return [
     ...always,
-    "REST API and MCP, with an OAuth client of your own",
-    `${requests_per_minute.toLocaleString("en")} requests a minute`,
-    `${links_per_bulk} links in one bulk call`,
+    "REST API and MCP, with your own OAuth client",
+    `${requests_per_minute.toLocaleString("en")} requests per minute`,
+    `${links_per_bulk} links per bulk request`,
     `${webhooks} webhooks`,
   ];
 }
 
-function way({ id, plan: current }: Membership, plan: Plan, csrf: string | undefined): Html {
+function changeButton({ id, plan: current }: Membership, plan: Plan, csrf: string | undefined): Html {
   const action = sectionPath(id, "plan");
   if (PLANS.indexOf(plan) < PLANS.indexOf(current)) {
-    return linkButton(`${action}/${plan}`, `Change to ${capitalized(plan)}`, "quiet");
+    return linkButton(`${action}/${plan}`, `Downgrade to ${capitalized(plan)}`, "quiet");
   }
   return formButton({
     action,
@@ -51,50 +51,51 @@ function way({ id, plan: current }: Membership, plan: Plan, csrf: string | undef
 type Downgrade = {
   membership: Membership;
   to: Plan;
-  /** What there is that would stop. */
+  /** How many of each stop working on a plan without API access. */
   counts: { apps: number; webhooks: number };
   csrf: string | undefined;
 };
 
-/** Says exactly what stops before a plan is left. */
+/** Renders what a downgrade stops and what it keeps, with the button that confirms it. */
 export function downgradePage({ membership, to, counts, csrf }: Downgrade): Html {
   const action = sectionPath(membership.id, "plan");
   return html`<div class="panel">
-<h2>At once</h2>
-<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : stops(counts)).map((line) => html`<li>${line}</li>`)}</ul>
-<h2>As before</h2>
-<ul>${stays(to).map((line) => html`<li>${line}</li>`)}</ul>
+<h2>What stops immediately</h2>
+<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : stopped(counts)).map((line) => html`<li>${line}</li>`)}</ul>
+<h2>What keeps working</h2>
+<ul>${kept(to).map((line) => html`<li>${line}</li>`)}</ul>
 <div class="actions">
-${formButton({ action, csrf, text: `Change to ${capitalized(to)}`, look: "danger", fields: { plan: to } })}
-${linkButton(action, "Stay", "quiet")}
+${formButton({ action, csrf, text: `Downgrade to ${capitalized(to)}`, look: "danger", fields: { plan: to } })}
+${linkButton(action, `Keep ${capitalized(membership.plan)}`, "quiet")}
 </div></div>`;
 }
 
-function stops({ apps, webhooks }: Downgrade["counts"]): string[] {
+function stopped({ apps, webhooks }: Downgrade["counts"]): string[] {
   return [
-    "The REST API and MCP refuse every token of the organization, whoever holds it.",
-    "The client gets no new tokens and can begin no authorization. What people elsewhere allowed it rests.",
-    `What apps were allowed here rests: ${counted(apps, "app stops", "apps stop")} working.`,
-    `Webhooks are told nothing: ${counted(webhooks, "webhook falls", "webhooks fall")} silent.`,
+    "All of the organization’s API and MCP tokens stop working.",
+    "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
+    ...counted(apps, "authorized app loses access", "authorized apps lose access"),
+    ...counted(webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
   ];
 }
 
-function counted(count: number, one: string, many: string): string {
-  return `${count === 0 ? "no" : count} ${count === 1 ? one : many}`;
+function counted(count: number, one: string, many: string): string[] {
+  return count === 0 ? [] : [`${count} ${count === 1 ? one : many}.`];
 }
 
 function lowerLimits(from: Plan, to: Plan): string[] {
   const [before, after] = [limitsOf(from), limitsOf(to)];
-  const calls = (limit: number) => limit.toLocaleString("en");
+  const shown = (limit: number) => limit.toLocaleString("en");
   return [
-    `The API and MCP take ${calls(after.requests_per_minute)} requests a minute instead of ${calls(before.requests_per_minute)}.`,
+    `The rate limit drops from ${shown(before.requests_per_minute)} to ${shown(after.requests_per_minute)} requests per minute.`,
   ];
 }
 
-function stays(to: Plan): string[] {
-  if (isPaid(to)) return ["The client, its secrets, tokens, apps and webhooks stay as they are."];
+function kept(to: Plan): string[] {
+  if (isPaid(to))
+    return ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."];
   return [
-    "Short links go on redirecting, and members manage them here.",
-    "The client, its secrets and what apps were allowed are kept: upgrading again brings the same ones back.",
+    "Short links keep working, and members can still manage them here.",
+    "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
   ];
 }

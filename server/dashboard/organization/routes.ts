@@ -1,129 +1,153 @@
+import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { z } from "zod";
-import type { Organization } from "../../adapters/organizations.ts";
-import { notFound, Problem } from "../../resources/problem.ts";
-import { validate } from "../../resources/validate.ts";
-import { showPlanChange } from "../client-view.ts";
-import { prefersHtml } from "../people/input.ts";
-import { requireRecentSignIn } from "../people/person.ts";
-import { sectionPath } from "../views/dashboard/layout.ts";
+import type { Organization } from "../../../adapters/organizations/store.ts";
+import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { validate } from "../../../resources/http/validate.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { showPlanChange } from "../../provider/client-view.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import {
-  deletionForm,
-  newOrganizationForm,
-  noOrganizations,
-  organizationChoice,
-  overview,
-} from "../views/dashboard/organizations.ts";
-import { actorOf, membershipOf, personOf } from "./access.ts";
-import { again, answerDone, byField, fieldsOf, type Show, showPage } from "./answers.ts";
-import { ORGANIZATION, type Subject } from "./subject.ts";
+  formFieldsOf,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  showPage,
+  splitFieldErrors,
+} from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { deletionForm, newOrganizationForm, noOrganizations, organizationChoice, overview } from "./pages.ts";
 
-const COOKIE = "organization"; // the one that was looked at last
+const COOKIE = "organization"; // the last one the user viewed
 
-const NAME_RULE = { error: "This must have 1 to 100 characters." };
+const NAME_RULE = { error: "must be 1 to 100 characters long" };
 const naming = z.strictObject({ name: z.string(NAME_RULE).trim().min(1, NAME_RULE).max(100, NAME_RULE) });
 
-/** Organizations: make, look, rename, delete. */
-export const organizations: Subject = (router, { storage, cores, allow }) => {
-  const { organizations, grants, members } = storage;
+type Options = Parameters<RouteModule>[1];
 
+/** Adds the routes that list, create, show, rename and delete organizations. */
+export const organizationRoutes: RouteModule = (router, options) => {
+  addHomeRoute(router, options);
+  addCreationRoutes(router, options);
+  addOverviewRoutes(router, options);
+  addDeletionRoutes(router, options);
+};
+
+function addHomeRoute(router: Router, { storage: { organizations } }: Options): void {
   router.get("/dashboard", async (ctx) => {
-    const memberships = await organizations.ofUser(personOf(ctx).id);
+    const memberships = await organizations.listByUser(signedInUserOf(ctx).id);
     if (!prefersHtml(ctx)) {
       ctx.body = { organizations: memberships };
       return;
     }
-    const last = memberships.find(({ id }) => id === ctx.cookies.get(COOKIE));
-    const [only] = memberships.length === 1 ? memberships : [last];
-    if (only) return void ctx.redirect(sectionPath(only.id, "overview"));
+    const lastViewed = memberships.find(({ id }) => id === ctx.cookies.get(COOKIE));
+    const home = memberships.length === 1 ? memberships[0] : lastViewed;
+    if (home) return void ctx.redirect(sectionPath(home.id, "overview"));
     if (memberships.length === 0) {
-      return showPage(ctx, { title: "Welcome" }, noOrganizations(personOf(ctx).csrf));
+      return showPage(ctx, { title: "Welcome" }, noOrganizations(signedInUserOf(ctx).csrf));
     }
     ctx.state.memberships = memberships;
     showPage(ctx, { title: "Your organizations" }, organizationChoice(memberships));
   });
+}
 
-  const showNew: Show = async (ctx, _error, problem) => {
-    const { id, csrf } = personOf(ctx);
-    ctx.state.memberships = await organizations.ofUser(id);
-    const { error, errors } = byField(problem);
+function addCreationRoutes(router: Router, { storage: { organizations } }: Options): void {
+  const showForm: Show = async (ctx, _error, problem) => {
+    const { id, csrf } = signedInUserOf(ctx);
+    ctx.state.memberships = await organizations.listByUser(id);
+    const { error, errors } = splitFieldErrors(problem);
     const name = problem && (await nameIn(ctx));
-    showPage(
-      ctx,
-      { title: "New organization", error },
-      newOrganizationForm({ csrf, name, error: errors.name }),
-    );
+    const body = newOrganizationForm({ csrf, name, error: errors.name });
+    showPage(ctx, { title: "New organization", error }, body);
   };
-  router.get("/dashboard/organizations/new", (ctx) => showNew(ctx));
+  router.get("/dashboard/organizations/new", (ctx) => showForm(ctx));
 
-  router.post("/dashboard/organizations", again(showNew), async (ctx) => {
-    const { name } = validate(naming, await fieldsOf(ctx));
-    const person = personOf(ctx);
-    const change = await organizations.create(name, "free", person.by, person.id);
+  router.post("/dashboard/organizations", redisplayForm(showForm), async (ctx) => {
+    const { name } = validate(naming, await formFieldsOf(ctx));
+    const user = signedInUserOf(ctx);
+    const change = await organizations.create(name, "free", user.actor, user.id);
     const to = sectionPath(change.organization.id, "overview");
-    answerDone(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
+    respondToChange(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
   });
+}
 
-  const show: Show = async (ctx, _error, problem) => {
+function addOverviewRoutes(router: Router, options: Options): void {
+  const { storage, allow } = options;
+  const managers = allow(...MANAGERS);
+  const show = createShow(options);
+
+  const rename = async (ctx: Context) => {
+    const { id, plan } = membershipOf(ctx);
+    const { name } = validate(naming, await formFieldsOf(ctx));
+    const isRenamed = await storage.organizations.rename(id, name, signedInUserOf(ctx).actor);
+    if (!isRenamed) throw notFound("organization");
+    const organization: Organization = { id, name, plan };
+    respondToChange(ctx, { to: sectionPath(id, "overview"), done: "renamed", body: { organization } });
+  };
+
+  router.get(ORGANIZATION, allow(), (ctx) => show(ctx));
+  router.patch(ORGANIZATION, managers, rename);
+  router.post(ORGANIZATION, managers, redisplayForm(show), rename);
+}
+
+function createShow({ storage: { grants, members }, services }: Options): Show {
+  return async function show(ctx, _error, problem) {
     const membership = membershipOf(ctx);
-    const { id, role } = membership;
-    const organization = await cores.showOrganization(id);
+    const { id, name, role } = membership;
+    const organization = await services.showOrganization(id);
     if (!prefersHtml(ctx)) {
       ctx.body = { organization: { ...organization, role } };
       return;
     }
     ctx.cookies.set(COOKIE, id, { path: "/dashboard", sameSite: "lax", overwrite: true });
-    const [apps, people, clicks] = await Promise.all([
-      grants.ofOrganization(id),
+    const [apps, listed, clicks] = await Promise.all([
+      grants.listByOrganization(id),
       members.list(id),
-      cores.links.analytics(actorOf(ctx), undefined, {}),
+      services.links.analytics(actorOf(ctx), undefined, {}),
     ]);
-    const counts = { links: organization.usage.links, apps: apps.length, members: people.length };
-    const { error, errors } = byField(problem);
-    const { csrf } = personOf(ctx);
-    const name = problem && (await nameIn(ctx));
-    const body = overview({ membership, counts, clicks, csrf, refused: { name, error: errors.name } });
-    showPage(ctx, { title: membership.name, section: "overview", error }, body);
+    const counts = { links: organization.usage.links, apps: apps.length, members: listed.length };
+    const { error, errors } = splitFieldErrors(problem);
+    const rejected = { name: problem && (await nameIn(ctx)), error: errors.name };
+    const body = overview({ membership, counts, clicks, csrf: signedInUserOf(ctx).csrf, rejected });
+    showPage(ctx, { title: "Overview", heading: name, section: "overview", error }, body);
   };
-  router.get(ORGANIZATION, allow(), (ctx) => show(ctx));
+}
 
-  const rename: Show = async (ctx) => {
-    const { id, plan } = membershipOf(ctx);
-    const { name } = validate(naming, await fieldsOf(ctx));
-    if (!(await organizations.rename(id, name, personOf(ctx).by))) throw notFound("organization");
-    const organization: Organization = { id, name, plan };
-    answerDone(ctx, { to: sectionPath(id, "overview"), done: "renamed", body: { organization } });
-  };
-  const managers = allow("owner", "admin");
-  router.patch(ORGANIZATION, managers, (ctx) => rename(ctx));
-  router.post(ORGANIZATION, managers, again(show), (ctx) => rename(ctx));
+function addDeletionRoutes(router: Router, { storage: { organizations }, allow }: Options): void {
+  const owners = allow("owner");
 
-  const remove: Show = async (ctx) => {
+  const remove = async (ctx: Context) => {
     const { id } = membershipOf(ctx);
-    if (!(await organizations.remove(id, personOf(ctx).by))) throw notFound("organization");
-    answerDone(ctx, { to: "/dashboard", done: "deleted" });
+    if (!(await organizations.remove(id, signedInUserOf(ctx).actor))) throw notFound("organization");
+    respondToChange(ctx, { to: "/dashboard", done: "deleted" });
   };
-  const showDeletion: Show = async (ctx, error) => {
+  const showForm: Show = async (ctx, error) => {
     requireRecentSignIn(ctx);
     const membership = membershipOf(ctx);
-    const body = deletionForm(membership, personOf(ctx).csrf);
-    showPage(ctx, { title: `Delete ${membership.name}`, section: "overview", error }, body);
+    const body = deletionForm(membership, signedInUserOf(ctx).csrf);
+    const heading = `Delete ${membership.name}`;
+    showPage(ctx, { title: "Delete organization", heading, section: "overview", error }, body);
   };
-  router.delete(ORGANIZATION, allow("owner"), async (ctx) => {
+
+  router.delete(ORGANIZATION, owners, async (ctx) => {
     requireRecentSignIn(ctx);
     await remove(ctx);
   });
-  router.get(`${ORGANIZATION}/delete`, allow("owner"), (ctx) => showDeletion(ctx));
-  router.post(`${ORGANIZATION}/delete`, allow("owner"), again(showDeletion), async (ctx) => {
+  router.get(`${ORGANIZATION}/delete`, owners, (ctx) => showForm(ctx));
+  router.post(`${ORGANIZATION}/delete`, owners, redisplayForm(showForm), async (ctx) => {
     const { id, name } = membershipOf(ctx);
     requireRecentSignIn(ctx, `${sectionPath(id, "overview")}/delete`);
-    const { name: typed } = await fieldsOf(ctx);
-    if (typed !== name) throw new Problem(422, "invalid_name", "Type the name of the organization exactly.");
+    const { name: typed } = await formFieldsOf(ctx);
+    if (typed !== name) {
+      throw new Problem(422, "invalid_name", "The name doesn't match. Type the organization's exact name.");
+    }
     await remove(ctx);
   });
-};
+}
 
-/** What was typed as a name. */
+/** Returns the submitted name. */
 async function nameIn(ctx: Context): Promise<string> {
-  return String((await fieldsOf(ctx)).name ?? "");
+  return String((await formFieldsOf(ctx)).name ?? "");
 }

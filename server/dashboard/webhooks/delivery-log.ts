@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
-import { type Html, html } from "../html.ts";
-import { badge, formButton, time } from "./controls.ts";
-import { type Column, emptyState, pagination, table } from "./table.ts";
+import { badge, formButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Column, emptyState, pagination, table } from "../../ui/table.ts";
 
 type Delivery = z.output<typeof deliverySchema>;
 type Attempt = Delivery["attempts"][number];
@@ -12,19 +12,19 @@ type DeliveryLog = {
   deliveries: Delivery[];
   query: Record<string, string>;
   nextCursor: string | null;
-  /** Whether the webhook is sent anything: enabled, on a paid plan. */
+  /** Whether events are sent: the webhook is enabled and the plan is paid. */
   isOn: boolean;
   csrf: string | undefined;
 };
 
-/** What was sent, each to be opened for the request and every attempt. */
+/** Renders the deliveries; each expands to show its request and all attempts. */
 export function deliveryLog({ path, deliveries, query, nextCursor, isOn, csrf }: DeliveryLog): Html {
   if (deliveries.length === 0) {
-    return emptyState("Nothing was sent yet", "Send a test event, and see here what became of it.");
+    return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
   }
   return html`<ol class="deliveries">${deliveries.map(
-    (delivery) => html`<li><details><summary class="delivery">${headOf(delivery, isOn)}</summary>
-<div class="opened">${delivery.attempts.length > 0 ? table("Attempts", COLUMNS, delivery.attempts) : html`<p class="soft">There was no attempt yet.</p>`}
+    (delivery) => html`<li><details><summary class="delivery">${summaryOf(delivery, isOn)}</summary>
+<div class="opened">${delivery.attempts.length > 0 ? table("Attempts", COLUMNS, delivery.attempts) : html`<p class="soft">No attempts yet.</p>`}
 <h3>Request</h3>
 <pre tabindex="0" role="region" aria-label="Request of ${delivery.id}"><code>${JSON.stringify(delivery.request, null, 2)}</code></pre>
 ${
@@ -32,8 +32,8 @@ ${
     ? formButton({
         action: `${path}/deliveries/${delivery.id}/resend`,
         csrf,
-        text: "Send again",
-        about: `${delivery.type} of ${delivery.created_at.slice(0, 16)}`,
+        text: "Resend",
+        about: `${delivery.type} from ${delivery.created_at.slice(0, 16)}`,
       })
     : html``
 }</div></details></li>
@@ -43,18 +43,18 @@ ${pagination(path, query, nextCursor)}`;
 }
 
 const COLUMNS: Column<Attempt>[] = [
-  { head: "Attempt", cell: ({ at }) => time(Date.parse(at)) },
-  { head: "Answer", cell: ({ status, error }) => (status === undefined ? (error ?? "none") : `${status}`) },
-  { head: "Took", cell: ({ ms }) => `${ms.toLocaleString("en")} ms` },
+  { head: "Time", cell: ({ at }) => time(Date.parse(at)) },
+  { head: "Response", cell: ({ status, error }) => (status === undefined ? (error ?? "none") : `${status}`) },
+  { head: "Duration", cell: ({ ms }) => `${ms.toLocaleString("en")} ms` },
 ];
 
-function headOf(delivery: Delivery, isOn: boolean): Html {
+function summaryOf(delivery: Delivery, isOn: boolean): Html {
   const { type, attempts, created_at } = delivery;
   const last = attempts.at(-1);
-  const answer = last?.status ?? last?.error;
+  const response = last?.status ?? last?.error;
   return html`${statusBadge(delivery)} <strong>${type}</strong> <span class="soft">${time(Date.parse(created_at))}</span>${
-    answer === undefined ? html`` : html` <span class="soft">${answer}</span>`
-  }${isOn ? retry(delivery) : html``}`;
+    response === undefined ? html`` : html` <span class="soft">${response}</span>`
+  }${isOn ? nextAttempt(delivery) : html``}`;
 }
 
 function statusBadge(delivery: Delivery): Html {
@@ -62,13 +62,13 @@ function statusBadge(delivery: Delivery): Html {
   return hasFailed(delivery) ? badge("Failed", "bad") : badge("Pending");
 }
 
-function retry(delivery: Delivery): Html {
+function nextAttempt(delivery: Delivery): Html {
   const { status, next_attempt_at: at } = delivery;
   if (status !== "pending" || at === null || !hasFailed(delivery)) return html``;
   return html` <span class="bad">Retrying at ${time(Date.parse(at))}</span>`;
 }
 
-/** Whether the last attempt failed; a delivery that is resent may have succeeded before. */
+/** Returns whether the last attempt failed. The last attempt of a resent delivery may have succeeded. */
 function hasFailed({ status, attempts }: Delivery): boolean {
   if (status !== "pending") return status === "failed";
   const last = attempts.at(-1);

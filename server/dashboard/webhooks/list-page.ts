@@ -1,9 +1,9 @@
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
-import type { Webhook } from "../../../resources/webhooks/ports.ts";
 import { statusOf } from "../../../resources/webhooks/status.ts";
-import { type Html, html } from "../html.ts";
-import { badge, linkButton, time } from "./controls.ts";
-import { type Column, emptyState, table } from "./table.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { badge, linkButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Column, emptyState, table } from "../../ui/table.ts";
 
 type WebhooksPage = {
   path: string;
@@ -12,27 +12,29 @@ type WebhooksPage = {
   plan: Plan;
 };
 
-/** The webhooks, and how many more there may be. */
+/** Renders the webhooks and how many of the plan's limit are in use. */
 export function webhooksPage({ path, planPath, webhooks, plan }: WebhooksPage): {
   body: Html;
-  actions?: Html;
+  actions?: Html | undefined;
 } {
   const list = () => html`<div class="links">${table("Webhooks", columnsOf(path, plan), webhooks)}</div>`;
   if (!isPaid(plan))
-    return { body: webhooks.length > 0 ? html`${paused(planPath)}${list()}` : noPlan(planPath) };
-  const create = linkButton(`${path}/new`, "New webhook");
+    return {
+      body: webhooks.length > 0 ? html`${pausedAlert(planPath)}${list()}` : planRequiredState(planPath),
+    };
+  const create = linkButton(`${path}/new`, "Create webhook");
   if (webhooks.length === 0) {
     const text =
-      "Give an address of your server, and it is told of new links, clicks and other events within a second. What fails is tried again for three days.";
+      "Add an endpoint to receive links, clicks and other events within a second. Failed deliveries are retried for three days.";
     return { body: emptyState("No webhooks yet", text, create) };
   }
   const limit = limitsOf(plan).webhooks;
   const isFull = webhooks.length >= limit;
-  const count = `${webhooks.length} of ${limit} webhooks.${isFull ? " Delete one to make room for another." : ""}`;
+  const count = `${webhooks.length} of ${limit} webhooks.${isFull ? " Delete one to create another." : ""}`;
   return { body: html`${list()}<p class="soft">${count}</p>`, ...(!isFull && { actions: create }) };
 }
 
-/** Shows the status of a webhook and the reason for it. */
+/** Renders the status of a webhook and the reason for it. */
 export function statusBadge(webhook: Webhook, plan: Plan): Html {
   const { failingSince, disabledReason } = webhook;
   switch (statusOf(webhook, plan)) {
@@ -47,28 +49,31 @@ export function statusBadge(webhook: Webhook, plan: Plan): Html {
   }
 }
 
-/** What it is told of. */
+/** Renders the events of a webhook as badges. */
 export function eventsOf({ events }: Webhook): Html {
   return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
 }
 
 function columnsOf(path: string, plan: Plan): Column<Webhook>[] {
   return [
-    { head: "Address", cell: ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>` },
-    { head: "Told of", cell: eventsOf },
+    {
+      head: "Endpoint URL",
+      cell: ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
+    },
+    { head: "Events", cell: eventsOf },
     { head: "Status", cell: (webhook) => statusBadge(webhook, plan) },
     { head: "Created", cell: ({ createdAt }) => time(createdAt) },
   ];
 }
 
-function noPlan(planPath: string): Html {
+function planRequiredState(planPath: string): Html {
   return emptyState(
-    "Webhooks need a paid plan",
-    `On Growth and Premium up to ${limitsOf("growth").webhooks} addresses of yours are told of new links, clicks and other events.`,
-    linkButton(planPath, "Compare the plans"),
+    "Webhooks require a paid plan",
+    `Growth and Premium include up to ${limitsOf("growth").webhooks} webhook endpoints.`,
+    linkButton(planPath, "Compare plans"),
   );
 }
 
-function paused(planPath: string): Html {
-  return html`<p class="alert">Webhooks are paused on the Free plan. <a href="${planPath}">Upgrade</a> to resume them.</p>`;
+function pausedAlert(planPath: string): Html {
+  return html`<p class="alert">Webhooks are paused on the Free plan. <a href="${planPath}">Upgrade</a> to Growth or Premium to resume them.</p>`;
 }

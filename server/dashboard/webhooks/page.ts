@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { Webhook } from "../../../resources/webhooks/ports.ts";
 import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
 import { statusOf } from "../../../resources/webhooks/status.ts";
-import { type Html, html } from "../html.ts";
-import { formButton, linkButton, time } from "./controls.ts";
-import { deliveryLog } from "./deliveries.ts";
-import { eventsOf, statusBadge } from "./webhooks.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { formButton, linkButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { deliveryLog } from "./delivery-log.ts";
+import { eventsOf, statusBadge } from "./list-page.ts";
 
 type WebhookPage = {
   webhook: Webhook;
@@ -15,33 +15,33 @@ type WebhookPage = {
   deliveries: z.output<typeof deliverySchema>[];
   query: Record<string, string>;
   nextCursor: string | null;
-  /** When a failing webhook is tried next; null if that isn't known. */
+  /** When the next attempt of a failing webhook is due; null if none is pending. */
   nextAttemptAt: number | null;
   plan: Plan;
   csrf: string | undefined;
 };
 
-/** A webhook: what it is told of, whether it is, and what it was told. */
+/** Renders a webhook: its settings, status and deliveries. */
 export function webhookPage(page: WebhookPage): { body: Html; actions: Html } {
   const { webhook, path, plan, csrf } = page;
   const mayChange = isPaid(plan);
   const isOn = mayChange && webhook.enabled;
   const isWaiting = page.deliveries.some(({ status }) => status === "pending");
   return {
-    actions: mayChange ? changes(page) : html``,
-    body: html`${standing(page)}
+    actions: mayChange ? buttons(page) : html``,
+    body: html`${statusAlert(page)}
 <section class="panel"><dl class="facts">
-<dt>Address</dt><dd>${webhook.url}</dd>
-<dt>Told of</dt><dd>${eventsOf(webhook)}</dd>
+<dt>Endpoint URL</dt><dd>${webhook.url}</dd>
+<dt>Events</dt><dd>${eventsOf(webhook)}</dd>
 <dt>Status</dt><dd data-fact="status">${statusBadge(webhook, plan)}</dd>
 <dt>Created</dt><dd>${time(webhook.createdAt)}</dd>
-<dt>Secret</dt><dd><span class="soft">shown when it was made</span></dd>
+<dt>Signing secret</dt><dd><span class="soft">hidden (shown once, at creation)</span></dd>
 </dl>
-${mayChange ? html`<div class="actions">${linkButton(`${path}/rotate-secret`, "New secret", "quiet")}</div>` : html``}
+${mayChange ? html`<div class="actions">${linkButton(`${path}/rotate-secret`, "Rotate secret", "quiet")}</div>` : html``}
 </section>
 <section class="group"><div class="title"><div><h2>Deliveries</h2>
-<p class="intro">What it was told in the last 30 days, newest first.</p></div>
-<div class="actions">${isWaiting ? linkButton(path, "Look again", "quiet") : html``}${
+<p class="intro">Deliveries from the last 30 days, newest first.</p></div>
+<div class="actions">${isWaiting ? linkButton(path, "Refresh", "quiet") : html``}${
       isOn ? formButton({ action: `${path}/test`, csrf, text: "Send test event" }) : html``
     }</div></div>
 ${deliveryLog({ ...page, isOn })}
@@ -50,7 +50,7 @@ ${deliveryLog({ ...page, isOn })}
   };
 }
 
-function changes({ webhook: { enabled }, path, csrf }: WebhookPage): Html {
+function buttons({ webhook: { enabled }, path, csrf }: WebhookPage): Html {
   return html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({
     action: path,
     csrf,
@@ -60,10 +60,10 @@ function changes({ webhook: { enabled }, path, csrf }: WebhookPage): Html {
   })}`;
 }
 
-function standing({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
+function statusAlert({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
   const status = statusOf(webhook, plan);
   if (!isPaid(plan)) {
-    return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to resume them.</p>`;
+    return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to Growth or Premium to resume them.</p>`;
   }
   if (status === "failing") {
     const next = nextAttemptAt === null ? html`` : html` Next attempt: ${time(nextAttemptAt)}.`;
@@ -72,7 +72,7 @@ function standing({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
   if (status === "active") return html``;
   const { disabledReason } = webhook;
   const reason = disabledReason
-    ? `The service disabled this webhook: ${disabledReason} Enable it when the receiver is back.`
-    : "This webhook is disabled: it is told nothing, and what happens meanwhile is not sent later.";
+    ? `This webhook was disabled automatically: ${disabledReason} Enable it when the endpoint is working again.`
+    : "This webhook is disabled. Events that happen while it is disabled are not sent later.";
   return html`<p class="alert">${reason}</p>`;
 }

@@ -1,9 +1,9 @@
-import { type Html, html } from "../html.ts";
-import { breakable, copyable, formButton, linkButton } from "./controls.ts";
+import { breakable, copyable, formButton, linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
 
 type SecretPage = { path: string; url: string; secret: string; isNew: boolean };
 
-/** Shows a signing secret, once, and what to do with it. */
+/** Renders a new signing secret and how to use it. */
 export function webhookSecretPage({ path, url, secret, isNew }: SecretPage): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Copy the signing secret now and store it safely. You won’t be able to see it again.</p>
@@ -12,15 +12,15 @@ export function webhookSecretPage({ path, url, secret, isNew }: SecretPage): Htm
 <dt>Signing secret</dt><dd>${copyable(secret, "the signing secret")}</dd>
 </dl>
 ${isNew ? html`` : html`<p>Requests are signed with both the new and the previous secret for 24 hours, so you have time to update your endpoint.</p>`}
-<p>Verify the signature of every request to make sure that it comes from linkgate. The <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> libraries do this for you, for example <code>standardwebhooks</code> for TypeScript and Python.</p>
+<p>Verify the signature of every request so you know it came from linkgate. The <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> libraries do this for you, for example <code>standardwebhooks</code> for TypeScript and Python.</p>
 <div class="actions">${linkButton(path, "Done")}</div>
 </div>`;
 }
 
-/** Asks before a secret is replaced. */
+/** Asks for confirmation before a rotation. */
 export function rotationForm(path: string, csrf: string | undefined): Html {
   return html`<div class="panel">
-<p>You get a new secret, which is shown once. For 24 hours every delivery is signed with the old one as well; one that is older still ends at once.</p>
-<div class="actions">${formButton({ action: `${path}/rotate-secret`, csrf, text: "Make a new secret", look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
+<p>The new secret is shown once. For 24 hours, requests are signed with both the new and the current secret. Older secrets stop working immediately.</p>
+<div class="actions">${formButton({ action: `${path}/rotate-secret`, csrf, text: "Rotate secret", look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
 </div>`;
 }

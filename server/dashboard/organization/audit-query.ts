@@ -1,0 +1,65 @@
+import { z } from "zod";
+import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/types.ts";
+import { validate } from "../../../resources/http/validate.ts";
+
+const MAX_PAGE = 100;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** The event types that the audit log contains, in the order of the filter's options. */
+export const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
+  (type) => type !== "link.clicked" && type !== "webhook.test",
+);
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const moment = z.string().transform((text, context) => {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) context.addIssue("must be a date or an RFC 3339 time, for example 2026-01-31");
+  return { at, isDate: DATE.test(text) };
+});
+const querySchema = z.object({
+  type: z.enum(AUDITED_TYPES, { error: "must be an event type of the audit log" }).optional(),
+  actor: z.string().max(255, { error: "must be at most 255 characters" }).optional(),
+  from: moment.optional(),
+  to: moment.optional(),
+  limit: z.coerce
+    .number()
+    .int({ error: "must be a whole number" })
+    .min(1, { error: "must be at least 1" })
+    .max(MAX_PAGE, { error: `must be at most ${MAX_PAGE}` })
+    .default(25),
+  cursor: z.string().optional(),
+  format: z.enum(["json", "csv"], { error: "must be json or csv" }).optional(),
+});
+
+export type AuditQuery = {
+  filter: AuditFilter;
+  limit: number;
+  cursor: string | undefined;
+  format: "json" | "csv" | undefined;
+};
+
+/**
+ * Validates the query of an audit log request.
+ * @param findActorId resolves the username or ID of an actor to an ID
+ * @throws Problem 422
+ */
+export async function readAuditQuery(
+  input: object,
+  findActorId: (actor: string) => Promise<string>,
+): Promise<AuditQuery> {
+  const { type, actor, from, to, limit, cursor, format } = validate(querySchema, withoutEmptyFields(input));
+  const filter = {
+    ...(type && { type }),
+    ...(actor && { actor: await findActorId(actor) }),
+    ...(from && { from: from.at }),
+    // A date includes its whole day.
+    ...(to && { to: to.isDate ? to.at + DAY_MS : to.at }),
+  };
+  return { filter, limit, cursor, format };
+}
+
+/** Drops the fields that were submitted empty. */
+function withoutEmptyFields(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
+}
