@@ -1,19 +1,26 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import type { Middleware } from "koa";
+import { BASE_CSS, DASHBOARD_CSS } from "../ui/css/index.ts";
 
-const FILES: Record<string, { file: URL; type: string }> = {
-  "/assets/style.css": { file: new URL("./views/style.css", import.meta.url), type: "text/css" },
-  "/assets/dashboard.css": { file: new URL("./views/dashboard.css", import.meta.url), type: "text/css" },
-  "/assets/docs.css": { file: new URL("./views/docs.css", import.meta.url), type: "text/css" },
-  "/assets/app.js": { file: new URL("./views/app.js", import.meta.url), type: "text/javascript" },
-  "/assets/icon.svg": { file: new URL("./views/icon.svg", import.meta.url), type: "image/svg+xml" },
+type Asset = { type: string; body: string };
+
+const ASSETS: Record<string, Asset> = {
+  "/assets/style.css": { type: "text/css", body: BASE_CSS },
+  "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
+  "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
+  "/assets/app.js": { type: "text/javascript", body: read(new URL("../ui/app.js", import.meta.url)) },
+  "/assets/icon.svg": { type: "image/svg+xml", body: read(new URL("../ui/icon.svg", import.meta.url)) },
 };
 
-/** Serves the few files that pages need, from our own origin. */
+/** Serves the style sheets, the script and the icon of the pages. */
 export const assets: Middleware = async function serveAsset(ctx, next) {
-  const asset = FILES[ctx.path];
+  const asset = ASSETS[ctx.path];
   if (!asset || (ctx.method !== "GET" && ctx.method !== "HEAD")) return next();
   ctx.set("Cache-Control", "public, max-age=3600");
   ctx.type = asset.type;
-  ctx.body = await readFile(asset.file);
+  ctx.body = asset.body;
 };
+
+function read(file: URL): string {
+  return readFileSync(file, "utf8");
+}

@@ -1,8 +1,10 @@
 import type Koa from "koa";
+import { parseIpAddress } from "./ip-address.ts";
 
 /**
- * Takes the caller's address from `X-Forwarded-For`, behind a known number of proxies: each of them appended the
- * address that it saw, so the one that the outermost saw is counted from the right. Nothing else is believed.
+ * Makes `ctx.ip` the address of the client behind a known number of proxies. Each proxy appends the address that it sees
+ * to `X-Forwarded-For`, so the client's is that many from the right; everything before it can be forged. A port is
+ * removed, and each address has one notation.
  */
 export function trustProxies(app: Koa, proxies: number): void {
   Object.defineProperty(app.request, "ip", {
@@ -14,7 +16,8 @@ export function trustProxies(app: Koa, proxies: number): void {
         .split(",")
         .map((address) => address.trim())
         .filter(Boolean);
-      return forwarded.at(-proxies) ?? direct;
+      const address = forwarded.at(-proxies) ?? direct;
+      return parseIpAddress(address)?.toString() ?? address;
     },
   });
 }

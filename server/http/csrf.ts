@@ -1,12 +1,12 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** Form tokens: proof that a form came from a page of ours, for one purpose. */
+/** CSRF tokens, each bound to one purpose, such as a session. */
 export type Csrf = {
   token(purpose: string): string;
   isValid(token: unknown, purpose: string): boolean;
 };
 
-/** @param secret shared by every process */
+/** Creates the tokens. @param secret shared by all processes */
 export function createCsrf(secret: string): Csrf {
   const sign = (purpose: string) => createHmac("sha256", secret).update(`csrf\n${purpose}`).digest();
   return {

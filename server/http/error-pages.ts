@@ -1,57 +1,66 @@
 import type { Context, Middleware } from "koa";
-import { answerOutage, isOutage } from "./outage.ts";
-import type { OnError } from "./parts.ts";
-import { messagePage } from "./views/page.ts";
+import { isUnavailable } from "../../resources/http/unavailable.ts";
+import { messagePage, type PageLink } from "../ui/page.ts";
+import type { OnError } from "./on-error.ts";
+import { respondUnavailable } from "./unavailable.ts";
 
-type Failure = { title: string; text: string; code: string };
-
-const NOT_FOUND: Failure = {
-  title: "Nothing here",
-  text: "There is no page at this address.",
-  code: "not_found",
+const TITLES: Record<number, string> = {
+  403: "Access denied",
+  404: "Page not found",
+  413: "Request too large",
+  429: "Too many requests",
+  503: "Please try again",
 };
-const REFUSED: Failure = {
-  title: "This did not work",
-  text: "The request could not be read. Go back and try again.",
+
+const NOT_FOUND = { code: "not_found", text: "Check the URL and try again." };
+const UNREADABLE = {
   code: "invalid_request",
+  text: "The request could not be read. Go back and try again.",
 };
-const UNEXPECTED: Failure = {
-  title: "Something went wrong",
-  text: "It is our mistake, and it was written down. Please try again later.",
+const UNEXPECTED = {
   code: "server_error",
+  text: "Something went wrong on our end. The error has been logged. Try again later.",
 };
+
+/** Returns the page of an error, titled after its status. */
+export function errorPage(status: number, text: string, link?: PageLink): string {
+  return messagePage(TITLES[status] ?? "Something went wrong", text, link);
+}
 
 /**
- * Answers what was thrown on the way, and addresses that nobody knows: a page for people, JSON for programs. Koa's own
- * answer would take the headers away that every answer has.
+ * Answers errors and unknown addresses: with a page for browsers, with JSON for programs. Koa's own error response would
+ * drop the headers that every response has.
+ * @param base where pages link to the home page; the host of short links has none
  */
-export function explainFailures(onError: OnError): Middleware {
-  return async function explainFailure(ctx, next) {
+export function handleErrors(onError: OnError, base: string): Middleware {
+  const { host } = new URL(base);
+  const respond = (ctx: Context, status: number, { code, text }: { code: string; text: string }) => {
+    ctx.status = status;
+    if (ctx.accepts("json", "html") === "html") {
+      const home = ctx.host.toLowerCase() === host ? { href: "/", text: "Go to the home page" } : undefined;
+      ctx.type = "html";
+      ctx.body = errorPage(status, text, home);
+      return;
+    }
+    ctx.body = { error: code, error_description: text, request_id: ctx.state.requestId };
+  };
+
+  return async function answerError(ctx, next) {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) answer(ctx, 404, NOT_FOUND);
+      if (ctx.status === 404 && ctx.body === undefined) respond(ctx, 404, NOT_FOUND);
     } catch (error) {
       if (ctx.headerSent) throw error;
       const status = statusOf(error);
       if (status >= 500) onError(error, ctx);
-      if (isOutage(error)) answerOutage(ctx);
-      else answer(ctx, status, status >= 500 ? UNEXPECTED : REFUSED);
+      if (isUnavailable(error)) respondUnavailable(ctx);
+      else respond(ctx, status, status >= 500 ? UNEXPECTED : UNREADABLE);
     }
   };
 }
 
-/** What a body parser refuses has a status of its own (413, 415); whatever says nothing is our mistake. */
+/** Returns the status of a body parser's error, such as 413 or 415; 500 for every other error. */
 function statusOf(error: unknown): number {
   const { status, expose } = error as { status?: number; expose?: boolean };
   return expose && status !== undefined && status >= 400 && status < 500 ? status : 500;
-}
-
-function answer(ctx: Context, status: number, { title, text, code }: Failure): void {
-  ctx.status = status;
-  if (ctx.accepts("json", "html") === "html") {
-    ctx.type = "html";
-    ctx.body = messagePage(title, text);
-    return;
-  }
-  ctx.body = { error: code, error_description: text, request_id: ctx.state.requestId };
 }

@@ -1,9 +1,9 @@
 import type { Middleware } from "koa";
 
-/** Refuses requests for another host (RFC 9110 §15.5.20): no answer of ours may be made to carry a foreign name. */
+/** Rejects requests for another host with 421 (RFC 9110 §15.5.20), so no response can be made to contain a foreign name. */
 export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware {
-  return function refuseForeignHost(ctx, next) {
-    // Not `ctx.host`: a proxy header has no say in this.
+  return async function rejectForeignHost(ctx, next) {
+    // Not `ctx.host`, which a proxy header can set.
     if (hosts.has(ctx.get("host").toLowerCase())) return next();
     ctx.status = 421;
     ctx.body = { error: "misdirected_request", error_description: `this server is ${base}` };

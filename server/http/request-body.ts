@@ -1,10 +1,10 @@
 import type { Context } from "koa";
 import bodyParser from "koa-bodyparser";
-import { Problem } from "../../resources/problem.ts";
+import { Problem } from "../../resources/http/problem.ts";
 
-const LIMIT = "64kb"; // a password, a name, a list of addresses
+const LIMIT = "64kb"; // enough for a password, a name or a list of URLs
 
-/** The fields of a request, however they were sent. */
+/** The fields of a request body, JSON or form. */
 export type Input = Record<string, unknown>;
 
 const parse = bodyParser({
@@ -16,32 +16,35 @@ const parse = bodyParser({
   },
 });
 
-/** Reads the fields of a body in JSON or of a form; a request without a body has none. */
+/**
+ * Reads the fields of a JSON body or a form; a request without a body has none.
+ * @throws Problem 400, 413 or 415
+ */
 export async function readInput(ctx: Context): Promise<Input> {
   if (ctx.request.body === undefined) {
     const isEmpty = ctx.request.length === 0 || !ctx.get("content-type");
     if (!isEmpty && ctx.is("json", "urlencoded") === false)
       throw new Problem(415, "unsupported_media_type", "Send JSON or a form.");
-    await parse(ctx, async () => {}).catch(refuse);
+    await parse(ctx, async () => {}).catch(throwBodyError);
   }
   const { body } = ctx.request;
   if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Input;
-  throw new Problem(400, "invalid_json", "The body is not a JSON object.");
+  throw new Problem(400, "invalid_json", "The body must be a JSON object.");
 }
 
-/** The text of a field; empty when it is absent or no text. */
-export function textOf(value: unknown): string {
+/** Returns the text of a field; empty if it is absent or not a string. */
+export function textFieldOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Whether a person at a browser is answered, with pages; programs get JSON. */
+/** Returns whether to respond with a page, for browsers, or with JSON. */
 export function prefersHtml(ctx: Context): boolean {
   ctx.vary("Accept");
   return ctx.accepts("json", "html") === "html";
 }
 
-function refuse({ status }: { status?: number }): never {
-  if (status === 413) throw new Problem(413, "body_too_large", `The body may have at most ${LIMIT}.`);
-  if (status === 415) throw new Problem(415, "unsupported_media_type", "Send UTF-8.");
-  throw new Problem(400, "invalid_json", "The body cannot be read.");
+function throwBodyError({ status }: { status?: number }): never {
+  if (status === 413) throw new Problem(413, "body_too_large", `The body must be at most ${LIMIT}.`);
+  if (status === 415) throw new Problem(415, "unsupported_media_type", "Use UTF-8.");
+  throw new Problem(400, "invalid_json", "The body could not be parsed.");
 }

@@ -7,7 +7,7 @@ const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
   "img-src 'self'",
-  // Explicit, so that the library can add the hash of the one script that it needs.
+  // Explicit, so that oidc-provider can add the hash of the script that it needs.
   "script-src 'self'",
   "frame-ancestors 'none'",
   "base-uri 'none'",
@@ -18,10 +18,10 @@ const PAGE_POLICY = `${POLICY}; form-action 'self'`;
 // Chromium applies `form-action` to every redirect that follows a form. Consent redirects to the app, whose callback may
 // redirect to any origin or private scheme. These pages escape every value, so they cannot contain a foreign form.
 const AUTHORIZATION_FORMS = /^\/interaction\//;
-// Apps open an authorization in a popup. `same-origin` would disconnect the popup from its opener, even on a redirect.
+// Apps may open an authorization in a popup. `same-origin` would disconnect it from its opener, even on a redirect.
 const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
-/** What every answer carries, whoever makes it; a request id, which the log knows as well. */
+/** Sets the security headers of every response and the request ID, which the log contains as well. */
 export function commonHeaders({ secure }: { secure: boolean }): Middleware {
   const headers = Object.entries({
     "X-Content-Type-Options": "nosniff",

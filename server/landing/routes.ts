@@ -1,35 +1,37 @@
 import type { Context, Middleware } from "koa";
-import { area, at } from "../resources/area.ts";
-import type { Addresses } from "../resources/metadata.ts";
-import { Problem, toBody } from "../resources/problem.ts";
-import { prefersHtml } from "./people/input.ts";
-import { HOME } from "./people/return-to.ts";
-import { landingPage } from "./views/landing.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { isAt, mount } from "../../resources/http/mount.ts";
+import { Problem, toProblemBody } from "../../resources/http/problem.ts";
+import { HOME } from "../auth/return-to.ts";
+import { prefersHtml } from "../http/request-body.ts";
+import { landingPage } from "./page.ts";
 
-/** How visitors get in. */
+/** How visitors sign in and register. */
 export type Entry = { isSignedIn(ctx: Context): Promise<boolean>; mayRegister: boolean };
 
 /**
- * Serves `/` on `BASE_URL`: the dashboard for users who are signed in, a landing page for everyone else, and the
- * addresses as JSON for programs. A separate `SHORT_URL` host keeps its 404: people who follow short links have no
- * account there, and need not learn where the dashboard is.
- * @param entry absent on a server that serves only the resources and has no sign-in
+ * Serves `/` on `BASE_URL`: redirects signed-in users to the dashboard, shows everyone else a landing page, and returns
+ * the service's URLs as JSON to programs. A separate `SHORT_URL` host keeps its 404: visitors of short links have no
+ * account there and needn't learn where the dashboard is.
+ * @param entry undefined on a server that serves only the resources and has no sign-in
  */
-export function landing(addresses: Addresses, entry?: Entry): Middleware {
-  const links = describe(addresses);
+export function landing(urls: PublicUrls, entry?: Entry): Middleware {
+  const links = linksOf(urls);
   const page = landingPage({
-    apiUrl: addresses.api,
-    mcpUrl: addresses.mcp,
-    // A server of the resources only has no other metadata of its own; this one names the authorization server.
+    url: `${urls.base}/`,
+    apiUrl: urls.api,
+    mcpUrl: urls.mcp,
+    // A server without sign-in has only this metadata, which names the authorization server.
     discoveryPath: entry
       ? "/.well-known/oauth-authorization-server"
       : "/.well-known/oauth-protected-resource",
     entry,
   });
-  return area(at(`${addresses.base}/`), [
+  return mount(isAt(`${urls.base}/`), [
     async function serveLanding(ctx) {
-      if (ctx.method !== "GET" && ctx.method !== "HEAD") return refuseMethod(ctx, links.documentation_url);
-      ctx.set("Cache-Control", "no-store"); // it depends on the session
+      if (ctx.method !== "GET" && ctx.method !== "HEAD")
+        return methodNotAllowed(ctx, links.documentation_url);
+      ctx.set("Cache-Control", "no-store"); // depends on the session
       if (!prefersHtml(ctx)) {
         ctx.body = links;
       } else if (await entry?.isSignedIn(ctx)) {
@@ -43,7 +45,7 @@ export function landing(addresses: Addresses, entry?: Entry): Middleware {
   ]);
 }
 
-function describe({ base, api, mcp }: Addresses) {
+function linksOf({ base, api, mcp }: PublicUrls) {
   return {
     name: "linkgate",
     documentation_url: `${base}/docs`,
@@ -56,11 +58,11 @@ function describe({ base, api, mcp }: Addresses) {
   };
 }
 
-function refuseMethod(ctx: Context, docsUrl: string): void {
+function methodNotAllowed(ctx: Context, docsUrl: string): void {
   const headers = { Allow: "GET, HEAD" };
   const problem = new Problem(405, "method_not_allowed", "Use GET or HEAD.", { headers });
   ctx.status = problem.status;
   ctx.set(problem.headers);
-  ctx.body = toBody(problem, docsUrl, ctx.state.requestId);
+  ctx.body = toProblemBody(problem, docsUrl, ctx.state.requestId);
   ctx.type = "application/problem+json";
 }

@@ -1,4 +1,4 @@
-// Comfort for those whose browser runs scripts; every page works without it.
+// Progressive enhancement: every page works without this script.
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
@@ -12,26 +12,29 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
-// A second click on a button that sends a form counts as the same one.
-const SAME_CLICK_MS = 3000;
-const sent = new WeakSet();
+// Ignores the second click of a double click on a submit button.
+const DOUBLE_CLICK_MS = 3000;
+const submitted = new WeakSet();
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post") return;
-  if (sent.has(form)) return event.preventDefault();
-  sent.add(form);
-  setTimeout(() => sent.delete(form), SAME_CLICK_MS);
+  if (submitted.has(form)) return event.preventDefault();
+  submitted.add(form);
+  setTimeout(() => submitted.delete(form), DOUBLE_CLICK_MS);
 });
 
-// What the server shows once must not come back from the back/forward cache.
+// A page that is shown only once must not reappear from the back/forward cache.
 window.addEventListener("pageshow", ({ persisted }) => {
   if (persisted && document.querySelector("[data-once]")) location.reload();
 });
 
-// Where the sections do not fit, the current one is in sight.
+// Scrolls the current section into view where the navigation doesn't fit.
 const sections = document.querySelector(".sections");
 const current = sections?.querySelector("[aria-current]");
 if (current) sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
+
+// After a rejected form, typing starts in the first field to fix.
+document.querySelector("[aria-invalid='true']")?.focus();
 
 const menus = document.querySelectorAll("details.menu");
 

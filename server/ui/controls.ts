@@ -1,13 +1,13 @@
-import { type Html, html } from "../html.ts";
+import { type Html, html } from "./html.ts";
 
-/** The hidden field that proves a form to be ours; nothing where there is no session. */
+/** Returns the hidden CSRF field of a form, or nothing if there is no session to protect. */
 export function csrfField(csrf: string | undefined): Html {
   return csrf ? html`<input type="hidden" name="csrf" value="${csrf}">` : html``;
 }
 
 type Look = "primary" | "quiet" | "danger";
 
-/** A button that sends a form of its own. */
+/** Renders a form that consists of a single button. */
 export function formButton({
   action,
   csrf,
@@ -19,7 +19,7 @@ export function formButton({
   action: string;
   csrf: string | undefined;
   text: string;
-  /** Tells buttons of the same text apart, for those who hear them one by one. */
+  /** Distinguishes buttons with the same text for screen readers. */
   about?: string;
   look?: Look;
   fields?: Record<string, string>;
@@ -33,7 +33,7 @@ export function formButton({
   }</button></form>`;
 }
 
-/** A link that looks like a button. */
+/** Renders a link that looks like a button. */
 export function linkButton(href: string, text: string, look: Look = "primary"): Html {
   return html`<a class="button ${look}" href="${href}">${text}</a>`;
 }
@@ -43,11 +43,11 @@ type Field = {
   label: string;
   value?: string | number | undefined;
   hint?: string;
-  /** What is wrong with the value. */
+  /** Why the value was rejected. */
   error?: string | undefined;
 };
 
-/** A labelled line to fill in; the hint, and what is wrong with it, are read out with it. */
+/** Renders a labeled input; screen readers read its hint and error along with it. */
 export function field({
   type = "text",
   attributes = html``,
@@ -62,7 +62,7 @@ export function field({
 <input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>${about(field)}</div>`;
 }
 
-/** A labelled choice: pairs of value and name. */
+/** Renders a labeled drop-down list. */
 export function select({
   options,
   ...field
@@ -87,37 +87,51 @@ function describedBy({ name, hint, error }: Field): Html {
 }
 
 /**
- * A value to take along, with a button that copies it. The button appears with the script; without it the value can be
- * selected as a whole.
+ * Renders a value with a button that copies it. The script reveals the button; without it, a click selects the whole
+ * value.
  */
 export function copyable(value: string, label: string): Html {
   return html`<span class="copyable"><code>${value}</code>${copyButton(value, label)}</span>`;
 }
 
-/** The copy button alone. */
+/** Renders a copy button, which the script reveals. */
 export function copyButton(value: string, label: string): Html {
   return html`<button type="button" class="quiet small" data-copy="${value}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
 }
 
-/** A time that everybody reads alike; a dash for never. */
+/** Renders a time such as “Nov 22, 2026, 14:05 UTC”, or “never” for null. */
 export function time(at: number | null): Html {
   if (at === null) return html`<span class="soft">never</span>`;
-  const iso = new Date(at).toISOString();
-  return html`<time datetime="${iso}"><span>${iso.slice(0, 10)}</span> <span>${iso.slice(11, 16)} UTC</span></time>`;
+  return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
 }
 
-/** The day of a time, where the hour tells nobody anything. */
+/** Renders the date of a time, such as “Nov 22, 2026”. */
 export function day(at: number): Html {
-  const iso = new Date(at).toISOString();
-  return html`<time datetime="${iso}">${iso.slice(0, 10)}</time>`;
+  return html`<time datetime="${new Date(at).toISOString()}">${formatDay(at)}</time>`;
 }
 
-/** A name or an address that may be broken where its parts end, and nowhere else. */
+/** Returns a time as plain text, such as “Nov 22, 2026, 14:05 UTC”. */
+export function formatTime(at: number): string {
+  return `${formatDay(at)}, ${hourOf(at)}`;
+}
+
+/** Returns a date as plain text, such as “Nov 22, 2026”. */
+export function formatDay(at: number): string {
+  return DAY_FORMAT.format(at);
+}
+
+const DAY_FORMAT = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
+
+function hourOf(at: number): string {
+  return `${new Date(at).toISOString().slice(11, 16)} UTC`;
+}
+
+/** Allows line breaks in a name or URL after its separators, and nowhere else. */
 export function breakable(text: string): Html {
   return html`${text.split(/(?<=[/@.?&=_-])(?![/@.?&=_-])/).map((part, index) => html`${index > 0 ? html`<wbr>` : html``}${part}`)}`;
 }
 
-/** A short word about the state of something. */
+/** Renders a short status label. */
 export function badge(text: string, kind: "neutral" | "good" | "warn" | "bad" = "neutral"): Html {
   return html`<span class="badge ${kind}">${text}</span>`;
 }

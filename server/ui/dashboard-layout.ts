@@ -1,25 +1,25 @@
-import type { Membership } from "../../../adapters/organizations.ts";
-import { type Html, html } from "../html.ts";
-import { document } from "../page.ts";
+import type { Membership } from "../../adapters/organizations/store.ts";
 import { csrfField } from "./controls.ts";
+import { type Html, html } from "./html.ts";
+import { document } from "./page.ts";
 
-/** What every page of the dashboard shows around its content. */
-export type Frame = {
+/** What every dashboard page shows around its content. */
+export type DashboardFrame = {
   username: string;
-  /** For the forms of the page; absent when there is no session to protect. */
+  /** The CSRF token for the page's forms; absent if there is no session to protect. */
   csrf: string | undefined;
-  /** The organizations that the person may switch to. */
+  /** The organizations that the user can switch to. */
   organizations: Membership[];
-  /** The one that the page is about. */
+  /** The organization that the page belongs to. */
   organization?: Membership | undefined;
   section?: Section | undefined;
-  /** What was done, said once. */
+  /** Confirms the change that was just made. */
   notice?: string | undefined;
-  /** What was refused, and why. */
+  /** Why a submitted form was rejected. */
   error?: string | undefined;
 };
 
-/** The parts of an organization's dashboard: the last word of the address → the name. */
+/** The sections of an organization's dashboard: path segment → name. */
 const SECTIONS = {
   overview: "Overview",
   links: "Links",
@@ -28,7 +28,7 @@ const SECTIONS = {
   apps: "Apps",
   members: "Members",
   plan: "Plan",
-  audit: "Audit",
+  audit: "Audit log",
 } as const;
 
 export type Section = keyof typeof SECTIONS;
@@ -36,26 +36,30 @@ const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
 
 type Content = {
   title: string;
-  /** A sentence below the title. */
+  /** The `h1`, if it is not the title. */
+  heading?: string;
+  /** A sentence below the heading. */
   intro?: Html | string;
-  /** Buttons beside the title. */
-  actions?: Html;
+  /** Buttons next to the heading. */
+  actions?: Html | undefined;
 };
 
-/** A whole page of the dashboard: header, navigation, and what it is about. */
-export function dashboardPage(frame: Frame, { title, intro, actions }: Content, body: Html): string {
-  const { organization } = frame;
+/** Renders a dashboard page: header, navigation and content. */
+export function dashboardPage(frame: DashboardFrame, content: Content, body: Html): string {
+  const { organization, error } = frame;
+  const { title, heading = title, intro, actions } = content;
+  const name = error ? `Error: ${title}` : title;
   return document(
-    organization ? `${title} · ${organization.name}` : title,
+    organization ? `${name} · ${organization.name}` : name,
     html`<body class="dashboard">
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">Skip to content</a>
 ${header(frame)}
-<div class="columns${organization ? "" : " alone"}">
+<div class="columns${organization ? "" : " single"}">
 ${organization ? navigation(organization, frame.section) : html``}
 <main id="content" tabindex="-1">
 ${messages(frame)}
 <div class="title">
-<div><h1>${title}</h1>${intro ? html`<p class="intro">${intro}</p>` : html``}</div>
+<div><h1>${heading}</h1>${intro ? html`<p class="intro">${intro}</p>` : html``}</div>
 ${actions ? html`<div class="actions">${actions}</div>` : html``}
 </div>
 ${body}
@@ -68,18 +72,18 @@ ${body}
   );
 }
 
-/** The address of a part of an organization's dashboard. */
+/** Returns the path of a section of an organization's dashboard. */
 export function sectionPath(organizationId: string, section: Section): string {
   const base = `/dashboard/organizations/${organizationId}`;
   return section === "overview" ? base : `${base}/${section}`;
 }
 
-/** Whether a role runs the organization: its client, plan and members. */
+/** Returns whether a role may manage the organization's client, plan and members. */
 export function isManager({ role }: Pick<Membership, "role">): boolean {
   return role !== "member";
 }
 
-function header({ username, csrf, organizations, organization }: Frame): Html {
+function header({ username, csrf, organizations, organization }: DashboardFrame): Html {
   return html`<header class="top">
 <a class="brand" href="/dashboard">linkgate</a>
 ${organizations.length > 0 ? switcher(organizations, organization) : html``}
@@ -121,7 +125,7 @@ ${sections.map(
 </ul></nav>`;
 }
 
-function messages({ notice, error }: Frame): Html {
+function messages({ notice, error }: DashboardFrame): Html {
   return html`${notice ? html`<p class="notice" role="status">${notice}</p>` : html``}${
     error ? html`<p class="alert" role="alert" id="error">${error}</p>` : html``
   }`;

@@ -1,8 +1,8 @@
 import tag from "escape-html-template-tag";
 
-/** Markup whose values were escaped. */
+/** HTML whose interpolated values are escaped. */
 export type Html = { toString(): string };
 
-/** Template tag for markup: escapes each value, takes `Html` and lists of it as they are. */
-// The package describes its CommonJS face only; at run time its default export is the tag itself.
+/** Template tag that escapes every interpolated value except `Html` and arrays of `Html`. */
+// The package's types describe its CommonJS build only; at run time the default export is the tag itself.
 export const html = tag as unknown as (parts: TemplateStringsArray, ...values: unknown[]) => Html;

@@ -1,6 +1,6 @@
 import { type Html, html } from "./html.ts";
 
-/** A whole page. Every value in it is escaped; nothing in it comes from another origin. */
+/** Renders an HTML document. Every value is escaped, and nothing is loaded from another origin. */
 export function document(title: string, body: Html, extraHead: Html = html``): string {
   return html`<!doctype html>
 <html lang="en">
@@ -17,7 +17,7 @@ ${body}
 `.toString();
 }
 
-/** A page of one card: what stands between a person and where he or she wants to go. */
+/** Renders a page with a single card, such as sign-in, consent or an error. */
 export function page(title: string, body: Html): string {
   return document(
     title,
@@ -30,32 +30,32 @@ ${body}
   );
 }
 
-/** Where to go on from a page: an address of ours. */
-export type Way = { href: string; text: string };
+/** A link to another page of this server. */
+export type PageLink = { href: string; text: string };
 
-/** A page that only says something, and where to go on. */
-export function messagePage(title: string, text: string, way?: Way): string {
-  const link = way ? html`<p><a class="button quiet" href="${way.href}">${way.text}</a></p>` : html``;
+/** Renders a page with a message and an optional link. */
+export function messagePage(title: string, text: string, next?: PageLink): string {
+  const link = next ? html`<p><a class="button quiet" href="${next.href}">${next.text}</a></p>` : html``;
   return page(title, html`<h1>${title}</h1><p>${text}</p>${link}`);
 }
 
-/** A refused authorization: a sentence for the person, and the reason for the makers of the app. */
-export function refusedPage(reason: string): string {
+/** Renders the page for an invalid authorization request; `reason` is for the app's developer. */
+export function authorizationErrorPage(reason: string): string {
   return page(
-    "This did not work",
-    html`<h1>This did not work</h1>
-<p>An app asked for something that cannot be done, so nothing was shared with it. Go back to the app and try again.</p>
-<p class="hint">If it happens again, its makers will want to know the reason: ${reason}</p>`,
+    "Access request failed",
+    html`<h1>Access request failed</h1>
+<p>The app sent an invalid request, so nothing was shared with it. Go back to the app and try again.</p>
+<p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>`,
   );
 }
 
-/** A message above a form; nothing when there is none. */
+/** Renders the error above a form, or nothing if there is none. */
 export function alert(message: string | undefined, id?: string): Html {
   if (!message) return html``;
   return html`<p class="alert" role="alert"${id ? html` id="${id}"` : html``}>${message}</p>`;
 }
 
-/** Ties a field to what is said about it: the hint below it, and the error above the form. */
+/** Links a field to its hint and to the error above the form, for screen readers. */
 export function describedBy(error: string | undefined, hint?: string): Html {
   const ids = [error && "error", hint].filter(Boolean).join(" ");
   if (!ids) return html``;

@@ -1,0 +1,76 @@
+import type { Context, Middleware } from "koa";
+import { isAt, mount } from "../../resources/http/mount.ts";
+import { prefersHtml } from "./request-body.ts";
+
+/** Addresses that users guess. */
+const GUESSES: Record<string, string> = {
+  "/login": "/auth/login",
+  "/signin": "/auth/login",
+  "/register": "/auth/register",
+  "/signup": "/auth/register",
+  // Never signs out: any site could link here. Every page of the dashboard has the button.
+  "/logout": "/dashboard/account",
+};
+
+/** The same, where programs get JSON. */
+const PAGE_GUESSES: Record<string, string> = {
+  "/auth": "/auth/login",
+  "/auth/": "/auth/login",
+  "/auth/logout": "/dashboard/account",
+  "/dashboard/organizations": "/dashboard",
+};
+
+// A form that is shown again with its errors has the URL that it was sent to. Reloading it or opening a bookmark of it
+// leads to the page of the form, which is the first group.
+const FORM_ACTIONS = [
+  /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/delete|\/reset-link)?$/,
+  /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
+  /^(\/dashboard\/organizations\/[^/]+\/apps)\/[^/]+\/delete$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
+];
+
+/** Redirects `/dashboard/` and `/docs/` to the pages without the slash. */
+export function redirectSlashes(base: string): Middleware[] {
+  return ["/dashboard", "/docs"].map((page) =>
+    mount(isAt(`${base}${page}/`), [
+      async function redirectSlash(ctx, next) {
+        if (!isRead(ctx)) return next();
+        ctx.status = 308;
+        ctx.redirect(page + ctx.search);
+      },
+    ]),
+  );
+}
+
+/** Redirects common guesses, such as `/login`, and the URLs of forms to their pages. */
+export function redirectGuesses(base: string): Middleware {
+  const { host } = new URL(base);
+  return async function redirectGuess(ctx, next) {
+    const target = isRead(ctx) && ctx.host.toLowerCase() === host ? targetOf(ctx) : undefined;
+    if (!target) return next();
+    ctx.set("Cache-Control", "no-store");
+    ctx.redirect(target);
+  };
+}
+
+function targetOf(ctx: Context): string | undefined {
+  const { path } = ctx;
+  if (Object.hasOwn(GUESSES, path)) return `${GUESSES[path]}${ctx.search}`;
+  const page = Object.hasOwn(PAGE_GUESSES, path) ? PAGE_GUESSES[path] : pageOfForm(path);
+  return page && prefersHtml(ctx) ? page : undefined;
+}
+
+function pageOfForm(path: string): string | undefined {
+  if (!path.startsWith("/dashboard/")) return undefined;
+  for (const pattern of FORM_ACTIONS) {
+    const [, page] = pattern.exec(path) ?? [];
+    if (page) return page;
+  }
+  return undefined;
+}
+
+function isRead({ method }: Context): boolean {
+  return method === "GET" || method === "HEAD";
+}
