@@ -1,8 +1,8 @@
-import { OPERATOR } from "../../resources/events.ts";
-import { showRotation } from "../client-view.ts";
-import { refuseRedirectUris } from "../redirect-uris.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { showRotation } from "../provider/client-view.ts";
+import { validateRedirectUris } from "../provider/redirect-uris.ts";
 import { type Command, CommandError } from "./command.ts";
-import { findOrganization } from "./organizations.ts";
+import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DEFAULT_OVERLAP_HOURS = 24;
@@ -11,53 +11,64 @@ const MAX_OVERLAP_HOURS = 168;
 /** `client …` */
 export const clientCommands: Command[] = [
   {
-    usage: "client rotate <org-id> [--overlap 24h] [--compromised]",
-    summary: "makes a new secret; the old one lives on for the overlap, or ends at once",
-    options: { overlap: { type: "string" }, compromised: { type: "boolean" } },
-    arguments: { least: 1, most: 1 },
+    name: "client rotate",
+    summary: "Rotate the client secret; the old one stays valid during the overlap",
+    arguments: { "<org-id>": ORG_ID },
+    options: {
+      "--overlap <time>": `how long the old secret stays valid, 0h to ${MAX_OVERLAP_HOURS}h (default: ${DEFAULT_OVERLAP_HOURS}h)`,
+      "--compromised": "revoke all older secrets and every token of the client now",
+    },
+    example: `${EXAMPLE_ORG} --overlap 48h`,
     migrates: true,
     async run({ args: [id], options, storage }) {
       await findOrganization(storage, id);
       const compromised = options.compromised === true;
       if (compromised && options.overlap !== undefined) {
-        throw new CommandError("invalid_overlap", "overlap and compromised exclude each other");
+        throw new CommandError("invalid_overlap", "Use either --overlap or --compromised.");
       }
-      const overlapMs = readOverlap(options.overlap) * HOUR_MS;
+      const overlapMs = parseOverlap(options.overlap) * HOUR_MS;
       const rotation = await storage.clients.rotateSecret(id as string, { overlapMs, compromised }, OPERATOR);
-      if (!rotation) throw noClient(id);
+      if (!rotation) throw missingClient(id);
       return showRotation(rotation);
     },
   },
   {
-    usage: "client redirect-uris <org-id> <uri>…",
-    summary: "replaces the redirect URIs; none: only client credentials work",
-    arguments: { least: 1, most: Number.POSITIVE_INFINITY },
+    name: "client redirect-uris",
+    summary: "Replace the redirect URIs; without any, only client credentials work",
+    arguments: { "<org-id>": ORG_ID, "[uri...]": "absolute redirect URIs" },
+    example: `${EXAMPLE_ORG} https://app.example.com/callback`,
     migrates: true,
     async run({ args: [id, ...uris], storage }) {
       await findOrganization(storage, id);
-      const wrong = refuseRedirectUris(uris);
-      if (wrong.length) {
-        const reasons = wrong.map(
+      const errors = validateRedirectUris(uris);
+      if (errors.length) {
+        const lines = errors.map(
           ({ index, message }) => `redirect_uris[${index}] ${uris[index]}: ${message}`,
         );
-        throw new CommandError("invalid_redirect_uri", reasons.join("\n"));
+        throw new CommandError("invalid_redirect_uri", lines.join("\n"));
       }
-      if (!(await storage.clients.setRedirectUris(id as string, uris, OPERATOR))) throw noClient(id);
-      const client = await storage.clients.ofOrganization(id as string);
+      if (!(await storage.clients.setRedirectUris(id as string, uris, OPERATOR))) throw missingClient(id);
+      const client = await storage.clients.findByOrganization(id as string);
       return { client_id: client?.clientId, redirect_uris: uris };
     },
   },
 ];
 
-function noClient(id: string | undefined): CommandError {
-  return new CommandError("no_client", `organization ${id} has never been on a paid plan: it has no client`);
+function missingClient(id: string | undefined): CommandError {
+  return new CommandError(
+    "no_client",
+    `Organization ${id} has no OAuth client, because it has never been on a paid plan.`,
+  );
 }
 
-/** Hours, from `24`, `24h` or `7d`. */
-function readOverlap(given: unknown): number {
-  if (given === undefined) return DEFAULT_OVERLAP_HOURS;
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(String(given)) ?? [];
+/** Returns the hours of `24`, `24h` or `7d`. */
+function parseOverlap(value: unknown): number {
+  if (value === undefined) return DEFAULT_OVERLAP_HOURS;
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(String(value)) ?? [];
   const hours = Number(amount) * (unit === "d" ? 24 : 1);
   if (hours >= 0 && hours <= MAX_OVERLAP_HOURS) return hours;
-  throw new CommandError("invalid_overlap", `overlap must be 0h to ${MAX_OVERLAP_HOURS}h, such as 24h`);
+  throw new CommandError(
+    "invalid_overlap",
+    `--overlap must be between 0h and ${MAX_OVERLAP_HOURS}h, for example 24h or 7d.`,
+  );
 }

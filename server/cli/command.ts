@@ -1,8 +1,7 @@
-import type { ParseArgsConfig } from "node:util";
 import type { Storage } from "../../adapters/index.ts";
 import type { Settings } from "../config.ts";
 
-/** An expected failure of a command; `code` is for scripts. */
+/** An expected failure of a command. Scripts read `code`. */
 export class CommandError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -12,31 +11,30 @@ export class CommandError extends Error {
   }
 }
 
-export type Context = {
+export type CommandContext = {
   args: string[];
   options: Record<string, string | boolean | undefined>;
   settings: Settings;
   storage: Storage;
-  readStdin(): Promise<string>;
+  /** Prompts for a new password on a terminal; otherwise reads it from stdin. */
+  readPassword(): Promise<string>;
+  /** Prints a remark on stderr for a human reader; not with `--json`. */
+  note(text: string): void;
 };
 
-/** One command of the administration. */
+/** A subcommand of `linkgate`. */
 export type Command = {
-  /** As it is typed, with its arguments. */
-  usage: string;
+  /** The words typed, such as `org create`. */
+  name: string;
   summary: string;
-  options?: NonNullable<ParseArgsConfig["options"]>;
-  /** How many arguments follow the words of the command. */
-  arguments: { least: number; most: number };
-  /** Whether the schema is brought up to date before. */
+  /** Descriptions by syntax: `<name>` is required, `[name...]` takes any number. */
+  arguments?: Record<string, string>;
+  /** Descriptions by syntax, such as `--plan <plan>`. */
+  options?: Record<string, string>;
+  /** What follows the name in the example that the help shows. */
+  example?: string;
+  /** Whether pending migrations are applied first. */
   migrates: boolean;
-  /** The answer, as `--json` prints it. */
-  run(context: Context): Promise<object>;
+  /** Returns the document that `--json` prints. */
+  run(context: CommandContext): Promise<object>;
 };
-
-/** The words of a command: what comes before its arguments and options. */
-export function wordsOf({ usage }: Command): string[] {
-  const words = usage.split(" ");
-  const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word));
-  return end === -1 ? words : words.slice(0, end);
-}

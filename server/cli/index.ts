@@ -1,13 +1,15 @@
-import { text } from "node:stream/consumers";
-import { parseArgs } from "node:util";
-import { openStorage } from "../adapters/index.ts";
-import { clientCommands } from "./commands/clients.ts";
-import { type Command, CommandError, wordsOf } from "./commands/command.ts";
-import { hasFailed, maintenanceCommands } from "./commands/maintenance.ts";
-import { organizationCommands } from "./commands/organizations.ts";
-import { userCommands } from "./commands/users.ts";
-import { readSettings, WrongSettings } from "./config.ts";
-import { encryptionKey } from "./encryption.ts";
+import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
+import { openStorage } from "../../adapters/index.ts";
+import { InvalidSettings, readSettings } from "../config.ts";
+import { encryptionKey } from "../encryption-key.ts";
+import { describeStartupError } from "../startup-errors.ts";
+import { clientCommands } from "./clients.ts";
+import { type Command, CommandError } from "./command.ts";
+import { hasFailed, maintenanceCommands } from "./maintenance.ts";
+import { organizationCommands } from "./organizations.ts";
+import { readPassword } from "./password-prompt.ts";
+import { createProgram, isHelp } from "./program.ts";
+import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
   ...maintenanceCommands,
@@ -16,75 +18,59 @@ const commands: Command[] = [
   ...userCommands,
 ];
 
-/** The administration command: one answer on stdout, exit 0; or one error on stderr, exit 1. */
+/** Runs one command: prints its result on stdout and exits with 0, or one error on stderr and exits with 1. */
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
-  const words = argv.filter((word) => word !== "--json");
-  const asksForHelp = words[0] === "help" || words.includes("--help");
-  if (asksForHelp || (words.length === 0 && !isJson)) return console.log(help());
+  const program = createProgram(commands, async (command, args, options) => {
+    const result = await run(command, args, options, isJson);
+    console.log(isJson ? JSON.stringify(result) : toLines(result).join("\n"));
+    if (hasFailed(result)) process.exitCode = 1;
+  });
+  if (argv.length === 0) return program.outputHelp();
   try {
-    const answer = await run(words);
-    console.log(isJson ? JSON.stringify(answer) : toLines(answer).join("\n"));
-    if (hasFailed(answer)) process.exitCode = 1;
+    await program.parseAsync(argv, { from: "user" });
   } catch (error) {
+    if (isHelp(error)) return;
     process.exitCode = 1;
-    const { code, message } = explain(error as Error);
+    const { code, message } = describe(error as Error);
     console.error(isJson ? JSON.stringify({ error: { code, message } }) : message);
   }
 }
 
-async function run(words: string[]): Promise<object> {
-  const command = commands.find((candidate) =>
-    wordsOf(candidate).every((word, index) => words[index] === word),
-  );
-  if (!command) throw new CommandError("unknown_command", `there is no such command.\n${help()}`);
-  const { values, positionals } = readArguments(command, words.slice(wordsOf(command).length));
+async function run(
+  command: Command,
+  args: string[],
+  options: Record<string, string>,
+  isJson: boolean,
+): Promise<object> {
   const settings = readSettings();
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
   try {
     if (command.migrates) await storage.migrate();
     return await command.run({
-      args: positionals,
-      options: values,
+      args,
+      options,
       settings,
       storage,
-      readStdin: () => text(process.stdin),
+      readPassword,
+      note: (text) => isJson || console.error(text),
     });
+  } catch (error) {
+    const message = describeStartupError(error, settings.DATABASE_URL);
+    throw message ? new CommandError("failed", message) : error;
   } finally {
     await storage.close();
   }
 }
 
-function readArguments(command: Command, args: string[]) {
-  try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: command.options ?? {},
-      allowPositionals: true,
-    });
-    const { least, most } = command.arguments;
-    if (positionals.length < least || positionals.length > most)
-      throw new TypeError("wrong number of arguments");
-    return { values: values as Record<string, string | boolean | undefined>, positionals };
-  } catch (error) {
-    throw new CommandError("usage", `${(error as Error).message}\nusage: ${command.usage}`);
-  }
-}
-
-function explain(error: Error): { code: string; message: string } {
+function describe(error: Error): { code: string; message: string } {
   if (error instanceof CommandError) return { code: error.code, message: error.message };
-  if (error instanceof WrongSettings) return { code: "wrong_settings", message: error.message };
-  if (error.name === "WrongEncryptionKey") return { code: "wrong_encryption_key", message: error.message };
+  if (error instanceof InvalidSettings) return { code: "wrong_settings", message: error.message };
+  if (error instanceof WrongEncryptionKey) return { code: "wrong_encryption_key", message: error.message };
   return { code: "failed", message: error.message };
 }
 
-function help(): string {
-  const width = Math.max(...commands.map(({ usage }) => usage.length));
-  const lines = commands.map(({ usage, summary }) => `  ${usage.padEnd(width)}  ${summary}`);
-  return ["npm run --silent linkgate -- <command> [--json]", "", ...lines].join("\n");
-}
-
-/** An answer for people: one `name: value` per line, lists indented. */
+/** Formats a result for a terminal: one `name: value` per line, nested values indented. */
 function toLines(value: object, indent = ""): string[] {
   return Object.entries(value).flatMap(([name, item]) => {
     if (item === null || item === undefined) return [`${indent}${name}: -`];

@@ -1,75 +1,93 @@
-import { addressesOf } from "../addresses.ts";
-import { type Command, CommandError, type Context } from "./command.ts";
+import type { Engine } from "../../adapters/database/engine.ts";
+import { publicUrlsOf } from "../public-urls.ts";
+import { describeStartupError } from "../startup-errors.ts";
+import { type Command, type CommandContext, CommandError } from "./command.ts";
 
 type Check = { name: string; ok: boolean; detail: string };
+
+const ENGINE_NAMES: Record<Engine, string> = {
+  sqlite: "SQLite",
+  postgres: "PostgreSQL",
+  mysql: "MySQL or MariaDB",
+};
 
 /** `migrate`, `sweep`, `doctor` */
 export const maintenanceCommands: Command[] = [
   {
-    usage: "migrate",
-    summary: "brings the database up to date",
-    arguments: { least: 0, most: 0 },
+    name: "migrate",
+    summary: "Apply pending migrations",
     migrates: false,
     run: async ({ storage }) => ({ applied: await storage.migrate() }),
   },
   {
-    usage: "sweep",
-    summary: "removes expired rows now; the server does it every minute",
-    arguments: { least: 0, most: 0 },
+    name: "sweep",
+    summary: "Delete expired rows now; the server does this every minute",
     migrates: true,
     async run({ storage }) {
-      const deleted = await storage.sweep();
-      if (!deleted) throw new CommandError("busy", "another process is sweeping right now");
+      const deleted = await storage.purgeExpired();
+      if (!deleted)
+        throw new CommandError("busy", "Another process is deleting expired rows. Try again later.");
       return { deleted };
     },
   },
   {
-    usage: "doctor",
-    summary: "checks the settings, the database and the keys; changes nothing",
-    arguments: { least: 0, most: 0 },
+    name: "doctor",
+    summary: "Check the settings, database and keys without changing anything",
     migrates: false,
-    run: async (context) => ({ checks: await examine(context) }),
+    run: async (context) => ({ checks: await runChecks(context) }),
   },
 ];
 
-/** Whether an answer tells that something is wrong. */
-export function hasFailed(answer: object): boolean {
-  const { checks } = answer as { checks?: Check[] };
+/** Returns whether a result contains a failed check. */
+export function hasFailed(result: object): boolean {
+  const { checks } = result as { checks?: Check[] };
   return checks?.some(({ ok }) => !ok) ?? false;
 }
 
-async function examine({ settings, storage }: Context): Promise<Check[]> {
-  const { base, mcp, short } = addressesOf(settings, settings.PORT);
+async function runChecks(context: CommandContext): Promise<Check[]> {
+  const { storage, settings } = context;
+  const check = (name: string, inspect: () => Promise<string>) =>
+    runCheck(name, inspect, settings.DATABASE_URL);
   return [
-    { name: "settings", ok: true, detail: "all of them can be read" },
+    { name: "settings", ok: true, detail: "valid" },
     await check("database", async () => {
       await storage.pendingMigrations();
-      return `${storage.engine} answers`;
+      return `connected (${ENGINE_NAMES[storage.engine]})`;
     }),
     await check("migrations", async () => {
       const pending = await storage.pendingMigrations();
       if (pending.length)
-        throw new Error(`to be applied: ${pending.join(", ")} (run migrate, or start the server)`);
+        throw new Error(`pending: ${pending.join(", ")} (run "linkgate migrate" or start the server)`);
       return "up to date";
     }),
     await check("keys", async () => {
-      const opened = await storage.keys.check();
-      return opened ? "the encryption key opens them" : "none yet: the first start makes them";
+      if ((await storage.pendingMigrations()).length > 0)
+        throw new Error("not checked: apply the pending migrations first");
+      return (await storage.keys.check()) ? "decrypted" : "none yet; the first start creates them";
     }),
-    {
-      name: "addresses",
-      ok: !settings.isProduction || base.startsWith("https:"),
-      detail: `issuer ${base}, MCP ${mcp}, short links ${short}${
-        settings.isProduction && !base.startsWith("https:") ? ": set BASE_URL to an https address" : ""
-      }`,
-    },
+    checkUrls(context),
   ];
 }
 
-async function check(name: string, examineIt: () => Promise<string>): Promise<Check> {
+function checkUrls({ settings }: CommandContext): Check {
+  const { base, mcp, short } = publicUrlsOf(settings, settings.PORT);
+  const isInsecure = settings.isProduction && !base.startsWith("https:");
+  const remark = isInsecure
+    ? "; set BASE_URL to an https URL"
+    : settings.BASE_URL
+      ? ""
+      : "; BASE_URL is not set, so these are the defaults";
+  return {
+    name: "addresses",
+    ok: !isInsecure,
+    detail: `issuer ${base}, MCP ${mcp}, short links ${short}${remark}`,
+  };
+}
+
+async function runCheck(name: string, inspect: () => Promise<string>, databaseUrl: string): Promise<Check> {
   try {
-    return { name, ok: true, detail: await examineIt() };
+    return { name, ok: true, detail: await inspect() };
   } catch (error) {
-    return { name, ok: false, detail: (error as Error).message };
+    return { name, ok: false, detail: describeStartupError(error, databaseUrl) ?? (error as Error).message };
   }
 }

@@ -1,72 +1,78 @@
 import type { Storage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
-import { showClient, showPlanChange } from "../client-view.ts";
+import { showClient, showPlanChange } from "../provider/client-view.ts";
 import { type Command, CommandError } from "./command.ts";
 
 const NAME_MAX = 100;
+/** The description of an `<org-id>` argument. */
+export const ORG_ID = 'ID of the organization, as "org list" prints it';
+/** An organization ID for examples. */
+export const EXAMPLE_ORG = "org_01JD9K2M4N6P8Q0R2S4T6V8W0X";
 
 /** `org …` */
 export const organizationCommands: Command[] = [
   {
-    usage: "org create <name> [--plan free|growth|premium]",
-    summary: "makes an organization, and its client on a paid plan",
-    options: { plan: { type: "string" } },
-    arguments: { least: 1, most: 1 },
+    name: "org create",
+    summary: "Create an organization; on a paid plan, also its OAuth client",
+    arguments: { "<name>": `1 to ${NAME_MAX} characters` },
+    options: { "--plan <plan>": `${PLANS.join(", ")} (default: free)` },
+    example: "Acme --plan growth",
     migrates: true,
     async run({ args, options, storage }) {
       const name = (args[0] as string).trim();
       if (name.length < 1 || name.length > NAME_MAX) {
-        throw new CommandError("invalid_name", `name must have 1 to ${NAME_MAX} characters`);
+        throw new CommandError("invalid_name", `The name must have 1 to ${NAME_MAX} characters.`);
       }
       return showPlanChange(
-        await storage.organizations.create(name, readPlan(options.plan ?? "free"), OPERATOR),
+        await storage.organizations.create(name, parsePlan(options.plan ?? "free"), OPERATOR),
       );
     },
   },
   {
-    usage: "org plan <org-id> <plan>",
-    summary: "changes the plan; the first paid one makes the client",
-    arguments: { least: 2, most: 2 },
+    name: "org plan",
+    summary: "Change the plan; the first paid plan creates the OAuth client",
+    arguments: { "<org-id>": ORG_ID, "<plan>": PLANS.join(", ") },
+    example: `${EXAMPLE_ORG} premium`,
     migrates: true,
     async run({ args: [id, plan], storage }) {
-      const changed = await storage.organizations.setPlan(id as string, readPlan(plan), OPERATOR);
-      if (!changed) throw noOrganization(id);
+      const changed = await storage.organizations.setPlan(id as string, parsePlan(plan), OPERATOR);
+      if (!changed) throw organizationNotFound(id);
       return showPlanChange(changed);
     },
   },
   {
-    usage: "org list",
-    summary: "lists the organizations",
-    arguments: { least: 0, most: 0 },
+    name: "org list",
+    summary: "List the organizations",
     migrates: true,
     run: async ({ storage }) => ({ organizations: await storage.organizations.list() }),
   },
   {
-    usage: "org show <org-id>",
-    summary: "shows an organization with its client",
-    arguments: { least: 1, most: 1 },
+    name: "org show",
+    summary: "Show an organization and its OAuth client",
+    arguments: { "<org-id>": ORG_ID },
+    example: EXAMPLE_ORG,
     migrates: true,
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
-      const client = await storage.clients.ofOrganization(organization.id);
+      const client = await storage.clients.findByOrganization(organization.id);
       return { organization, ...(client && { client: showClient(client) }) };
     },
   },
 ];
 
-/** @throws CommandError `not_found` */
+/** Returns the organization. @throws CommandError `not_found` */
 export async function findOrganization(storage: Storage, id: string | undefined) {
   const organization = await storage.organizations.find(id ?? "");
-  if (!organization) throw noOrganization(id);
+  if (!organization) throw organizationNotFound(id);
   return organization;
 }
 
-function noOrganization(id: string | undefined): CommandError {
-  return new CommandError("not_found", `there is no organization ${id}`);
+function organizationNotFound(id: string | undefined): CommandError {
+  return new CommandError("not_found", `Organization ${id} not found.`);
 }
 
-function readPlan(word: unknown): Plan {
+function parsePlan(word: unknown): Plan {
   if (isPlan(word)) return word;
-  throw new CommandError("invalid_plan", `plan must be one of ${PLANS.join(", ")}`);
+  throw new CommandError("invalid_plan", `The plan must be ${PLANS.join(", ")}.`);
 }

@@ -1,51 +1,59 @@
-import type { Role } from "../../adapters/organizations.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { createPasswords, refusePassword, refuseUsername } from "../passwords.ts";
-import { RESET_LINK_MS, resetUrl } from "../reset.ts";
+import type { Role } from "../../adapters/organizations/store.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { RESET_LINK_MS, resetUrl } from "../auth/password-reset.ts";
+import { createPasswords, validatePassword } from "../credentials/passwords.ts";
+import { validateUsername } from "../credentials/usernames.ts";
+import { publicUrlsOf } from "../public-urls.ts";
 import { type Command, CommandError } from "./command.ts";
-import { findOrganization } from "./organizations.ts";
+import { EXAMPLE_ORG, findOrganization } from "./organizations.ts";
 
 const ROLES: readonly Role[] = ["owner", "admin", "member"];
 
 /** `user …` */
 export const userCommands: Command[] = [
   {
-    usage: "user create <username> --org <org-id> [--role owner|admin|member]",
-    summary: "makes a person who can sign in; the password is read from stdin",
-    options: { org: { type: "string" }, role: { type: "string" } },
-    arguments: { least: 1, most: 1 },
+    name: "user create",
+    summary: "Create a user; prompts for the password, or reads it from stdin",
+    arguments: { "<username>": "3 to 64 letters, digits and . _ @ + -" },
+    options: {
+      "--org <org-id>": "the organization to join (required)",
+      "--role <role>": `${ROLES.join(", ")} (default: member)`,
+    },
+    example: `ada --org ${EXAMPLE_ORG} --role admin`,
     migrates: true,
-    async run({ args, options, storage, readStdin }) {
+    async run({ args, options, storage, readPassword }) {
       const username = args[0] as string;
       const role = (options.role ?? "member") as Role;
-      if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required");
+      if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
       if (!ROLES.includes(role))
-        throw new CommandError("invalid_role", `role must be one of ${ROLES.join(", ")}`);
-      refuseIf("invalid_username", refuseUsername(username));
+        throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
+      assertNoError("invalid_username", validateUsername(username));
       const { id: organizationId } = await findOrganization(storage, options.org);
-      // The line break belongs to the terminal, everything else to the password.
-      const password = (await readStdin()).replace(/\r?\n$/, "");
-      refuseIf("invalid_password", refusePassword(password, username));
+      const password = await readPassword();
+      assertNoError("invalid_password", validatePassword(password, username));
       const hash = await createPasswords().hash(password);
       const user = await storage.accounts.create(username, hash, OPERATOR, { organizationId, role });
-      if (!user) throw new CommandError("username_taken", `the username ${username} is taken`);
+      if (!user) throw new CommandError("username_taken", `The username ${username} is taken.`);
       return { user };
     },
   },
   {
-    usage: "user reset-password <username>",
-    summary: "makes a link, good once and for an hour, that sets a new password",
-    arguments: { least: 1, most: 1 },
+    name: "user reset-password",
+    summary: "Create a single-use password reset link that expires in one hour",
+    arguments: { "<username>": "the user's name" },
+    example: "ada",
     migrates: true,
-    async run({ args, storage, settings }) {
+    async run({ args, storage, settings, note }) {
       const account = await storage.accounts.findByUsername(args[0] as string);
-      if (!account) throw new CommandError("not_found", `there is no user ${args[0]}`);
+      if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);
       const token = await storage.accounts.createResetToken(account.id, RESET_LINK_MS);
-      return { url: resetUrl(settings.BASE_URL ?? `http://localhost:${settings.PORT}`, token) };
+      const { base } = publicUrlsOf(settings, settings.PORT);
+      if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
+      return { url: resetUrl(base, token) };
     },
   },
 ];
 
-function refuseIf(code: string, reason: string | undefined): void {
-  if (reason) throw new CommandError(code, reason);
+function assertNoError(code: string, message: string | undefined): void {
+  if (message) throw new CommandError(code, message);
 }

@@ -1,0 +1,112 @@
+import { CommanderError, Command as Program } from "commander";
+import { VERSION } from "../version.ts";
+import { type Command, CommandError } from "./command.ts";
+import { EXAMPLE_ORG } from "./organizations.ts";
+
+const GROUPS: Record<string, { summary: string; example: string }> = {
+  org: { summary: "Manage organizations and their plans", example: "org list" },
+  client: {
+    summary: "Manage the OAuth client of an organization",
+    example: `client rotate ${EXAMPLE_ORG}`,
+  },
+  user: { summary: "Manage users", example: "user reset-password ada" },
+};
+
+/** Runs a command with the arguments and options that follow its name. */
+type Execute = (command: Command, args: string[], options: Record<string, string>) => Promise<void>;
+
+/**
+ * Returns the parser of the command line. Parsing throws a `CommandError` for what it can't understand, and an error
+ * that `isHelp` recognizes after printing the help or the version.
+ */
+export function createProgram(commands: Command[], execute: Execute): Program {
+  const program = configure(new Program("linkgate"))
+    .description("Administer linkgate. Commands use the same settings as the server and work while it runs.")
+    .usage("<command> [options]")
+    .version(VERSION, "-v, --version", "Print the version")
+    .option("--json", "Print the result as one JSON document")
+    .helpCommand("help [command]", "Show the help of a command")
+    .addHelpText("after", exampleOf("org create Acme --plan growth --json"));
+  program.configureHelp({
+    showGlobalOptions: true,
+    // The first screen lists every command; a group lists its own.
+    visibleCommands: (parent) => (parent === program ? leavesOf(parent) : [...parent.commands]),
+    subcommandTerm: (command) => `${nameOf(command)} ${command.usage()}`,
+  });
+  for (const command of commands) addCommand(program, command, execute);
+  return program;
+}
+
+function addCommand(program: Program, command: Command, execute: Execute): void {
+  const words = command.name.split(" ");
+  const name = words.pop() as string;
+  const parent = words[0] ? groupOf(program, words[0]) : program;
+  const leaf = configure(parent.command(name)).description(command.summary);
+  for (const [syntax, text] of Object.entries(command.arguments ?? {})) leaf.argument(syntax, text);
+  for (const [syntax, text] of Object.entries(command.options ?? {})) leaf.option(syntax, text);
+  leaf
+    .usage([...Object.keys(command.arguments ?? {}), "[options]"].join(" "))
+    .addHelpText("after", exampleOf(`${command.name} ${command.example ?? ""}`))
+    .action(() => execute(command, leaf.args, leaf.opts()));
+}
+
+function groupOf(program: Program, name: string): Program {
+  const existing = program.commands.find((command) => command.name() === name);
+  if (existing) return existing;
+  const { summary = "", example = "" } = GROUPS[name] ?? {};
+  return configure(program.command(name))
+    .description(summary)
+    .usage("<command> [options]")
+    .helpCommand(false)
+    .addHelpText("after", exampleOf(example));
+}
+
+/** Turns errors, which the library would print before it exits, into `CommandError`s. */
+function configure(command: Program): Program {
+  return command
+    .helpOption("-h, --help", "Show this help")
+    .configureOutput({ writeErr() {}, outputError() {} })
+    .exitOverride((error) => {
+      throw toCommandError(error, command);
+    })
+    .on("command:*", ([word]: string[]) => {
+      const words = [nameOf(command), word].filter(Boolean).join(" ");
+      throw new CommandError("unknown_command", `Unknown command "${words}".\n${seeHelp(command)}`);
+    });
+}
+
+function toCommandError(error: CommanderError, command: Program): Error {
+  if (error.exitCode === 0) return error; // the help or the version was printed
+  if (error.code === "commander.help")
+    return new CommandError("unknown_command", `Missing command.\n${seeHelp(command)}`);
+  const sentence = error.message
+    .replace(/^error: ./, (start) => start.slice(-1).toUpperCase())
+    .replaceAll("'", '"')
+    .replace(/[^.)]$/, "$&.");
+  return new CommandError(
+    "usage",
+    `${sentence}\nUsage: linkgate ${nameOf(command)} ${command.usage()}`.trim(),
+  );
+}
+
+/** Returns whether the parser stopped because it printed the help or the version. */
+export function isHelp(error: unknown): boolean {
+  return error instanceof CommanderError && error.exitCode === 0;
+}
+
+function leavesOf(command: Program): Program[] {
+  return command.commands.flatMap((child) => (child.commands.length > 0 ? leavesOf(child) : [child]));
+}
+
+/** Returns the words of a command, without `linkgate`. */
+function nameOf(command: Program): string {
+  return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : "";
+}
+
+function seeHelp(command: Program): string {
+  return `Run "${["linkgate", nameOf(command), "--help"].filter(Boolean).join(" ")}" for a list of commands.`;
+}
+
+function exampleOf(words: string): string {
+  return `\nExample:\n  npx linkgate ${words.trim()}`;
+}
