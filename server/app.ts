@@ -1,105 +1,116 @@
 import type { EventEmitter } from "node:events";
 import Koa, { type Middleware } from "koa";
-import { area, below, of } from "../resources/area.ts";
-import { type Cores, createCores } from "../resources/cores.ts";
-import { resources } from "../resources/index.ts";
-import type { Introspect } from "../resources/ports.ts";
-import { trustProxies } from "./address.ts";
-import { hostsOf, originsOf } from "./addresses.ts";
-import { assets } from "./assets.ts";
-import { authorizationServer } from "./authorization.ts";
-import { createCallCounter } from "./calls.ts";
+import type { Introspect } from "../resources/access/introspect.ts";
+import { isBelow, isOfResource, mount } from "../resources/http/mount.ts";
+import { isUnavailable } from "../resources/http/unavailable.ts";
+import { createResources } from "../resources/index.ts";
+import { createServices, type Services } from "../resources/services.ts";
+import { authorizationServer } from "./authorization-server.ts";
 import type { Settings } from "./config.ts";
-import { docs } from "./docs.ts";
-import { explainFailures } from "./failures.ts";
-import { commonHeaders } from "./headers.ts";
-import { checkHost } from "./host.ts";
-import { introspectOver } from "./introspection.ts";
-import { landing } from "./landing.ts";
-import { createOperations, type Operations } from "./operations.ts";
-import { isOutage } from "./outage.ts";
-import type { OnError, Parts } from "./parts.ts";
-import { answerInJson, isForPrograms } from "./provider/paths.ts";
-import { trailingSlash } from "./trailing-slash.ts";
+import type { Dependencies } from "./dependencies.ts";
+import { docs } from "./docs/index.ts";
+import { assets } from "./http/assets.ts";
+import { trustProxies } from "./http/client-ip.ts";
+import { handleErrors } from "./http/error-pages.ts";
+import { checkHost } from "./http/host-check.ts";
+import type { OnError } from "./http/on-error.ts";
+import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
+import { commonHeaders } from "./http/security-headers.ts";
+import { siteFiles } from "./http/site-files.ts";
+import { landing } from "./landing/routes.ts";
+import { createObservability, type Observability } from "./observability/index.ts";
+import { isClientPath } from "./provider/paths.ts";
+import { acceptJson } from "./provider/requests.ts";
+import { hostsOf, originsOf } from "./public-urls.ts";
+import { createCallCounter } from "./rate-limits/api.ts";
+import { createRemoteIntrospect } from "./remote-introspection.ts";
+import { messagePage } from "./ui/page.ts";
 import { VERSION } from "./version.ts";
-import { messagePage } from "./views/page.ts";
 
 /**
- * Joins the parts into one Koa application: oidc-provider's own with everything else in front of its routes, or the
- * resources alone where another server knows the tokens.
+ * Creates the Koa application: oidc-provider's own with all other middleware in front of its routes, or only the
+ * resources if another server introspects the tokens.
  */
-export function createApp(options: Parts): { app: Koa; operations: Operations } {
-  const { settings, addresses, storage, keys, log } = options;
-  const operations = createOperations({ storage, log, metricsApart: settings.METRICS_PORT !== undefined });
+export function createApp(options: Dependencies): { app: Koa; observability: Observability } {
+  const { settings, urls, storage, keys, log } = options;
+  const observability = createObservability({
+    storage,
+    log,
+    metricsApart: settings.METRICS_PORT !== undefined,
+  });
   const onError: OnError = (error, ctx) =>
     log.error(
       { err: error, request_id: ctx?.state.requestId },
-      isOutage(error) ? "outage" : "unexpected error",
+      isUnavailable(error) ? "outage" : "unexpected error",
     );
 
-  const cores = createCores({
+  const services = createServices({
     stores: storage,
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
-    addresses,
+    urls,
     cursorSecret: keys.signing,
   });
-  const parts = { ...options, cores };
+  const parts = { ...options, services };
   const remote = remoteIntrospection(settings);
   const { app, middleware } = remote
-    ? { app: new Koa(), middleware: [landing(addresses)] }
+    ? { app: new Koa(), middleware: [landing(urls)] }
     : authorizationServer(parts, onError);
   trustProxies(app, settings.TRUST_PROXY);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
-  for (const step of [...front(parts, operations, onError, introspect), ...middleware]) app.use(step);
-  return { app, operations };
+  const front = frontMiddleware({ ...parts, observability, onError, introspect, hasSignIn: !remote });
+  for (const step of [...front, ...middleware]) app.use(step);
+  return { app, observability };
 }
 
 function remoteIntrospection(settings: Settings): Introspect | undefined {
   const { INTROSPECTION_URL, INTROSPECTION_CLIENT_ID, INTROSPECTION_CLIENT_SECRET } = settings;
   if (!INTROSPECTION_URL) return undefined;
-  return introspectOver({
+  return createRemoteIntrospect({
     url: INTROSPECTION_URL,
     clientId: INTROSPECTION_CLIENT_ID,
     clientSecret: INTROSPECTION_CLIENT_SECRET as string,
   });
 }
 
-/** What every request meets, in this order, up to the resources. */
-function front(
-  { settings, addresses, storage, counters, cores }: Parts & { cores: Cores },
-  operations: Operations,
-  onError: OnError,
-  introspect: Introspect,
-): Middleware[] {
-  const protectedParts = resources({
+type FrontOptions = Dependencies & {
+  services: Services;
+  observability: Observability;
+  onError: OnError;
+  introspect: Introspect;
+  hasSignIn: boolean;
+};
+
+/** Returns what every request passes, in this order, up to the resources. */
+function frontMiddleware(options: FrontOptions): Middleware[] {
+  const { settings, urls, storage, rateLimitStore, services, observability, onError, introspect } = options;
+  const protectedParts = createResources({
     introspect,
-    cores,
-    ...(settings.RATE_LIMIT && { calls: createCallCounter(counters) }),
+    services,
+    ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
     idempotency: storage.idempotency,
-    addresses,
-    origins: originsOf(settings, addresses),
+    urls,
+    origins: originsOf(settings, urls),
     behindProxy: settings.TRUST_PROXY > 0,
     version: VERSION,
     onError,
-    refusalPage: (status, detail) =>
+    renderErrorPage: (status, detail) =>
       status === 404
-        ? messagePage(
-            "No such link",
-            "Check the address: it may have been mistyped, or the link was deleted.",
-          )
-        : messagePage("This link is over", detail),
+        ? messagePage("Link not found", "Check the spelling. The link may have been deleted.")
+        : messagePage("This link is no longer available", detail),
   });
   return [
-    commonHeaders({ secure: addresses.base.startsWith("https:") }),
-    operations.probes,
-    operations.observe,
-    area(isForPrograms, [answerInJson]),
-    explainFailures(onError),
-    checkHost(hostsOf(addresses), addresses.base),
-    area(below("/assets/"), [assets]),
-    ...trailingSlash(addresses.base),
-    area(of(`${addresses.base}/docs`), [docs(protectedParts, addresses)]),
+    commonHeaders({ secure: urls.base.startsWith("https:") }),
+    observability.probes,
+    observability.observe,
+    mount(isClientPath, [acceptJson]),
+    handleErrors(onError, urls.base),
+    checkHost(hostsOf(urls), urls.base),
+    mount(isBelow("/assets/"), [assets]),
+    siteFiles(urls.base, settings.SECURITY_CONTACT),
+    ...redirectSlashes(urls.base),
+    ...(options.hasSignIn ? [redirectGuesses(urls.base)] : []),
+    mount(isOfResource(`${urls.base}/docs`), [docs(protectedParts, urls)]),
     ...protectedParts.middleware,
   ];
 }

@@ -2,29 +2,29 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 
-/** The settings, checked. Addresses that follow from the port are made by `addressesOf`. */
+/** The validated settings. `publicUrlsOf` returns the URLs that follow from them and the port. */
 export type Settings = z.output<typeof schema> & { isProduction: boolean };
 
-/** Every wrong setting, named at once. */
-export class WrongSettings extends Error {
+/** One or more settings are invalid; the message lists all of them. */
+export class InvalidSettings extends Error {
   constructor(problems: string[]) {
-    super(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
-    this.name = "WrongSettings";
+    super(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.name = "InvalidSettings";
   }
 }
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-const wholeNumber = (least: number, most: number, error: string) =>
+const integer = (least: number, most: number, error: string) =>
   z
     .string()
     .regex(/^\d+$/, { error, abort: true })
     .transform(Number)
     .refine((value) => value >= least && value <= most, { error });
 
-const port = wholeNumber(0, 65_535, "must be a port, 0 to 65535");
+const port = integer(0, 65_535, "must be a port from 0 to 65535");
 const count = (least: number) =>
-  wholeNumber(least, Number.MAX_SAFE_INTEGER, `must be a whole number of at least ${least}`);
+  integer(least, Number.MAX_SAFE_INTEGER, `must be an integer of at least ${least}`);
 
 const toggle = (fallback: "on" | "off") =>
   z
@@ -51,38 +51,44 @@ const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
   });
 
 const isPlain = (url: URL) => !url.search && !url.hash && !url.username && !url.password;
-const secure = (url: URL) =>
+const requireHttps = (url: URL) =>
   url.protocol === "https:" || LOOPBACK.has(url.hostname)
     ? undefined
-    : "must use https (http is for loopback only)";
-const originOnly = (url: URL, text: string) =>
+    : "must use https; http is for loopback hosts only";
+const requireOrigin = (url: URL, text: string) =>
   isPlain(url) && text === url.origin
     ? undefined
-    : "must be an origin: no path, no trailing slash, lower case";
+    : "must be an origin: scheme and host in lower case, without a path or trailing slash";
 
 const schema = z.object({
   PORT: port.default(3000),
   HOST: z.string().default("127.0.0.1"),
-  BASE_URL: httpUrl((url, text) => originOnly(url, text) ?? secure(url)).optional(),
+  BASE_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
   MCP_URL: httpUrl((url, text) =>
-    isPlain(url) && !text.endsWith("/") ? secure(url) : "must have no query and no trailing slash",
+    isPlain(url) && !text.endsWith("/")
+      ? requireHttps(url)
+      : "must have no credentials, query, fragment or trailing slash",
   ).optional(),
-  SHORT_URL: httpUrl(originOnly).optional(),
+  SHORT_URL: httpUrl(requireOrigin).optional(),
   DATABASE_URL: z
     .string()
-    .refine((text) => /^(sqlite:.|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
+    .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
       error: "must start with sqlite:, postgres:// or mysql://",
+      abort: true,
+    })
+    .refine((text) => !text.startsWith("sqlite:") || /^[^?]*(\?synchronous=(full|normal))?$/i.test(text), {
+      error: "must have no parameter but ?synchronous=full or ?synchronous=normal with sqlite:",
     })
     .default("sqlite:data/linkgate.sqlite"),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
   CIMD: toggle("off"),
   IDP_ISSUER: httpUrl((url) =>
-    isPlain(url) ? secure(url) : "must have no query and no fragment",
+    isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",
   ).optional(),
   IDP_CLIENT_ID: z.string().optional(),
   IDP_CLIENT_SECRET: z.string().optional(),
-  IDP_NAME: z.string().max(50, { error: "must have at most 50 characters" }).optional(),
+  IDP_NAME: z.string().max(50, { error: "must be at most 50 characters long" }).optional(),
   REGISTRATION: z
     .enum(["open", "invite", "closed"], { error: "must be open, invite or closed" })
     .default("open"),
@@ -94,9 +100,9 @@ const schema = z.object({
       error: "must be redis://<host>:<port> or rediss://<host>:<port>",
     })
     .optional(),
-  RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must have at least 32 characters" }).optional(),
+  RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
   INTROSPECTION_URL: httpUrl((url) =>
-    isPlain(url) ? secure(url) : "must have no query and no fragment",
+    isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",
   ).optional(),
   INTROSPECTION_CLIENT_ID: z.string().default("resource-server"),
   INTROSPECTION_CLIENT_SECRET: z.string().optional(),
@@ -106,7 +112,7 @@ const schema = z.object({
     })
     .default("info"),
   ENCRYPTION_KEY: z
-    .base64url({ error: "must be base64url" })
+    .base64url({ error: "must be 32 bytes in base64url", abort: true })
     .refine((text) => Buffer.from(text, "base64url").length === 32, {
       error: "must be 32 bytes in base64url",
     })
@@ -114,7 +120,11 @@ const schema = z.object({
   ALLOWED_ORIGINS: list.check((context) => {
     for (const text of context.value) {
       if (URL.parse(text)?.origin === text) continue;
-      context.issues.push({ code: "custom", input: text, message: `${text} is not an origin` });
+      context.issues.push({
+        code: "custom",
+        input: text,
+        message: `${text} is not an origin, such as https://app.example.com`,
+      });
     }
   }),
   WEBHOOK_ALLOW_HOSTS: list
@@ -127,12 +137,18 @@ const schema = z.object({
     })
     .transform((hosts): ReadonlySet<string> => new Set(hosts)),
   METRICS_PORT: port.optional(),
+  SECURITY_CONTACT: z
+    .string()
+    .refine((text) => /^(mailto:[^@\s]+@|https:\/\/)[^\s@]+$/.test(text) && URL.canParse(text), {
+      error: "must be a mailto: or https: URI",
+    })
+    .optional(),
   NODE_ENV: z.string().optional(),
 });
 
 /**
- * Reads the settings from the environment and from `.env`, where the environment wins. An empty value is an absent one.
- * @throws WrongSettings
+ * Reads the settings from the environment and from `.env`; the environment wins. Empty values count as absent.
+ * @throws InvalidSettings
  */
 export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {
   const present = withoutEmpty(environment);
@@ -140,34 +156,37 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   const isProduction = present.NODE_ENV === "production";
   const problems = [
     ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
-    ...refuseTogether(present),
-    ...(isProduction ? refuseInProduction(present) : []),
+    ...findConflicts(present),
+    ...(isProduction ? findProductionErrors(present) : []),
   ];
-  if (!result.success || problems.length) throw new WrongSettings(problems);
+  if (!result.success || problems.length) throw new InvalidSettings(problems);
   return { ...result.data, isProduction };
 }
 
 const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
 
-function refuseTogether(present: NodeJS.ProcessEnv): string[] {
+function findConflicts(present: NodeJS.ProcessEnv): string[] {
   const problems: string[] = [];
   if (present.INTROSPECTION_URL && !present.INTROSPECTION_CLIENT_SECRET) {
     problems.push("INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL");
   }
+  if (present.INTROSPECTION_CLIENT_ID && !present.INTROSPECTION_URL) {
+    problems.push("INTROSPECTION_URL is required with INTROSPECTION_CLIENT_ID");
+  }
   const missing = IDENTITY_PROVIDER.filter((name) => !present[name]);
   if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length) {
-    problems.push(
-      ...missing.map((name) => `${name} is required with the other settings of external sign-in`),
-    );
+    problems.push(...missing.map((name) => `${name} is required with the other IDP_* settings`));
   }
   return problems;
 }
 
-function refuseInProduction({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {
+function findProductionErrors({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {
   const problems: string[] = [];
-  if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production");
+  if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production (NODE_ENV=production)");
   if (!ENCRYPTION_KEY && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
-    problems.push("ENCRYPTION_KEY is required in production with this database (32 bytes, base64url)");
+    problems.push(
+      "ENCRYPTION_KEY is required in production unless the database is SQLite (32 bytes, base64url)",
+    );
   }
   return problems;
 }

@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Storage } from "../adapters/index.ts";
-import { SYSTEM } from "../resources/events.ts";
-import type { Addresses } from "../resources/metadata.ts";
+import type { PublicUrls } from "../resources/access/resource-metadata.ts";
+import { SYSTEM } from "../resources/events/types.ts";
 import type { Settings } from "./config.ts";
-import { createPasswords } from "./passwords.ts";
+import { createPasswords } from "./credentials/passwords.ts";
 
-/** What a first start makes, so that there is something to try. */
+/** The credentials of the demo organization and its user. */
 export type Demo = { clientId: string; clientSecret: string; username: string; password: string };
 
 /**
- * On an empty embedded database, outside production: the organization `demo` on Growth with a user `demo`. Nothing
- * otherwise; the credentials are known this once.
+ * Creates the organization `demo` on Growth with a user `demo` if the database is SQLite and empty, outside production.
+ * Returns undefined otherwise. The credentials can't be read again later.
  */
 export async function createDemo(settings: Settings, storage: Storage): Promise<Demo | undefined> {
   if (settings.isProduction || storage.engine !== "sqlite") return undefined;
@@ -22,14 +22,14 @@ export async function createDemo(settings: Settings, storage: Storage): Promise<
   return client && { ...client, username: user.username, password };
 }
 
-/** The credentials, where to sign in, and four commands to paste. */
+/** Returns what the first start prints: the credentials, where to sign in, and four commands to paste. */
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
-  { base, short }: Addresses,
+  { base, short }: PublicUrls,
 ): string {
   const credentials = `-d client_id=${clientId} -d client_secret=${clientSecret}`;
   return `
-The database was empty, so there is now an organization "demo" on the Growth plan. Its credentials, shown this once:
+Created a demo organization (Growth plan). Save these credentials; they won't be shown again:
 
   client id      ${clientId}
   client secret  ${clientSecret}
@@ -38,7 +38,7 @@ The database was empty, so there is now an organization "demo" on the Growth pla
 
 Sign in to the dashboard at ${base}/dashboard
 
-Paste these, one after the other:
+Get a token, create a link, follow it, and revoke the token:
 
   TOKEN=$(curl -s ${base}/oauth/token -d grant_type=client_credentials ${credentials} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
 

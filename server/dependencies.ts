@@ -1,20 +1,16 @@
-import type { Context } from "koa";
 import type { Storage } from "../adapters/index.ts";
-import type { Addresses } from "../resources/metadata.ts";
+import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { Settings } from "./config.ts";
-import type { Counters } from "./counters.ts";
 import type { Log } from "./log.ts";
 import type { Keys } from "./provider/keys.ts";
+import type { RateLimitStore } from "./rate-limits/store.ts";
 
-/** What the application is joined from. */
-export type Parts = {
+/** What the application is assembled from. */
+export type Dependencies = {
   settings: Settings;
-  addresses: Addresses;
+  urls: PublicUrls;
   storage: Storage;
   keys: Keys;
-  counters: Counters;
+  rateLimitStore: RateLimitStore;
   log: Log;
 };
-
-/** Logs what is answered with a 5xx. */
-export type OnError = (error: unknown, ctx?: Context) => void;

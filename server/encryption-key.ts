@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { type Settings, WrongSettings } from "./config.ts";
+import { InvalidSettings, type Settings } from "./config.ts";
 
 const FILE = "encryption.key";
 const KEY_BYTES = 32;
 
 /**
- * The key that encrypts at rest what cannot be hashed: `ENCRYPTION_KEY`, or a file that is made once. Beside a
- * SQLite database the file lies next to it, otherwise in `data/`.
+ * Returns the key that encrypts at rest what can't be hashed: `ENCRYPTION_KEY`, or the content of a file that is created
+ * on first use, next to a SQLite database or otherwise in `data/`.
  * @returns 32 bytes
- * @throws WrongSettings for a file that holds something else
+ * @throws InvalidSettings if the file doesn't contain a key
  */
 export function encryptionKey({ ENCRYPTION_KEY, DATABASE_URL }: Settings): Buffer {
   if (ENCRYPTION_KEY) return Buffer.from(ENCRYPTION_KEY, "base64url");
@@ -20,16 +20,16 @@ export function encryptionKey({ ENCRYPTION_KEY, DATABASE_URL }: Settings): Buffe
   const file = path.resolve(folder, FILE);
   if (!existsSync(file)) {
     mkdirSync(path.dirname(file), { recursive: true });
-    makeOnce(file, randomBytes(KEY_BYTES).toString("base64url"));
+    createOnce(file, randomBytes(KEY_BYTES).toString("base64url"));
   }
   const key = Buffer.from(readFileSync(file, "utf8").trim(), "base64url");
   if (key.length !== KEY_BYTES)
-    throw new WrongSettings([`${file} must hold ${KEY_BYTES} bytes in base64url`]);
+    throw new InvalidSettings([`${file} must contain ${KEY_BYTES} bytes in base64url`]);
   return key;
 }
 
-/** Of two processes that start at once, one makes the file, whole, and the other finds it. */
-function makeOnce(file: string, content: string): void {
+/** Writes a file unless it exists. If two processes start concurrently, one creates it and both read it complete. */
+function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, content, { mode: 0o600 });
   try {

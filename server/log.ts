@@ -2,11 +2,11 @@ import { pino } from "pino";
 
 export type Log = Pick<ReturnType<typeof pino>, "info" | "warn" | "error" | "debug" | "fatal">;
 
-/** JSON lines on stdout. What is logged is chosen field by field; no header, query or body ever is. */
+/** Creates a logger that writes JSON lines to stdout. Log chosen fields only, never a header, query or body. */
 export function createLog(level: string): Log {
   return pino({
     level,
-    base: undefined,
+    base: null,
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   });

@@ -1,15 +1,17 @@
 import cluster from "node:cluster";
-import { addressesOf } from "./addresses.ts";
-import { readSettings, type Settings, WrongSettings } from "./config.ts";
+import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
+import { InvalidSettings, readSettings, type Settings } from "./config.ts";
 import { type Demo, describeDemo } from "./demo.ts";
 import { createLog, type Log } from "./log.ts";
+import { publicUrlsOf } from "./public-urls.ts";
 import { startService } from "./service.ts";
-import { type Running, stopOnSignals } from "./stop.ts";
+import { type RunningProcess, stopOnSignals } from "./shutdown/signals.ts";
+import { StartupError } from "./startup-errors.ts";
 import { startWorkers } from "./workers.ts";
 
-// Requests have 10 s, then the database has a few. What manages processes often kills after 30 s.
+// Requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
 const STOP_MS = 15_000;
-// The first process lets the workers say what they wait for.
+// The primary process lets the workers report first what they wait for.
 const STOP_WORKERS_MS = STOP_MS + 2_000;
 
 async function main(): Promise<void> {
@@ -21,7 +23,7 @@ async function main(): Promise<void> {
   await starting;
 }
 
-async function start(settings: Settings, log: Log): Promise<Running> {
+async function start(settings: Settings, log: Log): Promise<RunningProcess> {
   if (cluster.isWorker) return serveAsWorker(settings, log);
   if (settings.WORKERS > 1) {
     const workers = await startWorkers(settings, log);
@@ -29,29 +31,29 @@ async function start(settings: Settings, log: Log): Promise<Running> {
     return workers;
   }
   const service = await startService(settings, log);
-  announce(settings, service.addresses.base, service.demo);
+  announce(settings, service.urls.base, service.demo);
   return service;
 }
 
-async function serveAsWorker(settings: Settings, log: Log): Promise<Running> {
+async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProcess> {
   const service = await startService(settings, log);
-  process.send?.({ base: service.addresses.base });
+  process.send?.({ base: service.urls.base });
   return service;
 }
 
-/** Said at every log level: the address, and once the credentials to try it with. */
+/** Prints the URL at every log level, and the demo credentials once. */
 function announce(settings: Settings, base: string, demo: Demo | undefined): void {
-  const addresses = addressesOf({ ...settings, BASE_URL: base }, 0);
-  if (demo) console.log(describeDemo(demo, addresses));
+  const urls = publicUrlsOf({ ...settings, BASE_URL: base }, 0);
+  if (demo) console.log(describeDemo(demo, urls));
   console.log(`linkgate listening on ${base}`);
 }
 
-main().catch((error: NodeJS.ErrnoException) => {
-  console.error(isExpected(error) ? error.message : error);
+main().catch((error: Error) => {
+  console.error(isForOperator(error) ? error.message : error);
   process.exit(1);
 });
 
-/** What whoever starts the service can mend; of everything else the stack is shown. */
-function isExpected(error: NodeJS.ErrnoException): boolean {
-  return error instanceof WrongSettings || error.name === "WrongEncryptionKey" || error.code === "EADDRINUSE";
+/** Returns whether the operator can fix the error; every other error is printed with its stack. */
+function isForOperator(error: Error): boolean {
+  return [InvalidSettings, WrongEncryptionKey, StartupError].some((type) => error instanceof type);
 }

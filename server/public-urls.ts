@@ -1,8 +1,8 @@
-import type { Addresses } from "../resources/metadata.ts";
+import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { Settings } from "./config.ts";
 
-/** Every public address, from the settings and the port that is really listened on. */
-export function addressesOf(settings: Settings, port: number): Addresses {
+/** Returns the public URLs that follow from the settings and the actual port. */
+export function publicUrlsOf(settings: Settings, port: number): PublicUrls {
   const base = settings.BASE_URL ?? `http://localhost:${port}`;
   return {
     base,
@@ -12,12 +12,12 @@ export function addressesOf(settings: Settings, port: number): Addresses {
   };
 }
 
-/** The hosts that requests may name; every URL that is printed comes from the settings, never from a request. */
-export function hostsOf(addresses: Addresses): ReadonlySet<string> {
-  return new Set([addresses.base, addresses.mcp, addresses.short].map((url) => new URL(url).host));
+/** Returns the hosts that requests may name. Every URL in a response comes from the settings, never from a request. */
+export function hostsOf(urls: PublicUrls): ReadonlySet<string> {
+  return new Set([urls.base, urls.mcp, urls.short].map((url) => new URL(url).host));
 }
 
-/** The browser origins that may call: our own, and those of `ALLOWED_ORIGINS`. */
-export function originsOf(settings: Settings, addresses: Addresses): ReadonlySet<string> {
-  return new Set([new URL(addresses.base).origin, ...settings.ALLOWED_ORIGINS]);
+/** Returns the browser origins that may call the API: its own and those of `ALLOWED_ORIGINS`. */
+export function originsOf(settings: Settings, urls: PublicUrls): ReadonlySet<string> {
+  return new Set([new URL(urls.base).origin, ...settings.ALLOWED_ORIGINS]);
 }

@@ -2,24 +2,24 @@ import type { Storage } from "../adapters/index.ts";
 import type { Log } from "./log.ts";
 
 const EVERY_MS = 60_000;
-// What expired while nothing ran is not left lying for long; the start itself comes first.
+// Soon after the start, because rows may have expired while the server was down, but not during it.
 const FIRST_AFTER_MS = 5_000;
 
-/** Removes expired rows in the background. A stop waits for the current batch. */
-export function startSweeper(storage: Storage, log: Log): { stop(): Promise<void> } {
+/** Deletes expired rows in the background. `stop` waits for the current batch. */
+export function startPurgeSchedule(storage: Storage, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
   let running = Promise.resolve();
-  const sweep = () => {
+  const purge = () => {
     running = running.then(async () => {
       try {
-        log.debug({ deleted: await storage.sweep(stopping.signal) }, "swept");
+        log.debug({ deleted: await storage.purgeExpired(stopping.signal) }, "purged expired rows");
       } catch (error) {
-        log.warn({ err: error }, "the sweep failed; it goes on later");
+        log.warn({ err: error }, "purge failed, will retry");
       }
     });
   };
-  const first = setTimeout(sweep, FIRST_AFTER_MS).unref();
-  const timer = setInterval(sweep, EVERY_MS).unref();
+  const first = setTimeout(purge, FIRST_AFTER_MS).unref();
+  const timer = setInterval(purge, EVERY_MS).unref();
   return {
     stop() {
       clearTimeout(first);

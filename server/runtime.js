@@ -1,14 +1,13 @@
-// Runs before anything else, in plain JavaScript: an older Node could not even read the rest.
+// Runs before everything else, in plain JavaScript: an older Node can't read TypeScript.
 import module from "node:module";
 import { fileURLToPath } from "node:url";
+import { isNodeSupported, OLDEST_NODE } from "./node-version.js";
 
-const OLDEST = 24;
-
-if (Number(process.versions.node.split(".")[0]) < OLDEST) {
-  console.error(`linkgate needs Node ${OLDEST} or newer; this is Node ${process.versions.node}.`);
+if (!isNodeSupported()) {
+  console.error(`linkgate needs Node ${OLDEST_NODE} or newer; this is Node ${process.versions.node}.`);
   process.exit(1);
 }
 
-// What was compiled is kept, so that a command starts in half the time; beside the packages, where whoever can write
-// could as well change the code. Where nothing can be written, it starts as ever.
+// Caches compiled code, which halves the start-up time of a command. The cache lies in node_modules: a user who can
+// write there could change the code itself. If the folder is read-only, nothing is cached.
 module.enableCompileCache?.(fileURLToPath(new URL("../node_modules/.cache/linkgate", import.meta.url)));

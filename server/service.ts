@@ -4,71 +4,76 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
-import type { Addresses } from "../resources/metadata.ts";
-import { startDeliveries } from "../resources/webhooks/deliver.ts";
-import { createSend, type Surroundings } from "../resources/webhooks/send.ts";
-import { addressesOf } from "./addresses.ts";
+import type { PublicUrls } from "../resources/access/resource-metadata.ts";
+import { startDeliveries } from "../resources/webhooks/dispatcher.ts";
+import { createSend, type SendDefaults } from "../resources/webhooks/send.ts";
 import { createApp } from "./app.ts";
 import type { Settings } from "./config.ts";
-import { createCounters } from "./counters.ts";
 import { createDemo, type Demo } from "./demo.ts";
-import { encryptionKey } from "./encryption.ts";
-import { createGracefulServer } from "./graceful-shutdown.ts";
-import { takeConnections } from "./handover.ts";
+import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
-import type { Running } from "./stop.ts";
-import { startSweeper } from "./sweeper.ts";
+import { publicUrlsOf } from "./public-urls.ts";
+import { startPurgeSchedule } from "./purge-schedule.ts";
+import { createRateLimitStore } from "./rate-limits/store.ts";
+import { createGracefulServer } from "./shutdown/graceful-server.ts";
+import type { RunningProcess } from "./shutdown/signals.ts";
+import { takeConnections } from "./shutdown/worker-handover.ts";
+import { describeStartupError, StartupError, toListenError } from "./startup-errors.ts";
 import { VERSION } from "./version.ts";
 
-/** A service that listens. `close` finishes what is in flight, then lets everything go. */
-export type Service = Running & {
-  addresses: Addresses;
+/** A server that listens. `close` finishes the requests in flight, then releases everything. */
+export type Service = RunningProcess & {
+  urls: PublicUrls;
   storage: Storage;
-  /** What the first start on an empty embedded database made. */
+  /** The demo organization, if this start created it. */
   demo?: Demo;
 };
 
-// Requests are cut after 10 s. If the database hangs, so do a sweep and the deliveries: they are left behind then.
+// Requests are cut off after 10 s. If the database hangs, a purge and the deliveries hang too and are abandoned then.
 const WORK_MS = 10_500;
 
-/** Migrates, makes what is missing, and serves. @throws WrongEncryptionKey, and whatever the database says */
+/**
+ * Migrates the database, creates missing keys, and listens.
+ * @throws StartupError if the database or a port can't be used
+ * @throws WrongEncryptionKey
+ */
 export async function startService(
   settings: Settings,
   log: Log,
-  surroundings: Surroundings = {},
+  sendDefaults: SendDefaults = {},
 ): Promise<Service> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
-  storage.onCheckpointError((error) => log.error({ err: error }, "a checkpoint failed and will be retried"));
-  const counters = await createCounters(settings.REDIS_URL, log);
+  storage.onCheckpointError((error) => log.error({ err: error }, "checkpoint failed, will retry"));
+  const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log);
   try {
     const { keys, demo } = await prepareStorage(settings, storage);
 
-    // The issuer is fixed when the provider is made, and with PORT=0 it holds the port: listen first, answer later.
+    // The provider needs the issuer when it is created, and with PORT=0 the issuer contains the port: listen first,
+    // answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
     const web = createGracefulServer(
       (req, res) => void handler.then((handle) => handle(req, res)),
       takeConnections,
     );
-    const port = await listen(web.server, settings.PORT, settings.HOST);
-    const addresses = addressesOf(settings, port);
-    const { app, operations } = createApp({ settings, addresses, storage, keys, counters, log });
+    const port = await listen(web.server, "PORT", settings);
+    const urls = publicUrlsOf(settings, port);
+    const { app, observability } = createApp({ settings, urls, storage, keys, rateLimitStore, log });
     answerWith(app.callback());
 
-    const metrics = createGracefulServer(new Koa().use(operations.metrics).callback());
-    if (settings.METRICS_PORT !== undefined)
-      await listen(metrics.server, settings.METRICS_PORT, settings.HOST);
-    const sweeper = startSweeper(storage, log);
+    const metrics = createGracefulServer(new Koa().use(observability.metrics).callback());
+    if (settings.METRICS_PORT !== undefined) await listen(metrics.server, "METRICS_PORT", settings);
+    const sweeper = startPurgeSchedule(storage, log);
     const deliveries = startDeliveries({
       queue: storage.deliveries,
       send: createSend({
-        ...surroundings,
+        ...sendDefaults,
         allowed: settings.WEBHOOK_ALLOW_HOSTS,
         userAgent: `linkgate/${VERSION}`,
       }),
-      shortUrl: addresses.short,
-      onSettled: operations.countAttempt,
-      onError: (error) => log.error({ err: error }, "a delivery was put off"),
+      shortUrl: urls.short,
+      onSettled: observability.countAttempt,
+      onError: (error) => log.error({ err: error }, "delivery failed, will retry"),
     });
 
     const waiting = new Set<string>();
@@ -79,11 +84,11 @@ export async function startService(
     }
 
     return {
-      addresses,
+      urls: urls,
       storage,
       ...(demo && { demo }),
       async close() {
-        operations.announceStop();
+        observability.announceStop();
         const work = Promise.all([
           waitFor("requests", web.shutDown()),
           metrics.server.listening ? waitFor("metrics", metrics.shutDown()) : undefined,
@@ -91,31 +96,46 @@ export async function startService(
           waitFor("deliveries", deliveries.stop()),
         ]);
         await Promise.race([work, sleep(WORK_MS, undefined, { ref: false })]);
-        counters.close();
+        rateLimitStore.close();
         await waitFor("database", storage.close());
       },
       waitingFor: () => [...waiting],
     };
   } catch (error) {
-    counters.close();
+    rateLimitStore.close();
     await storage.close();
     throw error;
   }
 }
 
-/** What one process does before the others: the schema, the keys, something to try. */
+/**
+ * Migrates the database and creates missing keys and the demo organization; with workers, one process does it for all.
+ * @throws StartupError if the database can't be reached
+ * @throws WrongEncryptionKey
+ */
 export async function prepareStorage(
   settings: Settings,
   storage: Storage,
 ): Promise<{ keys: Keys; demo?: Demo }> {
-  await storage.migrate();
-  const keys = await loadKeys(storage.keys);
-  const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
-  return { keys, ...(demo && { demo }) };
+  try {
+    await storage.migrate();
+    const keys = await loadKeys(storage.keys);
+    const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
+    return { keys, ...(demo && { demo }) };
+  } catch (error) {
+    const message = describeStartupError(error, settings.DATABASE_URL);
+    throw message ? new StartupError(message, { cause: error }) : error;
+  }
 }
 
-async function listen(server: Server, port: number, host: string): Promise<number> {
-  server.listen(port, host);
-  await once(server, "listening");
+/** Listens on the port of a setting; returns the actual port. @throws StartupError */
+async function listen(server: Server, setting: "PORT" | "METRICS_PORT", settings: Settings): Promise<number> {
+  const { HOST, [setting]: port = 0 } = settings;
+  try {
+    server.listen(port, HOST);
+    await once(server, "listening");
+  } catch (error) {
+    throw toListenError(error as Error, setting, port, HOST);
+  }
   return (server.address() as AddressInfo).port;
 }

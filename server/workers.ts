@@ -3,21 +3,23 @@ import { once } from "node:events";
 import { openStorage } from "../adapters/index.ts";
 import type { Settings } from "./config.ts";
 import type { Demo } from "./demo.ts";
-import { encryptionKey } from "./encryption.ts";
-import { answerWorkers } from "./handover.ts";
+import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
 import { prepareStorage } from "./service.ts";
-import type { Running } from "./stop.ts";
+import type { RunningProcess } from "./shutdown/signals.ts";
+import { answerWorkers } from "./shutdown/worker-handover.ts";
+import { StartupError } from "./startup-errors.ts";
 
-/** Several processes that share one port. */
-export type Workers = Running & { base: string; demo?: Demo };
+/** Server processes that share one port. */
+export type Workers = RunningProcess & { base: string; demo?: Demo };
 
-// A worker that dies at once is not started again and again without a breath.
+// Delays restarts, so a worker that crashes on start doesn't loop.
 const RESTART_MS = 1000;
 
 /**
- * Starts `WORKERS` processes that share the port and the database, and starts one again that dies. What one of them
- * has to do for all is done here, before.
+ * Starts `WORKERS` processes that share the port and the database, and replaces those that die. Migrates and creates
+ * the keys and the demo organization before the first one starts.
+ * @throws StartupError if the database can't be reached, or a worker fails to start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
@@ -27,7 +29,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   answerWorkers();
   cluster.on("exit", (worker, code, signal) => {
     if (stopping) return;
-    log.error({ pid: worker.process.pid, code, signal }, "a worker died; another one takes its place");
+    log.error({ pid: worker.process.pid, code, signal }, "worker died, starting another one");
     setTimeout(() => stopping || cluster.fork(), RESTART_MS);
   });
   const bases = await Promise.all(Array.from({ length: settings.WORKERS }, () => listening(cluster.fork())));
@@ -35,7 +37,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   return {
     base: bases[0] as string,
     ...(demo && { demo }),
-    /** @throws Error when a worker did not stop cleanly */
+    /** Stops the workers. @throws Error if one doesn't stop cleanly */
     async close() {
       stopping = true;
       await Promise.all(workers().map(stopWorker));
@@ -51,13 +53,13 @@ async function stopWorker(worker: Worker): Promise<void> {
   const { pid } = worker.process;
   worker.process.kill("SIGTERM");
   const [code, signal] = await once(worker, "exit");
-  if (code !== 0) throw new Error(`worker ${pid} ended with ${signal ?? code}`);
+  if (code !== 0) throw new Error(`worker ${pid} exited with ${signal ?? code}`);
 }
 
-/** Resolves to the address that a worker reports; rejects when it dies first. */
+/** Resolves to the base URL that a worker reports; rejects if it exits first. */
 function listening(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.once("message", (message: { base: string }) => resolve(message.base));
-    worker.once("exit", (code) => reject(new Error(`a worker ended at its start with code ${code}`)));
+    worker.once("exit", (code) => reject(new StartupError(`A worker failed to start (exit code ${code}).`)));
   });
 }

@@ -1,38 +1,40 @@
-import type { Explanation } from "../../../resources/problems.ts";
-import { table } from "../dashboard/table.ts";
-import { type Html, html } from "../html.ts";
+import type { ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
+import { breakable } from "../ui/controls.ts";
+import { type Html, html } from "../ui/html.ts";
+import { table } from "../ui/table.ts";
 import { prose } from "./prose.ts";
 
-/** Every code that `type` may lead to, each at an anchor of its own. */
+/** The error codes that `type` can link to. */
 export type Codes = {
-  /** Those of the API and MCP, and those of `/auth` and `/dashboard`. */
-  api: Record<string, Explanation>;
-  people: Record<string, Explanation>;
-  /** The fields whose refusal is `invalid_<field>`. */
+  /** The codes of the API and MCP. */
+  api: Record<string, ProblemCodeDescription>;
+  /** The codes of `/auth` and `/dashboard`. */
+  dashboard: Record<string, ProblemCodeDescription>;
+  /** The fields whose errors have the code `invalid_<field>`. */
   fields: string[];
 };
 
-/** The codes with what they mean, and what to do about them. */
-export function codesView({ api, people, fields }: Codes): Html {
-  const unnamed = fields
+/** Renders each error code with its meaning and what to do about it. */
+export function codesView({ api, dashboard, fields }: Codes): Html {
+  const fieldCodes = fields
     .map((field) => `invalid_${field}`)
-    .filter((code) => !(code in api || code in people));
-  return html`<p>A program goes by <code>code</code>; <code>type</code> leads here.</p>
+    .filter((code) => !(code in api || code in dashboard));
+  return html`<p>Branch on <code>code</code>. The <code>type</code> of an error links to its entry here.</p>
 <h3>API and MCP</h3>
-${codeTable("Codes of the API and of MCP", api)}
-<h3>One wrong field</h3>
-<p>A field that alone breaks its rule is refused with 422 and a code that names it: <code>errors</code> tells the rule.
-Correct the field and send it again. The codes:
-${unnamed.sort().map((code, index) => html`${index ? ", " : ""}<code id="${code}">${code}</code>`)}.</p>
-<h3>Signing in and the dashboard</h3>
-${codeTable("Codes of /auth and /dashboard", people)}`;
+${codeTable("API and MCP error codes", api)}
+<h3>Invalid fields</h3>
+<p>If a single field is invalid, the status is 422 and the code names the field. Fix the field as <code>errors</code> describes and
+send the request again. The codes are
+${fieldCodes.sort().map((code, index) => html`${index ? ", " : ""}<code id="${code}">${code}</code>`)}.</p>
+<h3>Sign-in and dashboard</h3>
+${codeTable("Sign-in and dashboard error codes", dashboard)}`;
 }
 
-function codeTable(caption: string, codes: Record<string, Explanation>): Html {
-  return table<[code: string, Explanation]>(
+function codeTable(caption: string, codes: Record<string, ProblemCodeDescription>): Html {
+  return table<[code: string, ProblemCodeDescription]>(
     caption,
     [
-      { head: "Code", cell: ([code]) => html`<code class="name" id="${code}">${code}</code>` },
+      { head: "Code", cell: ([code]) => html`<code class="name" id="${code}">${breakable(code)}</code>` },
       { head: "Status", cell: ([, { status }]) => String(status) },
       { head: "Meaning", cell: ([, { meaning }]) => html`<div>${prose(meaning)}</div>` },
       { head: "What to do", cell: ([, { next }]) => html`<div>${prose(next)}</div>` },

@@ -1,117 +1,123 @@
-import type { Addresses } from "../../../resources/metadata.ts";
-import { REQUEST_HEADERS } from "../../../resources/openapi/headers.ts";
-import { limitsOf, PLANS } from "../../../resources/plans.ts";
-import { API_SCOPES, SCOPE_MEANINGS } from "../../../resources/scopes.ts";
-import { TOLD } from "../../../resources/webhooks/payloads.ts";
-import { PATIENCE } from "../../../resources/webhooks/send.ts";
-import { table } from "../dashboard/table.ts";
-import { type Html, html } from "../html.ts";
-import { codeLink, listing, pretty, prose } from "./prose.ts";
-import { schemaLink } from "./schema.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
+import { limitsOf, PLANS } from "../../resources/plans.ts";
+import { type Html, html } from "../ui/html.ts";
+import { table } from "../ui/table.ts";
+import { tokenScript } from "./examples.ts";
+import { codeLink, listing, pretty } from "./prose.ts";
+import { receivingWebhooks } from "./webhooks-guide.ts";
 
-/** A chapter that explains what all operations have in common. */
+/** A chapter about what all operations have in common. */
 export type Chapter = { id: string; title: string; body: Html };
 
-/** The chapters in front of the operations. */
-export function guide(addresses: Addresses, problem: unknown): Chapter[] {
+/** Returns the chapters that precede the operations. */
+export function guide(urls: PublicUrls, problem: unknown): Chapter[] {
   return [
-    { id: "start", title: "Start", body: start(addresses) },
-    { id: "authentication", title: "Authentication", body: authentication(addresses) },
+    { id: "start", title: "Introduction", body: introduction(urls) },
+    { id: "authentication", title: "Authentication", body: authentication(urls) },
     { id: "errors", title: "Errors", body: errors(problem) },
-    { id: "lists", title: "Lists", body: lists(addresses) },
-    { id: "versions-of-a-link", title: "Conditional requests", body: conditions() },
+    { id: "lists", title: "Pagination", body: pagination(urls) },
+    { id: "conditional-requests", title: "Conditional requests", body: conditionalRequests() },
     { id: "idempotency", title: "Idempotency", body: idempotency() },
-    { id: "rate-limits", title: "Rate limits", body: limits() },
-    { id: "receiving", title: "Receiving webhooks", body: receiving() },
-    { id: "changes", title: "Versions and changes", body: changes() },
+    { id: "rate-limits", title: "Rate limits", body: rateLimits() },
+    { id: "click-analytics", title: "Click analytics", body: clickAnalytics() },
+    { id: "receiving", title: "Receiving webhooks", body: receivingWebhooks() },
+    { id: "changes", title: "Versioning", body: versioning() },
   ];
 }
 
-function start({ api, mcp, base, short }: Addresses): Html {
-  return html`<p>Short links of an organization, their clicks, and webhooks that tell of them. Send and read JSON in UTF-8;
-names are <code>snake_case</code>, times RFC 3339 in UTC, ids begin with what they are of.</p>
+function introduction({ api, mcp, base, short }: PublicUrls): Html {
+  return html`<p>Manage your organization’s short links, clicks and webhooks. Requests and responses are UTF-8 JSON with
+<code>snake_case</code> names, RFC 3339 timestamps in UTC, and IDs with a prefix, such as <code>lnk_</code>.</p>
 <dl class="facts">
 <dt>REST API</dt><dd><code>${api}</code></dd>
 <dt>MCP endpoint</dt><dd><code>${mcp}</code></dd>
 <dt>Short links</dt><dd><code>${short}</code></dd>
-<dt>Description</dt><dd><a href="/v1/openapi.json">OpenAPI 3.1</a>, from which clients can be generated</dd>
-<dt>Client id and secret</dt><dd>in the <a href="${base}/dashboard">dashboard</a>, under API access, on the Growth or the Premium plan</dd>
+<dt>API description</dt><dd><a href="/v1/openapi.json">OpenAPI 3.1</a>, for generating clients</dd>
+<dt>Client ID and secret</dt><dd>In the <a href="${base}/dashboard">dashboard</a> under API access, on the Growth and Premium plans</dd>
 </dl>`;
 }
 
-function authentication({ base, api, mcp }: Addresses): Html {
-  return html`<p>Every call but that of the OpenAPI document carries an access token of OAuth 2.0:
-<code>Authorization: Bearer &lt;token&gt;</code>. A script of the organization gets one with the client's credentials, good for an hour:</p>
-${listing(
-  "Getting a token",
-  `TOKEN=$(curl -s ${base}/oauth/token \\
-  -d grant_type=client_credentials \\
-  -d client_id="$CLIENT_ID" \\
-  -d client_secret="$CLIENT_SECRET" |
-  sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')`,
-)}
-<p>An app that acts for people uses the authorization code flow with PKCE (S256) at <code>${base}/oauth/authorize</code>, and
-renews its token with the refresh token. Libraries read every address from
-<a href="/.well-known/oauth-authorization-server">the metadata of the server</a> (RFC 8414). A token is revoked at
-<code>${base}/oauth/revoke</code>, and is refused from the next call on.</p>
+function authentication({ base, api, mcp }: PublicUrls): Html {
+  return html`<p>Every request except the OpenAPI document needs an OAuth 2.0 access token:
+<code>Authorization: Bearer &lt;token&gt;</code>. To act for your own organization, get a token with client credentials.
+It expires after one hour.</p>
+${listing("Get a token", tokenScript(base, `"\${CLIENT_ID:?}"`))}
+<p>Apps that act for a user use the authorization code flow with PKCE (S256) at <code>${base}/oauth/authorize</code>, and
+refresh tokens to renew access. OAuth libraries discover all endpoints from the
+<a href="/.well-known/oauth-authorization-server">authorization server metadata</a> (RFC 8414). Revoke a token at
+<code>${base}/oauth/revoke</code>; it stops working on the next request.</p>
 <h3>Scopes</h3>
-<p>Ask for what you need with <code>scope</code>. A write scope includes its read scope. A call without the scope that it needs
-is ${codeLink("insufficient_scope")}, and the challenge in <code>WWW-Authenticate</code> names all that it needs (RFC 6750).
-A token that acts for a user opens only what the user’s role allows at that moment: owners and admins all scopes, members <code>links:read</code> and <code>links:write</code>.</p>
+<p>Request the scopes you need with the <code>scope</code> parameter. A write scope includes its read scope. A request without a
+required scope returns ${codeLink("insufficient_scope")}, and the <code>WWW-Authenticate</code> header lists all scopes that the
+request needs (RFC 6750). A token that acts for a user is limited to what the user’s current role allows: owners and admins can
+use all scopes, members can use <code>links:read</code> and <code>links:write</code>.</p>
 ${table(
   "Scopes",
   [
     { head: "Scope", cell: (scope: (typeof API_SCOPES)[number]) => html`<code>${scope}</code>` },
-    { head: "Opens", cell: (scope) => SCOPE_MEANINGS[scope] },
+    { head: "Permission", cell: (scope) => SCOPE_DESCRIPTIONS[scope] },
   ],
   [...API_SCOPES],
 )}
 <h3>Resources</h3>
-<p>With <code>resource</code> (RFC 8707) a token is for <code>${api}</code> or for <code>${mcp}</code> alone; without, for both.</p>`;
+<p>By default, a token works for both the REST API and MCP. To limit it to one of them, set the <code>resource</code> parameter
+(RFC 8707) to <code>${api}</code> or <code>${mcp}</code>.</p>`;
 }
 
 function errors(problem: unknown): Html {
-  return html`<p>A refusal is <code>application/problem+json</code> (RFC 9457). Programs go by <code>code</code>, people read
-<code>detail</code>, <code>type</code> leads to <a href="#codes">the list of codes</a>, <code>request_id</code> finds the request in
-our log, and <code>errors</code> names each wrong field with its rule.</p>
-${listing("A problem", pretty(problem))}
-<p>What is not there and what belongs to somebody else is ${codeLink("not_found")} alike. Unknown fields are refused, so that a
-misspelt one is not lost. A 5xx may be tried again; a 4xx will be refused again until something changes.</p>`;
+  return html`<p>Errors use <code>application/problem+json</code> (RFC 9457). Branch on <code>code</code> and show
+<code>detail</code> to people. <code>type</code> links to the code in <a href="#codes">the list of error codes</a>,
+<code>request_id</code> identifies the request in the server’s log, and <code>errors</code> lists each invalid field.</p>
+${listing("Error response", pretty(problem))}
+<p>Resources that don’t exist or belong to another organization both return ${codeLink("not_found")}. Unknown fields are
+rejected, so a misspelled field is never silently ignored. You can retry a 5xx response. Don’t retry a 4xx response without
+changing the request, except 429.</p>`;
 }
 
-function lists({ api }: Addresses): Html {
-  return html`<p>Lists come newest first, in pages of <code>limit</code> (1 to 100, 25 if absent):
-<code>{"data": […], "next_cursor": "…"}</code>. Pass <code>next_cursor</code> as <code>cursor</code>, with the same filter, until it
-is <code>null</code>. What is added meanwhile does not shift the pages.</p>
-${listing("The next page", `curl "${api}/links?limit=100&cursor=$CURSOR" \\\n  -H "Authorization: Bearer $TOKEN"`)}`;
+function pagination({ api }: PublicUrls): Html {
+  return html`<p>Lists are sorted from newest to oldest and return up to <code>limit</code> items per page (1 to 100, default 25):
+<code>{"data": […], "next_cursor": "…"}</code>. To get the next page, pass <code>next_cursor</code> as <code>cursor</code> with the
+same filters. The last page has a <code>next_cursor</code> of <code>null</code>. Items created in the meantime don’t shift the
+pages.</p>
+${listing("Next page", `curl "${api}/links?limit=100&cursor=$CURSOR" \\\n  -H "Authorization: Bearer $TOKEN"`)}`;
 }
 
-function conditions(): Html {
-  return html`<p>A link has an <code>ETag</code>. Send it as <code>If-Match</code> with a change, and the change is
-${codeLink("precondition_failed")} if somebody else was faster. Send it as <code>If-None-Match</code> with a GET, and the answer is an
-empty 304 if nothing has changed. Clicks do not change it.</p>`;
+function conditionalRequests(): Html {
+  return html`<p>Every link has an <code>ETag</code>. Send it as <code>If-Match</code> with an update, and the request fails with
+${codeLink("precondition_failed")} if the link has changed since. Send it as <code>If-None-Match</code> with a GET, and the response
+is an empty 304 if the link hasn’t changed. Clicks don’t change the <code>ETag</code>.</p>`;
 }
 
 function idempotency(): Html {
-  return html`<p>A POST whose answer was lost may be sent again with the same <code>Idempotency-Key</code>: it gets the same answer,
-marked with <code>Idempotency-Replayed: true</code>, and is not done twice. A key is ${prose(REQUEST_HEADERS["Idempotency-Key"])} Tools take
-the same keys as <code>idempotency_key</code>.</p>
-<p>The same key with another request is ${codeLink("idempotency_key_reused")}; while the first is still under way, it is
-${codeLink("idempotency_key_in_use")}.</p>`;
+  return html`<p>To retry a POST safely, send an <code>Idempotency-Key</code> header: 1 to 255 visible ASCII characters, for example a
+UUID. For 24 hours, repeating the request with the same key returns the original response with
+<code>Idempotency-Replayed: true</code> and doesn’t run the operation again. MCP tools take the same keys as
+<code>idempotency_key</code>, so a retry also works across REST and MCP.</p>
+<ul>
+<li>Keys are scoped to the client and the user it acts for.</li>
+<li>The same key with a different request returns ${codeLink("idempotency_key_reused")}. While the original request is still
+running, the key returns ${codeLink("idempotency_key_in_use")}.</li>
+<li>Requests that fail because of invalid input, a token, a rate limit or a server error aren’t stored: retry them with the same
+key. Responses with 404 and 409 are stored: use a new key once you’ve fixed the cause.</li>
+<li>If the server crashes mid-request, the key is released within a minute. Retrying the creation of a link then returns the
+existing link; other operations may run twice.</li>
+</ul>`;
 }
 
-function limits(): Html {
-  return html`<p>Calls of the REST API and of MCP count together, per organization and minute. Every answer tells what is left, and
-the seconds until all of it is back:</p>
-${listing("Headers of the limit", 'RateLimit-Policy: "organization";q=600;w=60\nRateLimit: "organization";r=599;t=42')}
-<p>Over the limit, the answer is ${codeLink("rate_limited")} with <code>Retry-After</code> in seconds. What comes without a good
-token counts against its address, as <code>"address"</code>. <a href="#getOrganization">Your organization</a> shows its limits.</p>
+function rateLimits(): Html {
+  return html`<p>REST and MCP requests share one limit per organization and minute. Every response includes the remaining requests and
+the seconds until the limit resets:</p>
+${listing("Rate limit headers", 'RateLimit-Policy: "organization";q=600;w=60\nRateLimit: "organization";r=599;t=42')}
+<p>Above the limit, requests return ${codeLink("rate_limited")} with the seconds to wait in <code>Retry-After</code>. Requests without
+a valid token count toward a limit per IP address, named <code>"address"</code>.
+<a href="#getOrganization">Your organization</a> includes its limits.</p>
 ${table(
-  "Limits of the plans",
+  "Limits by plan",
   [
-    { head: "Plan", cell: (plan: (typeof PLANS)[number]) => plan },
-    { head: "Calls a minute", cell: (plan) => number(limitsOf(plan).requests_per_minute) },
-    { head: "Links in a bulk call", cell: (plan) => number(limitsOf(plan).links_per_bulk) },
+    { head: "Plan", cell: (plan: (typeof PLANS)[number]) => html`${plan}` },
+    { head: "Requests per minute", cell: (plan) => number(limitsOf(plan).requests_per_minute) },
+    { head: "Links per bulk request", cell: (plan) => number(limitsOf(plan).links_per_bulk) },
     { head: "Webhooks", cell: (plan) => number(limitsOf(plan).webhooks) },
   ],
   [...PLANS],
@@ -122,26 +128,16 @@ function number(value: number): string {
   return value === 0 ? "–" : value.toLocaleString("en");
 }
 
-function receiving(): Html {
-  return html`<p>Events are sent as <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> 1.0.0 says: a POST of
-<code>{"type", "timestamp", "data"}</code> with the headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
-<code>webhook-signature</code>. Check the signature with the secret of the webhook; there are libraries for it in many languages. The id
-stays the same when a delivery is repeated, so that you can tell what you have had already.</p>
-<p>Answer 2xx within ${PATIENCE.totalMs / 1000} seconds. Anything else is tried again for three days, with growing pauses; <code>Retry-After</code> is
-honoured, 410 disables the webhook. While a secret is being replaced, both sign.</p>
-${table(
-  "Events",
-  [
-    { head: "Event", cell: ({ event }: (typeof TOLD)[number]) => html`<code>${event}</code>` },
-    { head: "Tells", cell: ({ meaning }) => meaning },
-    { head: "Body", cell: ({ body }) => schemaLink(body.meta()?.title ?? "") },
-  ],
-  [...TOLD],
-)}`;
+function clickAnalytics(): Html {
+  return html`<p>Clicks are counted per day in UTC. Requests from known bots, including <code>curl</code>, are counted separately.</p>
+<p>A visitor’s country comes from the <code>CF-IPCountry</code> request header, which Cloudflare sets and other proxies can be
+configured to set. The server reads it only if <code>TRUST_PROXY</code> is 1 or more; otherwise visitors could choose their own
+country, so <code>countries</code> stays empty.</p>`;
 }
 
-function changes(): Html {
-  return html`<p>New operations, optional fields of requests, fields of answers, events, tools and codes may come at any time under
-<code>/v1</code>: ignore what you do not know. Whatever could break a client comes under a new prefix. Before an operation or a version
-ends, its answers carry <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594) for at least twelve months.</p>`;
+function versioning(): Html {
+  return html`<p>Under <code>/v1</code>, we may add operations, optional request fields, response fields, events, tools and error codes at
+any time. Your client should ignore what it doesn’t know. Breaking changes get a new version prefix. Before an operation or version
+is removed, its responses include <code>Deprecation</code> (RFC 9745) and <code>Sunset</code> (RFC 8594) headers for at least twelve
+months.</p>`;
 }

@@ -1,39 +1,55 @@
 import { createHash } from "node:crypto";
 import type { Middleware } from "koa";
-import type { Resources } from "../resources/index.ts";
-import { isKnown } from "../resources/links/entity-tag.ts";
-import { inputOf } from "../resources/mcp/tool.ts";
-import type { Addresses } from "../resources/metadata.ts";
-import { PROBLEMS } from "../resources/problems.ts";
-import { PEOPLE_FIELDS, PEOPLE_PROBLEMS } from "./problems.ts";
-import { codesOf } from "./views/docs/operation.ts";
-import { type DocsContent, docsPage } from "./views/docs/page.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { matchesIfNoneMatch } from "../../resources/http/etag.ts";
+import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
+import type { Resources } from "../../resources/index.ts";
+import { lazy } from "../../resources/lazy.ts";
+import { inputSchemaOf } from "../../resources/mcp/tool.ts";
+import { codesOf } from "./operation.ts";
+import { type DocsContent, docsPage } from "./page.ts";
+import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "./problem-codes.ts";
 
 const MAX_AGE_S = 300;
 
-/** Serves `GET /docs`: one page, made once, for it changes with the program alone. */
-export function docs({ document, tools }: Resources, addresses: Addresses): Middleware {
-  const fields = fieldsOf({ document, tools });
-  const codes = { api: PROBLEMS, people: PEOPLE_PROBLEMS, fields };
-  const page = docsPage({ document, tools, addresses, codes });
-  const tag = `"${createHash("sha256").update(page).digest("base64url").slice(0, 22)}"`;
-  return function serveDocs(ctx, next) {
-    if (ctx.path !== "/docs" || (ctx.method !== "GET" && ctx.method !== "HEAD")) return next();
+/** Serves `GET /docs`. The page depends only on the code: it is rendered once, on the first request. */
+export function docs(resources: Resources, urls: PublicUrls): Middleware {
+  const rendered = lazy(() => {
+    const { tools } = resources;
+    const document = resources.document();
+    const codes = {
+      api: PROBLEM_CODES,
+      dashboard: DASHBOARD_PROBLEMS,
+      fields: fieldsOf({ document, tools }),
+    };
+    const page = docsPage({ document, tools, urls, codes });
+    return { page, tag: `"${createHash("sha256").update(page).digest("base64url").slice(0, 22)}"` };
+  });
+  return async function serveDocs(ctx, next) {
+    if (ctx.path !== "/docs" || (ctx.method !== "GET" && ctx.method !== "HEAD")) {
+      await next();
+      return;
+    }
+    const { page, tag } = rendered();
     ctx.set("Cache-Control", `public, max-age=${MAX_AGE_S}`);
     ctx.set("ETag", tag);
     ctx.type = "html";
     ctx.body = page;
-    if (isKnown(ctx, tag)) ctx.status = 304;
+    if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
   };
 }
 
-/** Every field that a refusal may name: in the document, of tools, of forms. */
+/** Returns every field that an error code can name: fields of operations, tools and forms. */
 function fieldsOf({ document, tools }: Pick<DocsContent, "document" | "tools">): string[] {
   const codes = Object.values(document.paths)
     .flatMap((methods) => Object.values(methods))
     .flatMap(({ responses }) => Object.values(responses).flatMap(codesOf));
-  const named = codes.flatMap((code) => /^invalid_(.+)$/.exec(code)?.[1] ?? []);
+  const documented = codes.flatMap((code) => /^invalid_(.+)$/.exec(code)?.[1] ?? []);
   return [
-    ...new Set([...named, ...tools.flatMap((tool) => Object.keys(inputOf(tool).shape)), ...PEOPLE_FIELDS]),
+    ...new Set([
+      ...documented,
+      ...tools.flatMap((tool) => Object.keys(inputSchemaOf(tool).shape)),
+      ...DASHBOARD_FIELDS,
+    ]),
   ];
 }

@@ -1,24 +1,21 @@
-import type {
-  OpenApiDocument,
-  OperationObject,
-  ResponseObject,
-} from "../../../resources/openapi/document.ts";
-import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
-import { badge } from "../dashboard/controls.ts";
-import { type Html, html } from "../html.ts";
-import { curlOf, exampleOf } from "./example.ts";
+import type { OpenApiDocument, OperationObject } from "../../resources/openapi/document.ts";
+import type { ResponseObject } from "../../resources/openapi/error-responses.ts";
+import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import { badge } from "../ui/controls.ts";
+import { type Html, html } from "../ui/html.ts";
+import { curlOf, exampleOf } from "./examples.ts";
 import { codeLink, listing, pretty, prose } from "./prose.ts";
 import { type Field, fieldsOf, fieldTable, referenceOf, schemaLink } from "./schema.ts";
 
-/** An operation with where it is. */
-export type Placed = { base: string; method: string; path: string; operation: OperationObject };
+/** An operation with its method and path. */
+export type LocatedOperation = { base: string; method: string; path: string; operation: OperationObject };
 
-/** What an operation does, takes and answers, beside a call to paste. */
-export function operationView({ components: { schemas } }: OpenApiDocument, placed: Placed): Html {
-  const { method, path, operation } = placed;
+/** Renders an operation: description, parameters and responses, next to an example request. */
+export function operationView({ components: { schemas } }: OpenApiDocument, located: LocatedOperation): Html {
+  const { method, path, operation } = located;
   const { operationId, summary, description, parameters, requestBody, security } = operation;
   const sent = find(schemas, requestBody?.content["application/json"]?.schema as JsonSchema | undefined);
-  const taken: Field[] = [
+  const parameterFields: Field[] = [
     ...parameters.map(({ in: place, description: meaning, ...rest }) => ({ ...rest, meaning, place })),
     ...(sent ? fieldsOf(sent.schema) : []),
   ];
@@ -29,14 +26,16 @@ export function operationView({ components: { schemas } }: OpenApiDocument, plac
 <p class="call"><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code></p>
 ${description ? html`<p>${prose(description)}</p>` : html``}
 <p>${
-    scopes.length > 0 ? html`Needs ${scopes.map((scope) => badge(scope))}` : html`Needs ${badge("no token")}`
+    scopes.length > 0
+      ? html`Requires ${scopes.map((scope) => badge(scope))}`
+      : html`Requires ${badge("no token")}`
   }</p>
-${taken.length > 0 ? fieldTable(`What ${summary} takes`, taken) : html``}
-${answersOf(operation)}
+${parameterFields.length > 0 ? fieldTable(`Parameters of ${summary}`, parameterFields) : html``}
+${responsesOf(operation)}
 </div>
 <div class="how">
-${listing(`Example: ${summary}`, curlOf(placed, operation, sent && exampleOf(sent.schema)))}
-${exampleAnswer(schemas, operation)}
+${listing(`Example: ${summary}`, curlOf(located, operation, sent && exampleOf(sent.schema)))}
+${exampleResponse(schemas, operation)}
 </div>
 </section>
 `;
@@ -54,28 +53,28 @@ function schemaOf({ content }: ResponseObject): JsonSchema | undefined {
   return content?.["application/json"]?.schema as JsonSchema | undefined;
 }
 
-/** Successes with their body and headers, then every refusal by its code. */
-function answersOf({ responses }: OperationObject): Html {
+/** Renders successful responses with body and headers, then errors by code. */
+function responsesOf({ responses }: OperationObject): Html {
   const all = Object.entries(responses);
-  const isRefusal = ([status]: [string, ResponseObject]) => Number(status) >= 400;
-  return html`<h4>Answers</h4>
-<dl class="answers">
-${all.filter((answer) => !isRefusal(answer)).map(([status, answer]) => success(status, answer))}
-${all.filter(isRefusal).map(
-  ([status, answer]) =>
-    html`<dt>${status}</dt><dd>${codesOf(answer).map((code, index) => html`${index ? ", " : ""}${codeLink(code)}`)}</dd>
+  const isError = ([status]: [string, ResponseObject]) => Number(status) >= 400;
+  return html`<h4>Responses</h4>
+<dl class="responses">
+${all.filter((entry) => !isError(entry)).map(([status, response]) => success(status, response))}
+${all.filter(isError).map(
+  ([status, response]) =>
+    html`<dt>${status}</dt><dd>${codesOf(response).map((code, index) => html`${index ? ", " : ""}${codeLink(code)}`)}</dd>
 `,
 )}
 </dl>`;
 }
 
-// Every answer has these; they are explained once.
-const USUAL = new Set(["RateLimit", "RateLimit-Policy", "X-Request-Id"]);
+// Every response has these; the guide explains them.
+const COMMON_HEADERS = new Set(["RateLimit", "RateLimit-Policy", "X-Request-Id"]);
 
-function success(status: string, answer: ResponseObject): Html {
-  const name = referenceOf(schemaOf(answer) ?? {});
-  const headers = Object.keys(answer.headers).filter((header) => !USUAL.has(header));
-  return html`<dt>${status}</dt><dd>${answer.description}${name ? html` ${schemaLink(name)}` : html``}${
+function success(status: string, response: ResponseObject): Html {
+  const name = referenceOf(schemaOf(response) ?? {});
+  const headers = Object.keys(response.headers).filter((header) => !COMMON_HEADERS.has(header));
+  return html`<dt>${status}</dt><dd>${response.description}${name ? html` ${schemaLink(name)}` : html``}${
     headers.length > 0
       ? html` <small>with ${headers.map((header, index) => html`${index ? ", " : ""}<code>${header}</code>`)}</small>`
       : html``
@@ -83,7 +82,7 @@ function success(status: string, answer: ResponseObject): Html {
 `;
 }
 
-/** The codes that a refusal may have. */
+/** Returns the codes that an error response can have. */
 export function codesOf({ content }: ResponseObject): string[] {
   const { allOf = [] } = (content?.["application/problem+json"]?.schema ?? {}) as JsonSchema;
   return allOf.flatMap(
@@ -91,9 +90,9 @@ export function codesOf({ content }: ResponseObject): string[] {
   ) as string[];
 }
 
-function exampleAnswer(schemas: Schemas, { summary, responses }: OperationObject): Html {
-  const [status, answer] = Object.entries(responses).find(([, response]) => schemaOf(response)) ?? [];
-  const example = exampleOf(find(schemas, answer && schemaOf(answer))?.schema);
+function exampleResponse(schemas: Schemas, { summary, responses }: OperationObject): Html {
+  const [status, response] = Object.entries(responses).find(([, one]) => schemaOf(one)) ?? [];
+  const example = exampleOf(find(schemas, response && schemaOf(response))?.schema);
   if (example === undefined) return html``;
-  return html`<details><summary>Answer ${status}</summary>${listing(`Answer of ${summary}`, pretty(example))}</details>`;
+  return html`<details><summary>Example response (${status})</summary>${listing(`Example response: ${summary}`, pretty(example))}</details>`;
 }

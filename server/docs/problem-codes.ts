@@ -1,116 +1,116 @@
-import type { Explanation } from "../resources/problems.ts";
+import type { ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
 
-/** The codes of problems that `/auth` and `/dashboard` have beyond those of the API. */
-export const PEOPLE_PROBLEMS: Record<string, Explanation> = {
+/** The error codes of `/auth` and `/dashboard` that the API doesn't have. */
+export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
   sign_in_required: {
     status: 401,
-    meaning: "Nobody is signed in, or the sign-in has ended.",
+    meaning: "You aren't signed in, or your session has expired.",
     next: "Sign in at /auth/login.",
   },
   invalid_credentials: {
     status: 401,
-    meaning: "The user name or the password is wrong.",
-    next: "Try again, or ask an owner of the organization for a link that sets a new password.",
+    meaning: "The username or password is incorrect.",
+    next: "Try again, or ask an owner of your organization for a password reset link.",
   },
   invalid_grant: {
     status: 401,
-    meaning: "The refresh token is unknown, used up, expired or revoked.",
+    meaning: "The refresh token is unknown, already used, expired or revoked.",
     next: "Sign in again.",
   },
   reauthentication_required: {
     status: 403,
-    meaning: "The sign-in is too long ago for something this sensitive.",
-    next: "Sign in again, then repeat it within ten minutes.",
+    meaning: "This action requires a sign-in within the last ten minutes.",
+    next: "Sign in again, then repeat the request.",
   },
   role_required: {
     status: 403,
-    meaning: "The role of the person in the organization does not include this.",
-    next: "Ask an owner or an admin.",
+    meaning: "Your role in the organization doesn't allow this.",
+    next: "Ask an owner or admin.",
   },
-  not_yours_alone: {
+  shared_account: {
     status: 403,
-    meaning: "The person belongs to another organization as well, which the caller does not own.",
-    next: "Ask whoever runs the service.",
+    meaning: "The user also belongs to an organization that you don't own.",
+    next: "Ask the operator of the server.",
   },
   cross_site_request: {
     status: 403,
-    meaning: "A page of another site began the request.",
-    next: "Begin at a page of this service.",
+    meaning: "The request came from another site.",
+    next: "Send it from a page of this server.",
   },
   invalid_csrf_token: {
     status: 403,
-    meaning: "The form is too old, or belongs to another sign-in.",
-    next: "Open the page again and send it once more.",
+    meaning: "The form has expired or belongs to another session.",
+    next: "Reload the page and submit the form again.",
   },
-  invitation_over: {
+  invitation_invalid: {
     status: 403,
-    meaning: "The invitation was used, taken back, or is too old.",
-    next: "Ask for a new one.",
+    meaning: "The invitation was used or revoked, or has expired.",
+    next: "Ask for a new invitation.",
   },
   registration_closed: {
     status: 403,
-    meaning: "The service takes no registrations, or only invited ones.",
-    next: "Ask an owner of the organization for an invitation.",
+    meaning: "Registration is disabled or requires an invitation.",
+    next: "Ask an owner of your organization for an invitation.",
   },
-  plans_managed_elsewhere: {
+  self_service_disabled: {
     status: 403,
-    meaning: "Plans are changed by whoever runs the service.",
-    next: "Ask them.",
+    meaning: "The operator of the server manages plans.",
+    next: "Ask the operator of the server.",
   },
   no_client: {
     status: 404,
-    meaning: "The organization has never been on a paid plan, so it has no client.",
-    next: "Move it to a paid plan.",
+    meaning: "The organization has never been on a paid plan, so it has no OAuth client.",
+    next: "Upgrade to a paid plan.",
   },
   browser_required: {
     status: 406,
-    meaning: "This leads through a sign-in elsewhere, which takes a browser.",
-    next: "Open the address in a browser.",
+    meaning: "Single sign-on requires a browser.",
+    next: "Open the URL in a browser.",
   },
   username_taken: {
     status: 409,
-    meaning: "Somebody has this user name.",
-    next: "Choose another one.",
+    meaning: "The username is taken.",
+    next: "Choose another username.",
   },
   last_owner: {
     status: 409,
-    meaning: "The organization would be left without an owner.",
-    next: "Make somebody else an owner first.",
+    meaning: "The organization would have no owner.",
+    next: "Make another member an owner first.",
   },
   newest_secret: {
     status: 409,
-    meaning: "The newest secret of a client is not ended while it is the newest.",
-    next: "Make a new one first.",
+    meaning: "The newest client secret can't be revoked.",
+    next: "Rotate the secret first.",
   },
   no_password: {
     status: 409,
-    meaning: "The person signs in elsewhere and has no password here.",
-    next: "Nothing: there is no password to reset.",
+    meaning: "The user signs in with SSO and has no password.",
+    next: "No action needed: there is no password to reset.",
   },
   only_way_in: {
     status: 409,
-    meaning: "It is the only way in which the person can sign in.",
+    meaning: "The identity is the user's only way to sign in.",
     next: "Set a password first.",
   },
   too_many_requests: {
     status: 429,
     meaning: "Too many attempts.",
-    next: "Wait a minute.",
+    next: "Wait a minute, then try again.",
   },
   busy: {
     status: 503,
-    meaning: "Too many people are signing in at this moment.",
+    meaning: "Too many users are signing in right now.",
     next: "Try again in a moment.",
   },
   provider_unavailable: {
     status: 503,
-    meaning: "The external identity provider cannot be reached.",
+    meaning: "The identity provider is unavailable.",
     next: "Try again in a minute.",
   },
 };
 
-/** The fields of `/auth` and `/dashboard` whose refusal is `invalid_<field>`. */
-export const PEOPLE_FIELDS = [
+/** The fields of `/auth` and `/dashboard` whose errors have the code `invalid_<field>`. */
+export const DASHBOARD_FIELDS = [
   "username",
   "password",
   "new_password",

@@ -1,32 +1,32 @@
-import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
-import { table } from "../dashboard/table.ts";
-import { type Html, html } from "../html.ts";
+import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import { type Html, html } from "../ui/html.ts";
+import { table } from "../ui/table.ts";
 import { prose } from "./prose.ts";
 
-/** One line of a table: a field, or one within a field. */
+/** A row of a field table: a field, or a field nested in another one. */
 export type Field = {
   name: string;
   required: boolean;
   schema: JsonSchema;
   meaning?: string | undefined;
-  /** Where it goes, if not into the body. */
+  /** Where it is sent, unless in the body. */
   place?: string;
 };
 
-/** A table of fields, each with its type, its rule and its meaning. */
+/** Renders a table of fields with their type, constraints and description. */
 export function fieldTable(caption: string, fields: Field[]): Html {
   return table<Field>(
     caption,
     [
       { head: "Field", cell: ({ name, required, place }) => nameOf(name, required, place) },
       { head: "Type", cell: ({ schema }) => html`<div>${typeOf(schema)}</div>` },
-      { head: "Meaning", cell: ({ schema, meaning }) => meaningOf(schema, meaning) },
+      { head: "Description", cell: ({ schema, meaning }) => meaningOf(schema, meaning) },
     ],
     fields,
   );
 }
 
-/** The fields of an object, and those of the objects within it under dotted names. */
+/** Returns the fields of an object, and nested fields under dotted names. */
 export function fieldsOf(schema: JsonSchema, prefix = ""): Field[] {
   return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([key, value]) => {
     const name = prefix + key;
@@ -40,29 +40,29 @@ export function fieldsOf(schema: JsonSchema, prefix = ""): Field[] {
   });
 }
 
-/** The name of the schema that a reference leads to. */
+/** Returns the name of the schema that a `$ref` points to. */
 export function referenceOf({ $ref }: JsonSchema): string | undefined {
   return $ref?.split("/").at(-1);
 }
 
-/** The address on the page of a schema of the document. */
+/** Renders a link to a schema's entry on the page. */
 export function schemaLink(name: string): Html {
   return html`<a href="#${name}">${name}</a>`;
 }
 
 function nameOf(name: string, required: boolean, place = ""): Html {
   const notes = [place, required && "required"].filter(Boolean).join(", ");
-  // A long name may break after a dot, and nowhere else.
-  const steps = name.split(".").map((step, index) => (index ? html`.<wbr>${step}` : step));
-  return html`<div><code class="name">${steps}</code>${notes ? html` <small>${notes}</small>` : html``}</div>`;
+  // Long names wrap after a dot only.
+  const parts = name.split(".").map((part, index) => (index ? html`.<wbr>${part}` : part));
+  return html`<div><code class="name">${parts}</code>${notes ? html` <small>${notes}</small>` : html``}</div>`;
 }
 
 function meaningOf(schema: JsonSchema, meaning = ""): Html {
-  const rules = rulesOf(schema);
-  return html`<div>${prose(meaning)}${rules ? html` <small>${rules}</small>` : html``}</div>`;
+  const constraints = constraintsOf(schema);
+  return html`<div>${prose(meaning)}${constraints ? html` <small>${constraints}</small>` : html``}</div>`;
 }
 
-/** A type in words. */
+/** Returns the display name of a type. */
 function typeOf(schema: JsonSchema): Html {
   const reference = referenceOf(schema);
   if (reference) return schemaLink(reference);
@@ -75,19 +75,19 @@ function typeOf(schema: JsonSchema): Html {
       ", ",
     );
   if (schema.const !== undefined) return html`<code>${schema.const}</code>`;
-  if (schema.type === "array") return html`list: ${typeOf((schema.items ?? {}) as JsonSchema)}`;
-  return html`${WORDS[schema.format ?? ""] ?? WORDS[schema.type ?? ""] ?? schema.type ?? "anything"}`;
+  if (schema.type === "array") return html`array of ${typeOf((schema.items ?? {}) as JsonSchema)}`;
+  return html`${WORDS[schema.format ?? ""] ?? WORDS[schema.type ?? ""] ?? schema.type ?? "any"}`;
 }
 
 const WORDS: Record<string, string> = {
-  "date-time": "time (RFC 3339)",
+  "date-time": "timestamp",
   date: "date",
   uri: "URL",
-  integer: "whole number",
+  integer: "integer",
 };
 
-/** What the schema says beyond the type. */
-function rulesOf(schema: JsonSchema): string {
+/** Returns the constraints of a schema beyond its type. */
+function constraintsOf(schema: JsonSchema): string {
   const inner = ((schema.anyOf ?? []) as JsonSchema[]).find(({ type }) => type !== "null") ?? schema;
   const { minLength, maxLength, minimum, maximum, minItems, maxItems, pattern } = inner;
   const maxProperties = inner.maxProperties as number | undefined;
@@ -97,19 +97,19 @@ function rulesOf(schema: JsonSchema): string {
     range(minItems, maxItems, "items"),
     range(undefined, maxProperties, "keys"),
     pattern && `matches ${pattern}`,
-    schema.default !== undefined && `${JSON.stringify(schema.default)} if absent`,
+    schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
   ]
     .filter(Boolean)
     .join("; ");
 }
 
-function range(from: number | undefined, to: number | undefined, unit: string): string {
-  if (from === undefined && to === undefined) return "";
-  const [least, most] = [from, to].map((bound) => bound?.toLocaleString("en"));
+function range(min: number | undefined, max: number | undefined, unit: string): string {
+  if (min === undefined && max === undefined) return "";
+  const [least, most] = [min, max].map((bound) => bound?.toLocaleString("en"));
   const numbers = most ? (least ? `${least} to ${most}` : `at most ${most}`) : `at least ${least}`;
   return `${numbers} ${unit}`.trim();
 }
 
-function join(parts: Html[], between: string): Html {
-  return html`${parts.map((part, index) => (index ? html`${between}${part}` : part))}`;
+function join(parts: Html[], separator: string): Html {
+  return html`${parts.map((part, index) => (index ? html`${separator}${part}` : part))}`;
 }

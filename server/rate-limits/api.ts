@@ -1,19 +1,19 @@
-import type { CallCounter, Count } from "../resources/ports.ts";
-import { type Counters, toSeconds } from "./counters.ts";
-import { hostOf } from "./network.ts";
+import type { CallCounter, Count } from "../../resources/access/call-counter.ts";
+import { hostKeyOf } from "./ip-key.ts";
+import { type RateLimitStore, toSeconds } from "./store.ts";
 
-/** Counts the calls of the API and MCP. */
-export function createCallCounter(counters: Counters): CallCounter {
-  // What is allowed depends on the plan: the counter only counts.
-  const organizations = counters.create("calls:organization", 0);
-  const addresses = counters.create("calls:address", 0);
+/** Creates the counter of API and MCP calls. */
+export function createCallCounter(rateLimitStore: RateLimitStore): CallCounter {
+  // The limit depends on the plan and is checked by the caller, so these only count.
+  const organizations = rateLimitStore.create("calls:organization", 0);
+  const addresses = rateLimitStore.create("calls:address", 0);
 
-  async function count(counter: typeof addresses, key: string, calls = 1): Promise<Count> {
-    const { consumedPoints, msBeforeNext } = await counter.penalty(key, calls);
+  async function count(limiter: typeof addresses, key: string, calls = 1): Promise<Count> {
+    const { consumedPoints, msBeforeNext } = await limiter.penalty(key, calls);
     return { calls: consumedPoints, seconds: toSeconds(msBeforeNext) };
   }
   return {
     ofOrganization: (id, calls) => count(organizations, id, calls),
-    ofAddress: (address) => count(addresses, hostOf(address)),
+    ofAddress: (address) => count(addresses, hostKeyOf(address)),
   };
 }

@@ -1,23 +1,17 @@
-import { isIPv6 } from "node:net";
+import ipaddr from "ipaddr.js";
+import { parseIpAddress } from "../http/ip-address.ts";
 
-/** Who can have many addresses is one: /24 of IPv4, /64 of IPv6. */
-export function networkOf(address: string): string {
-  const host = hostOf(address);
-  return isIPv6(plainOf(address)) ? host : host.split(".").slice(0, 3).join(".");
+/** Returns the rate-limit key of the network that one caller may control: a /24 of IPv4, a /64 of IPv6. */
+export function networkKeyOf(address: string): string {
+  const ip = parseIpAddress(address);
+  return ip instanceof ipaddr.IPv4 ? ip.octets.slice(0, 3).join(".") : hostKeyOf(address);
 }
 
-/** What one machine has: an address of IPv4, a /64 of IPv6. */
-export function hostOf(address: string): string {
-  const plain = plainOf(address);
-  if (!isIPv6(plain)) return plain;
-  const [head = "", tail = ""] = plain.split("::");
-  const left = head.split(":").filter(Boolean);
-  const right = tail.split(":").filter(Boolean);
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => "0");
-  return [...left, ...zeros, ...right].slice(0, 4).join(":");
-}
-
-/** An address of IPv4 that came by IPv6, without the prefix. */
-function plainOf(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/, "");
+/** Returns the rate-limit key of one machine: an IPv4 address, or a /64 of IPv6. */
+export function hostKeyOf(address: string): string {
+  const ip = parseIpAddress(address);
+  if (!ip) return address;
+  if (ip instanceof ipaddr.IPv4) return ip.toString();
+  const groups = ip.parts.slice(0, 4).map((group) => group.toString(16));
+  return groups.join(":");
 }

@@ -1,20 +1,20 @@
 import { Redis } from "ioredis";
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
-import type { Log } from "./log.ts";
+import type { Log } from "../log.ts";
 
 const WINDOW_S = 60;
-// Whoever is slower to count is away: a limit must not hold up what it limits.
+// If Redis takes longer, it counts as unavailable: rate limits must not delay requests.
 const TIMEOUT_MS = 250;
 
-/** Counters of a minute: of this process alone, or shared through Redis. */
-export type Counters = {
-  /** @param name unique; @param points what is allowed, which the counter itself does not enforce */
+/** Creates counters with a window of one minute, in this process or shared through Redis. */
+export type RateLimitStore = {
+  /** @param name unique; @param points the limit, which the counter itself does not enforce */
   create(name: string, points: number): RateLimiterAbstract;
   close(): void;
 };
 
-/** Makes counters. While Redis is away each process counts by itself; that is logged once. */
-export async function createCounters(redisUrl: string | undefined, log: Log): Promise<Counters> {
+/** While Redis is unavailable, each process counts for itself; this is logged once per outage. */
+export async function createRateLimitStore(redisUrl: string | undefined, log: Log): Promise<RateLimitStore> {
   const inMemory = (points: number) => new RateLimiterMemory({ points, duration: WINDOW_S });
   if (!redisUrl) return { create: (_name, points) => inMemory(points), close() {} };
 
@@ -33,7 +33,7 @@ export async function createCounters(redisUrl: string | undefined, log: Log): Pr
   };
 }
 
-/** Resolves when Redis answers or does not: it is tried again for as long as the process lives. */
+/** Resolves after the first attempt, successful or not; the client keeps reconnecting. */
 async function connect(url: string, log: Log): Promise<Redis> {
   const redis = new Redis(url, {
     lazyConnect: true,
@@ -42,20 +42,21 @@ async function connect(url: string, log: Log): Promise<Redis> {
     connectTimeout: 1000,
     commandTimeout: TIMEOUT_MS,
   });
-  let isAway = false;
+  let isDown = false;
   redis.on("error", (error) => {
-    if (!isAway) log.error({ err: error }, "Redis is away: every process counts calls by itself");
-    isAway = true;
+    if (!isDown)
+      log.error({ err: error }, "Redis is unavailable; each process applies rate limits by itself");
+    isDown = true;
   });
   redis.on("ready", () => {
-    if (isAway) log.info("Redis is back");
-    isAway = false;
+    if (isDown) log.info("Redis is available again");
+    isDown = false;
   });
   await redis.connect().catch(() => {});
   return redis;
 }
 
-/** Seconds until a counter begins again. */
+/** Converts to whole seconds for `Retry-After`, at least 1. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }

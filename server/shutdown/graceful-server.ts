@@ -14,40 +14,40 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 export type GracefulServer = {
   server: Server;
   /**
-   * Resolves when the last connection is closed, after 10 s at most. From the call on, each response says `Connection:
-   * close` (RFC 9112 §9.6). New connections are accepted until all that were waiting before the call are served.
+   * Resolves when the last connection is closed, after 10 s at most. From the call on, each response carries
+   * `Connection: close` (RFC 9112 §9.6). New connections are accepted until all that waited before the call are served.
    */
   shutDown(): Promise<void>;
 };
 
-// Proxies and clients keep idle connections for up to a minute. A server that closes first resets the request that was
-// just sent.
+// Proxies and clients keep idle connections for up to a minute. If the server closes one first, it resets the request
+// that was just sent.
 const KEEP_ALIVE_MS = 75_000;
 const TIMEOUTS = { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: KEEP_ALIVE_MS + 5_000 };
 
-// Requests that are on the network when the stop begins still arrive. So does the next request of a busy connection, whose
-// response then tells the client to close it.
+// Requests that are on the network when the shutdown starts still arrive. So does the next request of a busy connection,
+// whose response then tells the client to close it.
 const LINGER_MS = 200;
-// A request that stopped arriving is not waited for any longer, nor a client that does not close its side.
+// How long to wait for a request that stopped arriving, or for a client that doesn't close its side.
 const STALLED_MS = 2000;
-// A connection that is still busy then is cut.
+// Connections that are still busy after this time are cut.
 const LIMIT_MS = 10_000;
 const CHECK_MS = 20;
 
 type Connection = {
   socket: Socket;
-  /** Responses that are not sent in full, oldest first: several if the client pipelines. */
+  /** Responses that aren't sent completely, oldest first; several if the client pipelines. */
   pending: ServerResponse[];
-  /** How many bytes were read until the last response was sent. */
+  /** Bytes read when the last response was sent. */
   settledBytes: number;
-  /** How many bytes were read at the last check, and when that last changed. */
+  /** Bytes read at the last check, and when that number last changed. */
   checkedBytes: number;
   changedAt: number;
 };
 
 /**
- * Creates a server.
- * @param handedOver resolves when this process has all connections that another process has accepted for it so far
+ * Creates an HTTP server.
+ * @param handedOver resolves when this process has received all connections that another process accepted for it so far
  */
 export function createGracefulServer(
   listener: RequestListener,
@@ -65,7 +65,7 @@ export function createGracefulServer(
 
   function serve(request: IncomingMessage, response: ServerResponse) {
     const { socket } = request;
-    // RFC 9112 §9.6: what follows the last response is not processed.
+    // RFC 9112 §9.6: requests after the last response are not processed.
     if (socket.writableEnded) return;
     const connection = connections.get(socket) as Connection;
     connection.pending.push(response);
@@ -85,7 +85,7 @@ export function createGracefulServer(
 
   async function closeConnections() {
     while (connections.size > 0) {
-      // In this phase of the event loop all that has arrived was read.
+      // In this phase of the event loop, everything that arrived has been read.
       await nextTurn();
       connections.forEach(endUnlessBusy);
       await sleep(CHECK_MS);
@@ -105,21 +105,21 @@ export function createGracefulServer(
       await Promise.race([serveWhatIsWaiting(), sleep(LIMIT_MS, undefined, { ref: false })]);
       await nextTurn();
       const closed = once(server, "close");
-      // The method of HTTP destroys connections whose last response is still being sent.
+      // `http.Server.close` would destroy connections whose last response is still being sent.
       NetServer.prototype.close.call(server);
       await Promise.all([closeConnections(), closed]);
       clearTimeout(cut);
-      server.close(); // ends its timers
+      server.close(); // clears its timers
     },
   };
 }
 
-/** Lets the client finish sending. Node destroys the connection with the last response, which then may get lost. */
+/** Lets the client finish sending. Node would destroy the connection after the last response, which could be lost. */
 function closeGently(socket: Socket) {
   socket.destroySoon = () => void socket.end();
 }
 
-/** Only the last response on a connection closes it. */
+/** Makes the last pending response close the connection. */
 function announceClose({ pending }: Connection) {
   for (const response of pending) {
     if (!response.headersSent) response.shouldKeepAlive = response !== pending.at(-1);
@@ -138,7 +138,7 @@ function endUnlessBusy(connection: Connection) {
   } else if (performance.now() > changedAt + STALLED_MS) socket.destroy();
 }
 
-/** Waits for the connections that the system has accepted: they are served in order, so one more comes after them. */
+/** Waits until the accepted connections are served: they are served in order, so a new one comes last. */
 async function passBacklog(server: Server): Promise<void> {
   const { address, port } = server.address() as AddressInfo;
   const request = get({ host: LOOPBACK[address] ?? address, port, path: "/healthz", agent: false });
@@ -146,5 +146,5 @@ async function passBacklog(server: Server): Promise<void> {
   response?.resume();
 }
 
-/** Where to reach a server that listens on all addresses. */
+/** Addresses at which a server that listens on all addresses can be reached. */
 const LOOPBACK: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "::1" };

@@ -1,9 +1,9 @@
-import type { Log } from "./log.ts";
+import type { Log } from "../log.ts";
 
-/** A process that is up. */
-export type Running = {
+/** A process that is running. */
+export type RunningProcess = {
   close(): Promise<void>;
-  /** What `close` still waits for. */
+  /** Returns what `close` is still waiting for. */
   waitingFor(): string[];
 };
 
@@ -11,17 +11,17 @@ export type Running = {
 const ONE_SIGNAL_MS = 500;
 
 /**
- * Stops on SIGTERM or SIGINT, and exits with 0. A second signal exits without waiting for anything, and so does a stop
- * that takes longer than `limitMs`, both with 1: an operator never has to kill the process.
+ * Stops on SIGTERM or SIGINT and exits with 0. On a second signal, or if stopping takes longer than `limitMs`, exits
+ * immediately with 1, so that an operator never has to kill the process.
  */
-export function stopOnSignals(starting: Promise<Running>, log: Log, limitMs: number): void {
-  let running: Running | undefined;
+export function stopOnSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
+  let running: RunningProcess | undefined;
   let signaledAt: number | undefined;
 
   function onSignal() {
     if (signaledAt === undefined) {
       signaledAt = performance.now();
-      setTimeout(giveUp, limitMs);
+      setTimeout(exitLate, limitMs);
       void stop();
     } else if (performance.now() > signaledAt + ONE_SIGNAL_MS) process.exit(1);
   }
@@ -32,14 +32,14 @@ export function stopOnSignals(starting: Promise<Running>, log: Log, limitMs: num
       await running.close();
       process.exit(0);
     } catch (error) {
-      log.error({ err: error }, "the stop failed");
+      log.error({ err: error }, "failed to stop");
       process.exit(1);
     }
   }
 
-  function giveUp() {
-    const waiting_for = running?.waitingFor() ?? ["the start"];
-    log.error({ waiting_for }, "the stop took too long");
+  function exitLate() {
+    const waiting_for = running?.waitingFor() ?? ["start"];
+    log.error({ waiting_for }, "took too long to stop");
     process.exit(1);
   }
 

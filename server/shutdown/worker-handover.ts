@@ -1,15 +1,16 @@
 import cluster from "node:cluster";
 import { once } from "node:events";
 
-// A worker sends it and gets it back, after the connections that were handed to it before: messages stay in order.
+// Sent by a worker and echoed by the primary process. Messages stay in order, so the echo arrives after all connections
+// that were handed over before.
 const ECHO = "echo";
 
-/** Answers workers that call `takeConnections`; for the process that accepts their connections. */
+/** Answers `takeConnections` of the workers; for the primary process, which accepts their connections. */
 export function answerWorkers(): void {
   cluster.on("message", (worker, message) => message === ECHO && worker.send(ECHO));
 }
 
-/** Resolves in a worker when it has all connections that were accepted for it so far. */
+/** Resolves when this worker has received all connections that were accepted for it so far. */
 export async function takeConnections(): Promise<void> {
   if (!cluster.isWorker) return;
   process.send?.(ECHO);
