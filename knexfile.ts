@@ -1,9 +1,9 @@
-import { engineOf, knexConfig } from "./adapters/engine.ts";
-import { migrations } from "./adapters/migrations/index.ts";
+import { engineOf, knexConfig } from "./adapters/database/engine.ts";
+import { migrations } from "./adapters/database/migrations/index.ts";
 
 const url = process.env.DATABASE_URL ?? "sqlite:data/linkgate.sqlite";
 
-/** For Knex's own tools; the service itself migrates at start or by `npm run linkgate -- migrate`. */
+/** Configures Knex's command line. The service migrates at startup or with `npm run linkgate -- migrate`. */
 export default {
   ...knexConfig(url),
   migrations: { migrationSource: migrations(engineOf(url)) },
