@@ -1,12 +1,12 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { discover, tokensFor } from "./harness/flow.ts";
+import { discover, tokensFor } from "./harness/clients/flow.ts";
 import { bearer, startTestService } from "./harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
-test("client credentials open the API", async (t) => {
+test("client credentials give access to the API", async (t) => {
   const app = await service.createOrganization();
   const config = await discover(service, app);
   const tokens = await oidc.clientCredentialsGrant(config, { scope: "links:write webhooks:write" });
@@ -19,7 +19,7 @@ test("client credentials open the API", async (t) => {
   t.is(answer.status, 201);
 });
 
-test("a person allows an app, and its token opens the API for the chosen organization", async (t) => {
+test("an app authorized by a user can use the API for the chosen organization", async (t) => {
   const app = await service.createOrganization();
   const own = await service.createOrganization();
   const user = await service.createUser([own.id]);

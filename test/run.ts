@@ -1,73 +1,145 @@
+// Runs every test that this machine can run: all of them on SQLite, and on each other database those whose result
+// depends on it.
+//
+//   node test/run.ts [--processes | --browser | --races] [file…]
+//
+// --processes runs only the tests that start servers and commands as processes of their own.
+// --browser runs only the tests that drive Chromium, which take minutes of processor time.
+// --races runs only the tests of concurrent requests, with many more rounds. TEST_DATABASE limits the run to one
+// database.
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { PYTHON } from "./harness/python.ts";
+import { parseArgs } from "node:util";
+import { PYTHON } from "./harness/clients/python.ts";
 
-// Every test that this machine can run: all of them on SQLite, those that a database decides again on each other one.
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
+const IN_PROCESSES = ["test/processes/**/*.test.ts"];
+const IN_PROCESSES_ON_SQLITE = [
+  ...IN_PROCESSES,
+  "test/server/cli/**/*.test.ts",
+  "test/server/{disk-full,first-run}.test.ts",
+  "test/server/shutdown/signals.test.ts",
+];
+const IN_BROWSER = [
+  "test/server/auth/sso/browser.test.ts",
+  "test/server/dashboard/{keyboard,one-time-view-browser,pages}.test.ts",
+  "test/server/dashboard/links/browser.test.ts",
+  "test/server/docs/accessibility.test.ts",
+  "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
+];
+const ON_SQLITE = [
+  "test/**/*.test.ts",
+  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER].map((file) => `!${file}`),
+];
+const RACES = [
+  "test/processes/{changes,client-changes}.test.ts",
+  "test/resources/links/model.test.ts",
+  "test/server/interactions/consent-once.test.ts",
+  "test/server/provider/authorization-code-race.test.ts",
+];
 const ON_EVERY_DATABASE = [
   "test/*.test.ts",
-  "test/{adapters,oauth,processes,resources,server/people,server/dashboard}/**/*.test.ts",
-  // What none decides: documents, addresses, headers, forms, what a browser makes of a page, limits in memory, and what a
-  // scope or a role allows. MCP is a face of the core that the tests of the API hold on every database.
-  "!test/oauth/{authorize-errors,client-authentication,client-limits,cors,discovery,id-token,json-errors,pages,pkce}.test.ts",
-  "!test/oauth/{prompt,redirect-match,scopes,select-account,state,token-endpoint,token-nonsense}.test.ts",
-  "!test/resources/{addresses,body,cors,limits,logging,metadata,methods,redirect-page,scope-matrix,shared-limits}.test.ts",
-  "!test/resources/mcp/{complaints,discovery,gate,operations,outputs,refusals,tools,transport,webhooks}.test.ts",
+  "test/{adapters,resources}/**/*.test.ts",
+  "test/server/{auth,dashboard,interactions,provider,rate-limits}/**/*.test.ts",
+  // Not these: documents, headers, forms, browser behavior, in-memory limits, scopes and roles are the same on every
+  // database, and MCP calls the same services as the API, whose tests run on every database.
+  "!test/{documentation,imports,security}.test.ts",
+  "!test/resources/access/{rate-limit,resource-metadata,resource-urls,scope-matrix,shared-rate-limit,token-logging}.test.ts",
+  "!test/resources/http/{cors,json-body,methods,validate}.test.ts",
+  "!test/resources/links/redirect-page.test.ts",
+  "!test/resources/mcp/!(tenancy).test.ts",
   "!test/resources/openapi/*.test.ts",
-  "!test/resources/webhooks/{addresses,fields,metrics,names,readme,receivers,retry-after,schedule,scopes}.test.ts",
-  "!test/server/dashboard/{link-browser,link-forms,link-pages,one-time-view,one-time-view-browser,pages}.test.ts",
-  "!test/server/dashboard/{qr,quick-start,reauthentication,roles,walk}.test.ts",
-  "!test/server/people/{apart,cross-site,external-again,external-browser,external-forgery}.test.ts",
-  "!test/server/people/{external-transactions,pages,return-to,throttle}.test.ts",
+  "!test/resources/webhooks/{dns-lookup,example-receiver,metrics,responses,retry-after,retry-policy}.test.ts",
+  "!test/resources/webhooks/{scopes,ssrf-guard,validation}.test.ts",
+  "!test/server/auth/{login-limits,login-throttling,pages,password-reset,return-to,token-separation}.test.ts",
+  "!test/server/auth/sso/!(sso).test.ts",
+  "!test/server/dashboard/*.test.ts",
+  "!test/server/dashboard/api-access/quick-start.test.ts",
+  "!test/server/dashboard/links/{browser,forms,pages,qr}.test.ts",
+  "!test/server/interactions/!(consent*).test.ts",
+  "!test/server/provider/{authorization-errors,client-authentication,cors,discovery,id-token,json-errors}.test.ts",
+  "!test/server/provider/{malformed-token-requests,pkce,prompt,redirect-uri-matching,scopes,state,token-endpoint}.test.ts",
+  "!test/server/rate-limits/{client-authentication,ip-key}.test.ts",
 ];
-// Far more than any run takes: what hangs is interrupted, and ava then names the tests that were not done.
+// Far longer than any run. A run that hangs is interrupted, and ava then lists the tests that did not finish.
 const LIMIT_MS = 20 * 60_000;
 const CHROMIUM = "/usr/bin/chromium";
 const COMPILED = path.join(import.meta.dirname, "../node_modules/.cache/linkgate");
 
-type Run = { engine: "sqlite" | "postgres" | "mysql"; address?: string; name: string };
+type Run = { engine: "sqlite" | "postgres" | "mysql"; url?: string; name: string };
 
-const runs: Run[] = [
+const { TEST_DATABASE } = process.env;
+const { values: options, positionals: chosen } = parseArgs({
+  options: {
+    processes: { type: "boolean", default: false },
+    browser: { type: "boolean", default: false },
+    races: { type: "boolean", default: false },
+  },
+  allowPositionals: true,
+});
+const allRuns: Run[] = [
   { engine: "sqlite", name: "SQLite" },
-  { engine: "postgres", name: "PostgreSQL", ...address("TEST_POSTGRES_URL") },
-  { engine: "mysql", name: "MariaDB", ...address("TEST_MYSQL_URL") },
+  { engine: "postgres", name: "PostgreSQL", ...urlOf("TEST_POSTGRES_URL") },
+  { engine: "mysql", name: "MariaDB", ...urlOf("TEST_MYSQL_URL") },
 ];
+const runs = TEST_DATABASE ? allRuns.filter(({ engine }) => engine === TEST_DATABASE) : allRuns;
+if (runs.length === 0) throw new Error("TEST_DATABASE must be sqlite, postgres or mysql");
 
-function address(variable: string): { address?: string } {
-  const value = process.env[variable];
-  return value ? { address: value } : {};
+function urlOf(variable: string): { url?: string } {
+  const url = process.env[variable];
+  return url ? { url } : {};
 }
 
-/** One run of ava; resolves to whether everything passed. */
+function filesFor({ engine }: Run): string[] {
+  if (chosen.length > 0) return chosen;
+  if (options.processes) return engine === "sqlite" ? IN_PROCESSES_ON_SQLITE : IN_PROCESSES;
+  if (options.browser) return IN_BROWSER;
+  if (options.races) return RACES;
+  return engine === "sqlite" ? ON_SQLITE : ON_EVERY_DATABASE;
+}
+
+/** Runs ava once. Resolves to true if every test passed. */
 async function runTests({ engine, name }: Run, files: string[]): Promise<boolean> {
   console.log(`\n== ${name}`);
   const child = spawn(process.execPath, [AVA, ...files], {
     stdio: "inherit",
     timeout: LIMIT_MS,
     killSignal: "SIGINT",
-    // Every file loads all of the service: what was compiled once is kept.
-    env: { ...process.env, TEST_DATABASE: engine, NODE_COMPILE_CACHE: COMPILED },
+    env: {
+      ...process.env,
+      TEST_DATABASE: engine,
+      TEST_ROUNDS: options.races ? "many" : (process.env.TEST_ROUNDS ?? "few"),
+      // Every test file loads the whole service: a cache saves most of the compilation.
+      NODE_COMPILE_CACHE: COMPILED,
+    },
   });
+  const started = performance.now();
   const [code] = await once(child, "exit");
+  console.log(`${name}: ${Math.round((performance.now() - started) / 1000)} s`);
   return code === 0;
 }
 
-const chosen = process.argv.slice(2);
 const skipped: string[] = [];
 let passed = true;
 for (const run of runs) {
-  if (run.engine !== "sqlite" && !run.address) {
-    skipped.push(`${run.name}: set TEST_${run.engine.toUpperCase()}_URL to the address of a server`);
+  if (run.engine !== "sqlite" && !run.url) {
+    skipped.push(`${run.name}: TEST_${run.engine.toUpperCase()}_URL is not set`);
     continue;
   }
-  const files = chosen.length > 0 ? chosen : run.engine === "sqlite" ? [] : ON_EVERY_DATABASE;
-  passed = (await runTests(run, files)) && passed;
+  passed = (await runTests(run, filesFor(run))) && passed;
 }
-if (!process.env.TEST_REDIS_URL) skipped.push("shared limits: set TEST_REDIS_URL to the address of a Redis");
-if (!existsSync(CHROMIUM)) skipped.push(`browser tests: there is no ${CHROMIUM}`);
-if (!PYTHON) skipped.push("the Python of the quick start: no python3 has authlib and requests");
+if (!process.env.TEST_REDIS_URL) skipped.push("shared rate limits: TEST_REDIS_URL is not set");
+if (!existsSync(CHROMIUM)) skipped.push(`browser tests: ${CHROMIUM} is missing`);
+if (!PYTHON) skipped.push("the Python quick start: no python3 has authlib and requests");
 for (const reason of skipped) console.log(`SKIPPED ${reason}`);
+if (chosen.length === 0 && !Object.values(options).includes(true))
+  console.log(`
+Not in this run:
+  npm run test:processes  tests that start servers and commands as processes
+  npm run test:browser    tests that drive Chromium
+  npm run test:races      tests of concurrent requests, with many more rounds`);
 process.exit(passed ? 0 : 1);

@@ -6,29 +6,26 @@ const REQUIREMENTS = 132;
 const folder = new URL(".", import.meta.url).pathname;
 const readme = readFileSync(`${folder}README.md`, "utf8");
 const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));
+const rows = [...readme.matchAll(/^\| (\d+) \| (.*) \| (.*) \|$/gm)].map(
+  ([, number, requirement = "", tests = ""]) => ({ number: Number(number), requirement, tests }),
+);
 
-/** The row of a requirement: the tests that hold it, or why there is none. */
-function rowOf(requirement: number): string {
-  return new RegExp(`^\\| ${requirement} \\| (.*) \\|$`, "m").exec(readme)?.[1] ?? "";
-}
-
-test("every security requirement has a test that exists, or says why not", (t) => {
-  for (let requirement = 1; requirement <= REQUIREMENTS; requirement++) {
-    const row = rowOf(requirement);
-    const named = row.startsWith("–")
-      ? []
-      : [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => `${name}.test.ts`);
-    t.true(row.startsWith("– ") || named.length > 0, `requirement ${requirement} has no row`);
-    for (const file of named) t.true(files.includes(file), `requirement ${requirement}: there is no ${file}`);
-  }
+test("the table states each security requirement once, in order", (t) => {
+  t.deepEqual(
+    rows.map(({ number }) => number),
+    Array.from({ length: REQUIREMENTS }, (_, index) => index + 1),
+  );
+  for (const { number, requirement } of rows)
+    t.regex(requirement, /^[A-Z`].{20,}\.$/, `requirement ${number} is not a sentence`);
+  t.is(new Set(rows.map(({ requirement }) => requirement)).size, REQUIREMENTS);
 });
 
-test("every requirement that a title names is found from the table", (t) => {
-  for (const file of files) {
-    for (const [, list = ""] of readFileSync(folder + file, "utf8").matchAll(/["`]sec ([\d, ]+):/g)) {
-      for (const requirement of list.split(",").map(Number)) {
-        t.true(rowOf(requirement).includes(`\`${file.replace(".test.ts", "")}\``), `${requirement}: ${file}`);
-      }
-    }
+test("each security requirement names tests that exist, or says why there is none", (t) => {
+  for (const { number, tests } of rows) {
+    const named = [...tests.matchAll(/`([^`]+)`/g)].map(([, name]) => `${name}.test.ts`);
+    if (tests.startsWith("– ")) continue;
+    t.true(named.length > 0, `requirement ${number} names no test`);
+    t.is(new Set(named).size, named.length, `requirement ${number} names a test twice`);
+    for (const file of named) t.true(files.includes(file), `requirement ${number}: there is no ${file}`);
   }
 });

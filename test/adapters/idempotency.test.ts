@@ -1,7 +1,7 @@
 import test from "ava";
-import type { Attempt, Principal } from "../../resources/idempotency.ts";
+import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -21,7 +21,7 @@ async function attempt(...args: Parameters<typeof begin>): Promise<Attempt> {
   return begun.attempt;
 }
 
-test.serial("of 50 that begin at once in two processes one gets the attempt", async (t) => {
+test.serial("concurrent requests with one key get exactly one attempt", async (t) => {
   for (let round = 0; round < 5; round++) {
     const key = newKey();
     const begun = await atOnce(50, (index) => begin(key, "one", index % 2 ? first : second));
@@ -30,7 +30,7 @@ test.serial("of 50 that begin at once in two processes one gets the attempt", as
   }
 });
 
-test.serial("what was kept is answered in every process, for 24 hours and not longer", async (t) => {
+test.serial("a stored response is replayed in every process for 24 hours", async (t) => {
   const key = newKey();
   const { keep, linkId } = await attempt(key);
   await keep("an answer");
@@ -39,10 +39,10 @@ test.serial("what was kept is answered in every process, for 24 hours and not lo
   t.deepEqual(await begin(key, "another", second), { refused: "reused" });
   advanceClock(MINUTE_MS);
   const anew = await attempt(key, "another");
-  t.not(anew.linkId(0), linkId(0), "it makes something else");
+  t.not(anew.linkId(0), linkId(0), "the new attempt creates other links");
 });
 
-test.serial("one that died holds its key for a minute; the next attempt makes the same ids", async (t) => {
+test.serial("a dead attempt holds its key for a minute, and the next one gets the same ids", async (t) => {
   const key = newKey();
   const dead = await attempt(key);
   advanceClock(MINUTE_MS / 2);
@@ -55,7 +55,7 @@ test.serial("one that died holds its key for a minute; the next attempt makes th
   for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
 });
 
-test.serial("whoever was taken for dead changes nothing any more", async (t) => {
+test.serial("writes of an attempt that was presumed dead have no effect", async (t) => {
   const key = newKey();
   const late = await attempt(key);
   advanceClock(MINUTE_MS);
@@ -70,20 +70,17 @@ test.serial("whoever was taken for dead changes nothing any more", async (t) => 
   t.deepEqual(await begin(key), { answer: "in time" });
 });
 
-test.serial(
-  "a key that was forgotten is free for anything, one that was released for the same",
-  async (t) => {
-    const [forgotten, released] = [newKey(), newKey()];
-    await (await attempt(forgotten)).forget();
-    const one = await attempt(released);
-    await one.release();
-    t.truthy(await attempt(forgotten, "another"));
-    t.deepEqual(await begin(released, "another"), { refused: "reused" });
-    t.is((await attempt(released)).linkId(0), one.linkId(0));
-  },
-);
+test.serial("a forgotten key accepts any request, a released one only the same", async (t) => {
+  const [forgotten, released] = [newKey(), newKey()];
+  await (await attempt(forgotten)).forget();
+  const one = await attempt(released);
+  await one.release();
+  t.truthy(await attempt(forgotten, "another"));
+  t.deepEqual(await begin(released, "another"), { refused: "reused" });
+  t.is((await attempt(released)).linkId(0), one.linkId(0));
+});
 
-test.serial("ids sort by their places, and none is there twice", async (t) => {
+test.serial("ids sort by index and are unique", async (t) => {
   const [one, other] = [await attempt(newKey()), await attempt(newKey())];
   const ids = Array.from({ length: 100 }, (_, place) => one.linkId(place));
   t.deepEqual(ids.toSorted(), ids);
@@ -91,19 +88,19 @@ test.serial("ids sort by their places, and none is there twice", async (t) => {
   t.is(new Set([...ids, ...ids.map((_, place) => other.linkId(place))]).size, 200);
 });
 
-// Joined by a separator, some of these would be the same text.
+// Some of these would be the same text if they were joined by a separator.
 const OTHERS: Record<string, Principal> = {
   "another organization": { ...PRINCIPAL, organizationId: "org_b" },
   "another client": { ...PRINCIPAL, clientId: "lgc_b" },
   "another user": { ...PRINCIPAL, userId: "usr_b" },
   "the client by itself": { organizationId: "org_a", clientId: "lgc_a" },
   "a user named as the client": { ...PRINCIPAL, userId: "lgc_a" },
-  "a client whose id holds the user's": { organizationId: "org_a", clientId: 'lgc_a","usr_a' },
-  "a client known by an address": { ...PRINCIPAL, clientId: "https://lgc_a" },
+  "a client whose id contains the user's": { organizationId: "org_a", clientId: 'lgc_a","usr_a' },
+  "a client with a metadata document": { ...PRINCIPAL, clientId: "https://lgc_a" },
 };
 
 for (const [name, principal] of Object.entries(OTHERS)) {
-  test.serial(`sec 128: a key in use and a key with an answer are new keys for ${name}`, async (t) => {
+  test.serial(`the keys of a principal are unused for ${name}`, async (t) => {
     const [inUse, answered] = [newKey(), newKey()];
     await attempt(inUse);
     await (await attempt(answered)).keep("an answer");
@@ -118,21 +115,21 @@ for (const [name, principal] of Object.entries(OTHERS)) {
   });
 }
 
-test.serial("sec 129: neither the key nor the answer can be read in the database", async (t) => {
+test.serial("neither the key nor the response is readable in the database", async (t) => {
   const secret = "whsec_readable";
   await (await attempt("readable-key")).keep(JSON.stringify({ secret }));
   const rows = JSON.stringify(await database.knex("idempotency_keys"));
   t.false(rows.includes("whsec_") || rows.includes("readable"));
 });
 
-test.serial("an answer of several megabytes is kept whole", async (t) => {
+test.serial("a response of several megabytes is replayed completely", async (t) => {
   const key = newKey();
   const answer = JSON.stringify("ä".repeat(2_000_000));
   await (await attempt(key)).keep(answer);
   t.deepEqual(await begin(key), { answer });
 });
 
-test.serial("the sweep removes what is over, and leaves the others", async (t) => {
+test.serial("the purge deletes expired keys and no others", async (t) => {
   await database.knex("idempotency_keys").delete();
   const [old, young] = [newKey(), newKey()];
   await (await attempt(old)).keep("old");
@@ -140,7 +137,7 @@ test.serial("the sweep removes what is over, and leaves the others", async (t) =
   advanceClock(DAY_MS / 2);
   await (await attempt(young)).keep("young");
   advanceClock(DAY_MS / 2);
-  t.is((await second.sweep())?.idempotency_keys, 2);
+  t.is((await second.purgeExpired())?.idempotency_keys, 2);
   t.deepEqual(await begin(young), { answer: "young" });
   t.truthy(await attempt(old, "another"));
 });

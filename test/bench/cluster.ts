@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import knexFactory from "knex";
-import type { NewClient } from "../../adapters/clients.ts";
-import { knexConfig } from "../../adapters/engine.ts";
+import { knexConfig } from "../../adapters/database/engine.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { answered, rates, spread } from "./engine.ts";
 import { interleaved, type Measured } from "./measure.ts";
 import { compare, type Row } from "./table.ts";
@@ -23,7 +23,7 @@ export const postgresRows = () =>
       ],
       SECONDS,
     );
-    await server.stop(); // a clean stop stores the last clicks
+    await server.stop(); // a graceful stop stores the last clicks
     expectStored("T", await count(url, "tokens"), answered(measured, "T"));
     expectStored("R", await count(url, "links"), answered(measured, "R"));
     expectStored("redirect", await count(url, "links", "clicks"), answered(measured, "redirect"));
@@ -63,11 +63,11 @@ export const workerRows = () =>
     ];
   });
 
-/** Runs on a database of its own on the server that `TEST_POSTGRES_URL` names. */
+/** Runs on a new database of the server that `TEST_POSTGRES_URL` names. */
 async function onPostgres(run: (workspace: Workspace, url: string) => Promise<Row[]>): Promise<Row[]> {
   const server = process.env.TEST_POSTGRES_URL;
   if (!server) {
-    console.log("SKIPPED PostgreSQL: set TEST_POSTGRES_URL to the address of a server");
+    console.log("SKIPPED PostgreSQL: TEST_POSTGRES_URL is not set");
     return [];
   }
   const name = `linkgate_bench_${randomBytes(4).toString("hex")}`;

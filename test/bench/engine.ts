@@ -1,4 +1,4 @@
-import type { NewClient } from "../../adapters/clients.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { interleaved, type Measured, type Subject } from "./measure.ts";
 import { compare, type Row } from "./table.ts";
 import {
@@ -16,7 +16,7 @@ import { count, expectStored, section } from "./workspace.ts";
 const SECONDS = 4;
 const SLUG = "bench";
 
-/** T: tokens by client credentials. */
+/** T: tokens with the client credentials grant. */
 export const tokenRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const client = inventClient();
@@ -51,14 +51,14 @@ export const tokenRows = () =>
       compare("T, SQLite full / node-oauth2-server, full", ...rates(measured, "full", "lean"), 2),
       compare("T, SQLite normal / oidc-provider in memory", ...rates(measured, "normal", "memory")),
       {
-        name: "memory after T, MB (oidc-provider in memory beside)",
+        name: "memory after T, MB (oidc-provider in memory, for comparison)",
         ours: full.server.memory(),
         reference: memory.memory(),
       },
     ];
   });
 
-/** R: a link is created with a token. */
+/** R: links created with a token. */
 export const resourceRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const floorClient = inventClient();
@@ -102,7 +102,7 @@ export const resourceRows = () =>
     ];
   });
 
-/** A short link is followed. */
+/** Redirects of short links. */
 export const redirectRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const full = await workspace.ours("full");
@@ -122,7 +122,7 @@ export const redirectRows = () =>
       ],
       SECONDS,
     );
-    await full.server.stop(); // a clean stop stores the last clicks
+    await full.server.stop(); // a graceful stop stores the last clicks
     expectStored("redirect", await count(full.url, "links", "clicks"), answered(clicks, "full"));
     return [
       compare(
@@ -169,10 +169,10 @@ export const introspectionRows = () =>
     ];
   });
 
-/** The redemption of codes: an access and a refresh token each. No reference keeps so many codes. */
+/** Authorization codes exchanged for an access and a refresh token. No reference stores this many codes. */
 export const exchangeRows = () =>
   section(async (workspace): Promise<Row[]> => {
-    const CODES = 40_000; // more than any machine redeems in the rounds
+    const CODES = 40_000; // more than any machine can exchange in the rounds
     const { url, host, port, clients, codes } = await workspace.ours("ours", { codes: CODES });
     const next = exchanges(host, clients[0] as NewClient, codes);
     const measured = await interleaved([{ name: "ours", port, next, expected: 200 }], 2);
@@ -181,7 +181,7 @@ export const exchangeRows = () =>
     return [{ name: "code exchange, SQLite full, per second", ours: rate, note: spread(measured, "ours") }];
   });
 
-/** 1,000 clients in turn against one. */
+/** 1,000 clients in turn, compared with one. */
 export const clientRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const many = await workspace.ours("many", { clients: 1000 });

@@ -1,11 +1,11 @@
 import Sqlite from "better-sqlite3";
 
-// The rows are made by SQLite itself: ten million of them take minutes, not hours.
+// SQLite generates the rows itself: ten million take minutes instead of hours.
 const NUMBERS =
   "with recursive n(i) as (select cast(? as integer) union all select i + 1 from n where i < ?)";
 const CHUNK = 500_000;
 
-/** Adds tokens that expire at `expiresAt`, and belong to no client. */
+/** Adds tokens without a client that expire at `expiresAt`. */
 export function fillTokens(file: string, count: number, expiresAt: number): void {
   fill(
     file,

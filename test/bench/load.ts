@@ -1,28 +1,28 @@
 import { connect, type Socket } from "node:net";
 
-/** The next request, as the bytes that are sent; `index` counts from 0 within a tally. */
+/** Returns the bytes of the next request. `index` counts from 0 within a tally. */
 export type NextRequest = (index: number) => string;
 
 export type Result = {
-  /** Answers per second. */
+  /** Responses per second. */
   rate: number;
-  /** Milliseconds, from when a request was due (or sent, in a closed loop) to the end of its answer. */
+  /** Milliseconds from when a request was due (or sent, in a closed loop) to the end of its response. */
   p50: number;
   p99: number;
   answered: number;
-  /** Answers with another status than the one expected. */
+  /** Responses with an unexpected status. */
   wrong: number;
 };
 
 type LoadOptions = { port: number; next: NextRequest; expected: number | number[]; seconds: number };
 
 const CONNECTIONS = 16;
-// Enough that a server that stalls does not hold back what is due meanwhile.
+// Enough connections to send the requests that become due while a server stalls.
 const SCHEDULED_CONNECTIONS = 64;
 
 /**
- * Closed loop: each connection sends when it was answered. Written on sockets, because a generator that is slower than
- * the server measures itself.
+ * Runs a closed loop: each connection sends its next request after the response. It uses sockets directly, because a
+ * generator that is slower than the server would measure itself.
  */
 export async function saturate(
   { port, next, seconds }: Omit<LoadOptions, "expected">,
@@ -43,7 +43,7 @@ export async function saturate(
   tally.lasted((performance.now() - start) / 1000);
 }
 
-/** Open loop: requests are due at a fixed rate, and late ones count from when they were due. */
+/** Runs an open loop: requests are due at a fixed rate, and latency counts from when they were due. */
 export async function onSchedule(options: LoadOptions & { rate: number }): Promise<Result> {
   const { port, next, expected, seconds, rate } = options;
   const tally = createTally(expected);
@@ -70,10 +70,10 @@ async function until(due: number): Promise<void> {
   while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What came of the requests to one server, in one stretch of time or in several. */
+/** The results of the requests to one server, over one or more periods. */
 export type Tally = ReturnType<typeof createTally>;
 
-/** Begins to count; `expected` are the statuses that are right. */
+/** Creates a tally. `expected` are the statuses of successful responses. */
 export function createTally(expected: number | number[]) {
   const good = new Set([expected].flat());
   const times: number[] = [];
@@ -87,7 +87,7 @@ export function createTally(expected: number | number[]) {
       times.push(performance.now() - since);
       if (!good.has(status)) wrong++;
     },
-    /** Adds a stretch of time. */
+    /** Adds a period. */
     lasted(further: number) {
       seconds += further;
     },
@@ -107,7 +107,7 @@ export function createTally(expected: number | number[]) {
 
 type Connection = { ask(request: string): Promise<number>; close(): void };
 
-/** A keep-alive connection that understands answers with a Content-Length, which all of these servers send. */
+/** A keep-alive connection that parses responses with a Content-Length, which all of these servers send. */
 async function open(port: number): Promise<Connection> {
   const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
@@ -140,12 +140,12 @@ async function open(port: number): Promise<Connection> {
   };
 }
 
-/** A request with a body. */
+/** Returns a request with a body. */
 export function post(host: string, path: string, type: string, body: string, headers = ""): string {
   return `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`;
 }
 
-/** A request without one. */
+/** Returns a request without a body. */
 export function get(host: string, path: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
 }

@@ -1,24 +1,24 @@
 import { createTally, type NextRequest, onSchedule, type Result, saturate } from "./load.ts";
 
-/** Something to be measured: a server that runs, and what it is asked. */
+/** What is measured: a running server, and the requests to it. */
 export type Subject = { name: string; port: number; next: NextRequest; expected: number | number[] };
 
 export type Measured = {
-  /** Requests per second: the median of the rounds, and the spread between the slowest and the fastest, in per cent. */
+  /** Requests per second: the median of the rounds, and the spread between the slowest and the fastest in percent. */
   rate: number;
   spread: number;
   p50: number;
   p99: number;
-  /** Everything that was answered as expected, the warm-up included. */
+  /** The number of expected responses, including the warm-up. */
   answered: number;
 };
 
 const ROUNDS = 3;
 const WARM_UP_S = 2;
-// Each turn is short: a virtual machine may be three times as fast a few seconds later.
+// Turns are short, because the speed of a virtual machine can change threefold within seconds.
 const TURN_S = 0.5;
 
-/** Measures subjects side by side: in each round they take many short turns, so that a slow moment hits all. */
+/** Measures subjects side by side. In each round they take many short turns, so a slow moment affects all of them. */
 export async function interleaved(subjects: Subject[], seconds: number): Promise<Map<string, Measured>> {
   const results = new Map<string, Result[]>(subjects.map(({ name }) => [name, []]));
   const answered = new Map<string, number>();
@@ -28,7 +28,7 @@ export async function interleaved(subjects: Subject[], seconds: number): Promise
       for (const [subject, tally] of tallies) await saturate({ ...subject, seconds: TURN_S }, tally);
     for (const [subject, tally] of tallies) {
       const result = tally.result();
-      if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} answers were wrong`);
+      if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} unexpected responses`);
       answered.set(subject.name, (answered.get(subject.name) ?? 0) + result.answered);
       if (round >= 0) results.get(subject.name)?.push(result);
     }
@@ -38,10 +38,10 @@ export async function interleaved(subjects: Subject[], seconds: number): Promise
   );
 }
 
-/** Latencies of requests that arrive on schedule. */
+/** Measures the latencies of requests at a fixed rate. */
 export async function scheduled(subject: Subject, rate: number, seconds: number): Promise<Result> {
   const result = await onSchedule({ ...subject, rate, seconds });
-  if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} answers were wrong`);
+  if (result.wrong) throw new Error(`${subject.name}: ${result.wrong} unexpected responses`);
   return result;
 }
 

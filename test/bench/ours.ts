@@ -1,21 +1,21 @@
 import { createHash, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import type { NewClient } from "../../adapters/clients.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import manifest from "../../package.json" with { type: "json" };
-import { OPERATOR } from "../../resources/events.ts";
-import { LINK_DEFAULTS } from "../../resources/links/links.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
-// As `npm start` has them: requests' garbage dies young, in a larger young generation.
+// As in `npm start`: with a larger young generation, the garbage of requests is collected there.
 const FLAGS = manifest.scripts.start.split(" ").filter((word) => word.startsWith("--max-"));
 const KEY = randomBytes(32).toString("base64url");
 export const RESOURCE_SERVER_SECRET = randomBytes(32).toString("base64url");
 export const VERIFIER = randomBytes(32).toString("base64url");
 const REDIRECT_URI = "https://app.example.com/callback";
 
-/** A database of ours with what the workloads need. */
+/** A linkgate database with the data that the workloads need. */
 export type Seeded = {
   url: string;
   organizationId: string;
@@ -24,7 +24,7 @@ export type Seeded = {
   slug: string;
 };
 
-/** Makes the database: so many organizations with a client each, one link to follow, codes to redeem. */
+/** Creates the database: organizations with a client each, one link to follow, authorization codes to exchange. */
 export async function seed(
   url: string,
   { clients: count = 1, codes: codeCount = 0, port = 0 } = {},
@@ -59,7 +59,7 @@ export async function seed(
   }
 }
 
-/** Codes as the consent page would have left them. */
+/** Creates authorization codes as the consent page would. */
 async function makeCodes(
   storage: Storage,
   organizationId: string,
@@ -78,7 +78,7 @@ async function makeCodes(
     const grantId = randomBytes(24).toString("base64url");
     const id = randomBytes(32).toString("base64url");
     const common = { iat: now, clientId, accountId };
-    const lifetime = 3600; // longer than a code's, so that it outlives the bench's other rounds
+    const lifetime = 3600; // longer than that of a real code, to last through the other rounds
     await grants.upsert(
       grantId,
       {
@@ -112,7 +112,7 @@ async function makeCodes(
   return made;
 }
 
-/** Starts the service itself on a seeded database, as it is run in production but for the limits. */
+/** Starts linkgate on a seeded database, configured as in production but without rate limits. */
 export function startOurs(
   url: string,
   options: { port: number; workers?: number; cores?: number[] },

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** A server in a process of its own. */
+/** A server that runs as a child process. */
 export type ServerProcess = {
   port: number;
   /** Resident memory in MB. */
@@ -13,19 +13,19 @@ export type ServerProcess = {
 
 type StartOptions = {
   script: string;
-  /** Options of Node itself. */
+  /** Node options. */
   flags?: string[];
   env: Record<string, string>;
-  /** The line that tells that it listens; the port is its first group. */
+  /** Matches the line that the server prints when it listens. The first group is the port. */
   ready: RegExp;
-  /** The cores that it may use. */
+  /** The CPU cores that it may use. */
   cores?: number[];
 };
 
-// The generator has the other one.
+// The load generator runs on the other core.
 const SERVER_CORES = [0];
 
-// Of every server, its workers included; what is measured then is the profiler as well.
+// Profiles every server with its workers. Measurements then include the profiler.
 const PROFILES = process.env.BENCH_PROFILES;
 const PROFILE = PROFILES ? ["--cpu-prof", "--cpu-prof-interval=500", "--cpu-prof-dir", PROFILES] : [];
 
@@ -38,12 +38,12 @@ const hasTaskset = (() => {
   }
 })();
 
-/** Pins a process to a core, where that can be done; what it starts later inherits that. */
+/** Pins a process to a core if the system supports it. Its later children inherit that. */
 export function pin(pid: number, core: number): void {
   if (hasTaskset) execFileSync("taskset", ["-apc", String(core), String(pid)], { stdio: "ignore" });
 }
 
-/** A command that runs on those cores, its threads included, where that can be done. */
+/** Returns a command that runs on these cores, with all threads, if the system supports it. */
 function onCores(cores: number[], command: string[]): string[] {
   return hasTaskset ? ["taskset", "-c", cores.join(","), ...command] : command;
 }
@@ -80,5 +80,5 @@ async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {
       return Number(port);
     }
   }
-  throw new Error("the server ended before it listened");
+  throw new Error("the server exited before it listened");
 }

@@ -13,7 +13,7 @@ import { type Row, report } from "./table.ts";
 
 const GENERATOR_CORE = 1;
 
-/** The sections in order; words on the command line choose some of them. */
+/** The sections in order. Arguments select some of them. */
 const sections: Record<string, () => Promise<Row[]>> = {
   tokens: tokenRows,
   resources: resourceRows,
@@ -37,7 +37,7 @@ for (const [name, run] of Object.entries(sections)) {
   try {
     rows.push(...(await run()));
   } catch (error) {
-    // The others are still worth their time; the run as a whole has failed.
+    // The other sections still run, but the run as a whole fails.
     console.error(`FAILED ${name}:`, error);
     process.exitCode = 1;
   }

@@ -1,4 +1,4 @@
-import type { NewClient } from "../../adapters/clients.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { freePort } from "../harness/port.ts";
 import { answered, rates, spread } from "./engine.ts";
 import { fillLinks, fillTokens } from "./fill.ts";
@@ -10,7 +10,7 @@ import { count, expectStored, section, type Workspace } from "./workspace.ts";
 
 const SECONDS = 4;
 
-/** Times of requests that arrive on schedule, at about half of what the service can do. */
+/** Latencies of scheduled requests, at about half of the service's maximum rate. */
 export const latencyRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const { url, host, port, clients, slug, server } = await workspace.ours("latency");
@@ -27,12 +27,12 @@ export const latencyRows = () =>
       const { p50, p99, answered } = await scheduled(subject, rate, 8);
       answers.push(answered);
       rows.push({
-        name: `${subject.name} at ${rate} a second, p99 in ms`,
+        name: `${subject.name} at ${rate.toLocaleString("en")} per second, p99 in ms`,
         ours: p99,
         note: `p50 ${p50.toFixed(2)} ms`,
       });
     }
-    await server.stop(); // a clean stop stores the last clicks
+    await server.stop(); // a graceful stop stores the last clicks
     const [grants = 0, made = 0, clicks = 0] = answers;
     expectStored("T on schedule", await count(url, "tokens"), grants);
     expectStored("R on schedule", await count(url, "links"), made);
@@ -40,7 +40,7 @@ export const latencyRows = () =>
     return rows;
   });
 
-/** T on schedule while a million expired rows are removed, against T while nothing is. */
+/** Scheduled T while a million expired rows are purged, compared with T without a purge. */
 export const sweepRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const EXPIRED = 1_000_000;
@@ -52,9 +52,9 @@ export const sweepRows = () =>
       expected: 200,
     });
     const idle = await workspace.ours("idle");
-    await scheduled(T(idle), RATE, 8); // as long as it takes the other one to begin
+    await scheduled(T(idle), RATE, 8); // as long as the purge takes to start
     const without = await scheduled(T(idle), RATE, 25);
-    expectStored("T, nothing swept", await count(idle.url, "tokens"), without.answered);
+    expectStored("T without a purge", await count(idle.url, "tokens"), without.answered);
 
     const seeded = await seed(`sqlite:${workspace.file("sweep")}.sqlite`);
     fillTokens(`${workspace.file("sweep")}.sqlite`, EXPIRED, Date.now() - 3_600_000);
@@ -62,23 +62,23 @@ export const sweepRows = () =>
     await scheduled(T(busy), RATE, 8);
     const before = await count(busy.url, "tokens");
     const during = await scheduled(T(busy), RATE, 25);
-    const swept = before - (await count(busy.url, "tokens")) + during.answered;
-    if (swept < 1000) throw new Error(`only ${swept} rows were swept meanwhile`);
+    const purged = before - (await count(busy.url, "tokens")) + during.answered;
+    if (purged < 1000) throw new Error(`only ${purged} rows were purged meanwhile`);
     const ratio = during.p99 / without.p99;
     return [
       {
-        name: "p99 of T while expired rows are swept / not, ms",
+        name: "p99 of T during a purge / without, ms",
         ours: during.p99,
         reference: without.p99,
         ratio,
         at_most: 2,
         ok: ratio <= 2,
-        note: `${Math.round(swept / 25).toLocaleString("en")} rows swept a second`,
+        note: `${Math.round(purged / 25).toLocaleString("en")} rows purged per second`,
       },
     ];
   });
 
-/** Large tables against empty ones. */
+/** Large tables compared with empty ones. */
 export const sizeRows = () =>
   section(async (workspace): Promise<Row[]> => {
     const TOKENS = 5_000_000;
@@ -90,7 +90,7 @@ export const sizeRows = () =>
     fillTokens(file, TOKENS, Date.now() + 30 * 86_400_000);
     fillLinks(file, LINKS, seeded.organizationId);
     const large = await workspace.restart(seeded, { port });
-    // As many links are followed in the small database as in the large one: their clicks are counted apart.
+    // Both databases have the same number of followed links, because clicks are counted per link.
     const small = await seed(`sqlite:${workspace.file("small")}.sqlite`);
     fillLinks(`${workspace.file("small")}.sqlite`, FOLLOWED, small.organizationId);
     const empty = await workspace.restart(small);
@@ -123,7 +123,7 @@ export const sizeRows = () =>
         ),
       );
     }
-    await large.server.stop(); // a clean stop stores the last clicks
+    await large.server.stop(); // a graceful stop stores the last clicks
     expectStored("T", (await count(large.url, "tokens")) - TOKENS, answers.T);
     expectStored("R", (await count(large.url, "links")) - LINKS, answers.R);
     expectStored("redirect", await count(large.url, "links", "clicks"), answers.redirect);

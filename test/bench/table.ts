@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 
-/** One line of the result. Rates are per second, times in milliseconds; `ok` is there where something was promised. */
+/** One row of the result. Rates are per second, times in milliseconds. `ok` is set if the row has a target. */
 export type Row = {
   name: string;
   ours: number;
   reference?: number;
-  /** ours / reference, or the other way round where less is better. */
+  /** ours / reference, or the inverse if less is better. */
   ratio?: number;
   at_least?: number;
   at_most?: number;
@@ -15,7 +15,7 @@ export type Row = {
   note?: string;
 };
 
-/** A line that compares; `atLeast` is the ratio that is promised. */
+/** Returns a row with a comparison. `atLeast` is the target ratio. */
 export function compare(name: string, ours: number, reference: number, atLeast?: number, note?: string): Row {
   const ratio = ours / reference;
   return {
@@ -28,21 +28,21 @@ export function compare(name: string, ours: number, reference: number, atLeast?:
   };
 }
 
-/** The machine, in one line. */
+/** Describes the machine in one line. */
 export function machine(): string {
   const [cpu] = cpus();
   return `${cpu?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, ${commandLine("uname", ["-sr"])}`;
 }
 
-/** Prints the table, and writes it to `BENCH_OUT` if that is set. */
+/** Prints the table, and writes it to `BENCH_OUT` if set. */
 export function report(rows: Row[]): void {
   const date = new Date().toISOString();
   const number = (value: number | undefined) =>
     value === undefined ? "" : value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(2);
-  const promised = ({ at_least, at_most }: Row) =>
+  const target = ({ at_least, at_most }: Row) =>
     at_least !== undefined ? `≥ ${at_least}` : at_most !== undefined ? `≤ ${at_most}` : "";
   console.log(`\n${machine()}\n${date}\n`);
-  console.log("| | ours | reference | ratio | promised | |\n|---|---|---|---|---|---|");
+  console.log("| | linkgate | reference | ratio | target | |\n|---|---|---|---|---|---|");
   for (const row of rows) {
     const verdict = row.ok === undefined ? "" : row.ok ? "ok" : "MISSED";
     const cells = [
@@ -50,7 +50,7 @@ export function report(rows: Row[]): void {
       number(row.ours),
       number(row.reference),
       row.ratio?.toFixed(2) ?? "",
-      promised(row),
+      target(row),
     ];
     console.log(`| ${cells.join(" | ")} | ${[verdict, row.note].filter(Boolean).join(", ")} |`);
   }

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import type { NewClient } from "../../adapters/clients.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { get, type NextRequest, post } from "./load.ts";
 import { RESOURCE_SERVER_SECRET, VERIFIER } from "./ours.ts";
 
 const FORM = "application/x-www-form-urlencoded";
 const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
 
-/** T: a token by client credentials, with two scopes; the clients take turns. */
+/** T: a token with the client credentials grant and two scopes. The clients take turns. */
 export function tokens(host: string, clients: NewClient[]): NextRequest {
   const requests = clients.map(({ clientId, clientSecret }) =>
     post(
@@ -51,19 +51,19 @@ export function introspections(
   return () => request;
 }
 
-/** The client that may ask about every token. */
+/** The client that may introspect every token. */
 export const resourceServer: NewClient = {
   clientId: "resource-server",
   clientSecret: RESOURCE_SERVER_SECRET,
 };
 
-/** A short link is followed. */
+/** The redirect of a short link. */
 export function redirects(host: string, slugs: string[]): NextRequest {
   const requests = slugs.map((slug) => get(host, `/${slug}`));
   return (index) => requests[index % requests.length] as string;
 }
 
-/** The mix of a working day: 70 % redirects, 20 % links made, 10 % tokens. */
+/** A typical mix: 70% redirects, 20% new links, 10% tokens. */
 export function mix(host: string, clients: NewClient[], token: string, slugs: string[]): NextRequest {
   const [redirect, link, grant] = [redirects(host, slugs), links(host, token), tokens(host, clients)];
   return (index) => {
@@ -73,15 +73,15 @@ export function mix(host: string, clients: NewClient[], token: string, slugs: st
   };
 }
 
-/** What the requests of the mix are answered with. */
+/** The statuses of successful responses in the mix. */
 export const MIX_ANSWERS = [200, 201, 302];
 
-/** A code is redeemed; each one once. */
+/** The exchange of an authorization code, once each. */
 export function exchanges(host: string, { clientId, clientSecret }: NewClient, codes: string[]): NextRequest {
   let next = 0;
   return () => {
     const code = codes[next++];
-    if (!code) throw new Error("no code is left: seed more");
+    if (!code) throw new Error("all codes are used: seed more");
     return post(
       host,
       "/oauth/token",
@@ -110,11 +110,11 @@ export async function fetchToken(host: string, { clientId, clientSecret }: NewCl
     }),
   });
   const { access_token } = (await answer.json()) as { access_token?: string };
-  if (!access_token) throw new Error(`no token from ${host}: ${answer.status}`);
+  if (!access_token) throw new Error(`${host} issued no token: ${answer.status}`);
   return access_token;
 }
 
-/** A client that is only known to a reference. */
+/** A client that only a reference server knows. */
 export function inventClient(): NewClient {
   return {
     clientId: `lgc_${randomBytes(16).toString("base64url")}`,

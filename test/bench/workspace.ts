@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import knexFactory from "knex";
-import type { NewClient } from "../../adapters/clients.ts";
-import { knexConfig } from "../../adapters/engine.ts";
+import { knexConfig } from "../../adapters/database/engine.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { freePort } from "../harness/port.ts";
 import { type Seeded, seed, startOurs } from "./ours.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
-/** What a section of the bench starts, and what is stopped and removed after it. */
+/** Starts the servers and databases of a section, and removes them after it. */
 export class Workspace {
   readonly #folder = mkdtempSync(path.join(tmpdir(), "linkgate-bench-"));
   readonly #servers: ServerProcess[] = [];
@@ -19,13 +19,13 @@ export class Workspace {
     return path.join(this.#folder, name);
   }
 
-  /** Our service on a SQLite database of its own. */
+  /** Starts linkgate on a new SQLite database. */
   async ours(name: string, options: { clients?: number; codes?: number; normal?: boolean } = {}) {
     const url = `sqlite:${this.file(name)}.sqlite${options.normal ? "?synchronous=normal" : ""}`;
     return this.oursOn(url, options);
   }
 
-  /** Our service on any database, which is empty. */
+  /** Starts linkgate on an empty database of any engine. */
   async oursOn(
     url: string,
     { cores, ...seeds }: { clients?: number; codes?: number; cores?: number[] } = {},
@@ -35,7 +35,7 @@ export class Workspace {
     return this.restart(seeded, { port, ...(cores && { cores }) });
   }
 
-  /** Our service on a database that was seeded before. */
+  /** Starts linkgate on a seeded database. */
   async restart(
     seeded: Seeded,
     options: { port?: number; workers?: number; cores?: number[] } = {},
@@ -45,7 +45,7 @@ export class Workspace {
     return { ...seeded, server, port, host: `localhost:${port}` };
   }
 
-  /** One of the references. */
+  /** Starts a reference server. */
   async reference(
     script: "memory" | "nodeoauth" | "floor",
     client: NewClient,
@@ -73,7 +73,7 @@ export class Workspace {
 
 export type Ours = Seeded & { server: ServerProcess; port: number; host: string };
 
-/** Counts rows, or sums a column, in a database: what was answered must be there. */
+/** Counts rows or sums a column, to check that every confirmed write is stored. */
 export async function count(url: string, table: string, column?: string): Promise<number> {
   const knex = knexFactory(knexConfig(url));
   try {
@@ -84,12 +84,12 @@ export async function count(url: string, table: string, column?: string): Promis
   }
 }
 
-/** @throws Error when something that was answered is not in the database */
+/** @throws Error if a confirmed write is not in the database */
 export function expectStored(name: string, stored: number, answered: number): void {
-  if (stored < answered) throw new Error(`${name}: ${answered} were answered and ${stored} are stored`);
+  if (stored < answered) throw new Error(`${name}: ${answered} were confirmed and ${stored} are stored`);
 }
 
-/** Runs a section, and cleans up whatever happens. */
+/** Runs a section, and always cleans up after it. */
 export async function section<T>(run: (workspace: Workspace) => Promise<T>): Promise<T> {
   const workspace = new Workspace();
   try {

@@ -2,20 +2,20 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The ports behind an address: those of each kind take turns. */
+/** The ports behind one URL, by kind. Requests go to the ports of a kind in turn. */
 export type Backends = { authorization: number[]; resources: number[] };
 
-/** A reverse proxy in front of several processes: one address, as the outside sees it. */
+/** A reverse proxy in front of several processes, which clients reach under one URL. */
 export type Balancer = {
   url: string;
-  /** Another address of it, all of whose requests go to one backend, under the name that all have in common. */
+  /** Returns another URL of the proxy that sends every request to one backend, with the shared Host header. */
   pin(port: number): Promise<string>;
   close(): Promise<void>;
 };
 
 const OWN_WORDS = /^\/(oauth|auth|dashboard|docs|healthz|readyz|metrics|reset|interaction|assets)(\/|$)/;
 
-/** Starts one on a free port; `backends` are read at each request, so they may be filled in later. */
+/** Starts a proxy on a free port. It reads `backends` at each request, so they may be filled in later. */
 export async function startBalancer(backends: Backends): Promise<Balancer> {
   const servers: Server[] = [];
   const turns = { authorization: 0, resources: 0 };

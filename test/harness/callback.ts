@@ -2,19 +2,19 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** An app on this computer: people come back to it at `url`. */
+/** A native app with a loopback redirect URI, `url`. */
 export type CallbackServer = {
   url: string;
-  /** The addresses at which people arrived. */
+  /** The callback URLs that browsers requested. */
   arrived: string[];
   close(): void;
 };
 
-// Where it was opened as a popup, it tells the page that waits for it.
+// In a popup, it notifies the page that opened it.
 const PAGE = `<!doctype html><link rel="icon" href="data:,"><h1>Back in the app</h1>
 <script>window.opener?.postMessage(location.href, "*")</script>`;
 
-/** Starts one, whose callback redirects to `onwards` if that is given; the caller closes it. */
+/** Starts an app whose callback redirects to `onwards`, if given. The caller closes it. */
 export async function startCallbackServer(onwards?: string): Promise<CallbackServer> {
   const arrived: string[] = [];
   const server = createServer((request, answer) => {

@@ -1,7 +1,7 @@
 const realNow = Date.now;
 let offset = 0;
 
-/** Moves the clock of this test file forward, for the service and its clients alike. */
+/** Advances the clock of this test file, for the service and its clients. */
 export function advanceClock(ms: number): void {
   offset += ms;
   Date.now = () => realNow() + offset;

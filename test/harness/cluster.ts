@@ -1,32 +1,32 @@
 import { randomBytes } from "node:crypto";
 import { openStorage } from "../../adapters/index.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
-import { createTestDatabase } from "./database.ts";
+import { createTestDatabase } from "./database/test-database.ts";
 import { freePort } from "./port.ts";
 import { addressOf, type Ending, type Program, startServer } from "./program.ts";
 import { populate, type TestService } from "./service.ts";
 
-/** One of the processes: reached alone, under the name that all have in common. */
+/** One of the processes, with a URL that reaches only this one. Its Host header is that of the cluster. */
 export type Member = TestService & {
-  /** Ends it as an operator does. */
+  /** Stops it with SIGTERM. */
   stop(): Promise<Ending>;
-  /** Starts it again where it was. */
+  /** Restarts it on the same port. */
   start(): Promise<void>;
 };
 
 /**
- * Two authorization servers and two resource servers, which ask the former about tokens, as processes of their own on
- * one database. The cluster itself is what the outside sees: one address, where the servers take turns.
+ * Two authorization servers and two resource servers, which introspect tokens at the former. Each is a process, and all
+ * share one database. Clients reach the cluster under one URL, whose requests go to the servers in turn.
  */
 export type Cluster = TestService & {
   authorization: [Member, Member];
   resources: [Member, Member];
   databaseUrl: string;
-  /** Stops all four, cleanly; the database stays. */
+  /** Stops all four gracefully. The database remains. */
   stop(): Promise<Ending[]>;
 };
 
-/** Starts all four at once, on an empty database. The caller closes it. */
+/** Starts all four concurrently on an empty database. The caller closes the cluster. */
 export async function startCluster(settings: Record<string, string> = {}): Promise<Cluster> {
   const database = await createTestDatabase();
   const key = randomBytes(32);
@@ -57,7 +57,7 @@ export async function startCluster(settings: Record<string, string> = {}): Promi
     const stop = async () => {
       const ending = await (program as Program).stop();
       if (ending.code !== 0)
-        throw new Error(`a server ended with ${ending.code}:\n${ending.stdout}${ending.stderr}`);
+        throw new Error(`a server exited with ${ending.code}:\n${ending.stdout}${ending.stderr}`);
       return ending;
     };
     return {
@@ -74,7 +74,7 @@ export async function startCluster(settings: Record<string, string> = {}): Promi
   async function viewAt({ pin }: Balancer, port: number): Promise<TestService> {
     const url = await pin(port);
     const addresses = { base: url, mcp: `${url}/mcp`, api: `${url}/v1`, short: url };
-    return { url, addresses, storage, close: async () => {}, ...populate(url, storage) };
+    return { url, urls: addresses, storage, close: async () => {}, ...populate(url, storage) };
   }
 
   const pair = async ([one, other]: number[], own: Record<string, string>): Promise<[Member, Member]> => [
@@ -90,7 +90,7 @@ export async function startCluster(settings: Record<string, string> = {}): Promi
   const stop = () => Promise.all(members.map((one) => one.stop()));
   return {
     url: base,
-    addresses: { base, mcp: `${base}/mcp`, api: `${base}/v1`, short: base },
+    urls: { base, mcp: `${base}/mcp`, api: `${base}/v1`, short: base },
     storage,
     ...populate(base, storage),
     authorization,

@@ -2,13 +2,13 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv4 } from "node:net";
 
-/** A name server on loopback, for names that the test thinks of. */
+/** A DNS server on loopback, with names that the test defines. */
 export type NameServer = {
-  /** Its address, as `Resolver.setServers` takes it. */
+  /** Its IP address and port, as `Resolver.setServers` takes them. */
   address: string;
-  /** Decides what a name resolves to from now on. Each list answers one question of each kind, the last one all others. */
+  /** Sets what a name resolves to. Each list answers one query per record type; the last list answers all later queries. */
   resolve(name: string, ...answers: string[][]): void;
-  /** What was asked of a name, in order: `A` or `AAAA`. */
+  /** Returns the record types queried for a name, in order: `A` or `AAAA`. */
   asked(name: string): string[];
   close(): Promise<void>;
 };
@@ -18,7 +18,7 @@ const KINDS: Record<number, string> = { 1: "A", 28: "AAAA" };
 const ANSWER = 0x8180;
 const NO_SUCH_NAME = 0x8183;
 
-/** Starts a name server (RFC 1035 §4). The caller closes it. */
+/** Starts a DNS server (RFC 1035 §4). The caller closes it. */
 export async function startNameServer(): Promise<NameServer> {
   const names = new Map<string, string[][]>();
   const questions: { name: string; kind: string }[] = [];
@@ -57,7 +57,7 @@ export async function startNameServer(): Promise<NameServer> {
   };
 }
 
-/** The first question, and where it ends. */
+/** Parses the first question, and returns the offset of its end. */
 function readQuestion(query: Buffer) {
   const labels: string[] = [];
   let at = HEADER_BYTES;
@@ -72,7 +72,7 @@ function readQuestion(query: Buffer) {
   };
 }
 
-/** An answer to the question in the message: its name, kind, class and time to live, and an address. */
+/** Encodes an answer to the question of the message: a pointer to its name, type, class, TTL and address. */
 function toRecord(address: string): Buffer {
   const bytes = isIPv4(address) ? address.split(".").map(Number) : ipv6Bytes(address);
   const head = Buffer.alloc(HEADER_BYTES);
@@ -83,7 +83,7 @@ function toRecord(address: string): Buffer {
   return Buffer.concat([head, Buffer.from(bytes)]);
 }
 
-/** An address without dots in it. */
+/** Encodes an IP address as bytes. */
 function ipv6Bytes(address: string): number[] {
   const [front = [], back = []] = address.split("::").map((part) => part.split(":").filter(Boolean));
   const groups = [...front, ...Array(8 - front.length - back.length).fill("0"), ...back];

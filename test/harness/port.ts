@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-// Below the ports that systems give out by themselves (from 32768 here, from 49152 elsewhere): what is free now is
-// not taken by a connection, or by a server on any port, before it is used.
+// Below the ephemeral ports (from 32768 on Linux, from 49152 elsewhere): no connection, and no server on port 0, can take
+// a free port before the test uses it.
 const LOWEST = 10_000;
 const HIGHEST = 32_000;
 
-/** A port that is free now, for settings that have to name one. */
+/** Returns a free port, for settings that need a number. */
 export async function freePort(): Promise<number> {
   const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
   const server = createServer().listen(port, "127.0.0.1");

@@ -5,11 +5,11 @@ import pLimit from "p-limit";
 /** The root of the repository. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** How a program ended, with everything that it said. */
+/** The exit status of a program, with its complete output. */
 export type Ending = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
 type ProgramOptions = {
-  /** Environment variables; of this process's own, only what a program needs to be found. */
+  /** Environment variables. Of this process's own, only PATH and HOME are passed on. */
   settings?: Record<string, string>;
   cwd?: string;
   node?: string;
@@ -18,14 +18,14 @@ type ProgramOptions = {
 const SERVER = `${ROOT}server/`;
 const running = new Set<Program>();
 
-/** Ends whatever a failed test left running, with what that started itself; for `test.after.always`. */
+/** Kills the programs that a failed test left running, with their children. For `test.after.always`. */
 export function stopPrograms(): void {
   for (const program of running) program.killGroup();
 }
-// A file that fails before its first test has no hooks.
+// A test file that fails before its first test runs no hooks.
 process.once("exit", stopPrograms);
 
-/** A program in a process of its own. */
+/** A program that runs as a child process. */
 export class Program {
   stdout = "";
   stderr = "";
@@ -49,11 +49,11 @@ export class Program {
   }
 
   get pid(): number {
-    if (this.#child.pid === undefined) throw new Error("it was never started");
+    if (this.#child.pid === undefined) throw new Error("the program did not start");
     return this.#child.pid;
   }
 
-  /** Resolves when stdout matches; rejects when the program ends without. */
+  /** Resolves when stdout matches. Rejects if the program exits before. */
   async says(pattern: RegExp): Promise<RegExpExecArray> {
     const heard = Promise.withResolvers<RegExpExecArray>();
     const look = () => {
@@ -63,12 +63,12 @@ export class Program {
     this.#waiting.add(look);
     look();
     const silence = this.ended.then(({ code, stderr }) => {
-      throw new Error(`ended with ${code} and never said ${pattern}:\n${this.stdout}${stderr}`);
+      throw new Error(`exited with ${code} before its output matched ${pattern}:\n${this.stdout}${stderr}`);
     });
     return Promise.race([heard.promise, silence]).finally(() => this.#waiting.delete(look));
   }
 
-  /** Sends the whole input. */
+  /** Writes the input and closes stdin. */
   write(input: string): void {
     this.#child.stdin?.end(input);
   }
@@ -81,7 +81,7 @@ export class Program {
     try {
       process.kill(-(this.#child.pid ?? Number.NaN), "SIGKILL");
     } catch {
-      // It has ended already.
+      // It has already exited.
     }
   }
 
@@ -96,26 +96,26 @@ export class Program {
   }
 }
 
-/** Runs the server in a process of its own. */
+/** Starts the server as a child process. */
 export function startServer({ node = process.execPath, ...options }: ProgramOptions): Program {
   return new Program(node, ["--import", `${SERVER}runtime.js`, `${SERVER}main.ts`], options);
 }
 
-/** The address that a server says it listens on. */
+/** Resolves to the URL that a server prints when it listens. */
 export async function addressOf(server: Program): Promise<string> {
   const [, address] = await server.says(/^linkgate listening on (\S+)$/m);
   return address as string;
 }
 
-// As many as race with one another in a test; more would only wait for the processor, and for the database's lock.
+// The most commands that a test runs concurrently. More would only wait for the CPU and the database lock.
 const inTurn = pLimit(10);
 
-/** Runs the administration command to its end; `input` is its stdin. */
+/** Runs the CLI until it exits. `input` is its stdin. */
 export function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
   return inTurn(() => {
     const command = new Program(
       process.execPath,
-      ["--import", `${SERVER}runtime.js`, `${SERVER}cli.ts`, ...words],
+      ["--import", `${SERVER}runtime.js`, `${SERVER}cli/index.ts`, ...words],
       options,
     );
     command.write(input);
@@ -123,7 +123,7 @@ export function runCommand(words: string[], options: ProgramOptions, input = "")
   });
 }
 
-/** Runs a shell script to its end, as somebody who pastes it. */
+/** Runs a shell script until it exits, like a user who pastes it. */
 export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
   return new Program("bash", ["-c", script], options).ended;
 }

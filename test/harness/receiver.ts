@@ -3,31 +3,31 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import { Webhook } from "standardwebhooks";
-import { TOLD } from "../../resources/webhooks/payloads.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 
-/** One request, read to its end. */
+/** A received request. */
 export type Received = { method: string; headers: Record<string, string>; text: string; body: MessageBody };
 
-/** What every delivery says. */
+/** The body of every delivery. */
 export type MessageBody = { type: string; timestamp: string; data: Record<string, unknown> };
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A receiver of webhooks on loopback, with as many addresses as paths are thought of. */
+/** A webhook receiver on loopback; every path is an endpoint. */
 export type Receiver = {
   url(path: string): string;
-  /** Decides what a path answers from now on; 204 if nothing is decided. */
-  answer(path: string, handler: Handler): void;
-  /** What came to a path so far. */
+  /** Sets how a path responds from now on; the default is 204. */
+  respond(path: string, handler: Handler): void;
+  /** Returns the requests received on a path so far. */
   received(path: string): Received[];
-  /** Resolves as soon as so much came to a path. */
+  /** Waits until a path has received a number of requests. */
   waitFor(path: string, count: number): Promise<Received[]>;
   close(): Promise<void>;
 };
 
 const DEADLINE_MS = 30_000;
 
-/** Starts a receiver. The caller closes it. */
+/** Starts a receiver, which the caller must close. */
 export async function startReceiver(): Promise<Receiver> {
   const log = new Map<string, Received[]>();
   const handlers = new Map<string, Handler>();
@@ -42,7 +42,7 @@ export async function startReceiver(): Promise<Receiver> {
       ...received(path),
       { method, headers: headers as Record<string, string>, text, body: JSON.parse(text) },
     ]);
-    const handle = handlers.get(path) ?? ((answer) => answer.writeHead(204).end());
+    const handle = handlers.get(path) ?? ((response) => response.writeHead(204).end());
     handle(response, request);
     for (const listener of listeners) listener();
   }).listen(0, "127.0.0.1");
@@ -51,22 +51,22 @@ export async function startReceiver(): Promise<Receiver> {
 
   return {
     url: (path) => `http://127.0.0.1:${port}${path}`,
-    answer: (path, handler) => void handlers.set(path, handler),
+    respond: (path, handler) => void handlers.set(path, handler),
     received,
     waitFor: (path, count) =>
       new Promise((resolve, reject) => {
-        const give = () => {
+        const check = () => {
           if (received(path).length < count) return;
           clearTimeout(timer);
-          listeners.delete(give);
+          listeners.delete(check);
           resolve(received(path));
         };
         const timer = setTimeout(() => {
-          listeners.delete(give);
-          reject(new Error(`${received(path).length} of ${count} came to ${path}`));
+          listeners.delete(check);
+          reject(new Error(`${received(path).length} of ${count} requests received on ${path}`));
         }, DEADLINE_MS);
-        listeners.add(give);
-        give();
+        listeners.add(check);
+        check();
       }),
     async close() {
       server.closeAllConnections();
@@ -77,12 +77,13 @@ export async function startReceiver(): Promise<Receiver> {
 }
 
 /**
- * Verifies a request as the receivers of customers do, and holds it against what the document says of its event.
- * @throws WebhookVerificationError, and Error for what is not in the document
+ * Verifies the signature of a request with the standard library, and its body against the documented schema.
+ * @throws WebhookVerificationError for an invalid signature, Error for a body that doesn't match
  */
 export function verify({ text, headers }: Received, secret: string): MessageBody {
   const message = new Webhook(secret).verify(text, headers) as MessageBody;
-  const schema = TOLD.find(({ event }) => event === message.type)?.body;
-  if (!isDeepStrictEqual(schema?.parse(message), message)) throw new Error(`not as it is described: ${text}`);
+  const schema = WEBHOOK_EVENT_SCHEMAS.find(({ event }) => event === message.type)?.body;
+  if (!isDeepStrictEqual(schema?.parse(message), message))
+    throw new Error(`the body does not match its schema: ${text}`);
   return message;
 }

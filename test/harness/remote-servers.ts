@@ -1,22 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { openStorage, type Storage } from "../../adapters/index.ts";
-import { type Api, apiAt } from "./api.ts";
-import { firstPartyToken } from "./dashboard.ts";
-import { createTestDatabase, engine } from "./database.ts";
+import { type Api, apiAt } from "./clients/api.ts";
+import { firstPartyToken } from "./clients/dashboard.ts";
+import { createTestDatabase, engine } from "./database/test-database.ts";
 import { freePort } from "./port.ts";
 import { addressOf, startServer, stopPrograms } from "./program.ts";
 import { populate, type TestService, type TestUser } from "./service.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
-/** The latency between the far server and the database. SQLite is a file, and has none. */
+/** The round-trip time between the far server and the database. SQLite is a file and has none. */
 export const ROUND_TRIP_MS = engine === "sqlite" ? 0 : 20;
 
-/** One of the processes, and the dashboard's JSON there for the user of the pair. */
+/** One of the processes, with a client of its dashboard's JSON API, signed in as the user of the pair. */
 export type Server = TestService & { api: Api };
 
 /**
- * Two server processes on one database, a slow network between it and the second one: the statements of that one's
- * transactions interleave with those of the first.
+ * Two server processes on one database. The network between the database and the second server is slow, so the
+ * statements of its transactions interleave with those of the first server.
  */
 export type DistantPair = {
   storage: Storage;
@@ -26,7 +26,7 @@ export type DistantPair = {
   close(): Promise<void>;
 };
 
-/** Starts both. `transactions` is how many the far server can have open at the same time. */
+/** Starts both. `transactions` is the number of transactions that the far server can run concurrently. */
 export async function startDistantPair({ transactions = 10 } = {}): Promise<DistantPair> {
   const database = await createTestDatabase();
   const key = randomBytes(32);
@@ -45,8 +45,8 @@ export async function startDistantPair({ transactions = 10 } = {}): Promise<Dist
       LOG_LEVEL: "silent",
     };
     const url = await addressOf(startServer({ settings }));
-    const addresses = { base: url, mcp: `${url}/mcp`, api: `${url}/v1`, short: url };
-    const service = { url, addresses, storage, close: async () => {}, ...populate(url, storage) };
+    const urls = { base: url, mcp: `${url}/mcp`, api: `${url}/v1`, short: url };
+    const service = { url, urls, storage, close: async () => {}, ...populate(url, storage) };
     return { ...service, api: apiAt(url, await firstPartyToken(service, user)) };
   }
 

@@ -1,39 +1,42 @@
 import { randomBytes } from "node:crypto";
-import type { NewClient } from "../../adapters/clients.ts";
 import type { Storage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
-import type { Role } from "../../resources/scopes.ts";
-import type { Surroundings } from "../../resources/webhooks/send.ts";
+import type { SendDefaults } from "../../resources/webhooks/send.ts";
 import { readSettings } from "../../server/config.ts";
+import { createPasswords } from "../../server/credentials/passwords.ts";
 import { createLog } from "../../server/log.ts";
-import { createPasswords } from "../../server/passwords.ts";
 import { type Service, startService } from "../../server/service.ts";
-import { createTestDatabase } from "./database.ts";
+import { createTestDatabase } from "./database/test-database.ts";
 
-/** An organization on a paid plan, with its client. */
+/** An organization on a paid plan, with its API client. */
 export type TestOrganization = { id: string; name: string } & NewClient;
 export type TestUser = { id: string; username: string; password: string };
 
-/** What a test fills a service with, wherever that runs. */
+/** Creates test data in a service, in this process or another one. */
 export type Population = {
   createOrganization(name?: string, plan?: Plan): Promise<TestOrganization>;
-  /** A user with this role in each of the organizations; a `member` unless it is given, who may allow apps `links:*`. */
+  /** Creates a user with this role in each organization. The default role, `member`, can grant apps `links:*`. */
   createUser(organizationIds: string[], username?: string, role?: Role): Promise<TestUser>;
-  /** A token by client credentials, sent as scripts send it. */
+  /** Requests a token with the client credentials grant. */
   token(client: NewClient, parameters?: Record<string, string>): Promise<string>;
 };
 
-/** A real service on a port and a database of its own. */
+/** A service with its own port and database. */
 export type TestService = Omit<Service, "waitingFor"> & { url: string } & Population;
 
 let count = 0;
+// Few passwords: hashing one takes longer than the rest of creating a user.
+const PASSWORDS = 8;
+const hashes = new Map<string, Promise<string>>();
 const passwords = createPasswords();
 
 /** Starts a service; `settings` are environment variables. The caller closes it. */
 export async function startTestService(
   settings: Record<string, string> = {},
-  surroundings: Surroundings = {},
+  sendDefaults: SendDefaults = {},
 ): Promise<TestService> {
   const database = settings.DATABASE_URL ? undefined : await createTestDatabase();
   const service = await startService(
@@ -45,9 +48,9 @@ export async function startTestService(
       ...settings,
     }),
     createLog("silent"),
-    surroundings,
+    sendDefaults,
   );
-  const url = service.addresses.base;
+  const url = service.urls.base;
   return {
     ...service,
     ...populate(url, service.storage),
@@ -59,7 +62,7 @@ export async function startTestService(
   };
 }
 
-/** Fills the service at an address, through its database. */
+/** Returns functions that create test data in the database of the service at a URL. */
 export function populate(url: string, storage: Storage): Population {
   return {
     async createOrganization(name = `Organization ${++count}`, plan = "growth") {
@@ -67,15 +70,12 @@ export function populate(url: string, storage: Storage): Population {
       return { id: organization.id, name, ...(client as NewClient) };
     },
     async createUser(organizationIds, username = `user${++count}`, role: Role = "member") {
-      const password = `a fine password ${count}`;
+      const password = `a fine password ${count % PASSWORDS}`;
+      const hash = hashes.get(password) ?? passwords.hash(password);
+      hashes.set(password, hash);
       const [first, ...others] = organizationIds;
       const membership = first ? { organizationId: first, role } : undefined;
-      const user = await storage.accounts.create(
-        username,
-        await passwords.hash(password),
-        OPERATOR,
-        membership,
-      );
+      const user = await storage.accounts.create(username, await hash, OPERATOR, membership);
       if (!user) throw new Error(`${username} is taken`);
       for (const id of others) await storage.organizations.addMember(id, user.id, role, OPERATOR);
       return { ...user, password };
@@ -87,13 +87,13 @@ export function populate(url: string, storage: Storage): Population {
         client_secret: clientSecret,
         ...parameters,
       });
-      if (!answer.ok) throw new Error(`no token: ${answer.status} ${await answer.text()}`);
+      if (!answer.ok) throw new Error(`the token request failed: ${answer.status} ${await answer.text()}`);
       return ((await answer.json()) as { access_token: string }).access_token;
     },
   };
 }
 
-/** A form as OAuth clients send it. */
+/** Posts a form, like OAuth clients do. */
 export function postForm(
   url: string,
   fields: Record<string, string> | URLSearchParams,
@@ -107,7 +107,7 @@ export function postForm(
   });
 }
 
-/** `Authorization: Bearer …` */
+/** Returns the header `Authorization: Bearer …`. */
 export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }

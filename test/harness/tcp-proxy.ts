@@ -2,19 +2,19 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Transform } from "node:stream";
 
-/** A cable between a service and its database that can be pulled out. */
+/** A network connection between a service and its database that a test can cut. */
 export type TcpProxy = {
-  /** The address with this proxy in the place of its host and port. */
+  /** Returns the URL with its host and port replaced by those of this proxy. */
   through(url: string): string;
-  /** Cuts every connection; new ones are taken. */
+  /** Closes every connection, and accepts new ones. */
   drop(): void;
-  /** Cuts every connection; new ones are refused, or taken and left without a word. `freeze` does that to open ones, too. */
+  /** Closes every connection, and refuses new ones or never answers them. `freeze` also stops answering open ones. */
   cut(how?: "refuse" | "silence" | "freeze"): Promise<void>;
   restore(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Starts a proxy in front of the host and port of a URL. `roundTripMs` is the latency that it adds to a round trip. */
+/** Starts a proxy in front of the host and port of a URL. It adds `roundTripMs` to each round trip. */
 export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
@@ -81,7 +81,7 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
   };
 }
 
-/** Passes bytes on in order, each after `delayMs`: timers of one length fire in the order in which they were set. */
+/** Forwards bytes in order, after `delayMs`. Timers with the same delay fire in the order in which they were set. */
 function pass(from: Socket, to: Socket, delayMs: number): void {
   if (delayMs === 0) return void from.pipe(to);
   const delayed = new Transform({

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
-import { apiAt } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { atOnce } from "../harness/database/storage.ts";
+import { createTestDatabase } from "../harness/database/test-database.ts";
 import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
-import { atOnce } from "../harness/storage.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
 
 const database = await createTestDatabase();
@@ -19,7 +19,7 @@ test.after.always(async () => {
 
 const TODAY = Math.floor(Date.now() / 86_400_000);
 
-/** A server with a link whose clicks a webhook is to be told of. */
+/** Starts a server with a link, and a webhook that subscribes to its clicks. */
 async function start() {
   const server = startServer({
     settings: {
@@ -29,7 +29,7 @@ async function start() {
       RATE_LIMIT: "off",
       LOG_LEVEL: "silent",
       NODE_ENV: "test",
-      // Nobody listens there: what is recorded stays.
+      // Nothing listens there, so deliveries stay in the queue.
       WEBHOOK_ALLOW_HOSTS: "127.0.0.1:9",
     },
   });
@@ -45,35 +45,35 @@ async function start() {
 
 const clicksOf = async ({ organizationId, id }: { organizationId: string; id: string }) =>
   (await storage.links.find(organizationId, id))?.clicks;
-const recordOf = async ({ organizationId, id, webhook }: Awaited<ReturnType<typeof start>>) => {
+const storedTotals = async ({ organizationId, id, webhook }: Awaited<ReturnType<typeof start>>) => {
   const { days } = await storage.links.analytics(organizationId, id, TODAY - 1, TODAY + 1);
   return {
     clicks: await clicksOf({ organizationId, id }),
-    statistics: days.reduce((sum, { clicks }) => sum + clicks, 0),
+    analytics: days.reduce((sum, { clicks }) => sum + clicks, 0),
     deliveries: (await storage.webhooks.deliveries(organizationId, webhook.id, 1000)).length,
   };
 };
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  test(`${signal} right after 200 redirects loses no click, no statistic and no event`, async (t) => {
+  test(`${signal} right after redirects loses no click, analytics or event`, async (t) => {
     const running = await start();
     const replies = await running.follow(200);
     running.server.kill(signal);
     t.is((await running.server.ended).code, 0);
     t.deepEqual(new Set(replies.map(({ status }) => status)), new Set([302]));
-    t.deepEqual(await recordOf(running), { clicks: 200, statistics: 200, deliveries: 200 });
+    t.deepEqual(await storedTotals(running), { clicks: 200, analytics: 200, deliveries: 200 });
   });
 }
 
-test("kill -9 loses nothing that was stored before, and counts nothing twice", async (t) => {
+test("SIGKILL loses no stored click, and counts none twice", async (t) => {
   const running = await start();
   await running.follow(100);
   await until(async () => ((await clicksOf(running)) === 100 ? true : undefined));
   await running.follow(50);
   running.server.kill("SIGKILL");
   await running.server.ended;
-  const { clicks, statistics, deliveries } = await recordOf(running);
+  const { clicks, analytics, deliveries } = await storedTotals(running);
   t.true(clicks !== undefined && clicks >= 100 && clicks <= 150, `${clicks}`);
-  t.is(deliveries, clicks as number, "an event is there with its click, or neither is");
-  t.true(statistics <= 150);
+  t.is(deliveries, clicks as number, "a click and its event are stored together");
+  t.true(analytics <= 150);
 });

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import pLimit from "p-limit";
-import { OPERATOR } from "../../resources/events.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
+import { basic } from "../harness/clients/oauth.ts";
+import { engine } from "../harness/database/test-database.ts";
 import {
   type App,
   type Change,
@@ -11,16 +13,15 @@ import {
   ROTATIONS,
   type State,
   type Writer,
-} from "../harness/client-changes.ts";
-import { engine } from "../harness/database.ts";
-import { ROUND_TRIP_MS, type Server, startDistantPair } from "../harness/distant.ts";
-import { basic } from "../harness/oauth.ts";
+} from "../harness/model/client-changes.ts";
+import { ROUND_TRIP_MS, type Server, startDistantPair } from "../harness/remote-servers.ts";
+import { rounds } from "../harness/rounds.ts";
 import { postForm } from "../harness/service.ts";
 
-// SQLite allows one writing transaction at a time: there is little to interleave.
-const ROUNDS = engine === "sqlite" ? 40 : 150;
+// SQLite allows one write transaction at a time, so there is little to interleave.
+const ROUNDS = engine === "sqlite" ? rounds(15, 40) : rounds(30, 150);
 const ROUNDS_WITHOUT_ROTATION = ROUNDS / 5;
-// The number of rounds that run concurrently, each on a client of its own.
+// The number of rounds that run concurrently, each with its own client.
 const CONCURRENCY = 30;
 // The near change starts after 0 to 10 round trips of the far one.
 const OFFSETS = 11;
@@ -47,7 +48,7 @@ async function addSecret(app: App): Promise<void> {
   const options = { overlapMs: 3_600_000, compromised: false };
   const rotated = await storage.clients.rotateSecret(app.id, options, OPERATOR);
   app.state.secrets = [rotated?.clientSecret as string, ...app.state.secrets.slice(0, 1)];
-  const view = await storage.clients.ofOrganization(app.id);
+  const view = await storage.clients.findByOrganization(app.id);
   app.secretIds = view?.secrets.map(({ id }) => id);
 }
 
@@ -66,23 +67,23 @@ async function race(app: App, index: number, [one, other]: readonly [Writer, Wri
 }
 
 /** Returns what is wrong after a round, if anything. */
-async function judge({ app, before, changes }: Round): Promise<string | undefined> {
+async function findViolation({ app, before, changes }: Round): Promise<string | undefined> {
   const { token } = app;
   delete app.token;
-  const tokenEnded = token !== undefined && !(await storage.findActiveToken(token));
-  const made = changes.flatMap(({ secret }) => secret ?? []);
-  const observed = await observe(app, [...before.secrets, ...made]);
+  const isTokenRevoked = token !== undefined && !(await storage.findActiveToken(token));
+  const created = changes.flatMap(({ secret }) => secret ?? []);
+  const observed = await observe(app, [...before.secrets, ...created]);
   const possible = outcomes(before, changes);
   const outcome = possible.find((state) => JSON.stringify(expected(state)) === JSON.stringify(observed));
   if (!outcome) return `${JSON.stringify(observed)} is none of ${JSON.stringify(possible.map(expected))}`;
   app.state = outcome;
-  const mustEnd = changes.some(({ isCompromised }) => isCompromised);
-  return token === undefined || tokenEnded === mustEnd
+  const mustBeRevoked = changes.some(({ isCompromised }) => isCompromised);
+  return token === undefined || isTokenRevoked === mustBeRevoked
     ? undefined
-    : `earlier tokens are ${tokenEnded ? "dead" : "alive"}`;
+    : `earlier tokens are ${isTokenRevoked ? "revoked" : "active"}`;
 }
 
-/** The states after two changes, one after the other, in each order that their answers allow. */
+/** Returns the states after two sequential changes, for each order that their results allow. */
 function outcomes(state: State, [one, other]: [Change, Change]): State[] {
   const orders = [
     [one, other],
@@ -98,10 +99,10 @@ function outcomes(state: State, [one, other]: [Change, Change]): State[] {
 }
 
 function expected({ secrets, name, plan, redirectUris }: State) {
-  const live = secrets.toSorted();
+  const active = secrets.toSorted();
   return {
-    near: live,
-    far: live,
+    near: active,
+    far: active,
     count: secrets.length,
     withoutExpiry: [secrets[0]?.slice(-4)],
     name: [name, name],
@@ -110,7 +111,7 @@ function expected({ secrets, name, plan, redirectUris }: State) {
   };
 }
 
-/** The client as the token endpoints, oidc-provider and its owner see it. */
+/** Returns the client as the token endpoints, oidc-provider and its organization see it. */
 async function observe(app: App, secrets: string[]) {
   const accepted = async (server: Server) => {
     const answers = await Promise.all(secrets.map((secret) => accepts(server, app, secret)));
@@ -120,7 +121,7 @@ async function observe(app: App, secrets: string[]) {
     accepted(near),
     accepted(far),
     storage.oidcAdapter("Client").find(app.clientId),
-    storage.clients.ofOrganization(app.id),
+    storage.clients.findByOrganization(app.id),
     storage.organizations.find(app.id),
   ]);
   const asStored = metadata?.organization as { plan: Plan } | undefined;
@@ -136,7 +137,7 @@ async function observe(app: App, secrets: string[]) {
   };
 }
 
-/** Whether a server accepts a secret. On the free plan a client with the right secret is refused with 400. */
+/** Returns whether a server accepts a secret. On the Free plan a correct secret gets 400 instead of 401. */
 async function accepts({ url }: Server, app: App, clientSecret: string): Promise<boolean> {
   const credentials = basic({ clientId: app.clientId, clientSecret });
   const answer = await postForm(`${url}/oauth/token`, { grant_type: "client_credentials" }, credentials);
@@ -150,15 +151,15 @@ const pairs = writers.flatMap((one, index) => writers.slice(index).map((other) =
 
 for (const writers of pairs) {
   const [one, other] = writers;
-  const rounds = ROTATIONS.includes(one) ? ROUNDS : ROUNDS_WITHOUT_ROTATION;
+  const count = ROTATIONS.includes(one) ? ROUNDS : ROUNDS_WITHOUT_ROTATION;
   const titles = `${one.title} and ${one === other ? "another one" : other.title}`;
-  test.serial(`sec 128: concurrent changes take effect one after the other: ${titles}`, async (t) => {
-    const some = apps.slice(0, rounds);
+  test.serial(`concurrent changes take effect one after the other: ${titles}`, async (t) => {
+    const some = apps.slice(0, count);
     if (writers.includes(REVOKE_SECRET)) await Promise.all(some.map((app) => limit(addSecret, app)));
     const raced = await Promise.all(some.map((app, index) => limit(race, app, index, writers)));
-    const wrong = await Promise.all(raced.map(judge));
-    for (const [index, reason] of wrong.entries()) if (reason) apps[index] = await createApp();
-    const reasons = wrong.filter((reason) => reason !== undefined);
-    t.deepEqual(reasons.slice(0, 3), [], `${reasons.length} of ${rounds} rounds`);
+    const violations = await Promise.all(raced.map(findViolation));
+    for (const [index, reason] of violations.entries()) if (reason) apps[index] = await createApp();
+    const reasons = violations.filter((reason) => reason !== undefined);
+    t.deepEqual(reasons.slice(0, 3), [], `${reasons.length} of ${count} rounds`);
   });
 }

@@ -1,33 +1,40 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { openDatabase } from "../../adapters/database.ts";
-import { sha256 } from "../../adapters/hash.ts";
+import { sha256 } from "../../adapters/crypto/hash.ts";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { discover, tokensFor } from "../harness/clients/flow.ts";
+import {
+  codeFor,
+  createApp,
+  isAcceptedByApi,
+  redeemCode,
+  refresh,
+  runCodeFlow,
+} from "../harness/clients/oauth.ts";
+import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCluster } from "../harness/cluster.ts";
-import { discover, tokensFor } from "../harness/flow.ts";
-import { codeFor, createApp, newTokens, opensApi, redeemCode, refresh } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
+import { atOnce } from "../harness/database/storage.ts";
 import type { TestService } from "../harness/service.ts";
-import { atOnce } from "../harness/storage.ts";
 
 const cluster = await startCluster();
 const database = openDatabase(cluster.databaseUrl);
 const { app, own, user } = await createApp(cluster);
-const person = new Person(cluster.url);
+const browser = new TestBrowser(cluster.url);
 test.after.always(async () => {
   await database.close();
   await cluster.close();
 });
 
-const turn = (index: number): TestService => cluster.authorization[index % 2] as TestService;
+const serverFor = (index: number): TestService => cluster.authorization[index % 2] as TestService;
 
-/** What both resource servers say of a token: that it is live, or that it is not. */
-async function isLive(token: unknown): Promise<boolean> {
-  const [one, other] = await Promise.all(cluster.resources.map((server) => opensApi(server, token)));
-  if (one !== other) throw new Error("the resource servers do not agree");
+/** Returns whether both resource servers accept a token. */
+async function isAccepted(token: unknown): Promise<boolean> {
+  const [one, other] = await Promise.all(cluster.resources.map((server) => isAcceptedByApi(server, token)));
+  if (one !== other) throw new Error("the resource servers disagree");
   return one as boolean;
 }
 
-test.serial("people sign in and allow an app while every request meets the other server", async (t) => {
+test.serial("the code flow works when consecutive requests go to alternating servers", async (t) => {
   for (let round = 0; round < 5; round++) {
     const tokens = await tokensFor(cluster, app, user, { parameters: { scope: "openid links:write" } });
     t.is(tokens.claims()?.sub, user.id);
@@ -38,76 +45,80 @@ test.serial("people sign in and allow an app while every request meets the other
     t.like(await answer.json(), { id: own.id });
     const config = await discover(cluster, app);
     const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string);
-    t.true(await isLive(refreshed.access_token));
+    t.true(await isAccepted(refreshed.access_token));
     await oidc.tokenRevocation(config, refreshed.access_token);
     t.false((await oidc.tokenIntrospection(config, refreshed.access_token)).active);
-    t.false(await isLive(tokens.access_token));
+    t.false(await isAccepted(tokens.access_token));
   }
 });
 
 test.serial(
-  "of 20 redemptions of one code over both servers exactly one gets tokens, and they live",
+  "concurrent redemptions of one code at both servers succeed exactly once, with tokens that stay valid",
   async (t) => {
     for (let round = 0; round < 15; round++) {
-      const code = await codeFor(cluster, app, user, { person });
-      const answers = await atOnce(20, (index) => redeemCode(turn(index), app, code));
+      const code = await codeFor(cluster, app, user, { browser });
+      const answers = await atOnce(20, (index) => redeemCode(serverFor(index), app, code));
       const [winner, ...others] = answers.filter(({ status }) => status === 200);
       t.deepEqual(others, []);
       for (const { status, body } of answers.filter((answer) => answer !== winner)) {
         t.is(status, 400);
         t.is(body.error, "invalid_grant");
       }
-      t.true(await isLive(winner?.body.access_token));
-      const again = await refresh(turn(round), app, String(winner?.body.refresh_token));
+      t.true(await isAccepted(winner?.body.access_token));
+      const again = await refresh(serverFor(round), app, String(winner?.body.refresh_token));
       t.is(again.status, 200);
-      t.true(await isLive(again.body.access_token));
+      t.true(await isAccepted(again.body.access_token));
     }
   },
 );
 
-test.serial("20 refreshes at once over both servers each get a token that lives, of one grant", async (t) => {
-  const { refreshToken, accessToken } = await newTokens(cluster, app, user, { person });
-  const answers = await atOnce(20, (index) => refresh(turn(index), app, refreshToken));
-  for (const { status, body } of answers) {
-    t.is(status, 200);
-    t.is(body.refresh_token, refreshToken); // early in its life a confidential client keeps it
-    t.true(await isLive(body.access_token));
-  }
-  t.is(new Set(answers.map(({ body }) => body.access_token)).size, 20);
-  await oidc.tokenRevocation(await discover(cluster, app), refreshToken);
-  for (const token of [accessToken, ...answers.map(({ body }) => body.access_token)])
-    t.false(await isLive(token));
-});
+test.serial(
+  "concurrent refreshes at both servers each get a valid access token of the same grant",
+  async (t) => {
+    const { refreshToken, accessToken } = await runCodeFlow(cluster, app, user, { browser });
+    const answers = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
+    for (const { status, body } of answers) {
+      t.is(status, 200);
+      t.is(body.refresh_token, refreshToken); // not rotated early in its lifetime
+      t.true(await isAccepted(body.access_token));
+    }
+    t.is(new Set(answers.map(({ body }) => body.access_token)).size, 20);
+    await oidc.tokenRevocation(await discover(cluster, app), refreshToken);
+    for (const token of [accessToken, ...answers.map(({ body }) => body.access_token)])
+      t.false(await isAccepted(token));
+  },
+);
 
-test.serial("near its end a refresh token rotates: 20 at once each get a pair of one family", async (t) => {
-  const { refreshToken } = await newTokens(cluster, app, user, { person });
-  await makeOlder(refreshToken, 25);
-  const answers = await atOnce(20, (index) => refresh(turn(index), app, refreshToken));
+test.serial("concurrent refreshes that rotate at both servers each get tokens of one family", async (t) => {
+  const { refreshToken } = await runCodeFlow(cluster, app, user, { browser });
+  await backdate(refreshToken, 25);
+  const answers = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
   for (const { status, body, text } of answers) {
     t.is(status, 200, text);
     t.not(body.refresh_token, refreshToken);
-    t.true(await isLive(body.access_token));
+    t.true(await isAccepted(body.access_token));
   }
   t.is(new Set(answers.map(({ body }) => body.refresh_token)).size, 20);
 
-  // Later than any retry it is a replay: whoever holds it is not the client alone.
+  // After the retry window a use is a replay: someone other than the client has the token.
   await database
     .knex("tokens")
     .where({ id_hash: sha256(refreshToken) })
     .update({ consumed_at: Date.now() - 60_000 });
-  t.is((await refresh(turn(1), app, refreshToken)).body.error, "invalid_grant");
+  t.is((await refresh(serverFor(1), app, refreshToken)).body.error, "invalid_grant");
   for (const [index, { body }] of answers.entries()) {
-    t.false(await isLive(body.access_token));
-    t.is((await refresh(turn(index), app, String(body.refresh_token))).body.error, "invalid_grant");
+    t.false(await isAccepted(body.access_token));
+    t.is((await refresh(serverFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
   }
 });
 
-/** The clock of another process cannot be moved: the token is made to have been issued days ago. */
-async function makeOlder(refreshToken: string, days: number) {
+/** Changes a stored token as if it had been issued days ago, since the clock of another process can't be advanced. */
+async function backdate(refreshToken: string, days: number) {
   const row = database.knex("tokens").where({ id_hash: sha256(refreshToken) });
-  const { payload, expires_at } = await row.clone().first("payload", "expires_at");
-  const stored = JSON.parse(payload);
+  const found = await row.clone().first("payload", "expires_at");
+  if (!found) throw new Error("the token is not stored");
+  const stored = JSON.parse(found.payload);
   const seconds = days * 86_400;
   for (const name of ["iat", "exp", "iiat"]) stored[name] -= seconds;
-  await row.update({ payload: JSON.stringify(stored), expires_at: expires_at - seconds * 1000 });
+  await row.update({ payload: JSON.stringify(stored), expires_at: found.expires_at - seconds * 1000 });
 }

@@ -17,7 +17,7 @@ async function read(url: string, path: string) {
 }
 
 for (const path of AUTHORIZATION) {
-  test(`${path} is the same at both authorization servers`, async (t) => {
+  test(`both authorization servers serve the same ${path}`, async (t) => {
     const [one, other] = await Promise.all(cluster.authorization.map(({ url }) => read(url, path)));
     t.is(one?.status, 200);
     t.deepEqual(other, one);
@@ -25,7 +25,7 @@ for (const path of AUTHORIZATION) {
 }
 
 for (const path of RESOURCES) {
-  test(`${path} is the same at all four servers`, async (t) => {
+  test(`all four servers serve the same ${path}`, async (t) => {
     const servers = [...cluster.authorization, ...cluster.resources];
     const [first, ...others] = await Promise.all(servers.map(({ url }) => read(url, path)));
     t.is(first?.status, 200);
@@ -34,7 +34,7 @@ for (const path of RESOURCES) {
   });
 }
 
-test("every address in the metadata is the common one", async (t) => {
+test("every URL in the metadata has the common base URL", async (t) => {
   const { document } = await read(cluster.url, "/.well-known/oauth-authorization-server");
   t.is(document.issuer, cluster.url);
   for (const [name, value] of Object.entries(document)) {
@@ -42,7 +42,7 @@ test("every address in the metadata is the common one", async (t) => {
   }
 });
 
-test("the resource servers have no authorization server of their own", async (t) => {
+test("resource servers have no OAuth endpoints", async (t) => {
   for (const { url } of cluster.resources) {
     const form = { method: "POST", body: new URLSearchParams({ grant_type: "client_credentials" }) };
     t.is((await fetch(`${url}/oauth/token`, form)).status, 404);
@@ -50,7 +50,7 @@ test("the resource servers have no authorization server of their own", async (t)
   }
 });
 
-test("a header names the server that answers, and every one is ready", async (t) => {
+test("every server is ready when the proxy selects it by header", async (t) => {
   for (const index of [0, 1]) {
     const headers = { "x-backend": String(index) };
     t.is((await fetch(`${cluster.url}/readyz`, { headers })).status, 200);

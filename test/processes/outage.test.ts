@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt, isProblem } from "../harness/api.ts";
+import { apiAt, isProblem } from "../harness/clients/api.ts";
+import { postMcp } from "../harness/clients/mcp.ts";
 import { startCluster } from "../harness/cluster.ts";
-import { postMcp } from "../harness/mcp.ts";
 import { bearer } from "../harness/service.ts";
 
 const cluster = await startCluster();
@@ -12,7 +12,7 @@ test.after.always(() => cluster.close());
 
 const LIST = { jsonrpc: "2.0", id: 1, method: "tools/list" };
 
-test.serial("while no authorization server runs the resource servers say 503, then go on", async (t) => {
+test.serial("resource servers respond 503 while no authorization server runs, and recover", async (t) => {
   await Promise.all(cluster.authorization.map((server) => server.stop()));
   for (const { url } of cluster.resources) {
     const answers = await Promise.all([
@@ -29,7 +29,7 @@ test.serial("while no authorization server runs the resource servers say 503, th
       t.regex(answer.headers.get("retry-after") ?? "", /^\d+$/);
       t.is(answer.headers.get("www-authenticate"), null);
     }
-    // What needs no token needs no authorization server.
+    // Requests without a token don't need an authorization server.
     t.is((await apiAt(url).get(`/${link.slug}`)).status, 302);
     t.is((await apiAt(url).get("/v1/links")).status, 401);
     t.is((await apiAt(url).get("/healthz")).status, 200);
@@ -42,7 +42,7 @@ test.serial("while no authorization server runs the resource servers say 503, th
   }
 });
 
-test.serial("a server that is started again knows every token, key and session of before", async (t) => {
+test.serial("a restarted server keeps all tokens and keys", async (t) => {
   const jwks = async () => (await fetch(`${cluster.url}/oauth/jwks`)).text();
   const before = await jwks();
   for (const server of cluster.authorization) {

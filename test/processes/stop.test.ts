@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
 import test from "ava";
-import { openDatabase } from "../../adapters/database.ts";
-import { sha256 } from "../../adapters/hash.ts";
+import { sha256 } from "../../adapters/crypto/hash.ts";
+import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { createTestDatabase, engine } from "../harness/database.ts";
+import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
@@ -36,15 +36,15 @@ function start(settings: Record<string, string>): Program {
 
 const ROUNDS = 3;
 const CLIENTS = 60;
-// The signal comes when so many requests are answered, and others are sent on new and on kept connections.
+// The signal is sent after this many responses, while other requests are in flight on new and kept-alive connections.
 const WARM = 300;
-// A purge takes seconds for so many rows.
+// A purge of this many rows takes seconds.
 const EXPIRED = 30_000;
 
-/** A request as its client sees it: `isSent` when the system has all of it, `status` when the response is complete. */
+/** A request as its client sees it: `isSent` once the kernel has all of it, `status` once the response is complete. */
 type Exchange = { isSent: boolean; isReused: boolean; status?: number; error?: string };
 
-/** Asks for a token; on a connection of its own without an agent. */
+/** Requests a token; without an agent, on a new connection. */
 async function askToken(url: string, body: string, agent: Agent | false, started: (one: Exchange) => void) {
   const { port, host } = new URL(url);
   const headers = {
@@ -70,7 +70,7 @@ async function askToken(url: string, body: string, agent: Agent | false, started
   return exchange;
 }
 
-/** Stops a server in the midst of requests; returns those that were sent before the signal. */
+/** Stops a server while requests are in flight. Returns those that were sent before the signal. */
 async function stopUnderLoad(server: Program): Promise<Exchange[]> {
   const url = await addressOf(server);
   const { clientId, clientSecret } = await populate(url, storage).createOrganization();
@@ -79,7 +79,7 @@ async function stopUnderLoad(server: Program): Promise<Exchange[]> {
   const open = new Set<Exchange>();
   let before: Exchange[] | undefined;
   let answered = 0;
-  // Half of the clients keep their connection, the others make a new one for each request.
+  // Half of the clients keep their connection alive; the others open a new one for each request.
   const clients = Array.from({ length: CLIENTS }, async (_, index) => {
     while (!before) {
       const exchange = await askToken(url, body, index % 2 ? agent : false, (one) => open.add(one));
@@ -96,7 +96,7 @@ async function stopUnderLoad(server: Program): Promise<Exchange[]> {
   return before ?? [];
 }
 
-/** Whether some requests were sent on a new connection, and some on one that was kept. */
+/** Returns whether some requests used a new connection and some a kept-alive one. */
 function hasBothKinds(sent: Exchange[]): boolean {
   return sent.some(({ isReused }) => isReused) && sent.some(({ isReused }) => !isReused);
 }
@@ -127,7 +127,7 @@ for (const WORKERS of ["1", "2"]) {
   );
 }
 
-test.serial("a purge stops after its batch, and the rest is left for the next one", async (t) => {
+test.serial("a purge stops after the current batch and leaves the rest for the next purge", async (t) => {
   const { knex, close } = openDatabase(database.url);
   t.teardown(close);
   const tokens = Array.from({ length: EXPIRED }, (_, index) => ({
@@ -146,17 +146,17 @@ test.serial("a purge stops after its batch, and the rest is left for the next on
   t.deepEqual(await knex("leases").where({ name: "sweep" }), []);
 });
 
-/** Stops a server that has sent a statement to a database which says nothing any more. */
+/** Stops a server that is waiting for a database which no longer responds. */
 async function stopWithoutDatabase(settings: Record<string, string>, how: "freeze" | "silence") {
   const proxy = await startTcpProxy(database.url);
   const server = start({ ...settings, DATABASE_URL: proxy.through(database.url) });
   const url = await addressOf(server);
-  // Workers take connections in turns. They have these already: a new one might arrive only after the signal.
+  // Workers accept connections in turn. These are already open; a new one might be accepted only after the signal.
   const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   await Promise.all(agents.map((agent) => ask(url, "/readyz", agent)));
   await proxy.cut(how);
   const asked = agents.slice(0, 4).map((agent) => ask(url, "/readyz", agent).catch(() => {}));
-  // Sent later, answered earlier.
+  // These requests are sent later and answered earlier.
   await Promise.all(agents.slice(4).map((agent) => ask(url, "/healthz", agent)));
   const ending = await server.stop();
   await Promise.all(asked);
@@ -174,14 +174,14 @@ async function ask(url: string, path: string, agent: Agent): Promise<void> {
 
 if (engine !== "sqlite") {
   for (const WORKERS of ["1", "2"]) {
-    test.serial(`WORKERS=${WORKERS}: a database that hangs does not hold the exit forever`, async (t) => {
+    test.serial(`WORKERS=${WORKERS}: the server exits although the database hangs`, async (t) => {
       const { code, stdout } = await stopWithoutDatabase({ WORKERS }, "freeze");
       t.is(code, 1);
-      t.regex(stdout, /"waiting_for":\[.*"database".*\].*"the stop took too long"/);
+      t.regex(stdout, /"waiting_for":\[.*"database".*\].*"took too long to stop"/);
     });
   }
 
-  test.serial("a database that takes connections and is silent does not hold the exit forever", async (t) => {
+  test.serial("the server exits although the database accepts connections and never responds", async (t) => {
     const { signal } = await stopWithoutDatabase({}, "silence");
     t.is(signal, null);
   });

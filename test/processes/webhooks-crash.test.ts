@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
-import type { Link } from "../../resources/ports.ts";
-import { type Api, apiAt, type LinkBody } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
+import type { Link } from "../../resources/links/types.ts";
+import { type Api, apiAt, type LinkBody } from "../harness/clients/api.ts";
+import { createTestDatabase } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/port.ts";
 import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
 import { type Received, startReceiver, verify } from "../harness/receiver.ts";
@@ -44,7 +44,7 @@ async function crash(server: Program): Promise<void> {
   await server.ended;
 }
 
-/** Changes of all kinds at once, some of which are refused; the server is killed when so many have been answered. */
+/** Sends concurrent changes, some of which are rejected, and kills the server after a number of responses. */
 async function crashDuring(server: Program, api: Api, round: number, answers: number): Promise<string[]> {
   const acknowledged: string[] = [];
   const { promise: enough, resolve } = Promise.withResolvers<void>();
@@ -74,20 +74,20 @@ async function linksOf(organizationId: string): Promise<Link[]> {
   }
 }
 
-/** What was told, each event once: `<type> <link>`. */
-function told(requests: Received[], secret: string): string[] {
+/** Returns each received event once, as `<type> <link>`. */
+function receivedEvents(requests: Received[], secret: string): string[] {
   const events = new Map<string, string>();
   for (const request of requests) {
     const { type, data } = verify(request, secret);
     const id = request.headers["webhook-id"] as string;
-    const said = `${type} ${data.link_id ?? data.id}`;
-    if (events.has(id) && events.get(id) !== said) throw new Error(`${id} is said of two things`);
-    events.set(id, said);
+    const message = `${type} ${data.link_id ?? data.id}`;
+    if (events.has(id) && events.get(id) !== message) throw new Error(`${id} was received for two events`);
+    events.set(id, message);
   }
   return [...events.values()].sort();
 }
 
-/** What is to be told of what the database holds. */
+/** Returns the events that follow from the links in the database. */
 function expected(links: Link[]): string[] {
   return links
     .flatMap(({ id, title, clicks }) => [
@@ -98,7 +98,7 @@ function expected(links: Link[]): string[] {
     .sort();
 }
 
-test.serial("after kill -9 every event of a committed change arrives, and none of another", async (t) => {
+test.serial("after kill -9, exactly the events of committed changes are delivered", async (t) => {
   let server = await start();
   const app = await createOrganization();
   const accessToken = await token(app);
@@ -111,82 +111,78 @@ test.serial("after kill -9 every event of a committed change arrives, and none o
   }
   const links = await linksOf(app.id);
   const ids = new Set(links.map(({ id }) => id));
-  for (const id of acknowledged) t.true(ids.has(id), "what was answered is there");
+  for (const id of acknowledged) t.true(ids.has(id), "acknowledged links exist");
   const all = expected(links);
-  await until(async () => told(receiver.received("/crash"), secret).length >= all.length || undefined);
-  t.deepEqual(told(receiver.received("/crash"), secret), all);
+  await until(
+    async () => receivedEvents(receiver.received("/crash"), secret).length >= all.length || undefined,
+  );
+  t.deepEqual(receivedEvents(receiver.received("/crash"), secret), all);
   t.log(`${links.length} links, ${all.length} events, ${receiver.received("/crash").length} deliveries`);
   await server.stop();
 });
 
 test.serial(
-  "what a killed process was sending is sent again by another one, under the same id",
+  "a delivery in flight in a killed process is sent again by another one with the same ID",
   async (t) => {
     const server = await start();
     const app = await createOrganization();
     const api = apiAt(url, await token(app));
-    receiver.answer("/under-way", () => {});
-    const { secret } = await createWebhook(api, receiver.url("/under-way"));
+    receiver.respond("/in-flight", () => {});
+    const { secret } = await createWebhook(api, receiver.url("/in-flight"));
     const { id } = await api.createLink();
-    const [first] = await receiver.waitFor("/under-way", 1);
+    const [first] = await receiver.waitFor("/in-flight", 1);
     await crash(server);
-    receiver.answer("/under-way", (response) => response.writeHead(204).end());
+    receiver.respond("/in-flight", (response) => response.writeHead(204).end());
     const other = await start();
-    const [, second] = await receiver.waitFor("/under-way", 2);
+    const [, second] = await receiver.waitFor("/in-flight", 2);
     if (!first || !second) return t.fail();
     t.is(second.headers["webhook-id"], first.headers["webhook-id"]);
     t.is(second.text, first.text);
     t.is(verify(second, secret).data.id, id);
     await other.stop();
-    t.is(receiver.received("/under-way").length, 2);
+    t.is(receiver.received("/in-flight").length, 2);
   },
 );
 
-test.serial(
-  "a clean stop waits for the attempts that are under way, and none of them is made again",
-  async (t) => {
-    const server = await start();
-    const app = await createOrganization();
-    const api = apiAt(url, await token(app));
-    const held = Promise.withResolvers<void>();
-    receiver.answer("/stopped", (response) => void held.promise.then(() => response.writeHead(204).end()));
-    const webhook = await createWebhook(api, receiver.url("/stopped"));
-    await api.createLink();
-    await receiver.waitFor("/stopped", 1);
-    server.kill("SIGTERM");
-    // From then on it takes nothing new.
-    await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
-    held.resolve();
-    t.is((await server.ended).code, 0);
-    const [told] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
-    t.like(told, { status: "succeeded", attempts: [{ status: 204 }] });
-  },
-);
+test.serial("a graceful stop waits for the attempts in flight and none of them is repeated", async (t) => {
+  const server = await start();
+  const app = await createOrganization();
+  const api = apiAt(url, await token(app));
+  const held = Promise.withResolvers<void>();
+  receiver.respond("/stopped", (response) => void held.promise.then(() => response.writeHead(204).end()));
+  const webhook = await createWebhook(api, receiver.url("/stopped"));
+  await api.createLink();
+  await receiver.waitFor("/stopped", 1);
+  server.kill("SIGTERM");
+  // From now on, the server accepts no requests.
+  await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
+  held.resolve();
+  t.is((await server.ended).code, 0);
+  const [delivery] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+  t.like(delivery, { status: "succeeded", attempts: [{ status: 204 }] });
+});
 
-test.serial(
-  "a stop does not wait for a receiver that hangs: the attempt does not count, and the next start makes it",
-  async (t) => {
-    const server = await start();
-    const app = await createOrganization();
-    const api = apiAt(url, await token(app));
-    receiver.answer("/hangs", () => {});
-    const webhook = await createWebhook(api, receiver.url("/hangs"));
-    await api.createLink();
-    const [first] = await receiver.waitFor("/hangs", 1);
-    t.is((await server.stop()).code, 0);
-    const [cut] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
-    t.like(cut, { status: "pending", attempts: [] });
+test.serial("a stop aborts the attempt of a hanging endpoint, and the next start repeats it", async (t) => {
+  const server = await start();
+  const app = await createOrganization();
+  const api = apiAt(url, await token(app));
+  receiver.respond("/hangs", () => {});
+  const webhook = await createWebhook(api, receiver.url("/hangs"));
+  await api.createLink();
+  const [first] = await receiver.waitFor("/hangs", 1);
+  t.is((await server.stop()).code, 0);
+  const [cut] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+  t.like(cut, { status: "pending", attempts: [] });
 
-    receiver.answer("/hangs", (response) => response.writeHead(204).end());
-    const other = await start();
-    const [, second] = await receiver.waitFor("/hangs", 2);
-    t.is(second?.headers["webhook-id"], first?.headers["webhook-id"] as string);
-    await other.stop();
-    const [told] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
-    t.is(told?.status, "succeeded");
-    t.deepEqual(
-      told?.attempts.map(({ status }) => status),
-      [204],
-    );
-  },
-);
+  receiver.respond("/hangs", (response) => response.writeHead(204).end());
+  const other = await start();
+  const [, second] = await receiver.waitFor("/hangs", 2);
+  t.is(second?.headers["webhook-id"], first?.headers["webhook-id"] as string);
+  await other.stop();
+  const [delivery] = await storage.webhooks.deliveries(app.id, webhook.id, 1);
+  t.is(delivery?.status, "succeeded");
+  t.deepEqual(
+    delivery?.attempts.map(({ status }) => status),
+    [204],
+  );
+});

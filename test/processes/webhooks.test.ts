@@ -1,9 +1,9 @@
 import test from "ava";
-import { apiAt } from "../harness/api.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { tokensFor } from "../harness/clients/flow.ts";
 import { startCluster } from "../harness/cluster.ts";
-import { tokensFor } from "../harness/flow.ts";
+import { atOnce } from "../harness/database/storage.ts";
 import { startReceiver, verify } from "../harness/receiver.ts";
-import { atOnce } from "../harness/storage.ts";
 import {
   createWebhook,
   type DeliveryBody,
@@ -17,16 +17,16 @@ const receiver = await startReceiver();
 const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 test.after.always(() => Promise.all([cluster.close(), receiver.close()]));
 
-/** An organization, as each of the two resource servers sees it. */
-async function newcomer() {
+/** Creates an organization; `turn` alternates between the two resource servers. */
+async function newOrganization() {
   const app = await cluster.createOrganization();
   const token = await cluster.token(app);
   const apis = cluster.resources.map(({ url }) => apiAt(url, token));
   return { app, turn: (index: number) => apis[index % 2] as (typeof apis)[0] };
 }
 
-test.serial("four processes share the work, and tell each receiver of each event once", async (t) => {
-  const { turn } = await newcomer();
+test.serial("four processes deliver each event to each endpoint once", async (t) => {
+  const { turn } = await newOrganization();
   const paths = ["/one", "/two", "/three"];
   const webhooks = await Promise.all(
     paths.map((path, index) => createWebhook(turn(index), receiver.url(path))),
@@ -46,9 +46,9 @@ test.serial("four processes share the work, and tell each receiver of each event
   }
 });
 
-test.serial("sec 95: of 50 webhooks made at once over both servers 20 are made", async (t) => {
+test.serial("of 50 concurrent creations on two servers, exactly 20 succeed", async (t) => {
   for (let round = 0; round < 3; round++) {
-    const { turn } = await newcomer();
+    const { turn } = await newOrganization();
     const json = { url: "https://example.com/", events: ["link.created"] };
     const answers = await atOnce(50, (index) => turn(index).send("POST", "/v1/webhooks", { json }));
     const statuses = answers.map(({ status }) => status).sort();
@@ -57,8 +57,8 @@ test.serial("sec 95: of 50 webhooks made at once over both servers 20 are made",
   }
 });
 
-test.serial("sec 132: a secret that one server replaces signs what any other one sends", async (t) => {
-  const { turn } = await newcomer();
+test.serial("a secret rotated on one server signs the deliveries of all others", async (t) => {
+  const { turn } = await newOrganization();
   const webhook = await createWebhook(turn(0), receiver.url("/replaced"), ["webhook.test"]);
   const { body } = await turn(1).send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
   for (let round = 0; round < 10; round++)
@@ -68,8 +68,8 @@ test.serial("sec 132: a secret that one server replaces signs what any other one
   }
 });
 
-test.serial("what an authorization server does is told as what a resource server does", async (t) => {
-  const { app, turn } = await newcomer();
+test.serial("an event of the authorization server is delivered like one of a resource server", async (t) => {
+  const { app, turn } = await newOrganization();
   const { secret } = await createWebhook(turn(0), receiver.url("/granted"), ["authorization.granted"]);
   const user = await cluster.createUser([app.id]);
   await tokensFor(cluster, app, user);
@@ -79,14 +79,14 @@ test.serial("what an authorization server does is told as what a resource server
 });
 
 test.serial(
-  "what one server makes, changes and deletes holds for the next event at another one",
+  "a webhook created, updated or deleted on one server is immediately so on all others",
   async (t) => {
-    const { turn } = await newcomer();
+    const { turn } = await newOrganization();
     for (let round = 0; round < 10; round++) {
       const [here, there] = [turn(round), turn(round + 1)];
-      const webhook = await createWebhook(here, receiver.url(`/made-${round}`));
+      const webhook = await createWebhook(here, receiver.url(`/created-${round}`));
       await there.createLink();
-      await receiver.waitFor(`/made-${round}`, 1);
+      await receiver.waitFor(`/created-${round}`, 1);
       await here.send("PATCH", `/v1/webhooks/${webhook.id}`, {
         json: { url: receiver.url(`/moved-${round}`) },
       });
@@ -94,7 +94,7 @@ test.serial(
       await receiver.waitFor(`/moved-${round}`, 1);
       t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
       await here.createLink();
-      t.is(receiver.received(`/made-${round}`).length, 1);
+      t.is(receiver.received(`/created-${round}`).length, 1);
       t.is(receiver.received(`/moved-${round}`).length, 1);
     }
   },

@@ -4,12 +4,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { promisify } from "node:util";
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
-import { apiAt } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { sendRaw } from "../harness/clients/raw.ts";
+import { atOnce } from "../harness/database/storage.ts";
+import { createTestDatabase } from "../harness/database/test-database.ts";
 import { addressOf, startServer } from "../harness/program.ts";
-import { sendRaw } from "../harness/raw.ts";
 import { populate } from "../harness/service.ts";
-import { atOnce } from "../harness/storage.ts";
 
 const database = await createTestDatabase();
 const key = randomBytes(32);
@@ -32,7 +32,7 @@ test.after.always(async () => {
   await database.drop();
 });
 
-/** The processes that a process has started. */
+/** Returns the ids of the child processes of a process. */
 async function childrenOf(pid: number): Promise<number[]> {
   const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid="]);
   const pairs = stdout
@@ -50,15 +50,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits for what no event tells: another program's processes. */
+/** Polls for a condition that emits no event, such as the child processes of another program. */
 async function until(condition: () => Promise<boolean>) {
   while (!(await condition())) await sleep(50);
 }
 
-/** How many workers have died, as the log says. */
-const deaths = () => server.stdout.match(/a worker died/g)?.length ?? 0;
+/** Counts the dead workers in the log. */
+const deaths = () => server.stdout.match(/worker died/g)?.length ?? 0;
 
-test.serial("two workers serve one address", async (t) => {
+test.serial("two workers serve one port", async (t) => {
   t.is((await childrenOf(server.pid)).length, 2);
   const app = await createOrganization();
   const tokens = await atOnce(10, () => token(app));
@@ -66,7 +66,7 @@ test.serial("two workers serve one address", async (t) => {
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
 });
 
-/** How many requests each worker has answered; each is asked over a connection of its own. */
+/** Returns how many requests each worker has answered. Each sample uses a new connection. */
 async function answeredByEach(): Promise<number[]> {
   const answers = await atOnce(10, () => sendRaw(url, "/metrics"));
   return answers.map(({ text }) =>
@@ -77,7 +77,7 @@ async function answeredByEach(): Promise<number[]> {
   );
 }
 
-test.serial("a worker that is killed is replaced, and the service goes on meanwhile", async (t) => {
+test.serial("a killed worker is replaced while the service keeps running", async (t) => {
   const app = await createOrganization();
   for (let round = 0; round < 2; round++) {
     await until(async () => {
@@ -87,14 +87,14 @@ test.serial("a worker that is killed is replaced, and the service goes on meanwh
     const before = await childrenOf(server.pid);
     const victim = before[round] as number;
     process.kill(victim, "SIGKILL");
-    // Until the others know, a new connection may still be given to the dead one; those that it had end with it.
+    // Until the primary notices, it may still assign connections to the dead worker; open ones are closed with it.
     await until(async () => deaths() > round);
     await nextTurn();
     await until(async () => {
       const api = apiAt(url, await token(app));
       const link = await api.createLink();
       t.is((await api.get(`/v1/links/${link.id}`)).status, 200);
-      return Math.min(...(await answeredByEach())) < 50; // a new one is among them
+      return Math.min(...(await answeredByEach())) < 50; // includes the new worker
     });
     const now = await childrenOf(server.pid);
     t.is(now.length, 2);
@@ -103,7 +103,7 @@ test.serial("a worker that is killed is replaced, and the service goes on meanwh
   t.is(deaths(), 2);
 });
 
-test.serial("SIGTERM ends all of them, with 0, and what was answered is stored", async (t) => {
+test.serial("SIGTERM stops every worker with exit code 0, and stores what was confirmed", async (t) => {
   const workers = await childrenOf(server.pid);
   const app = await createOrganization();
   const api = apiAt(url, await token(app));

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { readSettings, WrongSettings } from "../../server/config.ts";
+import { InvalidSettings, readSettings } from "../../server/config.ts";
 import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-config-"));
@@ -44,7 +44,16 @@ const WRONG: Record<string, string[]> = {
     "https://lnk.example.com/a",
     "mailto:a@b.example",
   ],
-  DATABASE_URL: ["sqlite:", "links.sqlite", "file:links.sqlite", "oracle://db", "postgres:db"],
+  DATABASE_URL: [
+    "sqlite:",
+    "sqlite:?synchronous=normal",
+    "sqlite:links.sqlite?synchronous=maybe",
+    "sqlite:links.sqlite?mode=ro",
+    "links.sqlite",
+    "file:links.sqlite",
+    "oracle://db",
+    "postgres:db",
+  ],
   TRUST_PROXY: ["-1", "1.5", "true", "10.0.0.0/8"],
   WORKERS: ["0", "-1", "two", "1.5"],
   CIMD: ["true", "ON", "1"],
@@ -69,11 +78,11 @@ const WRONG: Record<string, string[]> = {
 };
 
 for (const [name, values] of Object.entries(WRONG)) {
-  test(`${name}: a wrong value is refused by its name, in a sentence`, (t) => {
+  test(`an invalid ${name} is rejected in a sentence with its name`, (t) => {
     for (const value of values) {
-      const error = t.throws(() => readSettings({ [name]: value }), { instanceOf: WrongSettings }, value);
+      const error = t.throws(() => readSettings({ [name]: value }), { instanceOf: InvalidSettings }, value);
       const [head, ...lines] = error?.message.split("\n") ?? [];
-      t.is(head, "These settings are wrong:");
+      t.is(head, "Invalid settings:");
       t.is(lines.length, 1, `${value}: ${error?.message}`);
       t.regex(lines[0] ?? "", new RegExp(`^  ${name} .*(must|is not)`), value);
       t.notRegex(lines[0] ?? "", /NaN|Invalid input|received/, value);
@@ -81,9 +90,9 @@ for (const [name, values] of Object.entries(WRONG)) {
   });
 }
 
-test("all wrong settings are named at once, with those that only production refuses", (t) => {
+test("all invalid settings are reported together, including those that only production rejects", (t) => {
   const all = Object.fromEntries(Object.entries(WRONG).map(([name, [value]]) => [name, value]));
-  const { message } = t.throws(() => readSettings(all), { instanceOf: WrongSettings });
+  const { message } = t.throws(() => readSettings(all), { instanceOf: InvalidSettings });
   for (const name of Object.keys(WRONG)) t.regex(message, new RegExp(`^  ${name} `, "m"));
   const production = t.throws(() =>
     readSettings({
@@ -98,19 +107,19 @@ test("all wrong settings are named at once, with those that only production refu
   }
 });
 
-test("a wrong secret is not printed", (t) => {
+test("an invalid secret is not printed", (t) => {
   const { message } = t.throws(() =>
     readSettings({ RESOURCE_SERVER_SECRET: "hunter2", ENCRYPTION_KEY: "hunter3" }),
   );
   t.notRegex(message, /hunter/);
 });
 
-test("an empty setting is an absent one", (t) => {
+test("an empty setting counts as absent", (t) => {
   const empty = Object.fromEntries(Object.keys(WRONG).map((name) => [name, ""]));
   t.deepEqual(readSettings({ ...empty, HOST: "", NODE_ENV: "" }), readSettings({}));
 });
 
-test("without settings, it is SQLite in data/ on port 3000 of this machine", (t) => {
+test("the defaults are SQLite in data/ on port 3000 of this machine", (t) => {
   t.like(readSettings({}), {
     PORT: 3000,
     HOST: "127.0.0.1",
@@ -126,7 +135,7 @@ test("without settings, it is SQLite in data/ on port 3000 of this machine", (t)
   });
 });
 
-test("http is an issuer on loopback only", (t) => {
+test("an http issuer is accepted on loopback hosts only", (t) => {
   for (const host of ["localhost", "127.0.0.1", "[::1]"]) {
     const url = `http://${host}:8080`;
     t.is(readSettings({ BASE_URL: url }).BASE_URL, url);
@@ -134,10 +143,10 @@ test("http is an issuer on loopback only", (t) => {
   t.is(readSettings({ BASE_URL: "https://links.example.com" }).BASE_URL, "https://links.example.com");
 });
 
-test("production refuses to run without rate limits, and without a key for a database elsewhere", (t) => {
+test("production requires rate limits and, unless the database is SQLite, an encryption key", (t) => {
   const production = { NODE_ENV: "production", ENCRYPTION_KEY: key(32) };
   t.true(readSettings({ ...production, DATABASE_URL: "postgres://db/linkgate" }).isProduction);
-  t.true(readSettings({ NODE_ENV: "production" }).isProduction, "SQLite keeps its key beside it");
+  t.true(readSettings({ NODE_ENV: "production" }).isProduction, "the key of SQLite is stored next to it");
   t.throws(() => readSettings({ ...production, RATE_LIMIT: "off" }), { message: /RATE_LIMIT must be on/ });
   for (const url of ["postgres://db/linkgate", "mysql://db/linkgate"]) {
     t.throws(() => readSettings({ NODE_ENV: "production", DATABASE_URL: url }), {
@@ -147,7 +156,7 @@ test("production refuses to run without rate limits, and without a key for a dat
   }
 });
 
-test("`.env` is read, the environment wins, and an empty variable leaves it to `.env`", async (t) => {
+test("`.env` is read, the environment wins, and an empty variable falls back to `.env`", async (t) => {
   writeFileSync(
     path.join(folder, ".env"),
     "PORT=0\nBASE_URL=http://localhost:1111\nLOG_LEVEL=silent\nDATABASE_URL=sqlite:from-file.sqlite\n",

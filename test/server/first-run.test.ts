@@ -29,7 +29,7 @@ const folders = mkdtempSync(path.join(tmpdir(), "linkgate-first-"));
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 
-/** An empty directory to start in. */
+/** Returns an empty directory to start in. */
 function emptyFolder(name: string): string {
   const folder = path.join(folders, name);
   mkdirSync(folder);
@@ -46,7 +46,7 @@ test("the first start prints credentials and four commands that work when pasted
   t.regex(clientId ?? "", /^lgc_/);
   t.regex(clientSecret ?? "", /^lgs_/);
   t.is(username, "demo");
-  t.is(server.stdout.match(/lgs_/g)?.length, 3, "the secret, and the commands that need it");
+  t.is(server.stdout.match(/lgs_/g)?.length, 3, "the secret itself and the two commands that need it");
   t.is(server.stdout.match(/linkgate listening on/g)?.length, 1);
 
   const commands = server.stdout.split("\n").filter((line) => /^ {2}(TOKEN=|curl )/.test(line));
@@ -76,7 +76,7 @@ test("the first start prints credentials and four commands that work when pasted
   t.is((await second.stop()).stdout, `linkgate listening on ${again}\n`);
 });
 
-test("in production, and where there is an organization already, nothing is made up", async (t) => {
+test("no demo organization is created in production or in a database with organizations", async (t) => {
   const production = startServer({
     cwd: emptyFolder("production"),
     settings: { PORT: "0", LOG_LEVEL: "silent", NODE_ENV: "production" },
@@ -91,7 +91,7 @@ test("in production, and where there is an organization already, nothing is made
   t.notRegex((await server.stop()).stdout, /secret|password/);
 });
 
-test("npm start serves, and SIGTERM to npm ends the server", async (t) => {
+test("npm start runs the server, and SIGTERM to npm stops it", async (t) => {
   const cwd = emptyFolder("npm");
   for (const name of ["package.json", "server", "adapters", "resources", "node_modules"]) {
     symlinkSync(path.join(ROOT, name), path.join(cwd, name));
@@ -100,13 +100,13 @@ test("npm start serves, and SIGTERM to npm ends the server", async (t) => {
   const address = await addressOf(npm);
   t.is((await fetch(`${address}/healthz`)).status, 200);
   npm.kill("SIGTERM");
-  // The output stays open as long as anything that npm started lives.
+  // The output stays open until every process that npm started has ended.
   const ended = await Promise.race([npm.ended, pause(15_000, undefined, { ref: false })]);
   npm.killGroup();
-  t.truthy(ended, "npm is gone, and the server that it started goes on");
+  t.truthy(ended, "the server outlived npm");
 });
 
-test("all wrong settings are named, and the exit code is 1", async (t) => {
+test("all invalid settings are reported at startup, and the exit code is 1", async (t) => {
   const cwd = emptyFolder("wrong");
   const settings = { PORT: "http", BASE_URL: "http://links.example.com", LOG_LEVEL: "loud" };
   const { code, stdout, stderr } = await startServer({ cwd, settings }).ended;
@@ -114,10 +114,10 @@ test("all wrong settings are named, and the exit code is 1", async (t) => {
   t.is(stdout, "");
   for (const name of Object.keys(settings)) t.regex(stderr, new RegExp(`^  ${name} must`, "m"));
   t.notRegex(stderr, /\bat .*\.ts:/, "no stack");
-  t.deepEqual(readdirSync(cwd), [], "nothing was made");
+  t.deepEqual(readdirSync(cwd), [], "no file was created");
 });
 
-test("sec 129: another ENCRYPTION_KEY on the same database is refused with its sentence", async (t) => {
+test("another ENCRYPTION_KEY on the same database is rejected with one sentence", async (t) => {
   const cwd = emptyFolder("key");
   const settings = { PORT: "0", LOG_LEVEL: "silent" };
   const first = startServer({ cwd, settings });
@@ -127,7 +127,7 @@ test("sec 129: another ENCRYPTION_KEY on the same database is refused with its s
   const { code, stdout, stderr } = await startServer({ cwd, settings: other }).ended;
   t.is(code, 1);
   t.is(stdout, "");
-  t.is(stderr, "ENCRYPTION_KEY is not the one that this database was made with\n");
+  t.is(stderr, "ENCRYPTION_KEY is not the key that this database was created with\n");
 
   const doctor = await runCommand(["doctor", "--json"], { cwd, settings: other });
   t.is(doctor.code, 1);
@@ -143,28 +143,67 @@ test("sec 129: another ENCRYPTION_KEY on the same database is refused with its s
   t.is((await third.stop()).code, 0);
 });
 
-test("a key file that does not hold a key is refused with a sentence", async (t) => {
+test("a key file without a key is rejected with one sentence", async (t) => {
   const cwd = emptyFolder("broken-key");
   mkdirSync(path.join(cwd, "data"));
   const made = await runShell("printf broken > data/encryption.key", { cwd });
   t.is(made.code, 0);
   const { code, stderr } = await startServer({ cwd, settings: { PORT: "0" } }).ended;
   t.is(code, 1);
-  t.regex(stderr, /encryption\.key must hold 32 bytes in base64url\n$/);
+  t.regex(stderr, /encryption\.key must contain 32 bytes in base64url\n$/);
   t.notRegex(stderr, /\bat .*\.ts:/, "no stack");
 });
 
-test("a port that is taken is one sentence", async (t) => {
+test("a port in use is reported in one sentence with a way out", async (t) => {
   const cwd = emptyFolder("port");
   const first = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
   const { port } = new URL(await addressOf(first));
   const { code, stderr } = await startServer({ cwd, settings: { PORT: port, LOG_LEVEL: "silent" } }).ended;
   t.is(code, 1);
-  t.regex(stderr, new RegExp(`^[^\\n]*${port}[^\\n]*\\n$`));
+  t.is(stderr, `Port ${port} is in use. Try PORT=4000 npm start\n`);
+  const metrics = { PORT: "0", METRICS_PORT: port, LOG_LEVEL: "silent" };
+  const second = await startServer({ cwd, settings: metrics }).ended;
+  t.is(second.code, 1);
+  t.is(second.stderr, `Port ${port} is in use. Choose another METRICS_PORT\n`);
   await first.stop();
 });
 
-test("two processes that start at once on an empty database both come up, and share the keys", async (t) => {
+const UNUSABLE: [name: string, settings: Record<string, string>, sentence: string][] = [
+  ["a host that cannot be resolved", { HOST: "nope.invalid" }, "HOST nope.invalid cannot be resolved.\n"],
+  [
+    "a PostgreSQL server that is not running",
+    { DATABASE_URL: "postgres://ada:secret@127.0.0.1:1/links" },
+    "DATABASE_URL: cannot connect to postgres://127.0.0.1:1/links (connection refused).\n",
+  ],
+  [
+    "a MariaDB server that is not running",
+    { DATABASE_URL: "mysql://ada:secret@127.0.0.1:1/links" },
+    "DATABASE_URL: cannot connect to mysql://127.0.0.1:1/links (connection refused).\n",
+  ],
+];
+for (const [name, settings, sentence] of UNUSABLE) {
+  test(`${name} is reported in one sentence, without a stack or a password`, async (t) => {
+    const cwd = emptyFolder(name.replaceAll(" ", "-"));
+    const options = { cwd, settings: { PORT: "0", LOG_LEVEL: "silent", ...settings } };
+    const { code, stdout, stderr } = await startServer(options).ended;
+    t.is(code, 1);
+    t.is(stdout, "");
+    t.is(stderr, sentence);
+  });
+}
+
+test("the command reports an unreachable database as an error with a code", async (t) => {
+  const cwd = emptyFolder("unreachable");
+  const settings = { DATABASE_URL: "postgres://ada:secret@127.0.0.1:1/links" };
+  const { code, stderr } = await runCommand(["org", "list", "--json"], { cwd, settings });
+  t.is(code, 1);
+  t.like(JSON.parse(stderr).error, {
+    code: "failed",
+    message: "DATABASE_URL: cannot connect to postgres://127.0.0.1:1/links (connection refused).",
+  });
+});
+
+test("two processes that start concurrently on an empty database both come up and share the keys", async (t) => {
   for (const round of [1, 2, 3]) {
     const cwd = emptyFolder(`two-${round}`);
     const settings = { PORT: "0", LOG_LEVEL: "silent" };
@@ -180,14 +219,17 @@ test("two processes that start at once on an empty database both come up, and sh
       endings.map(({ code }) => code),
       [0, 0],
     );
-    t.is(endings.filter(({ stdout }) => DEMO.test(stdout)).length, 1, "one of them made the demo");
+    t.is(
+      endings.filter(({ stdout }) => DEMO.test(stdout)).length,
+      1,
+      "one of them created the demo organization",
+    );
     const { stdout } = await runCommand(["org", "list", "--json"], { cwd });
     t.is(JSON.parse(stdout).organizations.length, 1);
   }
 });
 
-const refusalTitle = "an older Node is refused with one sentence";
-// Without one there is nothing to refuse.
+const refusalTitle = "an older Node is rejected with one sentence";
 if (!tooOld) skip(refusalTitle, "PATH has no older Node");
 else
   test(refusalTitle, async (t) => {

@@ -4,9 +4,9 @@ import path from "node:path";
 import test from "ava";
 import knexFactory from "knex";
 import * as oidc from "openid-client";
-import { knexConfig } from "../../adapters/engine.ts";
+import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { Person } from "../harness/person.ts";
+import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { bearer, postForm } from "../harness/service.ts";
 
@@ -24,7 +24,7 @@ const PASSWORD = "the first password of ada";
 const NEW_PASSWORD = "the second password of ada";
 const CALLBACK = "https://app.example.com/callback";
 
-/** Whatever must not be found, by what it is. */
+/** The values that must not be found, by their names. */
 const secrets = new Map<string, string>();
 const keep = (name: string, value: string | undefined) => {
   if (!value) throw new Error(`${name} was not issued`);
@@ -38,31 +38,53 @@ async function command(input: string, ...words: string[]) {
   return JSON.parse(stdout);
 }
 
-/** Everything that is issued in a day, through the real doors. */
+type App = { organizationId: string; clientId: string; clientSecret: string };
+
+/** Issues every kind of secret over HTTP. */
 async function useEverything(base: string) {
   const { organization, client } = await command("", "org", "create", "Secretive", "--plan", "growth");
-  const [id, secret] = [client.client_id, keep("client secret", client.client_secret)];
-  await command(PASSWORD, "user", "create", "ada", "--org", organization.id);
+  const app: App = {
+    organizationId: organization.id,
+    clientId: client.client_id,
+    clientSecret: keep("client secret", client.client_secret),
+  };
+  await command(PASSWORD, "user", "create", "ada", "--org", app.organizationId);
   keep("password", PASSWORD);
-  await command("", "client", "redirect-uris", organization.id, CALLBACK);
-
-  const config = await oidc.discovery(new URL(base), id, secret, undefined, {
+  await command("", "client", "redirect-uris", app.organizationId, CALLBACK);
+  const config = await oidc.discovery(new URL(base), app.clientId, app.clientSecret, undefined, {
     execute: [oidc.allowInsecureRequests],
   });
-  const own = await oidc.clientCredentialsGrant(config, {});
-  keep("client credentials token", own.access_token);
+
+  const clientToken = await callApi(base, config);
+  const tokens = await authorize(base, config);
+  const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string);
+  keep("refreshed access token", refreshed.access_token);
+  await pushRequest(base, app);
+  await introspect(base, refreshed.access_token);
+  await oidc.tokenRevocation(config, clientToken);
+  await oidc.tokenRevocation(config, tokens.refresh_token as string);
+  await rotateSecret(base, app);
+  await resetPassword(base);
+}
+
+/** Uses a client credentials token in every place where it might be logged. */
+async function callApi(base: string, config: oidc.Configuration): Promise<string> {
+  const { access_token: token } = await oidc.clientCredentialsGrant(config, {});
+  keep("client credentials token", token);
   await fetch(`${base}/v1/links`, {
     method: "POST",
-    headers: { ...bearer(own.access_token), "content-type": "application/json" },
+    headers: { ...bearer(token), "content-type": "application/json" },
     body: JSON.stringify({ url: "https://example.com/a" }),
   });
-  await fetch(`${base}/v1/links?access_token=${own.access_token}`, {
-    headers: bearer(`${own.access_token}x`),
-  });
-  await fetch(`${base}/${own.access_token}`);
-  await oidc.tokenIntrospection(config, own.access_token);
+  await fetch(`${base}/v1/links?access_token=${token}`, { headers: bearer(`${token}x`) });
+  await fetch(`${base}/${token}`);
+  await oidc.tokenIntrospection(config, token);
+  return token;
+}
 
-  const person = new Person(base);
+/** Runs the authorization code flow, with one wrong password. */
+async function authorize(base: string, config: oidc.Configuration) {
+  const browser = new TestBrowser(base);
   const verifier = keep("verifier", oidc.randomPKCECodeVerifier());
   const url = oidc.buildAuthorizationUrl(config, {
     redirect_uri: CALLBACK,
@@ -71,17 +93,17 @@ async function useEverything(base: string) {
     code_challenge_method: "S256",
     state: "a-state-of-the-app",
   });
-  const page = await person.open(url.href);
-  await keepCookies(person, "sign-in");
-  const wrong = await person.signIn(page, {
+  const page = await browser.open(url.href);
+  await keepCookies(browser, "sign-in");
+  const wrong = await browser.signIn(page, {
     id: "",
     username: "ada",
     password: keep("wrong password", "a wrong password"),
   });
-  const consent = await person.signIn(wrong, { id: "", username: "ada", password: PASSWORD });
-  await keepCookies(person, "consent");
-  const callback = new URL((await person.press(consent, "Allow")).url);
-  await keepCookies(person, "end");
+  const consent = await browser.signIn(wrong, { id: "", username: "ada", password: PASSWORD });
+  await keepCookies(browser, "consent");
+  const callback = new URL((await browser.press(consent, "Allow")).url);
+  await keepCookies(browser, "end");
   keep("code", callback.searchParams.get("code") ?? undefined);
   const tokens = await oidc.authorizationCodeGrant(config, callback, {
     pkceCodeVerifier: verifier,
@@ -90,33 +112,40 @@ async function useEverything(base: string) {
   keep("access token", tokens.access_token);
   keep("refresh token", tokens.refresh_token);
   keep("id_token", tokens.id_token);
-  const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string);
-  keep("refreshed access token", refreshed.access_token);
+  return tokens;
+}
 
+async function pushRequest(base: string, { clientId, clientSecret }: App) {
   const pushed = await postForm(`${base}/oauth/par`, {
-    client_id: id,
-    client_secret: secret,
+    client_id: clientId,
+    client_secret: clientSecret,
     response_type: "code",
     redirect_uri: CALLBACK,
     code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
     code_challenge_method: "S256",
   });
   keep("pushed request", ((await pushed.json()) as { request_uri: string }).request_uri.split(":").at(-1));
+}
+
+async function introspect(base: string, token: string) {
   await postForm(`${base}/oauth/introspect`, {
     client_id: "resource-server",
     client_secret: keep("resource server secret", settings.RESOURCE_SERVER_SECRET),
-    token: refreshed.access_token,
+    token,
   });
-  await oidc.tokenRevocation(config, own.access_token);
-  await oidc.tokenRevocation(config, tokens.refresh_token as string);
+}
 
-  const rotation = await command("", "client", "rotate", organization.id);
+async function rotateSecret(base: string, { organizationId, clientId }: App) {
+  const rotation = await command("", "client", "rotate", organizationId);
   keep("rotated secret", rotation.client_secret);
   await postForm(`${base}/oauth/token`, {
     grant_type: "client_credentials",
-    client_id: id,
+    client_id: clientId,
     client_secret: rotation.client_secret,
   });
+}
+
+async function resetPassword(base: string) {
   const reset = await command("", "user", "reset-password", "ada");
   const link = new URL(new URL(reset.url).pathname, base).href;
   keep("reset token", link.split("/").at(-1));
@@ -127,11 +156,11 @@ async function useEverything(base: string) {
 }
 
 /**
- * A session is opened by its id. The id of a sign-in under way is part of its address, so that there it is the
- * signature beside it that makes the cookie.
+ * The ID of a session is secret. The ID of a pending sign-in is part of its URL; there, the signature is the secret part
+ * of the cookie.
  */
-async function keepCookies(person: Person, step: string) {
-  const { cookies } = await person.jar.serialize();
+async function keepCookies(browser: TestBrowser, step: string) {
+  const { cookies } = await browser.jar.serialize();
   for (const { key, value } of cookies) {
     const isSecret = key === "session" || key?.endsWith(".sig");
     if (isSecret && value) keep(`cookie ${key} at ${step}`, value);
@@ -141,14 +170,14 @@ async function keepCookies(person: Person, step: string) {
 const server = startServer({ settings });
 const base = await addressOf(server);
 await useEverything(base);
-// While it runs, so that the write-ahead log is there too.
+// While the server runs, so the write-ahead log exists as well.
 const bytes = readdirSync(folder).map(
   (file) => [file, readFileSync(path.join(folder, file), "latin1")] as const,
 );
 await server.stop();
 
 const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
-const never = () => Promise.reject(new Error("the key is not there"));
+const never = () => Promise.reject(new Error("the key does not exist"));
 const jwks = JSON.parse(await storage.keys.load("jwks", never));
 for (const part of ["d", "p", "q", "dp", "dq", "qi"]) keep(`private key: ${part}`, jwks.keys[0][part]);
 for (const [index, key] of JSON.parse(await storage.keys.load("cookies", never)).entries())
@@ -163,7 +192,7 @@ const tables = new Map<string, Record<string, unknown>[]>();
 for (const name of names) tables.set(name, await knex(name).select());
 await knex.destroy();
 
-/** The secrets that a text contains, in any of the usual spellings. */
+/** Returns the secrets that a text contains, in any of the usual encodings. */
 function foundIn(text: string): string[] {
   return [...secrets].flatMap(([name, value]) => {
     const bytes = Buffer.from(value);
@@ -175,33 +204,33 @@ function foundIn(text: string): string[] {
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the day was a full one", (t) => {
+test("every kind of secret was issued", (t) => {
   t.true(secrets.size >= 25, [...secrets.keys()].join(", "));
   t.true(bytes.some(([file]) => file.endsWith("-wal")));
   t.true((tables.get("tokens")?.length ?? 0) > 3);
-  // What is no secret is found where it stands: the search itself works.
+  // Public values are found, so the search works.
   secrets.set("canary", "Secretive");
   t.deepEqual(foundIn(JSON.stringify(tables.get("organizations"))), ["canary"]);
   t.true(bytes.some(([, content]) => foundIn(content).includes("canary")));
   secrets.delete("canary");
 });
 
-test("sec 129: no secret stands in any column of any table", (t) => {
+test("no column of any table contains a secret", (t) => {
   for (const [name, rows] of tables) t.deepEqual(foundIn(JSON.stringify(rows)), [], name);
 });
 
-test("sec 129: no secret stands in the bytes of the database or of its write-ahead log", (t) => {
+test("the bytes of the database and of its write-ahead log contain no secret", (t) => {
   for (const [file, content] of bytes) t.deepEqual(foundIn(content), [], file);
 });
 
-test("sec 103, 128: no secret stands in the log, at its most talkative", (t) => {
+test("the log contains no secret at its most verbose level", (t) => {
   const lines = server.stdout.split("\n").filter((line) => line.startsWith("{"));
   t.true(lines.length > 15);
   for (const line of lines) t.deepEqual(foundIn(line), [], line);
   t.deepEqual(foundIn(server.stdout + server.stderr), []);
 });
 
-test("every line of the log is JSON with a level, a time and, for a request, its id, route and status", (t) => {
+test("every log line is JSON with a level, a time and, for a request, its ID, route and status", (t) => {
   const lines = server.stdout
     .trim()
     .split("\n")
@@ -215,14 +244,14 @@ test("every line of the log is JSON with a level, a time and, for a request, its
   }
 });
 
-test("sec 129: what was stored holds together", (t) => {
+test("the stored rows are consistent", (t) => {
   const rows = (name: string) => (tables.get(name) ?? []) as Record<string, number | string | null>[];
   const grants = new Map(rows("grants").map((grant) => [grant.id, grant]));
   const DAY = 24 * 3_600_000;
   for (const token of rows("tokens")) {
     t.is(String(token.id_hash).length, 43);
     const expires = Number(token.expires_at);
-    t.true(expires > 0 && expires < Date.now() + 91 * DAY, "an end that is near enough");
+    t.true(expires > 0 && expires < Date.now() + 91 * DAY, "it expires soon enough");
     if (token.grant_id) t.true(grants.has(token.grant_id), "no token without its grant");
   }
   const families = Map.groupBy(

@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
-import { addMember, lockOrganization, type Role } from "../../adapters/organizations.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { addMember, lockOrganization, type Role } from "../../../adapters/organizations/store.ts";
+import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -20,7 +20,7 @@ async function createUser(membership?: Membership): Promise<string> {
   return user?.id as string;
 }
 
-/** An organization with two owners, `ada` and `eve`, and a member. */
+/** Creates an organization with two owners, `ada` and `eve`, and a member, `user`. */
 async function createTeam() {
   const { organization } = await first.organizations.create("Team", "free", OPERATOR);
   const organizationId = organization.id;
@@ -35,7 +35,7 @@ async function createTeam() {
 type Team = Awaited<ReturnType<typeof createTeam>>;
 
 const createLink = ({ organizationId, ada, user }: Team, by = first) =>
-  by.accounts.createResetTokenAsOwner(user, LIFETIME_MS, { organizationId, by: { actor: ada } });
+  by.accounts.createResetTokenAsOwner(user, LIFETIME_MS, { organizationId, actor: { id: ada } });
 
 async function withLink() {
   const team = await createTeam();
@@ -45,16 +45,16 @@ async function withLink() {
 }
 
 const hashOf = async (user: string) => (await second.accounts.find(user))?.passwordHash;
-const eventsOf = (organization_id: string, type: string): Promise<{ created_at: number }[]> =>
+const eventsOf = (organization_id: string, type: EventType) =>
   database.knex("events").where({ organization_id, type });
 
-async function isRefused(t: ExecutionContext, token: string, user: string) {
+async function assertRejected(t: ExecutionContext, token: string, user: string) {
   t.is(await first.accounts.findByResetToken(token), undefined);
   t.false(await second.accounts.resetPassword(token, "stolen"));
   t.is(await hashOf(user), OLD);
 }
 
-// Written without the stores, which would revoke the link as well.
+// Written without the stores, which would also revoke the link.
 const CHANGES: Record<string, (team: Team) => Promise<unknown>> = {
   "its creator is an admin": ({ ada }) =>
     database.knex("memberships").where({ user_id: ada }).update({ role: "admin" }),
@@ -81,29 +81,29 @@ const CHANGES: Record<string, (team: Team) => Promise<unknown>> = {
     database.knex("one_time_links").where({ user_id: user }).update({ created_by: null }),
 };
 
-for (const [what, change] of Object.entries(CHANGES)) {
-  test(`sec 112: a reset link is refused when it is used if ${what}`, async (t) => {
+for (const [condition, change] of Object.entries(CHANGES)) {
+  test(`a reset link is rejected if ${condition}`, async (t) => {
     const team = await withLink();
     t.is((await second.accounts.findByResetToken(team.token))?.id, team.user);
     await change(team);
-    await isRefused(t, team.token, team.user);
+    await assertRejected(t, team.token, team.user);
   });
 }
 
-test("sec 112: a link that is created while its user joins another organization cannot be used", async (t) => {
+test("a reset link created while its user joins another organization is rejected", async (t) => {
   for (let round = 0; round < ROUNDS; round++) {
     const team = await createTeam();
     const [created] = await Promise.all([
       createLink(team, first),
       second.organizations.create("Own", "free", OPERATOR, team.user),
     ]);
-    if ("token" in created) await isRefused(t, created.token, team.user);
+    if ("token" in created) await assertRejected(t, created.token, team.user);
     else t.deepEqual(created, { refused: "not_owner" });
     t.deepEqual(await createLink(team, second), { refused: "not_owner" });
   }
 });
 
-test("sec 112: a link that is used while its user creates an organization is used before that or not at all", async (t) => {
+test("redeeming a reset link while its user creates an organization happens before or fails", async (t) => {
   for (let round = 0; round < ROUNDS; round++) {
     const { user, token, organizationId } = await withLink();
     const [isUsed, { organization }] = await Promise.all([
@@ -116,7 +116,7 @@ test("sec 112: a link that is used while its user creates an organization is use
   }
 });
 
-test("sec 112: a link that is used while its creator is demoted is used before that or not at all", async (t) => {
+test("redeeming a reset link while its creator is demoted happens before or fails", async (t) => {
   for (let round = 0; round < ROUNDS; round++) {
     const { user, ada, eve, token, organizationId } = await withLink();
     const [isUsed, refusal] = await Promise.all([
@@ -124,9 +124,9 @@ test("sec 112: a link that is used while its creator is demoted is used before t
       second.members.changeRole({
         organizationId,
         userId: ada,
-        touches: ["owner"],
+        manageableRoles: ["owner"],
         role: "member",
-        by: { actor: eve },
+        actor: { id: eve },
       }),
     ]);
     t.is(refusal, undefined);
@@ -138,7 +138,7 @@ test("sec 112: a link that is used while its creator is demoted is used before t
   }
 });
 
-// Changes that hold their locks and are not committed yet.
+// Uncommitted changes that hold their locks.
 const PENDING: Record<string, (trx: Knex.Transaction, team: Team, other: string) => Promise<unknown>> = {
   "a new membership of its user": (trx, { user }, other) => addMember(trx, user, other, "member"),
   "a demotion of its creator": async (trx, { organizationId, ada }) => {
@@ -147,22 +147,22 @@ const PENDING: Record<string, (trx: Knex.Transaction, team: Team, other: string)
   },
 };
 
-for (const [what, change] of Object.entries(PENDING)) {
-  test(`sec 112: a link that is used before ${what} is committed waits, and is then refused`, async (t) => {
+for (const [condition, change] of Object.entries(PENDING)) {
+  test(`redeeming a reset link waits for ${condition} and then fails`, async (t) => {
     const team = await withLink();
     const { organization } = await first.organizations.create("Other", "free", OPERATOR);
     let using = Promise.resolve(true);
     await database.transaction(async (trx) => {
       await change(trx, team, organization.id);
       using = first.accounts.resetPassword(team.token, "new");
-      for (let look = 0; look < 20; look++) t.is(await hashOf(team.user), OLD);
+      for (let poll = 0; poll < 20; poll++) t.is(await hashOf(team.user), OLD);
     });
     t.false(await using);
     t.is(await hashOf(team.user), OLD);
   });
 }
 
-test("sec 112: of 10 uses of an owner's link at once over two processes one sets the password", async (t) => {
+test("concurrent uses of an owner's reset link in two processes succeed exactly once", async (t) => {
   const { user, token } = await withLink();
   const answers = await atOnce(10, (index) =>
     (index % 2 ? first : second).accounts.resetPassword(token, `hash-${index}`),
@@ -171,7 +171,7 @@ test("sec 112: of 10 uses of an owner's link at once over two processes one sets
   t.is(await hashOf(user), `hash-${answers.indexOf(true)}`);
 });
 
-test("links, roles and memberships that change at once over two processes do not block one another", async (t) => {
+test("concurrent changes of reset links, roles and memberships do not deadlock", async (t) => {
   for (let round = 0; round < ROUNDS; round++) {
     const team = await withLink();
     const { organizationId, ada, eve, user, token } = team;
@@ -183,10 +183,10 @@ test("links, roles and memberships that change at once over two processes do not
       createLink(team, second),
       second.organizations.addMember(other.id, user, "member", OPERATOR),
       first.organizations.create("Own", "free", OPERATOR, user),
-      first.members.remove({ organizationId, userId: user, touches: ["member"], by: { actor: eve } }),
-      second.departures.depart({ actor: ada }),
+      first.members.remove({ organizationId, userId: user, manageableRoles: ["member"], actor: { id: eve } }),
+      second.accountDeletions.deleteAccount({ id: ada }),
       first.organizations.remove(other.id, OPERATOR),
-      second.signIns.changePassword({ currentHash: "old", newHash: "newest" }, "", { actor: user }),
+      second.sessions.changePassword({ currentHash: "old", newHash: "newest" }, "", { id: user }),
     ]);
     t.deepEqual(
       results.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : [])),

@@ -1,30 +1,32 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
 test.after.always(() => storage.close());
 
-test("10 that make a key at once over two processes all get the same one", async (t) => {
+test("processes that concurrently generate a key all get the same one", async (t) => {
   for (let round = 0; round < 10; round++) {
-    const made: string[] = [];
+    const generated: string[] = [];
     const keys = await atOnce(10, (index) =>
       (index % 2 ? first : second).keys.load(`shared-${round}`, async () => {
         const key = randomBytes(32).toString("base64url");
-        made.push(key);
+        generated.push(key);
         return key;
       }),
     );
     t.is(new Set(keys).size, 1);
-    t.true(made.includes(keys[0] as string));
-    const later = await second.keys.load(`shared-${round}`, () => Promise.reject(new Error("made again")));
+    t.true(generated.includes(keys[0] as string));
+    const later = await second.keys.load(`shared-${round}`, () =>
+      Promise.reject(new Error("generated again")),
+    );
     t.is(later, keys[0] as string);
   }
 });
 
-test("a key is not stored as it is, nor twice alike", async (t) => {
+test("a key is stored encrypted, with a different ciphertext each time", async (t) => {
   for (const purpose of ["plain-1", "plain-2"]) await first.keys.load(purpose, async () => "the key itself");
   const rows: { sealed: string }[] = await database.knex("sealed_keys").where("purpose", "like", "plain-%");
   t.is(new Set(rows.map(({ sealed }) => sealed)).size, 2);
@@ -34,7 +36,7 @@ test("a key is not stored as it is, nor twice alike", async (t) => {
   }
 });
 
-test("another encryption key opens nothing and replaces nothing", async (t) => {
+test("another encryption key neither decrypts nor replaces a stored key", async (t) => {
   const key = await first.keys.load("guarded", async () => "the first key");
   const stranger = openStorage(storage.url, randomBytes(32));
   t.teardown(() => stranger.close());
@@ -47,10 +49,11 @@ test("another encryption key opens nothing and replaces nothing", async (t) => {
   t.is(await second.keys.load("guarded", async () => "another"), key);
 });
 
-test("a key that was moved to another purpose does not open", async (t) => {
+test("a key that was copied to another purpose is not decrypted", async (t) => {
   await first.keys.load("here", async () => "mine");
-  const { sealed } = await database.knex("sealed_keys").where({ purpose: "here" }).first();
-  await database.knex("sealed_keys").insert({ purpose: "there", sealed, created_at: 0 });
+  const stored = await database.knex("sealed_keys").where({ purpose: "here" }).first();
+  if (!stored) return t.fail();
+  await database.knex("sealed_keys").insert({ ...stored, purpose: "there" });
   await t.throwsAsync(
     second.keys.load("there", async () => "another"),
     { name: "WrongEncryptionKey" },
@@ -58,7 +61,7 @@ test("a key that was moved to another purpose does not open", async (t) => {
   await database.knex("sealed_keys").where({ purpose: "there" }).delete();
 });
 
-test("a key that could not be made is not stored", async (t) => {
+test("a key whose generation fails is not stored", async (t) => {
   await t.throwsAsync(
     first.keys.load("failed", () => Promise.reject(new Error("no randomness"))),
     { message: "no randomness" },

@@ -1,12 +1,12 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { atOnce, createTestStorage, linkFields } from "../harness/storage.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 test.after.always(() => storage.close());
 
-test("of 50 links made at once those with a slug of their own are made, and one of each shared slug", async (t) => {
-  const { organization } = await storage.first.organizations.create("Neighbours", "growth", OPERATOR);
+test("concurrent creations of links with one slug succeed exactly once, and all others succeed", async (t) => {
+  const { organization } = await storage.first.organizations.create("Neighbors", "growth", OPERATOR);
   for (let round = 0; round < 5; round++) {
     const slugOf = (index: number) =>
       index % 5 === 0 ? `shared-${round}-${index % 3}` : `own-${round}-${index}`;
@@ -17,7 +17,7 @@ test("of 50 links made at once those with a slug of their own are made, and one 
         linkFields({ slug: slugOf(index), title: `${index}` }),
       ),
     );
-    const made = new Map<string, string | null>();
+    const created = new Map<string, string | null>();
     for (const [index, answer] of answers.entries()) {
       if ("taken" in answer) {
         t.deepEqual(answer, { taken: "slug" });
@@ -25,15 +25,15 @@ test("of 50 links made at once those with a slug of their own are made, and one 
         continue;
       }
       t.is(answer.slug, slugOf(index));
-      t.false(made.has(answer.slug), "a slug was given out twice");
-      made.set(answer.slug, answer.id);
+      t.false(created.has(answer.slug), "a slug was assigned twice");
+      created.set(answer.slug, answer.id);
     }
-    t.is(made.size, 40 + 3);
-    for (const [slug, id] of made) t.is((await storage.second.links.resolve(slug))?.id, id as string);
+    t.is(created.size, 40 + 3);
+    for (const [slug, id] of created) t.is((await storage.second.links.resolve(slug))?.id, id as string);
   }
 });
 
-test("of 50 links made at once over two processes, each shared slug is given out once", async (t) => {
+test("concurrent creations in two processes assign each slug exactly once", async (t) => {
   const { organization } = await storage.first.organizations.create("Two", "growth", OPERATOR);
   for (let round = 0; round < 10; round++) {
     const answers = await atOnce(50, (index) =>
@@ -51,7 +51,7 @@ test("of 50 links made at once over two processes, each shared slug is given out
   }
 });
 
-test("an external id that is taken is told from a slug that is taken, at the same moment", async (t) => {
+test("concurrent conflicts on slugs and external ids are distinguished", async (t) => {
   const { organization } = await storage.first.organizations.create("Ids", "growth", OPERATOR);
   const create = (slug: string, externalId: string) =>
     storage.first.links.create(organization.id, OPERATOR, linkFields({ slug, externalId }));
@@ -66,7 +66,7 @@ test("an external id that is taken is told from a slug that is taken, at the sam
   t.true(fine && "id" in fine);
 });
 
-test("a row that the database refuses does not fail its neighbours", async (t) => {
+test("an invalid row does not fail the other rows of its batch", async (t) => {
   const tokens = storage.first.oidcAdapter("AccessToken");
   const exp = Math.floor(Date.now() / 1000) + 60;
   const results = await Promise.allSettled(

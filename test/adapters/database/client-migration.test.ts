@@ -1,33 +1,35 @@
 import test from "ava";
-import type { Database } from "../../adapters/database.ts";
-import { sha256 } from "../../adapters/hash.ts";
-import { newId } from "../../adapters/id.ts";
-import { migrations, steps } from "../../adapters/migrations/index.ts";
-import { ask } from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
-import { createTestStorage } from "../harness/storage.ts";
+import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { newId } from "../../../adapters/crypto/ids.ts";
+import type { Database } from "../../../adapters/database/index.ts";
+import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const DROP = "0003_drop_client_document";
-const BEFORE = steps.slice(
+const BEFORE = MIGRATIONS.slice(
   0,
-  steps.findIndex(({ name }) => name === DROP),
+  MIGRATIONS.findIndex(({ name }) => name === DROP),
 );
 
-/** Brings an empty database to the schema in which a client was stored a second time, as one text. */
+/** Migrates an empty database to the schema in which each client had a denormalized copy, its document. */
 async function migrateToDocuments({ knex, engine }: Database): Promise<void> {
   const migrationSource = { ...migrations(engine), getMigrations: async () => BEFORE };
   await knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
 }
 
-/** Stores a client as that schema had it; the document names a secret that is not the client's. */
+/** Stores a client in that schema. Its document contains a secret that is not the client's. */
 async function insertClient({ knex }: Database) {
   const [id, clientId, secretId] = [newId("org"), `lgc_${"c".repeat(22)}`, newId("sec")];
   const clientSecret = `lgs_${"s".repeat(43)}`;
   const at = { created_at: Date.now(), updated_at: Date.now() };
-  const organization = { id, name: "Before", plan: "growth" };
+  const organization = { id, name: "Before", plan: "growth" as const };
   await knex("organizations").insert({ ...organization, ...at });
   const stale = { id: secretId, hash: sha256("lgs_stale"), expiresAt: null };
-  await knex("clients").insert({
+  // Typed as a plain string, because the types describe the current schema.
+  const table: string = "clients";
+  await knex(table).insert({
     id: clientId,
     organization_id: id,
     redirect_uris: '["https://app.example.com/callback"]',
@@ -51,7 +53,7 @@ async function insertClient({ knex }: Database) {
   return { id, name: "Before", clientId, clientSecret };
 }
 
-test("a client from before the upgrade authenticates with the secret in its row, and not by its old document", async (t) => {
+test("an upgraded client authenticates with its stored secret, not with that of its document", async (t) => {
   const { url, database, encryptionKey, close } = await createTestStorage({ migrated: false });
   t.teardown(close);
   await migrateToDocuments(database);
@@ -62,7 +64,7 @@ test("a client from before the upgrade authenticates with the secret in its row,
   });
   t.teardown(() => service.close());
   t.truthy(await service.token(app));
-  const stale = await ask(
+  const stale = await postAsClient(
     service,
     "token",
     { ...app, clientSecret: "lgs_stale" },
@@ -74,7 +76,7 @@ test("a client from before the upgrade authenticates with the secret in its row,
   ]);
 });
 
-test("the upgrade keeps what ties a client to its organization and its secrets", async (t) => {
+test("the upgrade keeps the foreign keys of clients", async (t) => {
   const { database, first, close } = await createTestStorage({ migrated: false });
   t.teardown(close);
   await migrateToDocuments(database);
@@ -82,13 +84,13 @@ test("the upgrade keeps what ties a client to its organization and its secrets",
   t.true((await first.migrate()).includes(DROP));
   t.false(await database.knex.schema.hasColumn("clients", "document"));
   const at = { created_at: 0, updated_at: 0 };
-  const orphan = { id: "lgc_orphan", organization_id: "org_nobody", redirect_uris: "[]", ...at };
+  const orphan = { id: "lgc_orphan", organization_id: "org_unknown", redirect_uris: "[]", ...at };
   await t.throwsAsync(database.knex("clients").insert(orphan));
   await database.knex("clients").where({ id: clientId }).delete();
   t.deepEqual(await database.knex("client_secrets"), []);
 });
 
-test("an upgrade that ended after the column was dropped is completed by the next one", async (t) => {
+test("an upgrade interrupted after dropping the column is completed by the next one", async (t) => {
   const { database, first, close } = await createTestStorage({ migrated: false });
   t.teardown(close);
   await migrateToDocuments(database);

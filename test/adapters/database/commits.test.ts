@@ -1,14 +1,14 @@
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { engine } from "../harness/database.ts";
-import { atOnce, clickAt, createTestStorage, linkFields } from "../harness/storage.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
 
 const storage = await createTestStorage();
 const { organization } = await storage.first.organizations.create("Commits", "growth", OPERATOR);
 test.after.always(() => storage.close());
 
-test.serial("what was answered is there for another connection at once", async (t) => {
+test.serial("a completed write is visible to other connections immediately", async (t) => {
   for (let round = 0; round < 50; round++) {
     const slug = `seen-${round}`;
     const link = await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
@@ -21,7 +21,7 @@ test.serial("what was answered is there for another connection at once", async (
   }
 });
 
-test.serial("of writes at once each is there when it is answered", async (t) => {
+test.serial("each of many concurrent writes is visible once it completes", async (t) => {
   await atOnce(50, async (index) => {
     const slug = `alike-${index}`;
     await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
@@ -29,7 +29,7 @@ test.serial("of writes at once each is there when it is answered", async (t) => 
   });
 });
 
-test.serial("clicks that were answered are stored when a process stops", async (t) => {
+test.serial("a clean shutdown stores all pending clicks", async (t) => {
   const other = openStorage(storage.url, storage.encryptionKey);
   const link = await other.links.create(organization.id, OPERATOR, linkFields({ slug: "last-clicks" }));
   const destination = await other.links.resolve("last-clicks");
@@ -40,13 +40,13 @@ test.serial("clicks that were answered are stored when a process stops", async (
 });
 
 if (engine === "sqlite") {
-  /** Grows by one with every commit of another connection. */
+  /** Returns a counter that each commit of another connection increments. */
   const version = async () => {
     const [{ data_version }] = await storage.database.knex.raw("pragma data_version");
     return data_version as number;
   };
 
-  test.serial("SQLite: the writes of one moment are one commit", async (t) => {
+  test.serial("SQLite: concurrent writes share one commit", async (t) => {
     await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: "warm" }));
     const before = await version();
     await atOnce(100, (index) =>
@@ -55,7 +55,7 @@ if (engine === "sqlite") {
     t.is((await version()) - before, 1);
   });
 
-  test.serial("SQLite: one after the other, each write is a commit of its own", async (t) => {
+  test.serial("SQLite: sequential writes are committed one by one", async (t) => {
     const before = await version();
     for (let index = 0; index < 5; index++) {
       await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `each-${index}` }));

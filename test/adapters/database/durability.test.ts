@@ -1,21 +1,21 @@
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { engine } from "../harness/database.ts";
-import { atOnce, createTestStorage, linkFields, type TestStorage } from "../harness/storage.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, createTestStorage, linkFields, type TestStorage } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
 
-/** What each connection tells of how it commits: alone, and in a transaction. */
-async function settingOf({ database }: TestStorage, question: string): Promise<unknown[]> {
+/** Queries a setting of the database, outside and inside a transaction. */
+async function settingOf({ database }: TestStorage, query: string): Promise<unknown[]> {
   const ask = async (knex: { raw(sql: string): unknown }) => {
-    const answer = (await knex.raw(question)) as { rows?: object[] } & object[];
+    const answer = (await knex.raw(query)) as { rows?: object[] } & object[];
     return Object.values((answer.rows ?? answer.flat())[0] as object)[0];
   };
   return [await ask(database.knex), await database.transaction(ask)];
 }
 
 if (engine === "postgres") {
-  test("PostgreSQL: a commit waits for the disk, as the server does by itself", async (t) => {
+  test("PostgreSQL: a commit waits for the disk, as is the default", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, "show synchronous_commit"), ["on", "on"]);
@@ -23,7 +23,7 @@ if (engine === "postgres") {
 }
 
 if (engine === "mysql") {
-  test("MariaDB: a commit waits for the disk, as the server does by itself, and nothing is cut to fit", async (t) => {
+  test("MariaDB: a commit waits for the disk, as is the default, and too long values are rejected", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, "select @@innodb_flush_log_at_trx_commit"), [1, 1]);
@@ -36,13 +36,13 @@ if (engine === "mysql") {
 }
 
 if (engine === "sqlite") {
-  // Holds back what waits for the disk, so that a test sees who waits with it.
+  // Delays syncs of the disk, so tests can observe which writes wait for them.
   const { fdatasync } = fs;
   let syncs = 0;
-  let mayGoOn = Promise.resolve();
+  let released = Promise.resolve();
   const hold = (file: number, done: fs.NoParamCallback) => {
     syncs++;
-    void mayGoOn.then(() => fdatasync(file, done));
+    void released.then(() => fdatasync(file, done));
   };
   const fail = (_file: number, done: fs.NoParamCallback) => {
     setImmediate(done, Object.assign(new Error("i/o error"), { code: "EIO" }));
@@ -56,36 +56,36 @@ if (engine === "sqlite") {
 
   const LOG = "pragma journal_mode";
 
-  test.serial("SQLite: a write is answered when the disk has it", async (t) => {
+  test.serial("SQLite: a write completes when it is on the disk", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
     const { organization } = await storage.first.organizations.create("Durable", "growth", OPERATOR);
     const { promise, resolve } = Promise.withResolvers<void>();
-    mayGoOn = promise;
+    released = promise;
     const before = syncs;
-    let answered = 0;
+    let completed = 0;
     const writes = atOnce(10, async (index) => {
       await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `slug-${index}` }));
-      answered++;
+      completed++;
     });
     while (!(await storage.second.links.resolve("slug-9"))) await new Promise((next) => setImmediate(next));
-    t.is(answered, 0);
+    t.is(completed, 0);
     t.is(syncs, before + 1);
     resolve();
     await writes;
-    t.is(answered, 10);
+    t.is(completed, 10);
     t.is(syncs, before + 1);
   });
 
-  test.serial("SQLite: a transaction's own commit waits for the disk", async (t) => {
+  test.serial("SQLite: the commit of a transaction waits for the disk", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     const [, inTransaction] = await settingOf(storage, "pragma synchronous");
     t.is(inTransaction, 2); // FULL
   });
 
-  test.serial("SQLite: with ?synchronous=normal nothing waits for the disk", async (t) => {
+  test.serial("SQLite: writes with ?synchronous=normal do not wait for the disk", async (t) => {
     const storage = await createTestStorage({ options: "?synchronous=normal" });
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
@@ -99,7 +99,7 @@ if (engine === "sqlite") {
   });
 
   test.serial(
-    "SQLite: a group that overtakes one whose sync fails is not answered as done either",
+    "SQLite: after a failed sync, a later group whose sync succeeded is rejected, too",
     async (t) => {
       const storage = await createTestStorage();
       t.teardown(storage.close);
@@ -126,7 +126,7 @@ if (engine === "sqlite") {
     },
   );
 
-  test.serial("SQLite: after a sync that failed nothing is answered as done", async (t) => {
+  test.serial("SQLite: after a failed sync, all writes are rejected", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     const { organization } = await storage.first.organizations.create("Failing", "growth", OPERATOR);

@@ -1,6 +1,6 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { createTestStorage, linkFields } from "../harness/storage.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second } = storage;
@@ -18,31 +18,31 @@ await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId
 const resetToken = await first.accounts.createResetToken(user?.id as string, 60_000);
 test.after.always(() => storage.close());
 
-/** Everything that is looked up by something that somebody sends. */
-const LOOKUPS: { what: string; stored: string; find: (id: string) => Promise<unknown> }[] = [
-  { what: "slug", stored: "Slug-a", find: (slug) => second.links.resolve(slug) },
-  { what: "client id", stored: clientId, find: (id) => second.clients.find(id) },
+/** All lookups by a value from a request. */
+const LOOKUPS: { name: string; stored: string; find: (id: string) => Promise<unknown> }[] = [
+  { name: "slug", stored: "Slug-a", find: (slug) => second.links.resolve(slug) },
+  { name: "client id", stored: clientId, find: (id) => second.clients.find(id) },
   {
-    what: "client of the engine",
+    name: "client of oidc-provider",
     stored: clientId,
     find: async (id) => second.oidcAdapter("Client").find(id),
   },
-  { what: "token", stored: token, find: async (id) => second.oidcAdapter("AccessToken").find(id) },
-  { what: "grant id", stored: "Grant-a", find: async (id) => second.oidcAdapter("Grant").find(id) },
-  { what: "session id", stored: "Session-a", find: async (id) => second.oidcAdapter("Session").find(id) },
-  { what: "session uid", stored: "Uid-a", find: async (uid) => second.oidcAdapter("Session").findByUid(uid) },
-  { what: "organization id", stored: organization.id, find: (id) => second.organizations.find(id) },
-  { what: "user id", stored: user?.id as string, find: (id) => second.accounts.find(id) },
-  { what: "reset token", stored: resetToken, find: (id) => second.accounts.findByResetToken(id) },
+  { name: "token", stored: token, find: async (id) => second.oidcAdapter("AccessToken").find(id) },
+  { name: "grant id", stored: "Grant-a", find: async (id) => second.oidcAdapter("Grant").find(id) },
+  { name: "session id", stored: "Session-a", find: async (id) => second.oidcAdapter("Session").find(id) },
+  { name: "session uid", stored: "Uid-a", find: async (uid) => second.oidcAdapter("Session").findByUid(uid) },
+  { name: "organization id", stored: organization.id, find: (id) => second.organizations.find(id) },
+  { name: "user id", stored: user?.id as string, find: (id) => second.accounts.find(id) },
+  { name: "reset token", stored: resetToken, find: (id) => second.accounts.findByResetToken(id) },
 ];
 
-const NEIGHBOURS: [string, (id: string) => string][] = [
+const VARIANTS: [string, (id: string) => string][] = [
   ["in upper case", (id) => id.toUpperCase()],
   ["in lower case", (id) => id.toLowerCase()],
-  ["with a space behind", (id) => `${id} `],
-  ["with a space in front", (id) => ` ${id}`],
-  ["with a tab behind", (id) => `${id}\t`],
-  ["with a line break behind", (id) => `${id}\n`],
+  ["with a trailing space", (id) => `${id} `],
+  ["with a leading space", (id) => ` ${id}`],
+  ["with a trailing tab", (id) => `${id}\t`],
+  ["with a trailing line break", (id) => `${id}\n`],
   ["with an accent", (id) => id.replace("a", "á")],
   ["with a combining accent", (id) => `${id}\u0301`],
   [
@@ -50,30 +50,30 @@ const NEIGHBOURS: [string, (id: string) => string][] = [
     (id) => id.replace(/[a-z]/g, (c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0)),
   ],
   ["with an invisible character", (id) => `${id}\u200b`],
-  ["cut", (id) => id.slice(0, -1)],
-  ["made longer", (id) => `${id}a`],
+  ["truncated", (id) => id.slice(0, -1)],
+  ["extended", (id) => `${id}a`],
   ["as a pattern", (id) => `${id.slice(0, -1)}_`],
-  ["with a NUL behind", (id) => `${id}\0`],
-  ["with a NUL in front", (id) => `\0${id}`],
-  ["with half a surrogate pair behind", (id) => `${id}\ud800`],
-  ["with the other half in front", (id) => `\udc00${id}`],
+  ["with a trailing NUL", (id) => `${id}\0`],
+  ["with a leading NUL", (id) => `\0${id}`],
+  ["with a trailing lone surrogate", (id) => `${id}\ud800`],
+  ["with a leading lone surrogate", (id) => `\udc00${id}`],
   ["as an emoji", () => "\u{1f512}"],
-  ["as nothing", () => ""],
-  ["as something very long", (id) => id.repeat(1000)],
+  ["as an empty string", () => ""],
+  ["repeated a thousand times", (id) => id.repeat(1000)],
 ];
 
-for (const { what, stored, find } of LOOKUPS) {
-  test(`a ${what} is found as it is, and not by anything like it`, async (t) => {
+for (const { name, stored, find } of LOOKUPS) {
+  test(`a ${name} is found by its exact value only`, async (t) => {
     t.truthy(await find(stored));
-    for (const [how, change] of NEIGHBOURS) {
+    for (const [variant, change] of VARIANTS) {
       const other = change(stored);
       if (other !== stored)
-        t.is(await t.notThrowsAsync(find(other), how).then(() => find(other)), undefined, how);
+        t.is(await t.notThrowsAsync(find(other), variant).then(() => find(other)), undefined, variant);
     }
   });
 }
 
-test("slugs that differ only in case, accent or full width are different links", async (t) => {
+test("slugs that differ only in case, accents or width are distinct", async (t) => {
   for (const slug of ["twin-a", "TWIN-A", "Twin-A", "Twin-á", "Twin-ａ"]) {
     const link = await first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     t.true("id" in link, slug);
@@ -81,7 +81,7 @@ test("slugs that differ only in case, accent or full width are different links",
   }
 });
 
-test("external ids are told apart byte by byte, in any script", async (t) => {
+test("external ids are compared byte by byte, in any script", async (t) => {
   const ids = [
     "Ext-é ",
     "ext-é",
@@ -107,7 +107,7 @@ test("external ids are told apart byte by byte, in any script", async (t) => {
   t.deepEqual(again, { taken: "external_id" });
 });
 
-test("a user name is one name in upper and lower case and in every width, but not without its accents", async (t) => {
+test("usernames ignore case and width, but not accents", async (t) => {
   for (const name of ["Zoë", "zoë", "ZOË", "Zoe\u0308", "Ｚｏë"]) {
     t.is((await second.accounts.findByUsername(name))?.id, user?.id as string, name);
     t.is(await first.accounts.create(name, "a hash", OPERATOR), undefined, name);

@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { openDatabase } from "../../adapters/database.ts";
-import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt, isProblem, type Reply, read } from "../harness/api.ts";
-import { createTestDatabase, engine } from "../harness/database.ts";
-import { postMcp } from "../harness/mcp.ts";
-import { Program } from "../harness/program.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
-import { clickAt, linkFields } from "../harness/storage.ts";
-import { startTcpProxy } from "../harness/tcp-proxy.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem, type Reply, read } from "../../harness/clients/api.ts";
+import { postMcp } from "../../harness/clients/mcp.ts";
+import { clickAt, linkFields } from "../../harness/database/storage.ts";
+import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+import { Program } from "../../harness/program.ts";
+import { bearer, postForm, startTestService } from "../../harness/service.ts";
+import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
 const database = await createTestDatabase();
 const network = engine === "sqlite" ? undefined : await serveThroughProxy();
@@ -21,8 +21,7 @@ test.after.always(async () => {
 
 if (network) testOutages(network);
 else {
-  const title = "while another process holds the file for a second reads go on, and writes wait and succeed";
-  test(`SQLite: ${title}`, waitForLock);
+  test("SQLite: while another process locks the file, reads continue and writes wait", waitForLock);
 }
 
 async function waitForLock(t: ExecutionContext) {
@@ -35,7 +34,7 @@ async function waitForLock(t: ExecutionContext) {
     `const db = new (require("better-sqlite3"))(${JSON.stringify(file)});
      db.exec("begin immediate");
      console.log("held");
-     setTimeout(() => { db.exec("commit"); console.log("let go") }, 1000);`,
+     setTimeout(() => { db.exec("commit"); console.log("released") }, 1000);`,
   ]);
   await holder.says(/held/);
   const started = performance.now();
@@ -55,7 +54,7 @@ async function waitForLock(t: ExecutionContext) {
   }
   await writes;
   t.true(performance.now() - started > 500, "the writes did not wait");
-  t.true(longest < 500, `a read took ${longest} ms: the event loop stood still`);
+  t.true(longest < 500, `a read took ${longest} ms: the event loop was blocked`);
   t.true(reads > 5);
   t.is((await storage.organizations.find(organization.id))?.plan, "premium");
   t.truthy(await storage.links.resolve("waits"));
@@ -82,26 +81,26 @@ async function serveThroughProxy() {
 
 function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<typeof serveThroughProxy>>) {
   const api = apiAt(service.url, token);
-  const people = apiAt(service.url);
+  const visitor = apiAt(service.url);
   const credentials = {
     grant_type: "client_credentials",
     client_id: app.clientId,
     client_secret: app.clientSecret,
   };
-  // Some clients name text/html, and get JSON all the same (RFC 6749 §5.2).
-  const askToken = async () =>
+  // Clients that accept text/html also get JSON (RFC 6749 §5.2).
+  const requestToken = async () =>
     read(await postForm(`${service.url}/oauth/token`, credentials, { accept: "text/html, */*; q=.2" }));
 
-  /** That each face says, in its own words: come back later. */
-  async function isAway(t: ExecutionContext) {
+  /** Asserts that every interface responds with 503 and Retry-After. */
+  async function assertUnavailable(t: ExecutionContext) {
     const [token503, page, ready, ...problems] = await Promise.all([
-      askToken(),
-      people.get(`/oauth/authorize?client_id=${app.clientId}&response_type=code`, { accept: "text/html" }),
-      people.get("/readyz"),
+      requestToken(),
+      visitor.get(`/oauth/authorize?client_id=${app.clientId}&response_type=code`, { accept: "text/html" }),
+      visitor.get("/readyz"),
       api.get("/v1/links"),
       api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
       api.get(`/v1/links/${link.id}`),
-      people.get(`/${link.slug}`, { accept: "application/json" }),
+      visitor.get(`/${link.slug}`, { accept: "application/json" }),
       postMcp(`${service.url}/mcp`, { jsonrpc: "2.0", id: 1, method: "tools/list" }, bearer(token)),
     ]);
     for (const problem of problems)
@@ -112,20 +111,20 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
       t.is(status, 503, text);
       t.regex(headers.get("retry-after") ?? "", /^\d+$/);
     }
-    t.is((await people.get("/healthz")).status, 200);
+    t.is((await visitor.get("/healthz")).status, 200);
   }
 
-  async function isBack(t: ExecutionContext) {
+  async function assertAvailable(t: ExecutionContext) {
     t.is((await api.get("/v1/links")).status, 200);
-    t.is((await askToken()).status, 200);
-    t.is((await people.get("/readyz")).status, 200);
+    t.is((await requestToken()).status, 200);
+    t.is((await visitor.get("/readyz")).status, 200);
     await api.createLink();
-    t.is((await people.get(`/${link.slug}`)).status, 302);
+    t.is((await visitor.get(`/${link.slug}`)).status, 302);
   }
 
   test.afterEach.always(() => proxy.restore());
 
-  test.serial("after the connections were cut under an idle service the next reads succeed", async (t) => {
+  test.serial("the first reads after all idle connections were lost succeed", async (t) => {
     const { storage } = service;
     const reads: (() => Promise<unknown>)[] = [
       () => storage.findActiveToken(token),
@@ -134,10 +133,10 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
       () => storage.links.list(app.id, {}, 10),
       async () => storage.oidcAdapter("Client").find(app.clientId),
       () => storage.organizations.find(app.id),
-      () => storage.clients.ofOrganization(app.id),
+      () => storage.clients.findByOrganization(app.id),
     ];
     for (const each of reads) {
-      await isBack(t);
+      await assertAvailable(t);
       proxy.drop();
       t.truthy(await each());
       proxy.drop();
@@ -148,70 +147,64 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
     }
   });
 
-  test.serial(
-    "after the connections were cut a request is answered or told to come back, and then answered",
-    async (t) => {
-      for (let round = 0; round < 10; round++) {
-        await Promise.all(Array.from({ length: 5 }, () => api.get("/v1/links")));
-        proxy.drop();
-        const answers = await Promise.all([
-          askToken(),
-          api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
-        ]);
-        for (const { status, text } of answers) t.true([200, 201, 503].includes(status), text);
-        await isBack(t);
-      }
-    },
-  );
+  test.serial("requests after lost connections succeed or fail with 503, and then succeed", async (t) => {
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(Array.from({ length: 5 }, () => api.get("/v1/links")));
+      proxy.drop();
+      const answers = await Promise.all([
+        requestToken(),
+        api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
+      ]);
+      for (const { status, text } of answers) t.true([200, 201, 503].includes(status), text);
+      await assertAvailable(t);
+    }
+  });
 
   test.serial(
-    "while the database refuses connections everything is 503, and after it everything works",
+    "every request fails with 503 while the database refuses connections, and succeeds afterwards",
     async (t) => {
       await proxy.cut();
-      await isAway(t);
-      await isAway(t);
+      await assertUnavailable(t);
+      await assertUnavailable(t);
       await proxy.restore();
-      await isBack(t);
+      await assertAvailable(t);
     },
   );
 
   test.serial(
-    "while the database does not say a word everything is 503, and after it everything works",
+    "every request fails with 503 while the database does not respond, and succeeds afterwards",
     async (t) => {
       await proxy.cut("silence");
       const started = performance.now();
-      await isAway(t);
+      await assertUnavailable(t);
       t.true(performance.now() - started < 30_000);
       await proxy.restore();
-      await isBack(t);
+      await assertAvailable(t);
     },
   );
 
-  test.serial(
-    "clicks that were answered before the database went away are counted when it is back",
-    async (t) => {
-      const clicked = await api.createLink();
-      const destination = await service.storage.links.resolve(clicked.slug);
-      if (!destination) throw new Error("no link");
-      await proxy.cut();
-      for (let index = 0; index < 10; index++)
-        await service.storage.links.click(destination, clickAt(Date.now()));
-      isProblem(t, await api.get("/v1/links"), { status: 503, code: "temporarily_unavailable" });
-      await t.throwsAsync(service.storage.links.list(app.id, {}, 10), { name: "StorageUnavailable" });
-      await proxy.restore();
-      for (;;) {
-        const { clicks } = (await api.get(`/v1/links/${clicked.id}`)).body;
-        if (clicks > 0) {
-          t.is(clicks, 10);
-          break;
-        }
-        await sleep(50); // they are tried again twice a second
+  test.serial("clicks during an outage of the database are counted once it is available", async (t) => {
+    const clicked = await api.createLink();
+    const destination = await service.storage.links.resolve(clicked.slug);
+    if (!destination) throw new Error("no link");
+    await proxy.cut();
+    for (let index = 0; index < 10; index++)
+      await service.storage.links.click(destination, clickAt(Date.now()));
+    isProblem(t, await api.get("/v1/links"), { status: 503, code: "temporarily_unavailable" });
+    await t.throwsAsync(service.storage.links.list(app.id, {}, 10), { name: "StorageUnavailable" });
+    await proxy.restore();
+    for (;;) {
+      const { clicks } = (await api.get(`/v1/links/${clicked.id}`)).body;
+      if (clicks > 0) {
+        t.is(clicks, 10);
+        break;
       }
-    },
-  );
+      await sleep(50); // storing is retried twice a second
+    }
+  });
 
   test.serial(
-    "what is under way when the database goes away is answered with 503, not kept waiting",
+    "requests that are pending when the database becomes unavailable fail with 503 promptly",
     async (t) => {
       const direct = openDatabase(database.url);
       t.teardown(() => direct.close());
@@ -230,7 +223,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
         const requests = Promise.all([
           api.send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
           api.get("/v1/links"),
-          people.get(`/${link.slug}`, { accept: "application/json" }),
+          visitor.get(`/${link.slug}`, { accept: "application/json" }),
         ]);
         await Promise.race([sent.promise, requests]);
         const started = performance.now();
@@ -244,7 +237,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
         direct.knex.client.releaseConnection(holder);
       }
       await proxy.restore();
-      await isBack(t);
+      await assertAvailable(t);
     },
   );
 }

@@ -1,10 +1,10 @@
 import test from "ava";
-import { sha256 } from "../../adapters/hash.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { limitsOf } from "../../resources/plans.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { engine } from "../harness/database.ts";
-import { createTestStorage } from "../harness/storage.ts";
+import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { limitsOf } from "../../../resources/plans.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -26,7 +26,7 @@ const NOTHING = {
 const seconds = () => Math.floor(Date.now() / 1000);
 const tokens = (kind: string) => first.oidcAdapter(kind);
 
-/** Rows that are there by themselves, all gone a second ago. */
+/** Returns rows without references that expired a second ago. */
 function expiredTokens(count: number) {
   return Array.from({ length: count }, (_, index) => ({
     id_hash: sha256(`expired ${index}`),
@@ -41,11 +41,11 @@ async function insertExpired(count: number) {
   while (rows.length > 0) await knex("tokens").insert(rows.splice(0, 500));
 }
 
-test.serial("an empty database has nothing to remove", async (t) => {
-  t.deepEqual(await first.sweep(), NOTHING);
+test.serial("purging an empty database deletes nothing", async (t) => {
+  t.deepEqual(await first.purgeExpired(), NOTHING);
 });
 
-test.serial("what expired is removed, of every kind, and nothing else", async (t) => {
+test.serial("expired rows of every table are deleted, and no others", async (t) => {
   const { organization } = await first.organizations.create("Swept", "growth", OPERATOR);
   const user = await first.accounts.create("swept", "a hash", OPERATOR);
   const userId = user?.id as string;
@@ -65,7 +65,7 @@ test.serial("what expired is removed, of every kind, and nothing else", async (t
   await first.clients.rotateSecret(organization.id, { overlapMs: 60_000, compromised: false }, OPERATOR);
   advanceClock(61_000);
 
-  t.deepEqual(await second.sweep(), {
+  t.deepEqual(await second.purgeExpired(), {
     ...NOTHING,
     tokens: 1,
     sessions: 1,
@@ -81,11 +81,11 @@ test.serial("what expired is removed, of every kind, and nothing else", async (t
   t.truthy(await first.oidcAdapter("Grant").find("grant-600"));
   t.is(await first.accounts.findByResetToken(short), undefined);
   t.is((await first.accounts.findByResetToken(long))?.id, userId);
-  t.is((await first.clients.ofOrganization(organization.id))?.secrets.length, 1);
-  t.deepEqual(await second.sweep(), NOTHING);
+  t.is((await first.clients.findByOrganization(organization.id))?.secrets.length, 1);
+  t.deepEqual(await second.purgeExpired(), NOTHING);
 });
 
-test.serial("a used code stays as long as its grant, so that a replay is seen", async (t) => {
+test.serial("a used code is kept as long as its grant, so a replay is detected", async (t) => {
   const grant = { clientId: "lgc_a", accountId: "usr_a", exp: seconds() + 3600 };
   await first.oidcAdapter("Grant").upsert("family", grant, 3600);
   for (const id of ["used", "unused"]) {
@@ -97,96 +97,92 @@ test.serial("a used code stays as long as its grant, so that a replay is seen", 
   }
   await tokens("AuthorizationCode").consume("used");
   advanceClock(3_000_000);
-  await first.sweep();
+  await first.purgeExpired();
   t.true((await second.oidcAdapter("AuthorizationCode").find("used"))?.consumed);
   t.is(await second.oidcAdapter("AuthorizationCode").find("unused"), undefined);
   advanceClock(700_000);
-  await first.sweep();
+  await first.purgeExpired();
   t.is(await second.oidcAdapter("AuthorizationCode").find("used"), undefined);
   t.is((await knex("tokens").where({ grant_id: "family" })).length, 0);
 });
 
-test.serial("deliveries go with what is left of their events, the audit log stays", async (t) => {
+test.serial("expired deliveries and their events are deleted, and the audit log is kept", async (t) => {
   const { organization } = await first.organizations.create("Told", "growth", OPERATOR);
   const fields = { url: "https://example.com/", events: ["webhook.test" as const], enabled: true };
-  const made = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_AAAA", limitsOf);
-  if ("limit" in made) return t.fail();
-  await first.webhooks.test(organization.id, made.id, OPERATOR);
-  const [{ expires_at }] = await knex("deliveries").select("expires_at");
-  await knex("deliveries").update({ expires_at: expires_at - 31 * 24 * 3_600_000 });
+  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_AAAA", limitsOf);
+  if ("limit" in webhook) return t.fail();
+  await first.webhooks.test(organization.id, webhook.id, OPERATOR);
+  await knex("deliveries").decrement("expires_at", 31 * 24 * 3_600_000);
   await knex("events").where({ type: "webhook.test" }).update({ expires_at: Date.now() });
-  t.deepEqual(await second.sweep(), { ...NOTHING, deliveries: 1, events: 1 });
+  t.deepEqual(await second.purgeExpired(), { ...NOTHING, deliveries: 1, events: 1 });
   t.is((await knex("events").where({ organization_id: organization.id })).length, 3);
 });
 
-test.serial("many rows are removed in batches: none is longer than 100", async (t) => {
+test.serial("rows are deleted in batches of at most 100", async (t) => {
   await insertExpired(1700);
   const deletes: string[] = [];
   const stop = first.onStatement((sql) => /^delete from .tokens/.test(sql) && deletes.push(sql));
-  t.is((await first.sweep())?.tokens, 1700);
+  t.is((await first.purgeExpired())?.tokens, 1700);
   stop();
   t.is(deletes.length, 17);
   t.is((await knex("tokens").where("expires_at", "<", Date.now())).length, 0);
 });
 
-test.serial("a sweep that is stopped ends after its batch, and another process can go on", async (t) => {
+test.serial("a stopped purge ends after its batch, and another process can continue", async (t) => {
   await insertExpired(1700);
   const stop = new AbortController();
-  const unhear = first.onStatement((sql) => /^delete from .tokens/.test(sql) && stop.abort());
-  t.is((await first.sweep(stop.signal))?.tokens, 100);
-  unhear();
+  const unsubscribe = first.onStatement((sql) => /^delete from .tokens/.test(sql) && stop.abort());
+  t.is((await first.purgeExpired(stop.signal))?.tokens, 100);
+  unsubscribe();
   t.deepEqual(await knex("leases"), []);
-  t.is((await second.sweep())?.tokens, 1600);
+  t.is((await second.purgeExpired())?.tokens, 1600);
 });
 
-test.serial(
-  "of two processes that sweep at once one removes everything and the other one nothing",
-  async (t) => {
-    for (let round = 0; round < 5; round++) {
-      await insertExpired(1200);
-      const answers = await Promise.all([first.sweep(), second.sweep()]);
-      t.is(answers.filter((answer) => answer === undefined).length, 1);
-      t.is(answers.find((answer) => answer !== undefined)?.tokens, 1200);
-    }
-    t.deepEqual(await knex("leases"), []);
-  },
-);
-
-test.serial("the other process sweeps after the first one is done", async (t) => {
-  t.deepEqual(await first.sweep(), NOTHING);
-  t.deepEqual(await second.sweep(), NOTHING);
+test.serial("of two concurrent purges, one deletes everything and the other nothing", async (t) => {
+  for (let round = 0; round < 5; round++) {
+    await insertExpired(1200);
+    const answers = await Promise.all([first.purgeExpired(), second.purgeExpired()]);
+    t.is(answers.filter((answer) => answer === undefined).length, 1);
+    t.is(answers.find((answer) => answer !== undefined)?.tokens, 1200);
+  }
+  t.deepEqual(await knex("leases"), []);
 });
 
-test.serial("the lease of a process that died holds the others up until it expires", async (t) => {
+test.serial("another process can purge after the first one is done", async (t) => {
+  t.deepEqual(await first.purgeExpired(), NOTHING);
+  t.deepEqual(await second.purgeExpired(), NOTHING);
+});
+
+test.serial("the lease of a process that died blocks the others until it expires", async (t) => {
   await knex("leases").insert({
     name: "sweep",
-    holder: "somebody who died",
+    holder: "a process that died",
     expires_at: Date.now() + 30_000,
   });
-  t.is(await first.sweep(), undefined);
+  t.is(await first.purgeExpired(), undefined);
   advanceClock(29_000);
-  t.is(await second.sweep(), undefined);
+  t.is(await second.purgeExpired(), undefined);
   advanceClock(2000);
   await insertExpired(1200);
-  const answers = await Promise.all([first.sweep(), second.sweep()]);
+  const answers = await Promise.all([first.purgeExpired(), second.purgeExpired()]);
   t.is(answers.filter((answer) => answer === undefined).length, 1);
   t.deepEqual(await knex("leases"), []);
 });
 
-// SQLite has one writer at a time, so nothing can happen between the look and the deletion there that a test could hold.
+// SQLite has one writer at a time, so a test cannot change a row between the SELECT and the DELETE there.
 if (engine !== "sqlite") {
-  test.serial("PostgreSQL, MariaDB: a row that is renewed while it is being swept stays", async (t) => {
-    const [row] = expiredTokens(1);
-    await knex("tokens").insert(row);
+  test.serial("PostgreSQL, MariaDB: a row renewed during the purge is kept", async (t) => {
+    const rows = expiredTokens(1);
+    await knex("tokens").insert(rows);
     const deleting = Promise.withResolvers<void>();
     const stop = first.onStatement((sql) => /^delete from .tokens/.test(sql) && deleting.resolve());
     const renewal = await knex.transaction();
     await renewal("tokens").update({ expires_at: Date.now() + 60_000 });
-    const swept = first.sweep();
+    const purged = first.purgeExpired();
     await deleting.promise;
     await renewal.commit();
-    t.is((await swept)?.tokens, 0);
+    t.is((await purged)?.tokens, 0);
     stop();
-    t.is((await knex("tokens").where({ id_hash: row?.id_hash })).length, 1);
+    t.is((await knex("tokens").where({ id_hash: rows[0]?.id_hash as string })).length, 1);
   });
 }

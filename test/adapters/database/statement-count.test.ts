@@ -1,52 +1,54 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
-import { apiAt } from "../harness/api.ts";
-import { ask } from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
-import { clickAt } from "../harness/storage.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
+import { clickAt } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
 const token = await service.token(app);
 const api = apiAt(service.url, token);
 const { slug } = await api.createLink();
-// Once before anything is counted: the first use of a secret in a minute is written down.
+// Requested once before counting, because the first use of a secret in a minute is recorded.
 await service.token(app);
 test.after.always(() => service.close());
 
-// What goes on beside the redirects: who is told of a round of clicks, their count, and some seconds later where they came from.
+// Written after the redirects: the webhooks to notify of clicks, their count, and seconds later their statistics.
 const CLICKS =
   /^(select .organization_id. from .webhooks|update .links. set .clicks. = |insert into .click_stats)/;
-// What goes with the links of one moment, in their transaction: an event each, and its deliveries. After it, a look
-// at what is to be delivered.
+// Written with a batch of links in its transaction: events and deliveries. Afterwards, the queue looks for due ones.
 const BATCHED =
   /^(insert into .?(events|deliveries)|BEGIN|COMMIT|select .d.\..webhook_id., .* from .deliveries. as .d.)/i;
 
-/** The statements that something needs; clicks, and what is written in batches, apart. */
+// The periodic purge of expired rows, which starts seconds after the service.
+const PURGE = /.leases.|where .expires_at. <= /;
+
+/** Returns the statements of `run` without batched ones, and those of clicks separately. */
 async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: string[]; clicks: string[] }> {
   const all: string[] = [];
   const stop = service.storage.onStatement((sql) => all.push(sql));
   await run();
   stop();
   return {
-    direct: all.filter((sql) => !CLICKS.test(sql) && !BATCHED.test(sql)),
+    direct: all.filter((sql) => !CLICKS.test(sql) && !BATCHED.test(sql) && !PURGE.test(sql)),
     clicks: all.filter((sql) => CLICKS.test(sql)),
   };
 }
 
 const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[] = [
   {
-    title: "a client-credentials token: the client is read, the token written",
+    title: "a client-credentials token: read the client, write the token",
     verbs: ["select", "insert"],
     run: () => service.token(app),
   },
   {
-    title: "POST /v1/links: the token is read, the link written",
+    title: "POST /v1/links: read the token, write the link",
     verbs: ["select", "insert"],
     run: () => api.createLink(),
   },
   {
-    title: "the same with an Idempotency-Key: besides, the key is taken and the answer kept",
+    title: "POST /v1/links with an Idempotency-Key: also insert the key, store the response",
     verbs: ["select", "insert", "insert", "update"],
     run: () =>
       api.send("POST", "/v1/links", {
@@ -55,20 +57,20 @@ const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[
       }),
   },
   {
-    title: "GET /v1/links: the token and the page are read",
+    title: "GET /v1/links: read the token and the page",
     verbs: ["select", "select"],
     run: () => api.get("/v1/links"),
   },
-  { title: "a redirect: the link is read", verbs: ["select"], run: () => apiAt(service.url).get(`/${slug}`) },
+  { title: "a redirect: read the link", verbs: ["select"], run: () => apiAt(service.url).get(`/${slug}`) },
   {
-    title: "a question about a token within the process: one read",
+    title: "an in-process introspection: read the token",
     verbs: ["select"],
     run: () => service.storage.findActiveToken(token),
   },
   {
-    title: "POST /oauth/introspect: the client and the token are read",
+    title: "POST /oauth/introspect: read the client and the token",
     verbs: ["select", "select"],
-    run: () => ask(service, "introspect", app, { token }),
+    run: () => postAsClient(service, "introspect", app, { token }),
   },
 ];
 
@@ -87,7 +89,7 @@ for (const { title, verbs, run } of EXPECTED) {
 }
 
 test.serial(
-  "100 clicks of one moment, on one link, are one question and one statement, and one for the day",
+  "100 concurrent clicks on a link take one query, one update and one insert of statistics",
   async (t) => {
     const { links } = service.storage;
     const { slug, id } = await api.createLink();
@@ -107,7 +109,7 @@ test.serial(
       clicks.map((sql) => sql.split(" ", 1)[0]),
       ["select", "update", "insert"],
     );
-    t.is(direct.length, 4, "those of the list and of the analytics");
+    t.is(direct.length, 4, "those of the list and the analytics");
     t.is((await api.get(`/v1/links/${id}`)).body.clicks, 100);
   },
 );

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import type { Knex } from "knex";
-import { openDatabase } from "../../adapters/database.ts";
-import { engine } from "../harness/database.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
 
 const storage = await createTestStorage();
 const first = openDatabase(storage.url);
@@ -16,19 +16,19 @@ test.after.always(async () => {
 
 const leases = (knex: Knex, name: string) => knex("leases").where({ name });
 const put = (knex: Knex, name: string, value = 0) =>
-  knex("leases").insert({ name, holder: "nobody", expires_at: value });
+  knex("leases").insert({ name, holder: "a process", expires_at: value });
 const counted = async (name: string): Promise<number | undefined> =>
   (await leases(storage.database.knex, name).first("expires_at"))?.expires_at;
 
-/** Reads, lets others run, then writes. */
+/** Reads, yields to others, then writes. */
 async function increment(trx: Knex, name: string) {
-  await leases(trx, name).update({ holder: "somebody" }); // takes the row
-  const { expires_at } = await leases(trx, name).first("expires_at");
+  await leases(trx, name).update({ holder: "another process" }); // locks the row
+  const row = await leases(trx, name).first("expires_at");
   await sleep(1);
-  await leases(trx, name).update({ expires_at: expires_at + 1 });
+  await leases(trx, name).update({ expires_at: Number(row?.expires_at) + 1 });
 }
 
-test("transactions that read first and write later, over two processes, all succeed", async (t) => {
+test("concurrent transactions that read before they write all succeed", async (t) => {
   await put(storage.database.knex, "read-first");
   await atOnce(20, (index) =>
     (databases[index % 2] as typeof first).transaction(async (trx) => {
@@ -40,7 +40,7 @@ test("transactions that read first and write later, over two processes, all succ
   t.is(await counted("read-first"), 20);
 });
 
-test("of transactions that take a row at once none overwrites another one's change", async (t) => {
+test("concurrent transactions on one row lose no update", async (t) => {
   await put(storage.database.knex, "taken");
   await atOnce(20, (index) =>
     (databases[index % 2] as typeof first).transaction((trx) => increment(trx, "taken")),
@@ -48,7 +48,7 @@ test("of transactions that take a row at once none overwrites another one's chan
   t.is(await counted("taken"), 20);
 });
 
-test("a transaction that fails leaves nothing behind, and those after it succeed", async (t) => {
+test("a failed transaction is rolled back, and later ones succeed", async (t) => {
   await t.throwsAsync(
     first.transaction(async (trx) => {
       await put(trx, "half");
@@ -67,7 +67,7 @@ test("a transaction that fails leaves nothing behind, and those after it succeed
   t.is(await counted("whole"), 0);
 });
 
-test("what a transaction has written is not seen before it is committed", async (t) => {
+test("uncommitted writes are invisible to others", async (t) => {
   await first.transaction(async (trx) => {
     await put(trx, "hidden");
     t.is(await counted("hidden"), undefined);
@@ -76,7 +76,7 @@ test("what a transaction has written is not seen before it is committed", async 
   t.is(await counted("hidden"), 0);
 });
 
-test("a transaction and 20 single writes at once all succeed", async (t) => {
+test("a transaction and concurrent single writes all succeed", async (t) => {
   await Promise.all([
     first.transaction(async (trx) => {
       await put(trx, "amid");
@@ -89,7 +89,7 @@ test("a transaction and 20 single writes at once all succeed", async (t) => {
   for (let index = 0; index < 20; index++) t.is(await counted(`single-${index}`), 0);
 });
 
-test("two transactions that take two rows in opposite order both succeed", async (t) => {
+test("transactions that lock two rows in opposite order both succeed", async (t) => {
   await put(storage.database.knex, "left");
   await put(storage.database.knex, "right");
   let attempts = 0;
@@ -98,17 +98,17 @@ test("two transactions that take two rows in opposite order both succeed", async
     database.transaction(async (trx) => {
       attempts++;
       await leases(trx, names[0]).update({ expires_at: trx.raw("expires_at + 1") });
-      // Without row locks they follow one another, and nobody waits inside.
+      // Without row locks, transactions run one after the other and never wait for each other.
       if (engine !== "sqlite") await bothHold();
       await leases(trx, names[1]).update({ expires_at: trx.raw("expires_at + 1") });
     });
   await Promise.all([takeBoth(first, ["left", "right"]), takeBoth(second, ["right", "left"])]);
   t.deepEqual([await counted("left"), await counted("right")], [2, 2]);
-  // They did meet: one of them was undone, and run again.
+  // The transactions did conflict: one was rolled back and retried.
   t.is(attempts, engine === "sqlite" ? 2 : 3);
 });
 
-/** Opens when so many have arrived, and stays open. */
+/** Returns a function whose promises resolve once it has been called `count` times. */
 function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let arrived = 0;

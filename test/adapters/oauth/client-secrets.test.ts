@@ -1,8 +1,8 @@
 import test from "ava";
-import type { Client } from "../../adapters/client-row.ts";
-import { sha256 } from "../../adapters/hash.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { sha256 } from "../../../adapters/crypto/hash.ts";
+import type { Client } from "../../../adapters/oauth/client-row.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second } = storage;
@@ -20,11 +20,11 @@ async function clientOf(clientId: string): Promise<Client> {
   return (await second.clients.find(clientId)) as Client;
 }
 
-async function liveHashes(clientId: string): Promise<string[]> {
+async function validHashes(clientId: string): Promise<string[]> {
   return (await clientOf(clientId)).secrets.map(({ hash }) => hash);
 }
 
-test("of 10 rotations at once over two processes two secrets are left, and one of them for good", async (t) => {
+test("concurrent rotations leave two valid secrets, of which one expires", async (t) => {
   for (let round = 0; round < 5; round++) {
     const { id, clientId } = await newOrganization();
     const answers = await atOnce(10, (index) =>
@@ -39,34 +39,34 @@ test("of 10 rotations at once over two processes two secrets are left, and one o
     t.is(secrets.length, 2);
     t.is(secrets.filter(({ expiresAt }) => expiresAt === null).length, 1);
     for (const { hash } of secrets) t.true(hashes.includes(hash));
-    t.is((await first.clients.ofOrganization(id))?.secrets.length, 2);
+    t.is((await first.clients.findByOrganization(id))?.secrets.length, 2);
   }
 });
 
-test("the old secret lives beside the new one, and a third one ends it at once", async (t) => {
+test("the previous secret stays valid during the overlap, until another rotation", async (t) => {
   const { id, clientId, clientSecret } = await newOrganization();
   const rotate = async () => {
     const rotation = await first.clients.rotateSecret(id, { overlapMs: HOUR, compromised: false }, OPERATOR);
     return rotation?.clientSecret as string;
   };
   const next = await rotate();
-  t.deepEqual(await liveHashes(clientId), [next, clientSecret].map(sha256));
+  t.deepEqual(await validHashes(clientId), [next, clientSecret].map(sha256));
   const third = await rotate();
-  t.deepEqual(await liveHashes(clientId), [third, next].map(sha256));
+  t.deepEqual(await validHashes(clientId), [third, next].map(sha256));
 });
 
-test("without an overlap, and when compromised, the new secret is the only one", async (t) => {
+test("a rotation without overlap or of a compromised secret leaves only the new one", async (t) => {
   const { id, clientId } = await newOrganization();
   for (const options of [
     { overlapMs: 0, compromised: false },
     { overlapMs: HOUR, compromised: true },
   ]) {
     const rotation = await first.clients.rotateSecret(id, options, OPERATOR);
-    t.deepEqual(await liveHashes(clientId), [sha256(rotation?.clientSecret as string)]);
+    t.deepEqual(await validHashes(clientId), [sha256(rotation?.clientSecret as string)]);
   }
 });
 
-test("of compromised and ordinary rotations at once no secret from before is left", async (t) => {
+test("concurrent rotations, some of them compromised, leave no previous secret", async (t) => {
   for (let round = 0; round < 5; round++) {
     const { id, clientId, clientSecret } = await newOrganization();
     await atOnce(6, (index) =>
@@ -79,16 +79,16 @@ test("of compromised and ordinary rotations at once no secret from before is lef
         OPERATOR,
       ),
     );
-    const hashes = await liveHashes(clientId);
+    const hashes = await validHashes(clientId);
     t.true(hashes.length === 1 || hashes.length === 2);
     t.false(hashes.includes(sha256(clientSecret)));
     t.is((await clientOf(clientId)).generation, 2);
   }
 });
 
-test("an organization without a client has nothing to rotate", async (t) => {
+test("an organization without a client cannot rotate secrets or set redirect URIs", async (t) => {
   const { organization } = await first.organizations.create("Free", "free", OPERATOR);
-  for (const id of [organization.id, "org_nobody"]) {
+  for (const id of [organization.id, "org_unknown"]) {
     t.is(await first.clients.rotateSecret(id, { overlapMs: 0, compromised: false }, OPERATOR), undefined);
     t.false(await first.clients.setRedirectUris(id, [], OPERATOR));
   }

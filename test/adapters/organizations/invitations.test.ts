@@ -1,7 +1,7 @@
 import test from "ava";
-import { lockOrganization, type Role } from "../../adapters/organizations.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { createTestStorage } from "../harness/storage.ts";
+import { lockOrganization, type Role } from "../../../adapters/organizations/store.ts";
+import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -15,14 +15,14 @@ async function createUser(membership?: { organizationId: string; role: Role }): 
   return user?.id as string;
 }
 
-/** An organization with two owners, and an invitation of the second one to be an owner. */
+/** Creates an organization with two owners, and an invitation by the second one to become an owner. */
 async function createTeam() {
   const { organization } = await first.organizations.create("Team", "free", OPERATOR);
   const organizationId = organization.id;
   const ada = await createUser({ organizationId, role: "owner" });
   const eve = await createUser({ organizationId, role: "owner" });
   const guest = await createUser();
-  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { actor: eve });
+  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { id: eve });
   return { organizationId, ada, eve, guest, token };
 }
 
@@ -32,24 +32,25 @@ const demote = ({ organizationId, ada, eve }: Team, by = second) =>
   by.members.changeRole({
     organizationId,
     userId: eve,
-    touches: ["owner"],
+    manageableRoles: ["owner"],
     role: "admin",
-    by: { actor: ada },
+    actor: { id: ada },
   });
 
 const ownersOf = async ({ organizationId }: Team) =>
   (await second.members.list(organizationId)).filter(({ role }) => role === "owner").map(({ id }) => id);
 
-/** When a change was recorded; changes of one organization follow one another. */
-const timeOf = async ({ organizationId }: Team, type: string, subject: string): Promise<number> =>
-  (await database.knex("events").where({ organization_id: organizationId, type, subject }).first())
-    .created_at;
+/** Returns when a change was recorded. Changes of one organization are serialized. */
+const timeOf = async ({ organizationId }: Team, type: EventType, subject: string): Promise<number> => {
+  const event = { organization_id: organizationId, type, subject };
+  return Number((await database.knex("events").where(event).first())?.created_at);
+};
 
-test("sec 112: an acceptance during the demotion of the creator comes before it or is refused", async (t) => {
+test("accepting an invitation while its creator is demoted happens before or fails", async (t) => {
   for (let round = 0; round < 20; round++) {
     const team = await createTeam();
     const [accepted, refusal] = await Promise.all([
-      first.invitations.accept(team.token, { actor: team.guest }),
+      first.invitations.accept(team.token, { id: team.guest }),
       demote(team),
     ]);
     t.is(refusal, undefined);
@@ -64,24 +65,24 @@ test("sec 112: an acceptance during the demotion of the creator comes before it 
   }
 });
 
-test("sec 112: an acceptance waits for a demotion that is not committed, and is then refused", async (t) => {
+test("accepting an invitation waits for an uncommitted demotion of its creator and then fails", async (t) => {
   const team = await createTeam();
   let accepting: Promise<unknown> = Promise.resolve(true);
   await database.transaction(async (trx) => {
     await lockOrganization(trx, team.organizationId);
     await trx("memberships").where({ user_id: team.eve }).update({ role: "admin" });
-    accepting = first.invitations.accept(team.token, { actor: team.guest });
-    for (let look = 0; look < 20; look++) t.is((await ownersOf(team)).length, 2);
+    accepting = first.invitations.accept(team.token, { id: team.guest });
+    for (let poll = 0; poll < 20; poll++) t.is((await ownersOf(team)).length, 2);
   });
   t.is(await accepting, undefined);
   t.deepEqual(await ownersOf(team), [team.ada]);
 });
 
-test("sec 112: a registration with the invitation of a demoted owner is refused", async (t) => {
+test("a registration with an invitation by a demoted owner fails", async (t) => {
   const team = await createTeam();
   const { organizationId, eve } = team;
   await demote(team);
-  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { actor: eve });
+  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { id: eve });
   for (const invitation of [team.token, token]) {
     const registration = { username: `newcomer${++count}`, passwordHash: "a hash", address: "::1" };
     const registered = await second.registrations.register({

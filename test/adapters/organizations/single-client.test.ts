@@ -1,6 +1,6 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { atOnce, createTestStorage } from "../harness/storage.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -8,21 +8,24 @@ test.after.always(() => storage.close());
 
 const either = (index: number) => (index % 2 ? first : second);
 
-test("of 10 upgrades at once over two processes exactly one makes the client", async (t) => {
+test("concurrent upgrades create exactly one client", async (t) => {
   for (let round = 0; round < 10; round++) {
     const { organization } = await first.organizations.create("Racing", "free", OPERATOR);
     const answers = await atOnce(10, (index) =>
       either(index).organizations.setPlan(organization.id, index % 3 ? "growth" : "premium", OPERATOR),
     );
-    const made = answers.flatMap((answer) => answer?.client ?? []);
-    t.is(made.length, 1);
+    const created = answers.flatMap((answer) => answer?.client ?? []);
+    t.is(created.length, 1);
     t.is(answers.filter(Boolean).length, 10);
-    t.is((await second.clients.ofOrganization(organization.id))?.clientId, made[0]?.clientId as string);
+    t.is(
+      (await second.clients.findByOrganization(organization.id))?.clientId,
+      created[0]?.clientId as string,
+    );
     t.is((await database.knex("clients").where({ organization_id: organization.id })).length, 1);
   }
 });
 
-test("a second upgrade after a downgrade finds the same client, with its secret", async (t) => {
+test("an upgrade after a downgrade keeps the client and its secret", async (t) => {
   const { organization, client } = await first.organizations.create("Back", "growth", OPERATOR);
   await second.organizations.setPlan(organization.id, "free", OPERATOR);
   t.deepEqual(await first.organizations.setPlan(organization.id, "premium", OPERATOR), {
@@ -33,9 +36,9 @@ test("a second upgrade after a downgrade finds the same client, with its secret"
   t.is(found?.organization.plan, "premium");
 });
 
-test("an organization whose owner does not exist is not made at all", async (t) => {
-  await t.throwsAsync(first.organizations.create("Nobody's", "growth", OPERATOR, "usr_nobody"));
-  t.false((await second.organizations.list()).some(({ name }) => name === "Nobody's"));
+test("creating an organization with an unknown owner fails completely", async (t) => {
+  await t.throwsAsync(first.organizations.create("Ownerless", "growth", OPERATOR, "usr_unknown"));
+  t.false((await second.organizations.list()).some(({ name }) => name === "Ownerless"));
   t.deepEqual(
     await database
       .knex("clients as c")
@@ -45,14 +48,14 @@ test("an organization whose owner does not exist is not made at all", async (t) 
   );
 });
 
-test("of 10 accounts made at once with one name exactly one is made, whatever its letters", async (t) => {
+test("concurrent creations of a username, in any case, succeed exactly once", async (t) => {
   const answers = await atOnce(10, (index) =>
     either(index).accounts.create(index % 3 ? "Racer" : "rACER", "a hash", OPERATOR),
   );
   t.is(answers.filter(Boolean).length, 1);
 });
 
-test("a reset token that 10 requests use at once sets one password", async (t) => {
+test("concurrent uses of a reset token set exactly one password", async (t) => {
   const user = await first.accounts.create("forgetful", "old", OPERATOR);
   const token = await first.accounts.createResetToken(user?.id as string, 60_000);
   const answers = await atOnce(10, (index) => either(index).accounts.resetPassword(token, `hash-${index}`));

@@ -7,7 +7,7 @@ import Koa from "koa";
 import bodyParser from "koa-bodyparser";
 import { createGroup } from "./group.ts";
 
-// The floor: what Koa, a JSON body and SQLite cost with nothing else. One look-up, one row or count, one answer.
+// The floor: the cost of Koa, a JSON body and SQLite. One lookup, one row or count, one response.
 const { DATABASE = "", SYNCHRONOUS = "FULL", TOKEN = "", SLUG = "" } = process.env;
 const database = new Sqlite(DATABASE);
 database.pragma("journal_mode = WAL");

@@ -1,6 +1,6 @@
 import type Sqlite from "better-sqlite3";
 
-/** Collects the writes of one turn of the event loop into one transaction; each is answered after it. */
+/** Commits the writes of one event-loop turn in one transaction, and answers each after it. */
 export function createGroup(database: Sqlite.Database): (write: () => void) => Promise<void> {
   let waiting: { write(): void; done(): void; failed(error: unknown): void }[] = [];
   const begin = database.prepare("BEGIN");

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Configuration, errors, Provider } from "oidc-provider";
 
-// The reference for the engine: oidc-provider as it comes, with its memory adapter. Nothing is kept.
+// The reference for the engine: plain oidc-provider with its memory adapter. Nothing is stored.
 const { CLIENT_ID: client_id = "", CLIENT_SECRET: client_secret = "" } = process.env;
 const RESOURCE = "http://localhost/api";
 const SCOPES = "links:read links:write webhooks:read webhooks:write";

@@ -5,12 +5,12 @@ type Results = {
   violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[];
 };
 
-/** The rules whose answer depends on colours. */
-export const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
+/** The rules that depend on colors. */
+export const COLOR_RULES = ["color-contrast", "link-in-text-block"];
 
-/** What axe-core finds wrong with the page as it is shown, by some rules or by all. */
+/** Returns the violations that axe-core finds on the page, by all rules or the given ones. */
 export async function violationsOf(page: Page, rules?: string[]): Promise<string[]> {
-  // Evaluated, not added: the policy of our pages lets no script of others in.
+  // Evaluated, because the pages' content security policy blocks added scripts.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
   const { violations } = await page.evaluate<Results>(`axe.run(${JSON.stringify({ runOnly: rules })})`);
   return violations.flatMap(({ id, help, nodes }) =>

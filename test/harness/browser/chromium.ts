@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import test, { type ExecutionContext } from "ava";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { skip } from "./skip.ts";
+import { skip } from "../skip.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
 const ARGUMENTS = [
@@ -16,8 +16,8 @@ const ARGUMENTS = [
 ];
 
 /**
- * Adds tests that drive the browser, which is there while the file runs; where this machine has none, the run says so.
- * One after the other: they share the processor with everything else.
+ * Returns a function that adds browser tests, or skips them visibly if Chromium isn't installed. The tests of a file
+ * share one browser and run serially, to leave CPU time for other test files.
  */
 export function useChromium() {
   let browser: Promise<Browser> | undefined;
@@ -26,7 +26,7 @@ export function useChromium() {
     title: string,
     run: (t: ExecutionContext, browser: Browser) => Promise<void>,
   ): void {
-    if (!existsSync(EXECUTABLE)) return void skip(title, `this machine has no ${EXECUTABLE}`);
+    if (!existsSync(EXECUTABLE)) return void skip(title, `${EXECUTABLE} is not installed`);
     test.serial(title, async (t) => {
       browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
       await run(t, await browser);
@@ -34,7 +34,7 @@ export function useChromium() {
   };
 }
 
-/** A page in a profile of its own, and what the browser complained about in it. */
+/** Opens a page in a new browser context, and collects its errors and warnings. */
 export async function openPage(
   browser: Browser,
   options: Parameters<Browser["newContext"]>[0] = {},
@@ -44,19 +44,19 @@ export async function openPage(
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
-    // A refused form has a status of 400, which the browser notes as well.
-    const isRefusal = /the server responded with a status of 4\d\d/.test(message.text());
-    if (["error", "warning"].includes(message.type()) && !isRefusal) complaints.push(message.text());
+    // The browser also logs the 4xx status of a rejected form.
+    const isRejection = /the server responded with a status of 4\d\d/.test(message.text());
+    if (["error", "warning"].includes(message.type()) && !isRejection) complaints.push(message.text());
   });
   page.on("requestfailed", (request) => {
     const reason = request.failure()?.errorText;
-    // Whoever goes on to another page waits for nothing of this one.
+    // Navigating away aborts pending requests.
     if (reason !== "net::ERR_ABORTED") complaints.push(`${request.url()}: ${reason}`);
   });
   return { page, complaints };
 }
 
-/** Goes on with the Tab key until an element with that text or label has the focus. */
+/** Presses Tab until an element with the text or label has the focus. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 30; presses++) {
     const focused = await page.evaluate<string>(
@@ -65,5 +65,5 @@ export async function tabTo(page: Page, name: string): Promise<void> {
     if (focused.trim() === name) return;
     await page.keyboard.press("Tab");
   }
-  throw new Error(`the Tab key does not reach "${name}" at ${page.url()}`);
+  throw new Error(`Tab does not reach "${name}" at ${page.url()}`);
 }

@@ -1,14 +1,14 @@
-import { OPERATOR } from "../../resources/events.ts";
-import { type Api, apiAt, type LinkBody } from "./api.ts";
-import { advanceClock } from "./clock.ts";
-import { firstPartyToken } from "./dashboard.ts";
-import { tokensFor } from "./flow.ts";
-import type { Receiver } from "./receiver.ts";
-import type { TestOrganization, TestService } from "./service.ts";
-import { createWebhook, delivery } from "./webhooks.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
+import { firstPartyToken } from "../clients/dashboard.ts";
+import { tokensFor } from "../clients/flow.ts";
+import { advanceClock } from "../clock.ts";
+import type { Receiver } from "../receiver.ts";
+import type { TestOrganization, TestService } from "../service.ts";
+import { createWebhook, waitForDelivery } from "../webhooks.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Where the app of a person's own computer waits. */
+/** The redirect URI of a local app. */
 export const LOCAL_APP = "http://127.0.0.1/callback";
 
 const LINKS = [
@@ -51,33 +51,33 @@ const REFERRERS = [
   "https://search.example/",
 ];
 
-/** A service with people, organizations and a month of history, as somebody would find it who has used it. */
+/** Fills a service with users, organizations and a month of history. */
 export async function createGallery(service: TestService, receiver: Receiver) {
   const { organizations, clients, members } = service.storage;
   const owner = await service.createUser([], "ada.lovelace");
-  const by = { actor: owner.id, address: "203.0.113.7" };
-  const { organization } = await organizations.create("Northwind Coffee", "free", by, owner.id);
+  const actor = { id: owner.id, address: "203.0.113.7" };
+  const { organization } = await organizations.create("Northwind Coffee", "free", actor, owner.id);
   const { id } = organization;
-  const client = (await organizations.setPlan(id, "growth", by))?.client;
+  const client = (await organizations.setPlan(id, "growth", actor))?.client;
   const own = { ...organization, ...client } as TestOrganization;
   const [admin, member] = [
     await service.createUser([], "grace.hopper"),
     await service.createUser([], "alan.turing@northwind.example"),
   ];
-  await organizations.addMember(id, admin.id, "admin", by);
-  await organizations.addMember(id, member.id, "member", by);
-  const second = await organizations.create("Ada’s side project", "growth", by, owner.id);
+  await organizations.addMember(id, admin.id, "admin", actor);
+  await organizations.addMember(id, member.id, "member", actor);
+  const second = await organizations.create("Ada’s side project", "growth", actor, owner.id);
 
   const { archived, popular } = await fillLinks(service, own);
-  await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, by);
+  await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, actor);
   await clients.setRedirectUris(
     id,
     ["https://northwind.example/oauth/callback", "http://localhost/callback"],
-    by,
+    actor,
   );
   const leaver = await service.createUser([], "charles.babbage");
-  await organizations.addMember(id, leaver.id, "member", by);
-  await members.remove({ organizationId: id, userId: leaver.id, touches: ["member"], by });
+  await organizations.addMember(id, leaver.id, "member", actor);
+  await members.remove({ organizationId: id, userId: leaver.id, manageableRoles: ["member"], actor });
 
   const studio = await service.createOrganization("Postcard Studio");
   const flows = await service.createOrganization("Flowline Automations");
@@ -98,9 +98,9 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   const api = apiAt(service.url, await service.token(own));
   const webhooks = await fillWebhooks(api, receiver);
 
-  // Somebody who has just come, and somebody who has not made an organization yet.
+  // A user with a new organization, and a user without an organization.
   const founder = await service.createUser([], "mary.jackson");
-  const started = await organizations.create("Mary’s bakery", "free", { actor: founder.id }, founder.id);
+  const started = await organizations.create("Mary’s bakery", "free", { id: founder.id }, founder.id);
   const newcomer = await service.createUser([], "dorothy.vaughan");
   const ownerApi = apiAt(service.url, await firstPartyToken(service, owner));
   const invited = await ownerApi.send<{ url: string }>("POST", `/dashboard/organizations/${id}/invitations`, {
@@ -108,7 +108,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   });
 
   return {
-    people: { owner, admin, member, founder, newcomer },
+    users: { owner, admin, member, founder, newcomer },
     organization: own,
     second: second.organization,
     started: started.organization,
@@ -121,11 +121,11 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   };
 }
 
-/** Links with a month of clicks; answers the one with most of them, and one that was archived. */
+/** Creates links with a month of clicks; returns the most popular one and an archived one. */
 async function fillLinks(service: TestService, own: TestOrganization) {
   const first = apiAt(service.url, await service.token(own));
-  const made = [];
-  for (const fields of LINKS) made.push(await first.createLink(fields));
+  const links = [];
+  for (const fields of LINKS) links.push(await first.createLink(fields));
   for (let day = 0; day < 28; day++) {
     advanceClock(DAY_MS);
     await Promise.all(Array.from({ length: (day * 7) % 11 }, (_, visit) => followLink(service, day, visit)));
@@ -133,29 +133,29 @@ async function fillLinks(service: TestService, own: TestOrganization) {
   const api = apiAt(service.url, await service.token(own));
   const archived = await api.createLink({ slug: "winter", title: "Winter roasts", tags: ["campaign"] });
   await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
-  return { archived, popular: made[0] as LinkBody };
+  return { archived, popular: links[0] as LinkBody };
 }
 
-/** Somebody comes: more people to the first links than to the last, and a bot now and then. */
-async function followLink({ addresses }: TestService, day: number, visit: number): Promise<void> {
+/** Follows a link as a visitor: the first links get more clicks than the last, and some come from a bot. */
+async function followLink({ urls }: TestService, day: number, visit: number): Promise<void> {
   const { slug } = LINKS[visit % (1 + (day % LINKS.length))] ?? {};
   const referer = REFERRERS[(day + visit) % REFERRERS.length] ?? "";
   const agent = visit % 7 === 6 ? "Googlebot/2.1" : "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0";
   const headers = { "user-agent": agent, ...(referer && { referer }) };
-  await fetch(`${addresses.short}/${slug}`, { redirect: "manual", headers });
+  await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
 }
 
-/** A webhook that is told of links, one whose receiver is away, and one whose receiver is gone for good. */
+/** Creates a working webhook, one with an unreachable receiver, and one whose receiver responds with 410. */
 async function fillWebhooks(api: Api, receiver: Receiver) {
-  receiver.answer("/gone", (answer) => answer.writeHead(410).end());
+  receiver.respond("/gone", (answer) => answer.writeHead(410).end());
   const webhook = await createWebhook(api, receiver.url("/events"), ["link.created", "link.updated"]);
   const failing = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);
   const gone = await createWebhook(api, receiver.url("/gone"), ["link.deleted"]);
   await api.send("POST", `/v1/webhooks/${gone.id}/test`);
   await api.createLink({ slug: "autumn", title: "Autumn roasts" });
   await fetch((await api.createLink({ slug: "now" })).short_url, { redirect: "manual" });
-  await delivery(api, webhook, ({ status }) => status === "succeeded");
-  await delivery(api, gone, ({ status }) => status === "failed");
-  await delivery(api, failing, ({ attempts }) => attempts.length > 0);
+  await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  await waitForDelivery(api, gone, ({ status }) => status === "failed");
+  await waitForDelivery(api, failing, ({ attempts }) => attempts.length > 0);
   return { webhook, failing, gone };
 }

@@ -1,32 +1,36 @@
 import { STATUS_CODES } from "node:http";
 import type { ExecutionContext } from "ava";
 import type { z } from "zod";
-import type { linkPageSchema, linkSchema } from "../../resources/links/schema.ts";
-import type { ProblemBody } from "../../resources/problem.ts";
+import type { ProblemBody } from "../../../resources/http/problem.ts";
+import type { linkPageSchema, linkSchema } from "../../../resources/links/schema.ts";
 import { contractOf } from "./contract.ts";
 
-/** A link as the API answers it. */
+/** A link in an API response. */
 export type LinkBody = z.output<typeof linkSchema>;
-/** A page of links as the API answers it. */
+/** A page of links in an API response. */
 export type PageBody = z.output<typeof linkPageSchema>;
 
-/** An answer that was read to its end; `body` is the parsed JSON, or undefined for anything else. */
+/** A response that was read to its end. `body` is the parsed JSON; undefined for other content. */
 export type Reply<Body> = { status: number; headers: Headers; text: string; body: Body };
 
-/** What to send: `json` is serialized, `body` goes out as it is. */
-export type SendOptions = { json?: unknown; body?: RequestInit["body"]; headers?: Record<string, string> };
+/** The content of a request: `json` is serialized, `body` is sent unchanged. */
+export type SendOptions = {
+  json?: unknown;
+  body?: RequestInit["body"];
+  headers?: Record<string, string>;
+};
 
-/** Sends requests as one caller. `Body` is what the test expects to read. */
+/** Sends requests as one caller. `Body` is the type of the expected response body. */
 export type Api = {
   send<Body = ProblemBody>(method: string, path: string, options?: SendOptions): Promise<Reply<Body>>;
   get<Body = LinkBody>(path: string, headers?: Record<string, string>): Promise<Reply<Body>>;
-  /** Makes a link; the test ends where it cannot. */
+  /** Creates a link. @throws Error for any other response */
   createLink(fields?: Record<string, unknown>): Promise<LinkBody>;
 };
 
 /**
- * The API at an address, for the holder of a token; without one, for anybody. Every answer is held against the
- * document that the service serves.
+ * Returns a client of the API at a URL, with a token or without authentication. It checks every response against the
+ * OpenAPI document of the service.
  */
 export function apiAt(url: string, token?: string): Api {
   async function send<Body>(method: string, path: string, { json, body, headers = {} }: SendOptions = {}) {
@@ -38,7 +42,7 @@ export function apiAt(url: string, token?: string): Api {
           ...(json !== undefined && { "content-type": "application/json" }),
           ...headers,
         },
-        body: json === undefined ? body : JSON.stringify(json),
+        body: json === undefined ? (body ?? null) : JSON.stringify(json),
         redirect: "manual",
       }),
     );
@@ -52,13 +56,13 @@ export function apiAt(url: string, token?: string): Api {
       const { status, body, text } = await send<LinkBody>("POST", "/v1/links", {
         json: { url: "https://example.com/", ...fields },
       });
-      if (status !== 201) throw new Error(`no link: ${status} ${text}`);
+      if (status !== 201) throw new Error(`no link was created: ${status} ${text}`);
       return body;
     },
   };
 }
 
-/** Reads an answer to its end. */
+/** Reads a response to its end. */
 export async function read<Body = ProblemBody>(response: Response): Promise<Reply<Body>> {
   const text = await response.text();
   const isJson = /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
@@ -66,7 +70,7 @@ export async function read<Body = ProblemBody>(response: Response): Promise<Repl
   return { status: response.status, headers: response.headers, text, body };
 }
 
-/** That an answer is a problem of RFC 9457 with this status and code, complete and with nothing else in it. */
+/** Asserts that a response is a complete RFC 9457 problem with this status and code, and no other fields. */
 export function isProblem(
   t: ExecutionContext,
   { status, headers, text, body }: Reply<unknown>,
@@ -76,7 +80,7 @@ export function isProblem(
   t.is(status, expected.status, text.slice(0, 300));
   t.is(headers.get("content-type"), "application/problem+json");
   const keys = ["code", "detail", "request_id", "status", "title", "type"];
-  // Agents are told what to do next; the document has no such field, so that an answer of the API with it is refused.
+  // Only MCP adds `next`. The OpenAPI document has no such field, so the contract rejects it in REST responses.
   const { next, ...rest } = problem as ProblemBody & { next?: string };
   t.true(next === undefined || next.length > 0);
   t.deepEqual(Object.keys(rest).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
@@ -91,7 +95,7 @@ export function isProblem(
   t.true(problem.errors?.every(({ message }) => message.length > 0));
 }
 
-/** That an answer refuses an address of somebody else, or of nobody. */
+/** Asserts that a resource does not exist or belongs to another organization. */
 export function isMissing(t: ExecutionContext, reply: Reply<unknown>): void {
   isProblem(t, reply, { status: 404, code: "not_found" });
 }

@@ -1,4 +1,4 @@
-/** The parameters of a `WWW-Authenticate: Bearer` header (RFC 9110 §11.6.1); nothing for another one, or none. */
+/** Parses the parameters of a `WWW-Authenticate: Bearer` header (RFC 9110 §11.6.1); undefined for other headers. */
 export function challengeOf({ headers }: { headers: Headers }): Record<string, string> | undefined {
   const header = headers.get("www-authenticate");
   if (!header?.startsWith("Bearer ")) return undefined;
@@ -6,6 +6,6 @@ export function challengeOf({ headers }: { headers: Headers }): Record<string, s
   const read = parameters.map(([whole]) => whole).join("");
   if (read !== header.slice("Bearer ".length)) throw new Error(`not a challenge: ${header}`);
   const names = parameters.map(([, name]) => name);
-  if (new Set(names).size !== names.length) throw new Error(`a parameter is given twice: ${header}`);
+  if (new Set(names).size !== names.length) throw new Error(`duplicate parameter: ${header}`);
   return Object.fromEntries(parameters.map(([, name, value]) => [name, value]));
 }

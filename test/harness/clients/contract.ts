@@ -1,18 +1,18 @@
 import { Ajv2020, type AnySchema, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import type { OpenApiDocument, OperationObject } from "../../resources/openapi/document.ts";
+import type { OpenApiDocument, OperationObject } from "../../../resources/openapi/document.ts";
 import type { Reply } from "./api.ts";
 
-/** What a service says about itself, and a check of its answers against it. */
+/** The OpenAPI document of a service, with a check of its responses. */
 export type Contract = {
   document: OpenApiDocument;
-  /** @throws Error for an answer that the document does not have: its status, type, headers or body */
+  /** @throws Error if the document does not describe the status, type, headers or body of a response */
   check(method: string, path: string, reply: Reply<unknown>): void;
 };
 
 const contracts = new Map<string, Promise<Contract>>();
 
-/** The contract of the service at an address, read once. */
+/** Returns the contract of the service at a URL. Reads the document once. */
 export function contractOf(url: string): Promise<Contract> {
   const known = contracts.get(url) ?? readContract(url);
   contracts.set(url, known);
@@ -22,7 +22,7 @@ export function contractOf(url: string): Promise<Contract> {
 async function readContract(url: string): Promise<Contract> {
   const answer = await fetch(`${url}/v1/openapi.json`);
   const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;
-  // That the document's schemas are schemas is the business of the document's own tests.
+  // The tests of the document validate its schemas.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   formats.default(ajv);
   ajv.addSchema(closed(document) as AnySchema, "document");
@@ -41,16 +41,15 @@ async function readContract(url: string): Promise<Contract> {
       const found = find(method, path);
       const said =
         lacking(reply) ??
-        (found ? complaint(found, method, reply, validate) : stranger(method, reply, validate));
-      if (said)
-        throw new Error(`${method} ${path} answers what is not in the document: ${said}\n${reply.text}`);
+        (found ? complaint(found, method, reply, validate) : checkUnknownOperation(method, reply, validate));
+      if (said) throw new Error(`${method} ${path} does not match the document: ${said}\n${reply.text}`);
     },
   };
 }
 
 /**
- * The document without the freedom that it keeps for later: an answer has no field today that it does not name. What is
- * part of an `allOf` says no type, and stays open.
+ * Closes the schemas of the document, which allow new response fields later: today a response has no field that they
+ * don't name. Parts of an `allOf` declare no type and stay open.
  */
 function closed<Node>(node: Node): Node {
   if (typeof node !== "object" || node === null) return node;
@@ -63,7 +62,7 @@ function closed<Node>(node: Node): Node {
 type Found = { template: string; method: string; operation: OperationObject };
 type Validate = (pointer: string, body: unknown) => string | undefined;
 
-/** The operation that a request is for; a fixed segment goes before one in braces. */
+/** Finds the operation of a request. A literal path segment takes precedence over a parameter. */
 function finderOf({ paths }: OpenApiDocument) {
   const templates = Object.keys(paths)
     .sort((a, b) => a.split("{").length - b.split("{").length)
@@ -79,7 +78,7 @@ function finderOf({ paths }: OpenApiDocument) {
   };
 }
 
-/** What a status says nothing without. */
+/** Checks the headers that a status requires. */
 function lacking({ status, headers }: Reply<unknown>): string | undefined {
   const needed = NEEDED[status];
   return needed && !headers.has(needed) ? `no header ${needed}` : undefined;
@@ -107,7 +106,10 @@ function complaint(
   return validate(`/${parts.map((part) => part.replaceAll("/", "~1")).join("/")}`, body);
 }
 
-/** Both headers of one limit (draft-ietf-httpapi-ratelimit-headers-10 §3 and §4), or neither where limits are off. */
+/**
+ * Checks that both headers of one limit are sent (draft-ietf-httpapi-ratelimit-headers-10 §3 and §4), or neither if
+ * limits are off.
+ */
 function isLimit(headers: Headers): boolean {
   const [, policy] = /^"(\w+)";q=\d+;w=\d+$/.exec(headers.get("ratelimit-policy") ?? "") ?? [];
   const [, limit] = /^"(\w+)";r=\d+;t=\d+$/.exec(headers.get("ratelimit") ?? "") ?? [];
@@ -115,19 +117,19 @@ function isLimit(headers: Headers): boolean {
   return isOff || (policy !== undefined && policy === limit);
 }
 
-/** An address or a method that is not in the document is refused. */
-function stranger(method: string, { status, body }: Reply<unknown>, validate: Validate) {
+/** Checks that a path or a method that is not in the document is rejected. */
+function checkUnknownOperation(method: string, { status, body }: Reply<unknown>, validate: Validate) {
   if (method === "OPTIONS") return undefined;
-  if (status !== 404 && status !== 405) return `${status} for an operation that it does not have`;
+  if (status !== 404 && status !== 405) return `${status} for an operation that is not in the document`;
   return method === "HEAD" ? undefined : validate("/components/schemas/Problem", body);
 }
 
-/** Where the API is not, whatever is asked for is not there. */
+/** The document of a server without an API, where every operation is unknown. */
 const NOTHING = { paths: {}, components: { schemas: { Problem: {} } } };
 
 const HEADERS = ["ETag", "Location", "Retry-After", "WWW-Authenticate", "Idempotency-Replayed"];
 const ALWAYS = ["ETag", "Location", "X-Request-Id"];
-/** RFC 9110 §15.5.2 and §15.5.6; the last two are ours. */
+/** Required by RFC 9110 §15.5.2 and §15.5.6, and by this service for the last two. */
 const NEEDED: Record<number, string> = {
   401: "WWW-Authenticate",
   405: "Allow",

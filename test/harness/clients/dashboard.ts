@@ -1,18 +1,18 @@
 import pLimit from "p-limit";
-import type { Role } from "../../adapters/organizations.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import type { Plan } from "../../resources/plans.ts";
+import type { Role } from "../../../adapters/organizations/store.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import type { Plan } from "../../../resources/plans.ts";
+import { postForm, type TestService, type TestUser } from "../service.ts";
 import { type Api, apiAt } from "./api.ts";
-import { type Page, Person } from "./person.ts";
-import { postForm, type TestService, type TestUser } from "./service.ts";
+import { type Page, TestBrowser } from "./test-browser.ts";
 
-/** A person, with a first-party token for the dashboard's JSON. */
+/** A user with a first-party token for the dashboard's JSON API. */
 export type Colleague = TestUser & { api: Api; token: string };
 
-// Passwords are checked a few at a time, and the tests of a file make their people at once.
+// The service verifies a few passwords at a time, and the tests of a file create their users concurrently.
 const fewAtOnce = pLimit(3);
 
-/** A person of an organization with a role there, signed in by a token. */
+/** Creates a member of an organization with a role and signs the user in with a token. */
 export function createColleague(
   service: TestService,
   organizationId: string | undefined,
@@ -27,17 +27,17 @@ export function createColleague(
   });
 }
 
-/** Signs in as scripts do. */
+/** Signs in with a JSON request. */
 export async function firstPartyToken(
   service: Pick<TestService, "url">,
   { username, password }: TestUser,
 ): Promise<string> {
   const answer = await postForm(`${service.url}/auth/login`, { username, password });
-  if (!answer.ok) throw new Error(`not signed in: ${answer.status} ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`sign-in failed: ${answer.status} ${await answer.text()}`);
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
-/** An organization with a person of each role, and somebody from another organization. */
+/** Creates an organization with a member of each role, and a user of another organization. */
 export async function createTeam(service: TestService, plan: Plan = "growth") {
   const { organization } = await service.storage.organizations.create("Team", plan, OPERATOR);
   const other = await service.storage.organizations.create("Others", "growth", OPERATOR);
@@ -51,15 +51,15 @@ export async function createTeam(service: TestService, plan: Plan = "growth") {
   return { organization, other: other.organization, base, owner, admin, member, stranger };
 }
 
-/** A browser in which a person is signed in, and the page it shows then. */
+/** Returns a browser in which a user is signed in, and the page that it shows. */
 export async function browserOf(
   service: TestService,
   user: TestUser,
-): Promise<{ person: Person; page: Page }> {
-  const person = new Person(service.url);
+): Promise<{ browser: TestBrowser; page: Page }> {
+  const browser = new TestBrowser(service.url);
   const page = await fewAtOnce(async () =>
-    person.signIn(await person.open(`${service.url}/dashboard`), user),
+    browser.signIn(await browser.open(`${service.url}/dashboard`), user),
   );
-  if (page.status !== 200) throw new Error(`not signed in: ${page.status} ${page.text}`);
-  return { person, page };
+  if (page.status !== 200) throw new Error(`sign-in failed: ${page.status} ${page.text}`);
+  return { browser, page };
 }

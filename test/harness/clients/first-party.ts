@@ -1,7 +1,7 @@
 import type { ExecutionContext } from "ava";
 import { apiAt, type Reply } from "./api.ts";
 
-/** What a password is exchanged for. */
+/** The response to a JSON sign-in. */
 export type FirstPartyTokens = {
   user: { id: string; username: string };
   organization: { id: string; name: string; plan: string };
@@ -15,10 +15,10 @@ export const PASSWORD = "correct horse battery";
 
 let count = 0;
 
-/** A username that nobody has. */
+/** Returns an unused username. */
 export const newName = () => `newcomer${++count}`;
 
-/** `/auth` as a program uses it. */
+/** Returns a JSON client of `/auth`. */
 export function firstPartyAt(url: string) {
   const post = (path: string, json: object, token?: string) =>
     apiAt(url, token).send<FirstPartyTokens>("POST", path, { json });
@@ -27,13 +27,13 @@ export function firstPartyAt(url: string) {
     me: (token: string) => apiAt(url, token).get("/dashboard/me"),
     async register(fields: object = {}): Promise<FirstPartyTokens> {
       const reply = await post("/auth/register", { username: newName(), password: PASSWORD, ...fields });
-      if (reply.status !== 201) throw new Error(`not registered: ${reply.text}`);
+      if (reply.status !== 201) throw new Error(`registration failed: ${reply.text}`);
       return reply.body;
     },
   };
 }
 
-/** That an answer brings tokens, and to a program no session. */
+/** Asserts that a response contains tokens and sets no session cookie. */
 export function isTokenAnswer(t: ExecutionContext, { headers, body }: Reply<FirstPartyTokens>): void {
   t.regex(body.access_token, /^lga_[\w-]{43}$/);
   t.regex(body.refresh_token, /^lgr_[\w-]{43}$/);

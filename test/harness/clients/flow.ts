@@ -1,12 +1,12 @@
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events.ts";
-import { Person } from "./person.ts";
-import type { TestOrganization, TestService, TestUser } from "./service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import type { TestOrganization, TestService, TestUser } from "../service.ts";
+import { TestBrowser } from "./test-browser.ts";
 
-/** Where the apps of the tests are redirected to. */
+/** The redirect URI of the tests. */
 export const REDIRECT_URI = "https://app.example.com/callback";
 
-/** openid-client, configured from the service's own discovery document. */
+/** Configures openid-client from the service's discovery document. */
 export function discover(service: TestService, { clientId, clientSecret }: TestOrganization) {
   return oidc.discovery(new URL(service.url), clientId, clientSecret, undefined, {
     execute: [oidc.allowInsecureRequests],
@@ -14,21 +14,21 @@ export function discover(service: TestService, { clientId, clientSecret }: TestO
 }
 
 export type Authorization = {
-  /** The address that the app was called back at. */
+  /** The URL that the app was called back at. */
   callback: URL;
   verifier: string;
   state: string;
-  person: Person;
+  browser: TestBrowser;
 };
 
 type FlowOptions = {
   parameters?: Record<string, string>;
   redirectUri?: string;
-  person?: Person;
+  browser?: TestBrowser;
   organizationId?: string;
 };
 
-/** Lets a person sign in and allow the access, through the real pages, as the app of an organization asks. */
+/** Starts the code flow with openid-client; the user signs in and allows access on the real pages. */
 export async function authorize(
   service: TestService,
   app: TestOrganization,
@@ -36,7 +36,7 @@ export async function authorize(
   {
     parameters = {},
     redirectUri = REDIRECT_URI,
-    person = new Person(service.url),
+    browser = new TestBrowser(service.url),
     organizationId,
   }: FlowOptions = {},
 ): Promise<Authorization> {
@@ -49,10 +49,10 @@ export async function authorize(
     state,
     ...parameters,
   });
-  let page = await person.open(url.href);
-  if (page.html.querySelector("#password")) page = await person.signIn(page, user);
-  page = await person.press(page, "Allow", organizationId ? { organization_id: organizationId } : {});
-  return { callback: new URL(page.url), verifier, state, person };
+  let page = await browser.open(url.href);
+  if (page.html.querySelector("#password")) page = await browser.signIn(page, user);
+  page = await browser.press(page, "Allow", organizationId ? { organization_id: organizationId } : {});
+  return { callback: new URL(page.url), verifier, state, browser };
 }
 
 /** Redeems the code of an authorization with openid-client. */
@@ -67,7 +67,7 @@ export async function redeem(
   });
 }
 
-/** From nothing to tokens: an app of `app` acts for `user`. */
+/** Runs the whole code flow with openid-client; returns the tokens of `app` for `user`. */
 export async function tokensFor(
   service: TestService,
   app: TestOrganization,

@@ -4,12 +4,12 @@ import { z } from "zod";
 import type { JSONSchema } from "zod/v4/core";
 import { type Reply, read } from "./api.ts";
 
-/** The revisions that the endpoint speaks: one that asks first, and those that begin with a handshake. */
+/** The protocol revisions that the endpoint supports: one with discovery, and those with a handshake. */
 export const ERAS = { "2026-07-28": { pin: "2026-07-28" }, "2025-11-25": "legacy" } as const;
 export type Era = keyof typeof ERAS;
 export const ALL_ERAS = Object.keys(ERAS) as Era[];
 
-/** The official client, connected with a token in one revision. The caller closes it. */
+/** Connects the official client with a token, in one protocol revision. The caller closes it. */
 export async function connectMcp(url: string, token: string, era: Era = "2026-07-28"): Promise<Client> {
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: ERAS[era] } });
   const transport = new StreamableHTTPClientTransport(new URL(url), {
@@ -19,38 +19,41 @@ export async function connectMcp(url: string, token: string, era: Era = "2026-07
   return client;
 }
 
-/** What a tool refused: the same words as a problem of the API. */
+/** An error of a tool. Its fields are those of an API problem. */
 export type ToolRefusal = {
   status: number;
   code: string;
   detail: string;
-  /** What to do about it. */
+  /** How the agent can resolve it. */
   next: string;
   request_id: string;
   errors?: { field: string; message: string }[];
 };
 
-/** Reads the refusal in the result of a tool; nothing when it succeeded. */
-export function refusalOf(result: { isError?: boolean; content: unknown }): ToolRefusal | undefined {
+/** Parses the error in the result of a tool; undefined if the call succeeded. */
+export function refusalOf(result: {
+  isError?: boolean | undefined;
+  content: unknown;
+}): ToolRefusal | undefined {
   if (!result.isError) return undefined;
   const [first] = result.content as { type: string; text: string }[];
   return JSON.parse(first?.text ?? "");
 }
 
-/** A JSON-RPC answer. */
+/** A JSON-RPC response. */
 export type RpcBody = {
   id: unknown;
   result?: Record<string, unknown>;
   error?: { code: number; message: string; data?: unknown };
 };
 
-/** Headers of a request without revision, as clients of 2025 send it. */
+/** The headers of a request without a protocol version, as clients of 2025 send it. */
 export const MCP_HEADERS = {
   "content-type": "application/json",
   accept: "application/json, text/event-stream",
 };
 
-/** Posts a message as it is; `rpc` is the first one in the answer, also when it came as a stream of events. */
+/** Posts a message unchanged. `rpc` is the first message of the response, which may be an event stream. */
 export async function postMcp(
   url: string,
   message: unknown,
@@ -64,7 +67,7 @@ export async function postMcp(
   return { ...reply, rpc: data === undefined ? reply.body : (JSON.parse(data) as RpcBody) };
 }
 
-/** A request of revision 2026-07-28: its message and the headers that go with it. */
+/** Returns the message and the headers of a request in revision 2026-07-28. */
 export function modernRequest(method: string, params: { name?: string; arguments?: object } = {}) {
   const version = "2026-07-28";
   return {
@@ -88,7 +91,7 @@ export function modernRequest(method: string, params: { name?: string; arguments
   };
 }
 
-/** Calls a tool; its structured content has to be what its schema says, and its text the same. */
+/** Calls a tool. Asserts that its structured content matches its output schema and its text. */
 export async function callTool<Body>(
   t: ExecutionContext,
   client: Client,

@@ -1,16 +1,16 @@
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { bearer, postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
 import { REDIRECT_URI } from "./flow.ts";
-import { type Page, Person } from "./person.ts";
-import { bearer, postForm, type TestOrganization, type TestService, type TestUser } from "./service.ts";
+import { type Page, TestBrowser } from "./test-browser.ts";
 
-/** The parameters of a request; an absent value takes a default away, a list repeats the parameter. */
+/** The parameters of a request. `undefined` removes a default, and a list repeats the parameter. */
 export type Fields = Record<string, string | string[] | undefined>;
 
-/** What an endpoint answered, read. */
+/** A response whose body has been read. */
 export type Answer = { status: number; headers: Headers; text: string; body: Record<string, unknown> };
 
-/** A form to be sent, or the query of an address. */
+/** Returns a form body or a query. */
 export function formOf(fields: Fields): URLSearchParams {
   const form = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -19,36 +19,36 @@ export function formOf(fields: Fields): URLSearchParams {
   return form;
 }
 
-/** Reads an answer; `body` is empty where it is no JSON object. */
-export async function read(answer: Promise<Response>): Promise<Answer> {
-  const response = await answer;
+/** Reads a response; `body` is empty unless it is a JSON object. */
+export async function read(pending: Promise<Response>): Promise<Answer> {
+  const response = await pending;
   const { status, headers } = response;
   const text = await response.text();
   const isJson = headers.get("content-type")?.includes("json") ?? false;
   return { status, headers, text, body: isJson ? JSON.parse(text) : {} };
 }
 
-/** `Authorization: Basic …` */
+/** Returns an `Authorization: Basic …` header. */
 export function basic({ clientId, clientSecret }: Pick<TestOrganization, "clientId" | "clientSecret">) {
   return { authorization: `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}` };
 }
 
-/** Asks an OAuth endpoint as an authenticated client. */
-export function ask(service: TestService, endpoint: string, app: TestOrganization, fields: Fields) {
+/** Sends a request to an OAuth endpoint as an authenticated client. */
+export function postAsClient(service: TestService, endpoint: string, app: TestOrganization, fields: Fields) {
   return read(postForm(`${service.url}/oauth/${endpoint}`, formOf(fields), basic(app)));
 }
 
-/** A verifier and its challenge. */
+/** Returns a new code verifier and its challenge. */
 export async function pkce(): Promise<{ verifier: string; challenge: string }> {
   const verifier = oidc.randomPKCECodeVerifier();
   return { verifier, challenge: await oidc.calculatePKCECodeChallenge(verifier) };
 }
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // RFC 7636 appendix B
-/** The verifier of `authorizeUrl` without a challenge of one's own. */
+/** The verifier for the default challenge of `authorizeUrl`. */
 export const VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/** The address of a good authorization request, but for `changes`. */
+/** Returns the URL of a valid authorization request, with `changes` applied. */
 export function authorizeUrl(
   service: TestService,
   { clientId }: TestOrganization,
@@ -67,7 +67,7 @@ export function authorizeUrl(
   return `${service.url}/oauth/authorize?${query}`;
 }
 
-/** A client with the redirect URI of the tests, and the owner of another organization. */
+/** Creates a client with the redirect URI of the tests, and a user who owns another organization. */
 export async function createApp(service: TestService, redirectUris = [REDIRECT_URI]) {
   const app = await service.createOrganization();
   await service.storage.clients.setRedirectUris(app.id, redirectUris, OPERATOR);
@@ -76,30 +76,33 @@ export async function createApp(service: TestService, redirectUris = [REDIRECT_U
   return { app, own, user };
 }
 
-/** Opens an authorization request and signs in; ends at the consent page. */
-export async function openConsent(person: Person, user: TestUser, url: string): Promise<Page> {
-  const page = await person.open(url);
-  return page.html.querySelector("#password") ? person.signIn(page, user) : page;
+/** Opens an authorization request and signs in if needed; returns the consent page. */
+export async function openConsent(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
+  const page = await browser.open(url);
+  return page.html.querySelector("#password") ? browser.signIn(page, user) : page;
 }
 
-/** Where the app is called back after the person has allowed the request. */
+/** Allows an authorization request; returns the URL that the app is called back at. */
 export async function allow(
   service: TestService,
   user: TestUser,
   url: string,
-  { person = new Person(service.url), organizationId }: { person?: Person; organizationId?: string } = {},
+  {
+    browser = new TestBrowser(service.url),
+    organizationId,
+  }: { browser?: TestBrowser; organizationId?: string } = {},
 ): Promise<URL> {
-  const consent = await openConsent(person, user, url);
+  const consent = await openConsent(browser, user, url);
   const fields: Record<string, string> = organizationId ? { organization_id: organizationId } : {};
-  return new URL((await person.press(consent, "Allow", fields)).url);
+  return new URL((await browser.press(consent, "Allow", fields)).url);
 }
 
-/** A code that can be redeemed with `VERIFIER`. */
+/** Returns a code that can be redeemed with `VERIFIER`. */
 export async function codeFor(
   service: TestService,
   app: TestOrganization,
   user: TestUser,
-  { changes, ...options }: { changes?: Fields; person?: Person; organizationId?: string } = {},
+  { changes, ...options }: { changes?: Fields; browser?: TestBrowser; organizationId?: string } = {},
 ): Promise<string> {
   const callback = await allow(service, user, authorizeUrl(service, app, changes), options);
   const code = callback.searchParams.get("code");
@@ -107,9 +110,9 @@ export async function codeFor(
   return code;
 }
 
-/** Redeems a code as its client, but for `changes`. */
+/** Redeems a code as its client, with `changes` applied. */
 export function redeemCode(service: TestService, app: TestOrganization, code: string, changes: Fields = {}) {
-  return ask(service, "token", app, {
+  return postAsClient(service, "token", app, {
     grant_type: "authorization_code",
     code,
     redirect_uri: REDIRECT_URI,
@@ -118,20 +121,24 @@ export function redeemCode(service: TestService, app: TestOrganization, code: st
   });
 }
 
-/** Asks for new tokens with a refresh token. */
+/** Requests new tokens with a refresh token. */
 export function refresh(service: TestService, app: TestOrganization, token: string, fields: Fields = {}) {
-  return ask(service, "token", app, { grant_type: "refresh_token", refresh_token: token, ...fields });
+  return postAsClient(service, "token", app, {
+    grant_type: "refresh_token",
+    refresh_token: token,
+    ...fields,
+  });
 }
 
-/** Whether an access token opens the API, asked there. */
-export async function opensApi(service: TestService, token: unknown): Promise<boolean> {
+/** Returns whether the API accepts an access token. */
+export async function isAcceptedByApi(service: TestService, token: unknown): Promise<boolean> {
   const { status } = await fetch(`${service.url}/v1/organization`, { headers: bearer(String(token)) });
-  if (status !== 200 && status !== 401) throw new Error(`neither open nor shut: ${status}`);
+  if (status !== 200 && status !== 401) throw new Error(`unexpected status ${status}`);
   return status === 200;
 }
 
-/** What the token endpoint gave for a code flow; strings. */
-export async function newTokens(
+/** Runs the code flow; returns its tokens and its code, which is redeemed. */
+export async function runCodeFlow(
   service: TestService,
   app: TestOrganization,
   user: TestUser,
@@ -143,9 +150,9 @@ export async function newTokens(
   return { accessToken: String(body.access_token), refreshToken: String(body.refresh_token), code };
 }
 
-/** Sends the form of a page with the cookies of a browser, and follows nothing. */
+/** Sends the form of a page with the cookies of a browser, without following the redirect. */
 export async function sendForm(
-  browser: Person,
+  browser: TestBrowser,
   page: Page,
   fields: Record<string, string | undefined>,
 ): Promise<Response> {

@@ -1,20 +1,20 @@
 import type { ExecutionContext } from "ava";
+import type { TestService } from "../service.ts";
 import type { LinkBody, PageBody } from "./api.ts";
 import { browserOf, createTeam } from "./dashboard.ts";
-import type { Page } from "./person.ts";
-import type { TestService } from "./service.ts";
+import type { Page } from "./test-browser.ts";
 
-/** A member at a browser, and the links of the organization. */
+/** Returns a browser in which a member is signed in, with the path of the organization's links. */
 export async function linksInBrowser(service: TestService) {
   const team = await createTeam(service);
   const path = `${team.base}/links`;
   const { api } = team.member;
-  const { person } = await browserOf(service, team.member);
+  const { browser } = await browserOf(service, team.member);
   return {
     ...team,
     path,
-    person,
-    open: (address = "") => person.open(service.url + path + address),
+    browser,
+    open: (address = "") => browser.open(service.url + path + address),
     create: async (fields: object = {}) =>
       (await api.send<LinkBody>("POST", path, { json: { url: "https://example.com/", ...fields } })).body,
     look: async (id: string) => (await api.get(`${path}/${id}`)).body,
@@ -22,7 +22,7 @@ export async function linksInBrowser(service: TestService) {
   };
 }
 
-/** That a page says what is wrong with a field where whoever hears the field hears it too. */
+/** Asserts that a page shows the error of a field where screen readers announce it with the field. */
 export function isMarked(t: ExecutionContext, page: Page, field: string, message: RegExp) {
   const input = page.html.querySelector(`[name=${field}]`);
   t.is(input?.attributes["aria-invalid"], "true");
@@ -32,7 +32,7 @@ export function isMarked(t: ExecutionContext, page: Page, field: string, message
   t.truthy(page.html.querySelector("[role=alert]"));
 }
 
-/** What stands in a field. */
+/** Returns the value of a field. */
 export function typedIn(page: Page, name: string): string | undefined {
   const input = page.html.querySelector(`main [name=${name}]`);
   const chosen = input?.querySelector("[selected]");

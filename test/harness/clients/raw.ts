@@ -2,12 +2,12 @@ import { type IncomingHttpHeaders, request } from "node:http";
 
 type RawOptions = {
   method?: string;
-  /** Names and values in turn, so that a header can be sent twice; the Host header is added. */
+  /** Names and values in turn, which allows repeated headers. The Host header is added. */
   headers?: string[];
   body?: string | Buffer;
 };
 
-/** Sends what `fetch` does not: TRACE, repeated headers, another Host, paths as they are. */
+/** Sends requests that `fetch` can't: TRACE, repeated headers, another Host, paths that aren't normalized. */
 export function sendRaw(
   url: string,
   path: string,

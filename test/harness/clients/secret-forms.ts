@@ -1,23 +1,23 @@
-import type { Plan } from "../../resources/plans.ts";
+import type { Plan } from "../../../resources/plans.ts";
+import type { TestService } from "../service.ts";
 import { createTeam } from "./dashboard.ts";
-import type { TestService } from "./service.ts";
 
 type Team = Awaited<ReturnType<typeof createTeam>>;
 type List<Item = { id: string }> = { data: Item[] };
 
-/** A form whose answer shows a secret, or a link that works as one. */
+/** A form whose response shows a secret, or a link that acts as one. */
 export type SecretForm = {
   name: string;
   plan?: Plan;
-  /** Prepares what the form needs; returns the path of its page. */
+  /** Creates what the form needs, and returns the path of its page. */
   prepare(team: Team): Promise<string> | string;
   /** The text of its button. */
   button(team: Team): string;
   fields?: Record<string, string>;
-  /** The ids of what the form has created so far, from the JSON API. */
+  /** Returns the ids of the resources that the form has created so far, from the JSON API. */
   created(team: Team): Promise<string[]>;
   secret: RegExp;
-  /** Where the page that no longer shows the secret leads. */
+  /** The link on the page that no longer shows the secret. */
   next: string;
 };
 
@@ -33,7 +33,7 @@ async function clientSecrets({ owner, base }: Team): Promise<string[]> {
   return (body.secrets ?? []).map(({ id }) => id);
 }
 
-/** Every form of the dashboard that creates something shown only once. */
+/** Every dashboard form that creates a secret, which is shown once. */
 export const SECRET_FORMS: SecretForm[] = [
   {
     name: "an upgrade that creates the client",
@@ -47,7 +47,7 @@ export const SECRET_FORMS: SecretForm[] = [
   {
     name: "a rotation of the client secret",
     prepare: ({ base }) => `${base}/client/rotate`,
-    button: () => "Make a new secret",
+    button: () => "Rotate secret",
     created: clientSecrets,
     secret: /lgs_[\w-]{20,}/,
     next: "Back to API access",
@@ -67,7 +67,7 @@ export const SECRET_FORMS: SecretForm[] = [
       const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
       return `${base}/webhooks/${body.id}/rotate-secret`;
     },
-    button: () => "Make a new secret",
+    button: () => "Rotate secret",
     created: audited("webhook.secret_rotated"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
@@ -75,7 +75,7 @@ export const SECRET_FORMS: SecretForm[] = [
   {
     name: "an invitation",
     prepare: ({ base }) => `${base}/members`,
-    button: () => "Make invitation link",
+    button: () => "Create invitation link",
     created: (team) => idsOf(team, "/invitations"),
     secret: /\/dashboard\/invitations\/[\w-]{20,}/,
     next: "Back to members",
@@ -83,14 +83,14 @@ export const SECRET_FORMS: SecretForm[] = [
   {
     name: "a password reset link",
     prepare: ({ base }) => `${base}/members`,
-    button: ({ member }) => `Password link for ${member.username}`,
+    button: ({ member }) => `Create reset link for ${member.username}`,
     created: audited("member.reset_link_created"),
     secret: /\/auth\/reset-password\/[\w-]{20,}/,
     next: "Back to members",
   },
 ];
 
-/** A team with the page of a form prepared. */
+/** Creates a team and what the page of a form needs. */
 export async function prepareForm(service: TestService, form: SecretForm) {
   const team = await createTeam(service, form.plan ?? "growth");
   const path = await form.prepare(team);

@@ -1,20 +1,20 @@
 import { type HTMLElement, parse } from "node-html-parser";
 import { CookieJar } from "tough-cookie";
-import type { TestUser } from "./service.ts";
+import type { TestUser } from "../service.ts";
 
-/** Where a browser ended: a page, or the address of an app that it was sent to. */
+/** Where a browser ended: a page, or the URL of an app that it was redirected to. */
 export type Page = { url: string; status: number; headers: Headers; html: HTMLElement; text: string };
 
-/** What is filled in; of boxes with one name, those that are ticked. */
+/** The values of a form; for checkboxes with one name, those that are checked. */
 type Filled = Record<string, string | string[]>;
 
 /**
- * A person at a browser without JavaScript: keeps cookies, follows redirects within the service, stops where it is
- * sent to another origin, fills in forms as they are.
+ * A browser without JavaScript: it keeps cookies, follows redirects within the service, stops at redirects to other
+ * origins, and submits forms with their hidden fields.
  */
-export class Person {
+export class TestBrowser {
   readonly jar = new CookieJar();
-  /** False: an answer that redirects is returned instead of followed. */
+  /** False: redirects are returned instead of followed. */
   follows = true;
   readonly #origin: string;
 
@@ -22,7 +22,7 @@ export class Person {
     this.#origin = origin;
   }
 
-  /** Opens an address and follows where it leads. */
+  /** Opens a URL and follows its redirects. */
   async open(url: string, init: RequestInit = {}): Promise<Page> {
     const headers = new Headers(init.headers);
     const cookie = await this.jar.getCookieString(url);
@@ -41,7 +41,7 @@ export class Person {
     return this.open(next.href);
   }
 
-  /** Sends a form of a page, the first one by default, with its hidden fields and what was filled in. */
+  /** Submits a form of a page, by default the first one, with its hidden fields and the given values. */
   submit(
     page: Page,
     fields: Filled,
@@ -69,7 +69,7 @@ export class Person {
     return this.open(action, { method: "POST", body, headers: { origin: this.#origin } });
   }
 
-  /** Presses a button by its text, that of another form than the first one as well. */
+  /** Presses the button with this text, in any form of the page. */
   press(page: Page, text: string, fields: Filled = {}): Promise<Page> {
     const button = page.html.querySelectorAll("button").find((candidate) => candidate.text.trim() === text);
     if (!button) throw new Error(`no button "${text}" at ${page.url}:\n${page.text}`);
@@ -77,7 +77,7 @@ export class Person {
     return this.submit(page, { ...fields, ...(name && { [name]: value }) }, button.closest("form"));
   }
 
-  /** Signs in at the sign-in page. */
+  /** Signs in on the sign-in page. */
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {
     return this.press(page, "Sign in", { username, password });
   }

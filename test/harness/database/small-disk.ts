@@ -6,16 +6,16 @@ import path from "node:path";
 /** A file system of a few megabytes. */
 export type SmallDisk = {
   folder: string;
-  /** Uses up all space but this. */
+  /** Fills the disk, except for this many bytes. */
   fill(bytesLeft?: number): void;
-  /** Gives back what `fill` used. */
+  /** Frees the space that `fill` used. */
   empty(): void;
   unmount(): void;
 };
 
 const CHUNKS = [2 ** 20, 4096].map((size) => Buffer.alloc(size));
 
-/** Mounts a disk in memory; nothing where this process may not do so, or the system has no tmpfs. */
+/** Mounts a disk in memory; undefined if this process may not mount or the system has no tmpfs. */
 export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-disk-"));
   try {

@@ -1,23 +1,23 @@
 import { randomBytes } from "node:crypto";
-import { type Database, openDatabase } from "../../adapters/database.ts";
-import { openStorage, type Storage } from "../../adapters/index.ts";
-import { LINK_DEFAULTS } from "../../resources/links/links.ts";
-import type { Click, LinkFields } from "../../resources/ports.ts";
-import { createTestDatabase } from "./database.ts";
+import { type Database, openDatabase } from "../../../adapters/database/index.ts";
+import { openStorage, type Storage } from "../../../adapters/index.ts";
+import { LINK_DEFAULTS } from "../../../resources/links/schema.ts";
+import type { Click, LinkFields } from "../../../resources/links/types.ts";
+import { createTestDatabase } from "./test-database.ts";
 
-/** One database, as two processes have it open, and a connection of the test's own to look at it. */
+/** One database, opened as by two processes, with another connection for the test. */
 export type TestStorage = {
   url: string;
   encryptionKey: Buffer;
   first: Storage;
   second: Storage;
-  /** Neither of the two. */
+  /** A third connection, to inspect the database. */
   database: Database;
-  /** Closes what is open and drops the database. */
+  /** Closes all connections and drops the database. */
   close(): Promise<void>;
 };
 
-/** Opens a database of one's own, migrated unless `migrated` is false. `options` go behind a SQLite address. */
+/** Opens a new database, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
 export async function createTestStorage({ migrated = true, options = "" } = {}): Promise<TestStorage> {
   const { url: plain, drop } = await createTestDatabase();
   const url = plain + options;
@@ -39,7 +39,7 @@ export async function createTestStorage({ migrated = true, options = "" } = {}):
   };
 }
 
-/** The fields of a link, but for `changes`. */
+/** Returns default link fields, overridden by `changes`. */
 export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug">): LinkFields {
   return {
     url: "https://example.com/",
@@ -48,17 +48,17 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
   };
 }
 
-/** A click of somebody of whom nothing is known. */
+/** Returns a click without referrer or country. */
 export function clickAt(at: number): Click {
-  return { at, referrer: null, country: null, bot: false };
+  return { clickedAt: at, referrer: null, country: null, bot: false };
 }
 
-/** Runs something so many times at once. */
+/** Runs a function `times` times concurrently. */
 export function atOnce<T>(times: number, run: (index: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: times }, (_, index) => run(index)));
 }
 
-/** As `atOnce`; what was thrown is a result as well. */
+/** Like `atOnce`, but a thrown error is a result too. */
 export function settledAtOnce<T>(times: number, run: (index: number) => Promise<T>) {
   return Promise.allSettled(Array.from({ length: times }, (_, index) => run(index)));
 }

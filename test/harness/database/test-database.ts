@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
 
-/** A database of one test file. */
+/** The database of one test file. */
 export type TestDatabase = { url: string; drop(): Promise<void> };
 
-/** Which database the tests of this run use: `TEST_DATABASE`, SQLite if absent. */
+/** The database engine of this run: `TEST_DATABASE`, by default SQLite. */
 export const engine = process.env.TEST_DATABASE ?? "sqlite";
 
-/** Makes an empty database: a file, or one of its own on the server that `TEST_POSTGRES_URL` or `TEST_MYSQL_URL` names. */
+/** Creates an empty database: a file, or a database on the server of `TEST_POSTGRES_URL` or `TEST_MYSQL_URL`. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   if (engine === "sqlite") {
     const folder = mkdtempSync(path.join(tmpdir(), "linkgate-"));
@@ -21,7 +21,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     };
   }
   const server = engine === "postgres" ? process.env.TEST_POSTGRES_URL : process.env.TEST_MYSQL_URL;
-  if (!server) throw new Error(`TEST_DATABASE=${engine} needs the address of the server`);
+  if (!server) throw new Error(`TEST_DATABASE=${engine} needs the URL of a server`);
   const name = `linkgate_test_${randomBytes(6).toString("hex")}`;
   await administer(server, `create database ${name}`);
   const url = new URL(server);

@@ -1,8 +1,8 @@
-import type { Plan } from "../../resources/plans.ts";
-import type { Reply } from "./api.ts";
-import type { Server } from "./distant.ts";
+import type { Plan } from "../../../resources/plans.ts";
+import type { Reply } from "../clients/api.ts";
+import type { Server } from "../remote-servers.ts";
 
-/** What a client must look like after its changes so far. Secrets are in clear text, newest first. */
+/** The expected state of a client. Secrets are in plain text, newest first. */
 export type State = { secrets: string[]; name: string; plan: Plan; redirectUris: string[] };
 
 /** A client under test. */
@@ -10,16 +10,16 @@ export type App = {
   id: string;
   clientId: string;
   state: State;
-  /** The ids of its two secrets, where the round needs them. */
+  /** The ids of the two secrets, if the round needs them. */
   secretIds?: string[] | undefined;
   /** A token that was issued before the round. */
   token?: string;
 };
 
-/** An answered change. `apply` returns the state after it, and throws if the answer contradicts the state before. */
+/** A completed change. `apply` returns the new state, and throws if the response contradicts the previous state. */
 export type Change = { apply(state: State): State; secret?: string; isCompromised?: boolean };
 
-/** A kind of change, sent to the dashboard's JSON API of a server. */
+/** A kind of change, sent to the JSON API of a server's dashboard. */
 export type Writer = { title: string; change(app: App, server: Server, seed: number): Promise<Change> };
 
 const pathOf = ({ id }: App) => `/dashboard/organizations/${id}`;
@@ -29,7 +29,7 @@ function rotation(title: string, json: { overlap_hours?: number; compromised?: t
   return {
     title,
     async change(app, { api }) {
-      const { body } = succeeded(
+      const { body } = assertSucceeded(
         await api.send<{ client_secret: string }>("POST", `${pathOf(app)}/client/rotate`, { json }),
       );
       const secret = body.client_secret;
@@ -48,7 +48,7 @@ export const ROTATIONS: Writer[] = [
   rotation("a rotation with an overlap", { overlap_hours: 24 }),
 ];
 
-/** Revokes one of the client's two secrets; the newest one must be refused. */
+/** Revokes one of the client's two secrets. Revoking the newest must be rejected. */
 export const REVOKE_SECRET: Writer = {
   title: "the revocation of a secret",
   async change(app, { api }, seed) {
@@ -57,31 +57,31 @@ export const REVOKE_SECRET: Writer = {
     const { status } = await api.send("DELETE", `${pathOf(app)}/client/secrets/${app.secretIds?.[index]}`);
     return {
       apply(state) {
-        const place = state.secrets.indexOf(secret);
-        const expected = place === -1 ? 404 : place === 0 ? 409 : 204;
+        const position = state.secrets.indexOf(secret);
+        const expected = position === -1 ? 404 : position === 0 ? 409 : 204;
         if (status !== expected) throw new Error(`${status} instead of ${expected}`);
-        return { ...state, secrets: state.secrets.filter((one, at) => one !== secret || at === 0) };
+        return { ...state, secrets: state.secrets.filter((other, index) => other !== secret || index === 0) };
       },
     };
   },
 };
 
-/** Changes that leave secrets alone. */
+/** Changes that don't affect secrets. */
 export const OTHERS: Writer[] = [
   {
     title: "a rename",
     async change(app, { api }, seed) {
       const name = `Renamed ${seed}`;
-      succeeded(await api.send("PATCH", pathOf(app), { json: { name } }));
+      assertSucceeded(await api.send("PATCH", pathOf(app), { json: { name } }));
       return { apply: (state) => ({ ...state, name }) };
     },
   },
   {
     title: "a plan change",
     async change(app, { api }, seed) {
-      const others = (["free", "growth", "premium"] as const).filter((one) => one !== app.state.plan);
-      const plan = others[seed % 2] as Plan;
-      succeeded(await api.send("PUT", `${pathOf(app)}/plan`, { json: { plan } }));
+      const otherPlans = (["free", "growth", "premium"] as const).filter((other) => other !== app.state.plan);
+      const plan = otherPlans[seed % 2] as Plan;
+      assertSucceeded(await api.send("PUT", `${pathOf(app)}/plan`, { json: { plan } }));
       return { apply: (state) => ({ ...state, plan }) };
     },
   },
@@ -90,13 +90,13 @@ export const OTHERS: Writer[] = [
     async change(app, { api }, seed) {
       const redirectUris = [`https://app.example.com/callback/${seed}`];
       const json = { redirect_uris: redirectUris };
-      succeeded(await api.send("PUT", `${pathOf(app)}/client/redirect-uris`, { json }));
+      assertSucceeded(await api.send("PUT", `${pathOf(app)}/client/redirect-uris`, { json }));
       return { apply: (state) => ({ ...state, redirectUris }) };
     },
   },
 ];
 
-function succeeded<Body>(reply: Reply<Body>): Reply<Body> {
+function assertSucceeded<Body>(reply: Reply<Body>): Reply<Body> {
   if (reply.status !== 200) throw new Error(`${reply.status} ${reply.text}`);
   return reply;
 }

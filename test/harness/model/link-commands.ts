@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Api, apiAt, type LinkBody, type PageBody, type Reply } from "./api.ts";
+import { type Api, apiAt, type LinkBody, type PageBody, type Reply } from "../clients/api.ts";
 import {
   type Expected,
   type Filter,
@@ -12,29 +12,29 @@ import {
   tagOf,
 } from "./link-model.ts";
 
-/** The service, as one organization and whoever follows its links see it. */
-export type World = { api: Api; visitor: Api; shortUrl: string; prefix: string };
-/** What should be there: links, and the answers that belong to keys. */
+/** The service under test, as an organization and the visitors of its links see it. */
+export type Target = { api: Api; visitor: Api; shortUrl: string; prefix: string };
+/** The expected state: links, and the responses by idempotency key. */
 export type Model = { links: LinkModel; keys: Map<string, { request: string; reply: Reply<unknown> }> };
-type Command = fc.AsyncCommand<Model, World>;
+type Command = fc.AsyncCommand<Model, Target>;
 type Draft = { input: Input; fault: string | undefined };
 type Results = { results: { status: number; link?: LinkBody; error?: { code: string } }[] };
 
 let count = 0;
 
-/** A world of an organization's own: its slugs are nobody else's. */
-export function newWorld(url: string, token: string): World {
+/** Creates the target for one organization, with a slug prefix that no other target has. */
+export function createTarget(url: string, token: string): Target {
   return { api: apiAt(url, token), visitor: apiAt(url), shortUrl: url, prefix: `m${++count}` };
 }
 
-/** An organization without links. */
-export function newModel(): Model {
+/** Creates the model of an organization without links. */
+export function createModel(): Model {
   return { links: new LinkModel(), keys: new Map() };
 }
 
-const sometimes = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
-// Few of each, so that they meet.
-const place = fc.nat(5);
+const optionally = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
+// A few values of each, so that they collide.
+const index = fc.nat(5);
 const slug = fc.constantFrom("a", "b", "c", "A");
 const externalId = fc.constantFrom("x", "y/z", "ä %");
 const tag = fc.constantFrom("red", "Red", "re", "blue green");
@@ -44,7 +44,7 @@ const url = fc.constantFrom(
   "https://example.org/Spring?a=1",
   "http://a.example/%C3%A4#b",
 );
-const key = sometimes(fc.constantFrom("k1", "k2", "k3"));
+const key = optionally(fc.constantFrom("k1", "k2", "k3"));
 const match = fc.constantFrom<Match>("none", "none", "none", "current", "stale", "weak", "listed", "any");
 
 const optional = {
@@ -60,7 +60,7 @@ const optional = {
   max_clicks: fc.constantFrom(null, 1, 2),
   redirect_type: fc.constantFrom(301, 302, 307, 308),
 };
-const FAULTS: [wrong: Input, code: string][] = [
+const FAULTS: [input: Input, code: string][] = [
   [{ url: "ftp://example.com/" }, "invalid_url"],
   [{ slug: "v1" }, "invalid_slug"],
   [{ max_clicks: 0 }, "invalid_max_clicks"],
@@ -69,19 +69,19 @@ const FAULTS: [wrong: Input, code: string][] = [
   [{ clicks: 5 }, "unknown_field"],
 ];
 
-/** Input that is right, or wrong in one way. */
+/** Generates input that is valid, or invalid in one way. */
 function drafts(fields: fc.Arbitrary<Input>): fc.Arbitrary<Draft> {
   const fault = fc.oneof(
     { weight: 9, arbitrary: fc.constant(undefined) },
     { weight: 1, arbitrary: fc.constantFrom(...FAULTS) },
   );
-  return fc.tuple(fields, fault).map(([input, wrong]) => ({
-    input: { ...input, ...wrong?.[0] },
-    fault: wrong?.[1],
+  return fc.tuple(fields, fault).map(([input, invalid]) => ({
+    input: { ...input, ...invalid?.[0] },
+    fault: invalid?.[1],
   }));
 }
 const newLink = drafts(fc.record({ url, ...optional }, { requiredKeys: ["url"] }));
-// One field or none as often as many: what a link has already is no change.
+// One field or none is as likely as many, to send current values often enough.
 const changes = drafts(
   fc.oneof(
     fc.record({ url, archived: fc.boolean(), ...optional }, { requiredKeys: [] }),
@@ -93,8 +93,8 @@ const wholeLink = drafts(
   fc.oneof(fc.record({ url, ...others }, { requiredKeys: ["url"] }), fc.record({ url })),
 );
 
-/** Slugs are those of one world. */
-function placed({ input, fault }: Draft, { prefix }: World): Input {
+/** Adds the slug prefix of the target. */
+function withPrefix({ input, fault }: Draft, { prefix }: Target): Input {
   return input.slug === undefined || fault === "invalid_slug"
     ? input
     : { ...input, slug: `${prefix}-${input.slug}` };
@@ -103,37 +103,38 @@ function placed({ input, fault }: Draft, { prefix }: World): Input {
 function command<T>(
   name: string,
   input: fc.Arbitrary<T>,
-  run: (model: Model, world: World, input: T) => Promise<void>,
+  run: (model: Model, target: Target, input: T) => Promise<void>,
 ) {
   return input.map(
     (value): Command => ({
       check: () => true,
-      run: (model, world) => run(model, world, value),
+      run: (model, target) => run(model, target, value),
       toString: () => `${name}(${fc.stringify(value)})`,
     }),
   );
 }
 
-function isAs({ status, body, text }: Reply<unknown>, expected: Expected): boolean {
+/** Asserts the status and code; returns whether the request succeeded. */
+function assertStatus({ status, body, text }: Reply<unknown>, expected: Expected): boolean {
   assert.equal(status, expected.status, text);
   if (!expected.codes) return true;
   const { code } = body as { code: string };
-  assert.ok(expected.codes.includes(code), `${code} is none of ${expected.codes}`);
+  assert.ok(expected.codes.includes(code), `${code} is not one of ${expected.codes}`);
   return false;
 }
 
-function shows(reply: Reply<LinkBody>, link: ModelLink): void {
+function assertShows(reply: Reply<LinkBody>, link: ModelLink): void {
   const { view } = link;
-  // When it was clicked is for the service to know, and whether it was, for the model.
+  // The model knows whether the link was clicked, but not when.
   assert.equal(reply.body.last_clicked_at === null, view.clicks === 0);
   assert.deepEqual(reply.body, { ...view, last_clicked_at: reply.body.last_clicked_at });
   assert.equal(reply.headers.get("etag"), tagOf(link));
 }
 
-/** Sends a POST; one whose key is known already has to be answered as before, and resolves to nothing. */
+/** Sends a POST. If its key was used before, asserts that the response is replayed, and resolves to undefined. */
 async function post<Body>(
   { keys }: Model,
-  { api }: World,
+  { api }: Target,
   path: string,
   json: Input,
   key: string | undefined,
@@ -142,99 +143,103 @@ async function post<Body>(
   const reply = await api.send<Body>("POST", path, { json, headers });
   if (key === undefined) return reply;
   const request = JSON.stringify([path, json]);
-  const known = keys.get(key);
-  assert.equal(reply.headers.get("idempotency-replayed"), known?.request === request ? "true" : null);
-  if (!known) {
+  const earlier = keys.get(key);
+  assert.equal(reply.headers.get("idempotency-replayed"), earlier?.request === request ? "true" : null);
+  if (!earlier) {
     if (reply.status !== 422) keys.set(key, { request, reply });
     return reply;
   }
-  if (known.request !== request) isAs(reply, { status: 422, codes: ["idempotency_key_reused"] });
-  else assert.deepEqual(essence(reply), essence(known.reply));
+  if (earlier.request !== request) assertStatus(reply, { status: 422, codes: ["idempotency_key_reused"] });
+  else assert.deepEqual(withoutRequestId(reply), withoutRequestId(earlier.reply));
   return undefined;
 }
 
-function essence({ status, headers, body }: Reply<unknown>) {
+function withoutRequestId({ status, headers, body }: Reply<unknown>) {
   const { request_id, ...rest } = body as Input;
   return { status, rest, etag: headers.get("etag"), location: headers.get("location") };
 }
 
-const create = command("create", fc.record({ draft: newLink, key }), async (model, world, { draft, key }) => {
-  const input = placed(draft, world);
-  const expected = model.links.expectCreate(input, draft.fault);
-  const reply = await post<LinkBody>(model, world, "/v1/links", input, key);
-  if (!reply || !isAs(reply, expected)) return;
-  shows(reply, model.links.made(input, reply.body, world.shortUrl));
-  assert.equal(reply.headers.get("location"), `/v1/links/${reply.body.id}`);
-});
+const create = command(
+  "create",
+  fc.record({ draft: newLink, key }),
+  async (model, target, { draft, key }) => {
+    const input = withPrefix(draft, target);
+    const expected = model.links.expectCreate(input, draft.fault);
+    const reply = await post<LinkBody>(model, target, "/v1/links", input, key);
+    if (!reply || !assertStatus(reply, expected)) return;
+    assertShows(reply, model.links.create(input, reply.body, target.shortUrl));
+    assert.equal(reply.headers.get("location"), `/v1/links/${reply.body.id}`);
+  },
+);
 
 const bulkInput = fc.record({ drafts: fc.array(newLink, { minLength: 1, maxLength: 4 }), key });
-const bulk = command("bulk", bulkInput, async (model, world, { drafts, key }) => {
-  const inputs = drafts.map((draft) => placed(draft, world));
-  const reply = await post<Results>(model, world, "/v1/links/bulk", { links: inputs }, key);
+const bulk = command("bulk", bulkInput, async (model, target, { drafts, key }) => {
+  const inputs = drafts.map((draft) => withPrefix(draft, target));
+  const reply = await post<Results>(model, target, "/v1/links/bulk", { links: inputs }, key);
   if (!reply) return;
   assert.equal(reply.status, 200);
   assert.equal(reply.body.results.length, inputs.length);
-  for (const [index, { status, link, error }] of reply.body.results.entries()) {
-    const input = inputs[index] as Input;
-    const expected = model.links.expectCreate(input, drafts[index]?.fault);
+  for (const [position, { status, link, error }] of reply.body.results.entries()) {
+    const input = inputs[position] as Input;
+    const expected = model.links.expectCreate(input, drafts[position]?.fault);
     assert.equal(status, expected.status);
     if (expected.codes) assert.ok(expected.codes.includes(error?.code ?? ""), error?.code);
-    else assert.deepEqual(link, model.links.made(input, link as LinkBody, world.shortUrl).view);
+    else assert.deepEqual(link, model.links.create(input, link as LinkBody, target.shortUrl).view);
   }
 });
 
 const upsertInput = fc.record({ externalId, draft: wholeLink, match });
-const upsert = command("upsert", upsertInput, async (model, world, { externalId, draft, match }) => {
-  const input = placed(draft, world);
+const upsert = command("upsert", upsertInput, async (model, target, { externalId, draft, match }) => {
+  const input = withPrefix(draft, target);
   const link = model.links.byExternalId(externalId);
   const expected = model.links.expectUpsert(externalId, input, match, draft.fault);
   const path = `/v1/links/by-external-id/${encodeURIComponent(externalId)}`;
   const headers = matchHeader(match, link);
-  const reply = await world.api.send<LinkBody>("PUT", path, { json: input, headers });
-  if (!isAs(reply, expected)) return;
-  if (link) model.links.replaced(link, input, reply.body, world.shortUrl);
+  const reply = await target.api.send<LinkBody>("PUT", path, { json: input, headers });
+  if (!assertStatus(reply, expected)) return;
+  if (link) model.links.replace(link, input, reply.body, target.shortUrl);
   const whole = { ...input, external_id: externalId };
-  shows(reply, link ?? model.links.made(whole, reply.body, world.shortUrl));
+  assertShows(reply, link ?? model.links.create(whole, reply.body, target.shortUrl));
 });
 
 const get = command(
   "get",
-  fc.record({ place, isKnown: fc.boolean() }),
-  async ({ links }, { api }, { place, isKnown }) => {
-    const link = links.at(place);
-    const headers: Record<string, string> = isKnown && link ? { "if-none-match": tagOf(link) } : {};
+  fc.record({ index, isCached: fc.boolean() }),
+  async ({ links }, { api }, { index, isCached }) => {
+    const link = links.at(index);
+    const headers: Record<string, string> = isCached && link ? { "if-none-match": tagOf(link) } : {};
     const reply = await api.get(`/v1/links/${link?.view.id ?? "lnk_unknown"}`, headers);
-    if (!link || link.isDeleted) isAs(reply, { status: 404, codes: ["not_found"] });
-    else if (isKnown) assert.equal(reply.status, 304);
-    else shows(reply, link);
+    if (!link || link.isDeleted) assertStatus(reply, { status: 404, codes: ["not_found"] });
+    else if (isCached) assert.equal(reply.status, 304);
+    else assertShows(reply, link);
   },
 );
 
 const patch = command(
   "patch",
-  fc.record({ place, draft: changes, match }),
-  async ({ links }, world, { place, draft, match }) => {
-    const input = placed(draft, world);
-    const link = links.at(place);
+  fc.record({ index, draft: changes, match }),
+  async ({ links }, target, { index, draft, match }) => {
+    const input = withPrefix(draft, target);
+    const link = links.at(index);
     const expected = links.expectChange(link, input, match, draft.fault);
     const path = `/v1/links/${link?.view.id ?? "lnk_unknown"}`;
     const headers = matchHeader(match, link);
-    const reply = await world.api.send<LinkBody>("PATCH", path, { json: input, headers });
-    if (!isAs(reply, expected) || !link) return;
-    links.changed(link, input, reply.body, world.shortUrl);
-    shows(reply, link);
+    const reply = await target.api.send<LinkBody>("PATCH", path, { json: input, headers });
+    if (!assertStatus(reply, expected) || !link) return;
+    links.update(link, input, reply.body, target.shortUrl);
+    assertShows(reply, link);
   },
 );
 
 const remove = command(
   "delete",
-  fc.record({ place, match }),
-  async ({ links }, { api }, { place, match }) => {
-    const link = links.at(place);
+  fc.record({ index, match }),
+  async ({ links }, { api }, { index, match }) => {
+    const link = links.at(index);
     const expected = links.expectChange(link, {}, match);
     const path = `/v1/links/${link?.view.id ?? "lnk_unknown"}`;
     const reply = await api.send("DELETE", path, { headers: matchHeader(match, link) });
-    if (expected.codes) return void isAs(reply, expected);
+    if (expected.codes) return void assertStatus(reply, expected);
     assert.equal(reply.status, 204);
     if (!link) return;
     link.isDeleted = true;
@@ -243,15 +248,15 @@ const remove = command(
 
 const follow = command(
   "follow",
-  fc.record({ place, isLook: fc.boolean() }),
-  async ({ links }, { visitor, prefix }, { place, isLook }) => {
-    const link = links.at(place);
+  fc.record({ index, isHead: fc.boolean() }),
+  async ({ links }, { visitor, prefix }, { index, isHead }) => {
+    const link = links.at(index);
     const { status } = links.expectFollow(link);
-    const reply = await visitor.send(isLook ? "HEAD" : "GET", `/${link?.view.slug ?? `${prefix}-nowhere`}`);
+    const reply = await visitor.send(isHead ? "HEAD" : "GET", `/${link?.view.slug ?? `${prefix}-unknown`}`);
     assert.equal(reply.status, status);
     if (status >= 400 || !link) return;
     assert.equal(reply.headers.get("location"), link.view.url);
-    if (!isLook) links.followed(link);
+    if (!isHead) links.follow(link);
   },
 );
 
@@ -272,20 +277,20 @@ const list = command(
       if (cursor) query.set("cursor", cursor);
       const { status, body, text } = await api.get<PageBody>(`/v1/links?${query}`);
       assert.equal(status, 200, text);
-      assert.ok(body.data.length === limit || body.next_cursor === null, "only the last page is short");
+      assert.ok(body.data.length === limit || body.next_cursor === null, "only the last page may be short");
       seen.push(...body.data);
       cursor = body.next_cursor;
     } while (cursor);
-    const isClicked = ({ last_clicked_at, ...view }: LinkBody) => ({
+    const withoutTime = ({ last_clicked_at, ...view }: LinkBody) => ({
       ...view,
       isClicked: last_clicked_at !== null,
     });
     assert.deepEqual(
-      seen.map(isClicked),
-      expected.map((view) => ({ ...isClicked(view), isClicked: view.clicks > 0 })),
+      seen.map(withoutTime),
+      expected.map((view) => ({ ...withoutTime(view), isClicked: view.clicks > 0 })),
     );
   },
 );
 
-/** Any call that a client may send, with any input. */
+/** Every kind of request that a client may send, with any input. */
 export const linkCommands = [create, create, bulk, upsert, get, patch, remove, follow, follow, list];

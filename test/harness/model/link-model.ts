@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import type { LinkBody } from "./api.ts";
+import type { LinkBody } from "../clients/api.ts";
 
-/** What a caller sends about a link. */
+/** The request body of a link. */
 export type Input = Record<string, unknown>;
-/** A link as it should be. `clicks` and all else in `view` are what the API should show. */
+/** The expected state of a link. `view` is what the API should return. */
 export type ModelLink = { view: LinkBody; version: number; isDeleted: boolean };
-/** An answer as it should be: a refusal by one of the codes, or none. */
+/** The expected response: an error with one of the codes, or a success if there are none. */
 export type Expected = { status: number; codes?: string[] };
-/** How a caller uses `If-Match`. */
+/** The kinds of `If-Match` headers. */
 export type Match = "none" | "current" | "stale" | "weak" | "listed" | "any";
 export type Filter = { search?: string; tag?: string; archived?: boolean };
 
@@ -23,37 +23,37 @@ const DEFAULTS = {
 };
 const STALE = '"999"';
 
-/** The links of one organization, in memory: what the API is held against. */
+/** An in-memory model of the links of one organization, to compare the API with. */
 export class LinkModel {
-  /** All that were ever made, deleted ones included. */
+  /** Every link ever created, deleted ones included. */
   readonly links: ModelLink[] = [];
 
-  /** One of those that were ever made; nothing when there is none. */
-  at(place: number): ModelLink | undefined {
-    return this.links[place % this.links.length];
+  /** Returns one of the links, deleted ones included; undefined if there are none. */
+  at(index: number): ModelLink | undefined {
+    return this.links[index % this.links.length];
   }
 
-  live(): ModelLink[] {
+  existing(): ModelLink[] {
     return this.links.filter(({ isDeleted }) => !isDeleted);
   }
 
   byExternalId(externalId: string): ModelLink | undefined {
-    return this.live().find(({ view }) => view.external_id === externalId);
+    return this.existing().find(({ view }) => view.external_id === externalId);
   }
 
-  /** What of a link somebody else has. A deleted link keeps its slug, and nothing else. */
-  taken({ slug, external_id }: Input, own?: ModelLink): string[] {
-    const others = this.links.filter((link) => link !== own);
+  /** Returns the codes of conflicts with other links. A deleted link keeps its slug, but not its external id. */
+  conflicts({ slug, external_id }: Input, self?: ModelLink): string[] {
+    const others = this.links.filter((link) => link !== self);
     const codes: string[] = [];
     if (slug !== undefined && others.some(({ view }) => view.slug === slug)) codes.push("slug_taken");
     const holder = typeof external_id === "string" && this.byExternalId(external_id);
-    if (holder && holder !== own) codes.push("external_id_taken");
+    if (holder && holder !== self) codes.push("external_id_taken");
     return codes;
   }
 
   expectCreate(input: Input, fault?: string): Expected {
     if (fault) return { status: 422, codes: [fault] };
-    const codes = this.taken(input);
+    const codes = this.conflicts(input);
     return codes.length > 0 ? { status: 409, codes } : { status: 201 };
   }
 
@@ -61,7 +61,7 @@ export class LinkModel {
     if (fault) return { status: 422, codes: [fault] };
     if (!link || link.isDeleted) return { status: 404, codes: ["not_found"] };
     if (!holds(match)) return { status: 412, codes: ["precondition_failed"] };
-    const codes = this.taken(input, link);
+    const codes = this.conflicts(input, link);
     return codes.length > 0 ? { status: 409, codes } : { status: 200 };
   }
 
@@ -69,7 +69,7 @@ export class LinkModel {
     if (fault) return { status: 422, codes: [fault] };
     const link = this.byExternalId(externalId);
     if (match !== "none" && !(link && holds(match))) return { status: 412, codes: ["precondition_failed"] };
-    const codes = this.taken({ ...input, external_id: externalId }, link);
+    const codes = this.conflicts({ ...input, external_id: externalId }, link);
     if (codes.length > 0) return { status: 409, codes };
     return { status: link ? 200 : 201 };
   }
@@ -77,17 +77,17 @@ export class LinkModel {
   expectFollow(link: ModelLink | undefined): Expected {
     if (!link) return { status: 404 };
     const { archived, max_clicks, clicks, redirect_type } = link.view;
-    const isOver = link.isDeleted || archived || (max_clicks !== null && clicks >= max_clicks);
-    return { status: isOver ? 410 : redirect_type };
+    const isUnavailable = link.isDeleted || archived || (max_clicks !== null && clicks >= max_clicks);
+    return { status: isUnavailable ? 410 : redirect_type };
   }
 
-  /** Takes a new link over; what only the service can know comes from its answer. */
-  made(input: Input, answer: LinkBody, shortUrl: string): ModelLink {
-    const { id, created_at, updated_at, created_by } = answer;
-    const slug = (input.slug as string | undefined) ?? answer.slug;
+  /** Adds a created link. Values that the service chooses come from the response. */
+  create(input: Input, response: LinkBody, shortUrl: string): ModelLink {
+    const { id, created_at, updated_at, created_by } = response;
+    const slug = (input.slug as string | undefined) ?? response.slug;
     const view = {
       ...DEFAULTS,
-      ...normal(input),
+      ...normalize(input),
       ...{ id, slug, created_at, updated_at, created_by },
       short_url: `${shortUrl}/${slug}`,
       clicks: 0,
@@ -98,45 +98,47 @@ export class LinkModel {
     return link;
   }
 
-  /** Changes a link; what it has already is no change. */
-  changed(link: ModelLink, input: Input, answer: LinkBody, shortUrl: string): void {
+  /** Updates a link. An update with only current values keeps the version. */
+  update(link: ModelLink, input: Input, response: LinkBody, shortUrl: string): void {
     const before = link.view;
-    const after = { ...before, ...normal(input) } as LinkBody;
+    const after = { ...before, ...normalize(input) } as LinkBody;
     after.short_url = `${shortUrl}/${after.slug}`;
     if (isDeepStrictEqual(after, before)) return;
     link.version++;
-    link.view = { ...after, updated_at: answer.updated_at };
+    link.view = { ...after, updated_at: response.updated_at };
   }
 
-  /** Gives a link all that a PUT does not name, but for its slug and whether it is archived. */
-  replaced(link: ModelLink, input: Input, answer: LinkBody, shortUrl: string): void {
+  /** Replaces a link as PUT does. Omitted fields get their defaults, except the slug and the archived state. */
+  replace(link: ModelLink, input: Input, response: LinkBody, shortUrl: string): void {
     const { archived, ...defaults } = DEFAULTS;
     const { external_id } = link.view;
-    this.changed(link, { ...defaults, external_id, ...input }, answer, shortUrl);
+    this.update(link, { ...defaults, external_id, ...input }, response, shortUrl);
   }
 
-  followed(link: ModelLink): void {
+  follow(link: ModelLink): void {
     link.view.clicks++;
   }
 
-  /** The newest first: ids sort by their age. */
+  /** Returns the matching links, newest first: ids sort by creation time. */
   list({ search, tag, archived }: Filter): LinkBody[] {
-    const has = (text: string | null) => text?.toLowerCase().includes((search ?? "").toLowerCase());
-    return this.live()
+    const matches = (text: string | null) => text?.toLowerCase().includes((search ?? "").toLowerCase());
+    return this.existing()
       .map(({ view }) => view)
-      .filter((view) => search === undefined || has(view.url) || has(view.slug) || has(view.title))
+      .filter(
+        (view) => search === undefined || matches(view.url) || matches(view.slug) || matches(view.title),
+      )
       .filter((view) => tag === undefined || view.tags.includes(tag))
       .filter((view) => archived === undefined || view.archived === archived)
       .sort((a, b) => (a.id < b.id ? 1 : -1));
   }
 }
 
-/** The entity tag of a link. */
+/** Returns the entity tag of a link. */
 export function tagOf({ version }: ModelLink): string {
   return `"${version}"`;
 }
 
-/** The header of a precondition. */
+/** Returns the `If-Match` header of the given kind. */
 export function matchHeader(match: Match, link: ModelLink | undefined): Record<string, string> {
   const current = link ? tagOf(link) : '"1"';
   const values = {
@@ -149,13 +151,13 @@ export function matchHeader(match: Match, link: ModelLink | undefined): Record<s
   return match === "none" ? {} : { "if-match": values[match] };
 }
 
-/** RFC 9110 §13.1.1: a weak tag never matches. */
+/** Returns whether the precondition is met. RFC 9110 §13.1.1: a weak tag never matches. */
 function holds(match: Match): boolean {
   return match !== "stale" && match !== "weak";
 }
 
-/** Input as it is shown again. */
-function normal(input: Input): Input {
+/** Converts input to the form in which the API returns it. */
+function normalize(input: Input): Input {
   const { tags, expires_at } = input as { tags?: string[]; expires_at?: string | null };
   return {
     ...input,

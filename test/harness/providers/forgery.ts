@@ -4,7 +4,7 @@ import { providerSettings, type TestProvider } from "./identity-provider.ts";
 type Json = Record<string, unknown>;
 type Parts = { header: Json; payload: Json };
 
-/** What becomes of an id_token on its way; nothing when it does not arrive. */
+/** Changes an ID token in transit. Undefined: the token is removed. */
 export type Forgery = (idToken: string, provider: TestProvider) => unknown;
 
 const foreign = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
@@ -15,7 +15,7 @@ function encode(part: unknown): string {
   return Buffer.from(JSON.stringify(part)).toString("base64url");
 }
 
-/** What an id_token says. */
+/** Decodes the header and the payload of an ID token. */
 export function readToken(token: string): Parts {
   const [header = "", payload = ""] = token.split(".");
   const decode = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
@@ -32,7 +32,7 @@ function signHs({ header, payload }: Parts, secret: string | Buffer): string {
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 }
 
-/** A token with other claims, and a signature of the provider. `undefined` takes a claim out. */
+/** Changes the claims of a token and signs it with the provider's key. `undefined` removes a claim. */
 export function withClaims(
   token: string,
   { privateKey }: TestProvider,
@@ -47,7 +47,7 @@ const claims =
   (token, provider) =>
     withClaims(token, provider, change);
 
-/** Well signed, and not for this sign-in. */
+/** Tokens with a valid signature that were not issued for this sign-in. */
 export const WRONG_CLAIMS: Record<string, Forgery> = {
   "no nonce": claims(() => ({ nonce: undefined })),
   "a nonce of another sign-in": claims(() => ({ nonce: "another" })),
@@ -55,7 +55,7 @@ export const WRONG_CLAIMS: Record<string, Forgery> = {
   "several nonces": claims(({ nonce }) => ({ nonce: [nonce, "another"] })),
   "another audience": claims(() => ({ aud: "another-client" })),
   "no audience": claims(() => ({ aud: undefined })),
-  "no audience of ours among several": claims(() => ({ aud: ["one", "two"] })),
+  "several audiences without the client": claims(() => ({ aud: ["one", "two"] })),
   "several audiences and no authorized party": claims(({ aud }) => ({ aud: [aud, "two"], azp: undefined })),
   "another authorized party": claims(() => ({ azp: "another-client" })),
   "several audiences and another authorized party": claims(({ aud }) => ({ aud: [aud, "two"], azp: "two" })),
@@ -70,13 +70,13 @@ export const WRONG_CLAIMS: Record<string, Forgery> = {
   "an empty subject": claims(() => ({ sub: "" })),
   "a subject that is no text": claims(() => ({ sub: { admin: true } })),
   "a subject that is too long": claims(() => ({ sub: "s".repeat(256) })),
-  "a subject with a NUL": claims(() => ({ sub: "somebody\u0000" })),
+  "a subject with a NUL": claims(() => ({ sub: "user\u0000" })),
   "a subject outside of ASCII": claims(() => ({ sub: "sömebody" })),
   "a validity that begins later": claims(() => ({ nbf: now() + 3600 })),
   "a time of sign-in that is no number": claims(() => ({ auth_time: "yesterday" })),
 };
 
-/** Signed by somebody else, or by nobody. */
+/** Tokens with another signature or none. */
 export const WRONG_SIGNATURES: Record<string, Forgery> = {
   "no signature and alg none": (token) => `${encode({ alg: "none" })}.${token.split(".")[1]}.`,
   "alg none in another spelling": (token) => `${encode({ alg: "nOnE" })}.${token.split(".")[1]}.`,
@@ -101,9 +101,9 @@ export const WRONG_SIGNATURES: Record<string, Forgery> = {
     const { header, payload } = readToken(token);
     return signRs({ header: { ...header, jku: "https://evil.example/jwks", kid: "evil" }, payload }, foreign);
   },
-  "a key id that nobody has": (token) => {
+  "an unknown key id": (token) => {
     const { header, payload } = readToken(token);
-    return signRs({ header: { ...header, kid: "nobody" }, payload }, foreign);
+    return signRs({ header: { ...header, kid: "unknown" }, payload }, foreign);
   },
   "a header that must be understood and is not": (token, { privateKey }) => {
     const { header, payload } = readToken(token);
@@ -111,12 +111,12 @@ export const WRONG_SIGNATURES: Record<string, Forgery> = {
   },
   "a changed payload": (token) => {
     const [header, , signature] = token.split(".");
-    return `${header}.${encode({ ...readToken(token).payload, sub: "somebody-else" })}.${signature}`;
+    return `${header}.${encode({ ...readToken(token).payload, sub: "another-user" })}.${signature}`;
   },
   "its signature cut off": (token) => token.slice(0, token.lastIndexOf(".") + 1),
   "a payload that is no JSON": (token) => `${token.split(".")[0]}.e30x.${token.split(".")[2]}`,
   "nothing at all": () => undefined,
-  "no text": () => ({ sub: "somebody" }),
+  "no text": () => ({ sub: "user" }),
   "no JWT": () => "not.a.token",
 };
 

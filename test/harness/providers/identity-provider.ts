@@ -1,30 +1,30 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from "node:crypto";
 import { OAuth2Server } from "oauth2-mock-server";
-import type { Page, Person } from "./person.ts";
-import { startTestService, type TestService } from "./service.ts";
+import type { Page, TestBrowser } from "../clients/test-browser.ts";
+import { startTestService, type TestService } from "../service.ts";
 
-/** What a token holds before it is signed. */
+/** The header and payload of a token before it is signed. */
 export type Token = { header: Record<string, unknown>; payload: Record<string, unknown> };
-/** What an id_token says of the person, or what is wrong with it. */
+/** The claims of an ID token about the user, or a change that makes it invalid. */
 export type Change = (token: Token) => unknown;
 
-/** An identity provider, and what whoever stands between it and the service could do. */
+/** An identity provider, with the ways in which an attacker in between could change its responses. */
 export type TestProvider = {
   issuer: string;
-  /** Goes where the person was sent to; resolves to where the provider sends the browser back to. */
+  /** Follows an authorization request; resolves to the callback URL that the provider redirects to. */
   answer(page: Page): Promise<string>;
-  /** Changes the next answer of the token endpoint. */
+  /** Changes the next response of the token endpoint. */
   tamper(change: (body: Record<string, unknown>) => unknown): void;
-  /** What it signs with. */
+  /** The key that signs tokens. */
   privateKey: KeyObject;
   publicKey: JsonWebKey;
   stop(): Promise<void>;
 };
 
-/** An identity provider that says what a test wants it to say. */
+/** An identity provider whose tokens a test defines. */
 export type MockProvider = Awaited<ReturnType<typeof startMockProvider>>;
 
-/** The settings of a service that signs people in there. */
+/** Returns the settings of a service that uses this identity provider. */
 export function providerSettings(issuer: string): Record<string, string> {
   return {
     IDP_ISSUER: issuer,
@@ -34,7 +34,7 @@ export function providerSettings(issuer: string): Record<string, string> {
   };
 }
 
-/** Starts one; the caller stops it. */
+/** Starts an identity provider. The caller stops it. */
 export async function startMockProvider(port = 0) {
   const server = new OAuth2Server();
   await server.issuer.keys.generate("RS256");
@@ -59,7 +59,7 @@ export async function startMockProvider(port = 0) {
     tamper(change: (body: Record<string, unknown>) => unknown) {
       service.once("beforeResponse", ({ body }) => void change(body as Record<string, unknown>));
     },
-    /** Changes the next id_token. The access token that is made beside it has no audience. */
+    /** Changes the next ID token. The access token that is issued with it has no audience. */
     say(change: Change) {
       const onToken = (token: Token) => {
         if (token.payload.aud === undefined) return;
@@ -72,18 +72,18 @@ export async function startMockProvider(port = 0) {
   };
 }
 
-/** From the sign-in page over the provider and back. */
+/** Signs in with SSO: from the sign-in page to the provider and back. */
 export async function signInExternally(
   service: Pick<TestService, "url">,
   provider: Pick<TestProvider, "answer">,
-  person: Person,
+  browser: TestBrowser,
   query = "",
 ): Promise<Page> {
-  const away = await person.open(`${service.url}/auth/sso${query}`);
-  return person.open(await provider.answer(away));
+  const away = await browser.open(`${service.url}/auth/sso${query}`);
+  return browser.open(await provider.answer(away));
 }
 
-/** A service with an identity provider of its own. */
+/** Starts a service and its identity provider. */
 export async function startWithProvider(settings: Record<string, string> = {}) {
   const provider = await startMockProvider();
   const service = await startTestService({ ...providerSettings(provider.issuer), ...settings });

@@ -4,20 +4,20 @@ import type { AddressInfo } from "node:net";
 import type { Context } from "koa";
 import bodyParser from "koa-bodyparser";
 import { type JWK, Provider } from "oidc-provider";
+import { TestBrowser } from "../clients/test-browser.ts";
 import { providerSettings, type TestProvider } from "./identity-provider.ts";
-import { Person } from "./person.ts";
 
 const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
 <form method="post"><label>Name <input name="username" autofocus></label><button>Sign in</button></form>`;
 const parse = bodyParser();
 
-/** A real identity provider: where anybody signs in by the name that he or she gives. */
+/** A real identity provider, on oidc-provider. Any username can sign in without a password. */
 export type OidcProvider = TestProvider & {
-  /** As `answer`, for a browser that may be signed in there; `username` is who signs in if that is asked for. */
-  answerAs(username: string, url: string, browser: Person): Promise<string>;
+  /** Like `answer`, for a browser that may have a session at the provider. `username` signs in if there is a prompt. */
+  answerAs(username: string, url: string, browser: TestBrowser): Promise<string>;
 };
 
-/** Starts one that sends people back to a service; the caller stops it. */
+/** Starts an identity provider whose only client is a service. The caller stops it. */
 export async function startOidcProvider(service: { url: string }, port: number): Promise<OidcProvider> {
   const issuer = `http://localhost:${port}`;
   const { IDP_CLIENT_ID = "", IDP_CLIENT_SECRET = "" } = providerSettings(issuer);
@@ -44,7 +44,7 @@ export async function startOidcProvider(service: { url: string }, port: number):
       accountId: id,
       claims: () => ({ sub: id, preferred_username: id }),
     }),
-    // Nobody is asked for leave: it is the provider of one house.
+    // No consent page: the provider and the service belong to the same organization.
     async loadExistingGrant({ oidc }) {
       const grant = new oidc.provider.Grant({
         accountId: oidc.session?.accountId as string,
@@ -75,9 +75,9 @@ export async function startOidcProvider(service: { url: string }, port: number):
 
   const server = provider.listen(port, "localhost");
   await once(server, "listening");
-  if ((server.address() as AddressInfo).port !== port) throw new Error("another port");
+  if ((server.address() as AddressInfo).port !== port) throw new Error("the server listens on another port");
 
-  async function answerAs(username: string, url: string, browser: Person) {
+  async function answerAs(username: string, url: string, browser: TestBrowser) {
     const page = await browser.open(url);
     return page.html.querySelector("form") ? (await browser.submit(page, { username })).url : page.url;
   }
@@ -86,7 +86,7 @@ export async function startOidcProvider(service: { url: string }, port: number):
   return {
     issuer,
     answerAs,
-    answer: ({ url }) => answerAs(`person${++count}`, url, new Person(issuer)),
+    answer: ({ url }) => answerAs(`person${++count}`, url, new TestBrowser(issuer)),
     tamper: (change) => void tampering.push(change),
     privateKey,
     publicKey: { ...publicKey.export({ format: "jwk" }), ...key },

@@ -1,8 +1,8 @@
 import test from "ava";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { challengeOf } from "../harness/challenge.ts";
-import { tokensFor } from "../harness/flow.ts";
-import { startTestService, type TestOrganization } from "../harness/service.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { startTestService, type TestOrganization } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -11,12 +11,12 @@ test.after.always(() => service.close());
 const { url } = service;
 
 const asScript = (resource?: string) => service.token(app, resource === undefined ? {} : { resource });
-const asPerson = async (resource?: string) =>
+const asUser = async (resource?: string) =>
   (await tokensFor(service, app, user, { parameters: resource === undefined ? {} : { resource } }))
     .access_token;
 
-/** Whether the gates of the API and of MCP let a token through. */
-async function opens(token: string): Promise<{ api: boolean; mcp: boolean }> {
+/** Returns whether the API and MCP accept a token. */
+async function acceptedBy(token: string): Promise<{ api: boolean; mcp: boolean }> {
   const api = apiAt(url, token);
   const mcp = await api.send("POST", "/mcp", {
     json: { jsonrpc: "2.0", id: 1, method: "tools/list" },
@@ -28,22 +28,22 @@ async function opens(token: string): Promise<{ api: boolean; mcp: boolean }> {
 const upper = url.toUpperCase();
 const table: [name: string, resource: string | undefined, api: boolean, mcp: boolean][] = [
   ["no resource", undefined, true, true],
-  ["the base address", url, true, true],
-  ["the base address with a slash", `${url}/`, true, true],
+  ["the base URL", url, true, true],
+  ["the base URL with a trailing slash", `${url}/`, true, true],
   ["the API", `${url}/v1`, true, false],
-  ["the API with a slash", `${url}/v1/`, true, false],
+  ["the API with a trailing slash", `${url}/v1/`, true, false],
   ["MCP", `${url}/mcp`, false, true],
-  ["MCP with a slash", `${url}/mcp/`, false, true],
-  ["MCP with an upper-case scheme and host", `${upper}/mcp`, false, true],
+  ["MCP with a trailing slash", `${url}/mcp/`, false, true],
+  ["MCP with an uppercase scheme and host", `${upper}/mcp`, false, true],
 ];
 for (const [who, issue] of [
   ["a script", asScript],
-  ["a person", asPerson],
+  ["a user", asUser],
 ] as const) {
   for (const [name, resource, api, mcp] of table) {
-    const opened = [api && "the API", mcp && "MCP"].filter(Boolean).join(" and ");
-    test(`sec ${name.includes(" with ") ? 106 : 89}: for ${who}, a token for ${name} opens ${opened}`, async (t) => {
-      t.deepEqual(await opens(await issue(resource)), { api, mcp });
+    const accepting = [api && "the API", mcp && "MCP"].filter(Boolean).join(" and ");
+    test(`${who} with a token for ${name} can use ${accepting}`, async (t) => {
+      t.deepEqual(await acceptedBy(await issue(resource)), { api, mcp });
     });
   }
 }
@@ -62,7 +62,7 @@ const calls: [
   ["a token for the API at MCP", `${url}/v1`, "POST", "/mcp", MCP_CALL, "links:read links:write"],
 ];
 for (const [name, resource, method, path, options, scope] of calls) {
-  test(`sec 89: ${name} is refused as invalid_token`, async (t) => {
+  test(`${name} is rejected with invalid_token`, async (t) => {
     const reply = await apiAt(url, await service.token(app, { resource })).send(method, path, options);
     isProblem(t, reply, { status: 401, code: "invalid_token" });
     const { error, scope: offered, resource_metadata } = challengeOf(reply) ?? {};
@@ -82,7 +82,7 @@ const unknown = [
   "urn:linkgate:v1",
 ];
 for (const resource of unknown) {
-  test(`sec 106: ${resource.replace(url, "")} is a resource that no token is given for`, async (t) => {
+  test(`${resource.replace(url, "")} is rejected as a resource with invalid_target`, async (t) => {
     const body = new URLSearchParams({ ...credentials(app), grant_type: "client_credentials", resource });
     const answer = await fetch(`${url}/oauth/token`, { method: "POST", body });
     t.is(answer.status, 400);

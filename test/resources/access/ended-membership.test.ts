@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { tokensFor } from "../harness/flow.ts";
-import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const service = await startTestService({
@@ -22,36 +22,36 @@ test.after.always(async () => {
 
 type Parties = { app: TestOrganization; own: TestOrganization; user: TestUser };
 
-// What an administrator does; the token is the same before and after.
-const endings: [name: string, end: (parties: Parties) => Promise<unknown>][] = [
+// Changes after which a token is no longer valid.
+const changes: [name: string, change: (parties: Parties) => Promise<unknown>][] = [
   [
-    "the person was disabled",
+    "its user was disabled",
     ({ user }) => knex("users").where({ id: user.id }).update({ disabled_at: Date.now() }),
   ],
   [
-    "the person left the organization",
+    "its user left the organization",
     ({ own, user }) => knex("memberships").where({ organization_id: own.id, user_id: user.id }).delete(),
   ],
   [
-    "the grant was revoked",
+    "its grant was revoked",
     ({ user }) => knex("grants").where({ user_id: user.id }).update({ revoked_at: Date.now() }),
   ],
 ];
-for (const [name, end] of endings) {
-  test(`sec 93: a person's token is refused on the next request when ${name}`, async (t) => {
+for (const [name, change] of changes) {
+  test(`a user's token is rejected on the next request after ${name}`, async (t) => {
     const [app, own] = [await service.createOrganization(), await service.createOrganization()];
     const user = await service.createUser([own.id]);
     const tokens = await tokensFor(service, app, user);
     const api = apiAt(service.url, tokens.access_token);
     t.is((await api.get("/v1/links")).status, 200);
-    await end({ app, own, user });
+    await change({ app, own, user });
     isProblem(t, await api.get("/v1/links"), { status: 401, code: "invalid_token" });
     const mcp = await api.send("POST", "/mcp", { json: { jsonrpc: "2.0", id: 1, method: "ping" } });
     isProblem(t, mcp, { status: 401, code: "invalid_token" });
   });
 }
 
-test("sec 93: leaving one organization does not end what was allowed for another", async (t) => {
+test("leaving one organization does not revoke grants for another", async (t) => {
   const [app, first, second] = [
     await service.createOrganization(),
     await service.createOrganization(),
@@ -67,7 +67,7 @@ test("sec 93: leaving one organization does not end what was allowed for another
   t.is(body.id, second.id);
 });
 
-test("sec 93: rotating the secret as compromised ends the client's tokens at once", async (t) => {
+test("rotating a compromised secret revokes the client's tokens immediately", async (t) => {
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
   t.is((await api.get("/v1/links")).status, 200);

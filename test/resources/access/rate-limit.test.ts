@@ -1,9 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import type { OpenApiDocument } from "../../resources/openapi/document.ts";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { MCP_HEADERS, modernRequest, postMcp } from "../harness/mcp.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { MCP_HEADERS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 test.after.always(() => service.close());
@@ -13,7 +13,7 @@ const PER_ADDRESS = 6000;
 const mcp = `${service.url}/mcp`;
 let hosts = 0;
 
-/** An organization, and its calls from an address of its own. */
+/** Creates an organization and a function that calls from its own IP address. */
 async function caller(plan: "growth" | "premium" = "growth") {
   const app = await service.createOrganization(undefined, plan);
   const token = await service.token(app);
@@ -22,7 +22,7 @@ async function caller(plan: "growth" | "premium" = "growth") {
   return { app, token, from, show: () => api.get<{ plan: string }>("/v1/organization", from) };
 }
 
-/** The numbers of a header such as `"organization";r=599;t=42`. */
+/** Parses a header such as `"organization";r=599;t=42`. */
 function parse(headers: Headers, name: string) {
   const [, policy, ...pairs] = /^"(\w+)"((?:;\w+=\d+)+)$/.exec(headers.get(name) ?? "") ?? [];
   const numbers = (pairs[0] ?? "")
@@ -32,7 +32,7 @@ function parse(headers: Headers, name: string) {
   return { policy, ...Object.fromEntries(numbers.map(([key, value]) => [key, Number(value)])) };
 }
 
-async function useUp(show: () => Promise<{ status: number }>, calls: number) {
+async function repeat(show: () => Promise<{ status: number }>, calls: number) {
   const statuses: number[] = [];
   while (statuses.length < calls) {
     const many = Math.min(50, calls - statuses.length);
@@ -41,21 +41,21 @@ async function useUp(show: () => Promise<{ status: number }>, calls: number) {
   return statuses;
 }
 
-test("sec 96: an organization has the calls of its plan within a minute, and then waits", async (t) => {
+test("an organization over the limit of its plan is rejected until the next minute", async (t) => {
   const { app, token, from, show } = await caller();
   const first = await show();
   t.deepEqual(parse(first.headers, "ratelimit-policy"), { policy: "organization", q: GROWTH, w: 60 });
   t.like(parse(first.headers, "ratelimit"), { policy: "organization", r: GROWTH - 1 });
 
-  const statuses = await useUp(show, GROWTH - 1);
+  const statuses = await repeat(show, GROWTH - 1);
   t.true(statuses.every((status) => status === 200));
-  const refused = await show();
-  isProblem(t, refused, { status: 429, code: "rate_limited" });
-  const wait = Number(refused.headers.get("retry-after"));
+  const rejected = await show();
+  isProblem(t, rejected, { status: 429, code: "rate_limited" });
+  const wait = Number(rejected.headers.get("retry-after"));
   t.true(Number.isInteger(wait) && wait >= 1 && wait <= 60, `${wait}`);
-  t.deepEqual(parse(refused.headers, "ratelimit"), { policy: "organization", r: 0, t: wait });
+  t.deepEqual(parse(rejected.headers, "ratelimit"), { policy: "organization", r: 0, t: wait });
 
-  // From elsewhere, with another token, and over MCP: it is the organization that is counted.
+  // Calls from another IP address, with another token, and over MCP count against the same organization.
   const elsewhere = apiAt(service.url, await service.token(app));
   isProblem(t, await elsewhere.get("/v1/links"), { status: 429, code: "rate_limited" });
   const { message, headers } = modernRequest("tools/call", { name: "whoami", arguments: {} });
@@ -64,10 +64,10 @@ test("sec 96: an organization has the calls of its plan within a minute, and the
   t.true(Number(overMcp.headers.get("retry-after")) >= 1);
 
   const other = await caller();
-  t.is((await other.show()).status, 200, "another organization is not held up");
+  t.is((await other.show()).status, 200, "another organization is not affected");
 });
 
-test("calls over MCP and those of the API count together", async (t) => {
+test("calls of MCP and the API share one limit", async (t) => {
   const { token, from, show } = await caller("premium");
   await show();
   const { message, headers } = modernRequest("tools/list");
@@ -77,7 +77,7 @@ test("calls over MCP and those of the API count together", async (t) => {
   t.like(parse(reply.headers, "ratelimit"), { policy: "organization", r: 2998 });
 });
 
-test("sec 96: a batch over MCP counts as many calls as it holds", async (t) => {
+test("an MCP batch counts as many calls as it contains", async (t) => {
   const { token, from, show } = await caller();
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
   const send = (calls: number) =>
@@ -89,12 +89,12 @@ test("sec 96: a batch over MCP counts as many calls as it holds", async (t) => {
   const reply = await send(50);
   t.is(reply.status, 200);
   t.like(parse(reply.headers, "ratelimit"), { policy: "organization", r: GROWTH - 50 });
-  const refused = await send(GROWTH);
-  isProblem(t, refused, { status: 429, code: "rate_limited" });
+  const rejected = await send(GROWTH);
+  isProblem(t, rejected, { status: 429, code: "rate_limited" });
   isProblem(t, await show(), { status: 429, code: "rate_limited" });
 });
 
-test("every answer shows the limit that it counted against", async (t) => {
+test("every response shows the limit that it counted against", async (t) => {
   const { token, from } = await caller();
   const readOnly = await service.token(await service.createOrganization(), { scope: "links:read" });
   const calls: [method: string, path: string, headers: object, status: number, policy: string][] = [
@@ -121,15 +121,15 @@ test("every answer shows the limit that it counted against", async (t) => {
   }
 });
 
-test("every operation of the document counts, and shows what is left", async (t) => {
+test("every documented operation counts and shows the remaining calls", async (t) => {
   const { app, from } = await caller();
   const api = apiAt(service.url, await service.token(app));
   const { body: document } = await api.get<OpenApiDocument>("/v1/openapi.json", from);
   let left = GROWTH;
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, { security }] of Object.entries(operations)) {
-      const address = path.replaceAll(/\{\w+\}/g, "unknown");
-      const { headers } = await api.send(method.toUpperCase(), address, { headers: from });
+      const requestPath = path.replaceAll(/\{\w+\}/g, "unknown");
+      const { headers } = await api.send(method.toUpperCase(), requestPath, { headers: from });
       const isOpen = security.length === 0;
       if (!isOpen) left--;
       const shown = parse(headers, "ratelimit");
@@ -143,35 +143,35 @@ test("every operation of the document counts, and shows what is left", async (t)
 });
 
 for (const plan of ["growth", "premium"] as const) {
-  test(`sec 94, 96: an organization that was on ${plan} and is on free is refused before it is counted`, async (t) => {
+  test(`after a downgrade from ${plan} to free, calls are rejected without being counted`, async (t) => {
     const { app, show } = await caller(plan);
     await service.storage.organizations.setPlan(app.id, "free", OPERATOR);
-    const refused = await show();
-    isProblem(t, refused, { status: 403, code: "plan_required" });
-    t.is(parse(refused.headers, "ratelimit").policy, "address");
+    const rejected = await show();
+    isProblem(t, rejected, { status: 403, code: "plan_required" });
+    t.is(parse(rejected.headers, "ratelimit").policy, "address");
   });
 }
 
-test("sec 96: an address that sends without a token is held up before anything is looked up", async (t) => {
+test("calls without a token are limited by IP address before authentication", async (t) => {
   const from = { "x-forwarded-for": "203.0.113.9" };
-  const anybody = apiAt(service.url);
-  const ask = () => anybody.get("/v1/links", from);
+  const anonymous = apiAt(service.url);
+  const ask = () => anonymous.get("/v1/links", from);
   t.deepEqual(parse((await ask()).headers, "ratelimit-policy"), { policy: "address", q: PER_ADDRESS, w: 60 });
-  const statuses = await useUp(ask, PER_ADDRESS - 1);
+  const statuses = await repeat(ask, PER_ADDRESS - 1);
   t.true(statuses.every((status) => status === 401));
-  const refused = await ask();
-  isProblem(t, refused, { status: 429, code: "rate_limited" });
-  t.true(Number(refused.headers.get("retry-after")) >= 1);
+  const rejected = await ask();
+  isProblem(t, rejected, { status: 429, code: "rate_limited" });
+  t.true(Number(rejected.headers.get("retry-after")) >= 1);
 
   const { token } = await caller();
   isProblem(t, await apiAt(service.url, token).get("/v1/organization", from), {
     status: 429,
     code: "rate_limited",
   });
-  t.is((await anybody.get("/v1/links", { "x-forwarded-for": "203.0.113.10" })).status, 401);
+  t.is((await anonymous.get("/v1/links", { "x-forwarded-for": "203.0.113.10" })).status, 401);
 });
 
-test("the limit is the one that the organization shows", async (t) => {
+test("the limit matches the one that GET /v1/organization returns", async (t) => {
   for (const plan of ["growth", "premium"] as const) {
     const { show } = await caller(plan);
     const { headers, body } = await show();
@@ -180,7 +180,7 @@ test("the limit is the one that the organization shows", async (t) => {
   }
 });
 
-test("with RATE_LIMIT=off nothing is counted", async (t) => {
+test("with RATE_LIMIT=off nothing is limited", async (t) => {
   const open = await startTestService();
   const api = apiAt(open.url, await open.token(await open.createOrganization()));
   const { headers } = await api.get("/v1/organization");

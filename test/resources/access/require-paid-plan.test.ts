@@ -1,8 +1,8 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { tokensFor } from "../harness/flow.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -23,7 +23,7 @@ const calls: [method: string, path: string, options: object][] = [
 ];
 
 for (const [method, path, options] of calls) {
-  test(`sec 94: ${method} ${path} is refused when the organization is on the free plan`, async (t) => {
+  test(`${method} ${path} is rejected when the organization is on the free plan`, async (t) => {
     const app = await service.createOrganization();
     const api = apiAt(service.url, await service.token(app));
     t.not((await api.send(method, path, options)).status, 403);
@@ -34,7 +34,7 @@ for (const [method, path, options] of calls) {
   });
 }
 
-test("sec 93: a downgrade and an upgrade count on the next request of the same token", async (t) => {
+test("a downgrade and an upgrade take effect on the next request with the same token", async (t) => {
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
   for (const [plan, status] of [
@@ -49,7 +49,7 @@ test("sec 93: a downgrade and an upgrade count on the next request of the same t
   }
 });
 
-test("sec 94: an app is refused when its own or the granting organization is on the free plan", async (t) => {
+test("an app is rejected when its own or the granting organization is on the free plan", async (t) => {
   const [app, own] = [await service.createOrganization(), await service.createOrganization()];
   const user = await service.createUser([own.id]);
   const tokens = await tokensFor(service, app, user);
@@ -64,7 +64,7 @@ test("sec 94: an app is refused when its own or the granting organization is on 
   }
 });
 
-test("sec 94: a missing or bad token is refused as such, whatever the plan", async (t) => {
+test("a missing or invalid token is rejected with 401 on any plan", async (t) => {
   const app = await service.createOrganization();
   await organizations.setPlan(app.id, "free", OPERATOR);
   isProblem(t, await apiAt(service.url).get("/v1/links"), { status: 401, code: "missing_token" });

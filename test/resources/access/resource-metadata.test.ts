@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt } from "../harness/api.ts";
-import { challengeOf } from "../harness/challenge.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -17,7 +17,7 @@ const documents: [path: string, resource: string, scopes: string[]][] = [
 ];
 
 for (const [path, resource, scopes] of documents) {
-  test(`sec 8: ${path} describes the resource that it is derived from`, async (t) => {
+  test(`${path} describes the resource whose URL it is derived from`, async (t) => {
     const { status, headers, body } = await api.get<Record<string, unknown>>(path);
     t.is(status, 200);
     t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
@@ -29,12 +29,12 @@ for (const [path, resource, scopes] of documents) {
     t.is(typeof body.resource_name, "string");
   });
 
-  test(`sec 9: ${path} lists the scopes of the resource, and not offline_access`, async (t) => {
+  test(`${path} lists the scopes of the resource, and not offline_access`, async (t) => {
     const { body } = await api.get<{ scopes_supported: string[] }>(path);
     t.deepEqual(body.scopes_supported, scopes);
   });
 
-  test(`${path} names an authorization server whose own metadata has the same issuer`, async (t) => {
+  test(`${path} names an authorization server whose metadata has the same issuer`, async (t) => {
     const { body } = await api.get<{ authorization_servers: string[] }>(path);
     for (const issuer of body.authorization_servers) {
       const server = await (await fetch(`${issuer}/.well-known/oauth-authorization-server`)).json();
@@ -61,7 +61,7 @@ for (const [path, resource, scopes] of documents) {
     t.false(preflight.headers.has("access-control-allow-credentials"));
   });
 
-  test(`${path} answers HEAD without a body, and no method that changes`, async (t) => {
+  test(`${path} answers HEAD without a body, and rejects methods that make changes`, async (t) => {
     const head = await api.send("HEAD", path);
     t.is(head.status, 200);
     t.is(head.text, "");
@@ -79,7 +79,7 @@ for (const path of [
   `${WELL_KNOWN}/V1`,
   `${WELL_KNOWN}/other`,
 ]) {
-  test(`${path} is no document`, async (t) => {
+  test(`${path} is not found`, async (t) => {
     t.is((await api.get(path)).status, 404);
   });
 }
@@ -89,10 +89,10 @@ for (const [path, resource] of [
   ["/v1/organization", "/v1"],
   ["/mcp", "/mcp"],
 ] as const) {
-  test(`sec 8: the challenge of ${path} leads to the metadata of its resource`, async (t) => {
+  test(`the challenge of ${path} names its resource's metadata`, async (t) => {
     const reply = path === "/mcp" ? await api.send("POST", path, { json: {} }) : await api.get(path);
-    const address = challengeOf(reply)?.resource_metadata ?? "";
-    const body = (await (await fetch(address)).json()) as { resource: string };
+    const metadataUrl = challengeOf(reply)?.resource_metadata ?? "";
+    const body = (await (await fetch(metadataUrl)).json()) as { resource: string };
     t.is(body.resource, url + resource);
   });
 }

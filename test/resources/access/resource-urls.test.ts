@@ -1,10 +1,10 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../harness/api.ts";
-import { challengeOf } from "../harness/challenge.ts";
-import { freePort } from "../harness/port.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { freePort } from "../../harness/port.ts";
+import { startTestService } from "../../harness/service.ts";
 
-// One machine under three names: localhost is the service, 127.0.0.1 has MCP and the short links.
+// One server with two host names: the service is on localhost, MCP and short links are on 127.0.0.1.
 const port = await freePort();
 const other = `http://127.0.0.1:${port}`;
 const service = await startTestService({
@@ -18,9 +18,13 @@ test.after.always(() => service.close());
 
 const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
 
-test("MCP answers where MCP_URL says, and nowhere else", async (t) => {
+test("MCP is served at MCP_URL and nowhere else", async (t) => {
   const token = await service.token(app);
-  t.is((await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status, 406, "past the gate");
+  t.is(
+    (await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status,
+    406,
+    "accepted by the bearer check",
+  );
   for (const [origin, path] of [
     [service.url, "/agents/mcp"],
     [service.url, "/mcp"],
@@ -31,11 +35,11 @@ test("MCP answers where MCP_URL says, and nowhere else", async (t) => {
   }
 });
 
-test("sec 8: the metadata of MCP stands at the well-known form of MCP_URL", async (t) => {
-  const address = `${other}/.well-known/oauth-protected-resource/agents/mcp`;
+test("the metadata of MCP is served at the well-known URL derived from MCP_URL", async (t) => {
+  const metadataUrl = `${other}/.well-known/oauth-protected-resource/agents/mcp`;
   const challenge = challengeOf(await apiAt(other).send("POST", "/agents/mcp", { json: ping }));
-  t.is(challenge?.resource_metadata, address);
-  const body = (await (await fetch(address)).json()) as Record<string, unknown>;
+  t.is(challenge?.resource_metadata, metadataUrl);
+  const body = (await (await fetch(metadataUrl)).json()) as Record<string, unknown>;
   t.is(body.resource, `${other}/agents/mcp`);
   t.deepEqual(body.authorization_servers, [service.url]);
   for (const wrong of [
@@ -47,36 +51,40 @@ test("sec 8: the metadata of MCP stands at the well-known form of MCP_URL", asyn
   }
 });
 
-test("sec 89: a token for MCP_URL is good there and not at the API", async (t) => {
+test("a token for MCP_URL is accepted there and rejected by the API", async (t) => {
   const token = await service.token(app, { resource: `${other}/agents/mcp` });
-  t.is((await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status, 406, "past the gate");
+  t.is(
+    (await apiAt(other, token).send("POST", "/agents/mcp", { json: ping })).status,
+    406,
+    "accepted by the bearer check",
+  );
   isProblem(t, await apiAt(service.url, token).get("/v1/links"), { status: 401, code: "invalid_token" });
 });
 
-test("short links live on SHORT_URL alone", async (t) => {
+test("short links are served on SHORT_URL only", async (t) => {
   const { slug, short_url } = await api.createLink();
   t.is(short_url, `${other}/${slug}`);
   t.is((await fetch(short_url, { redirect: "manual" })).status, 302);
   t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 404);
 });
 
-test("the API does not answer on the other hosts", async (t) => {
+test("the API is not served on the other host", async (t) => {
   const token = await service.token(app);
   t.is((await apiAt(other, token).get("/v1/links")).status, 404);
 });
 
 for (const url of [`${other}/x`, `${service.url}/x`, `https://127.0.0.1:${port}/x`]) {
-  test(`a link to ${url.replace(String(port), "port")} leads back to the service and is refused`, async (t) => {
+  test(`a link to ${url.replace(String(port), "port")} is rejected because it points to the service`, async (t) => {
     const reply = await api.send("POST", "/v1/links", { json: { url } });
     isProblem(t, reply, { status: 422, code: "invalid_url", fields: ["url"] });
   });
 }
 
-test("a slug that is a word of MCP_URL is reserved like our other addresses", async (t) => {
+test("the first path segment of MCP_URL is a reserved slug", async (t) => {
   const reply = await api.send("POST", "/v1/links", { json: { url: "https://example.com", slug: "agents" } });
   isProblem(t, reply, { status: 422, code: "invalid_slug", fields: ["slug"] });
 });
 
-test("an unknown slug on SHORT_URL is a problem of status 404", async (t) => {
+test("an unknown slug on SHORT_URL is a 404", async (t) => {
   isMissing(t, await apiAt(other).get("/nothing"));
 });

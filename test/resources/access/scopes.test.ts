@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { challengeOf } from "../harness/challenge.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -35,7 +35,7 @@ const routes: Route[] = [
   { method: "GET", path: "/v1/organization", needs: "links:read", success: 200 },
 ];
 
-/** A write scope includes its read scope; nothing else includes anything. */
+/** A write scope includes its read scope. No other scope includes another. */
 function covers(granted: string[], needed: string): boolean {
   return granted.includes(needed) || granted.includes(needed.replace(":read", ":write"));
 }
@@ -44,17 +44,20 @@ for (const { method, path, needs, success, json } of routes) {
   for (const [scope, token] of tokens) {
     const isAllowed = covers(scope.split(" "), needs);
     const name = `${method} ${path} with ${scope}`;
-    test(`sec 90: ${name} is ${isAllowed ? "allowed" : "refused"}`, async (t) => {
+    test(`${name} is ${isAllowed ? "allowed" : "rejected"}`, async (t) => {
       const { id } = await owner.createLink();
       const before = await owner.get(`/v1/links/${id}`);
       const reply = await apiAt(service.url, token).send(method, path.replace("{id}", id), { json });
-      if (isAllowed) return t.is(reply.status, success, reply.text);
+      if (isAllowed) {
+        t.is(reply.status, success, reply.text);
+        return;
+      }
       t.is(reply.status, 403);
       t.deepEqual((await owner.get(`/v1/links/${id}`)).body, before.body);
     });
   }
 
-  test(`sec 86: ${method} ${path} without its scope is a challenge that names it`, async (t) => {
+  test(`${method} ${path} without the required scope gets a challenge that names it`, async (t) => {
     const token = tokens.get("webhooks:read webhooks:write");
     const reply = await apiAt(service.url, token).send(method, path.replace("{id}", "lnk_x"), { json });
     const { error_description, ...challenge } = challengeOf(reply) ?? {};
@@ -67,14 +70,14 @@ for (const { method, path, needs, success, json } of routes) {
     if (method !== "HEAD") isProblem(t, reply, { status: 403, code: "insufficient_scope" });
   });
 
-  test(`sec 90: ${method} ${path} without a token is refused`, async (t) => {
+  test(`${method} ${path} without a token is rejected`, async (t) => {
     const reply = await apiAt(service.url).send(method, path.replace("{id}", "lnk_x"), { json });
     t.is(reply.status, 401);
     t.is(challengeOf(reply)?.scope, needs);
   });
 }
 
-test("sec 86: the scope is checked before the body and before the link", async (t) => {
+test("the scope is checked before the body and before the link", async (t) => {
   const api = apiAt(service.url, tokens.get("links:read"));
   const { id } = await owner.createLink();
   for (const [method, path, options] of [

@@ -1,31 +1,31 @@
 import { randomBytes } from "node:crypto";
 import test, { type ExecutionContext } from "ava";
-import { apiAt, isProblem, type Reply } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { postForm, startTestService, type TestService } from "../harness/service.ts";
-import { skip } from "../harness/skip.ts";
-import { startTcpProxy } from "../harness/tcp-proxy.ts";
+import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { postForm, startTestService, type TestService } from "../../harness/service.ts";
+import { skip } from "../../harness/skip.ts";
+import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
 const redis = process.env.TEST_REDIS_URL;
 const GROWTH = 600;
 
-/** Nothing but a Redis can be shared; CI always names one. */
+/** Skips a test without Redis. CI always sets TEST_REDIS_URL. */
 function withRedis(title: string, run: (t: ExecutionContext, url: string) => Promise<void>): void {
-  if (!redis) skip(title, "set TEST_REDIS_URL to the address of a Redis");
-  // Keys of this run alone: what it counts is counted nowhere else.
+  if (!redis) skip(title, "set TEST_REDIS_URL to the URL of a Redis server");
+  // A prefix per test, so no other test counts the same keys.
   else test(title, (t) => run(t, `${redis}?keyPrefix=test-${randomBytes(6).toString("hex")}:`));
 }
 
 const remainingOf = ({ headers }: Reply<unknown>) =>
   Number(/;r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
 
-/** The calls of one organization at one of the servers. */
+/** Returns a function that calls one of the servers for an organization. */
 async function callerAt(service: TestService, app: Parameters<TestService["token"]>[0]) {
   const api = apiAt(service.url, await service.token(app));
   return () => api.get("/v1/organization");
 }
 
-/** Two servers on one database and one Redis. */
+/** Starts two servers with the same database and the same Redis. */
 async function twoServers(redisUrl: string) {
   const database = await createTestDatabase();
   const shared = {
@@ -42,7 +42,7 @@ async function twoServers(redisUrl: string) {
   return { first, second, close };
 }
 
-withRedis("sec 96: servers that share a Redis share the limit of an organization", async (t, url) => {
+withRedis("servers that share a Redis share the limit of an organization", async (t, url) => {
   const { first, second, close } = await twoServers(url);
   const app = await first.createOrganization();
   const [here, there] = [await callerAt(first, app), await callerAt(second, app)];
@@ -57,7 +57,7 @@ withRedis("sec 96: servers that share a Redis share the limit of an organization
   await close();
 });
 
-withRedis("sec 57: servers that share a Redis share the limits on guessing", async (t, url) => {
+withRedis("servers that share a Redis share the limit on failed client authentication", async (t, url) => {
   const { first, second, close } = await twoServers(url);
   const app = await first.createOrganization();
   const guess = ({ url }: TestService) =>
@@ -67,17 +67,17 @@ withRedis("sec 57: servers that share a Redis share the limits on guessing", asy
       client_secret: "lgs_wrong",
     });
   const statuses: number[] = [];
-  // A guess that Redis was too slow to count is counted by the server alone.
+  // If Redis is too slow to count a guess, only the server itself counts it.
   while (statuses.at(-1) !== 429 && statuses.length < 80) statuses.push((await guess(first)).status);
   t.true(statuses.length > 40 && statuses.slice(0, -1).every((status) => status === 401));
-  const refused = await guess(second);
-  t.is(refused.status, 429);
-  t.true(Number(refused.headers.get("retry-after")) >= 1);
+  const rejected = await guess(second);
+  t.is(rejected.status, 429);
+  t.true(Number(rejected.headers.get("retry-after")) >= 1);
   await close();
 });
 
 withRedis(
-  "without its Redis a server goes on and counts by itself, and shares again when it is back",
+  "a server that loses its Redis counts on its own, and shares the limit again once it is back",
   async (t, url) => {
     const cable = await startTcpProxy(url);
     const service = await startTestService({ RATE_LIMIT: "on", REDIS_URL: cable.through(url) });
@@ -90,7 +90,7 @@ withRedis(
     }
     const counted = remainingOf(await call());
     await cable.restore();
-    // Redis knows of fewer calls than the server counted while it was away.
+    // Redis counted fewer calls than the server did in the meantime.
     const deadline = Date.now() + 20_000;
     while (remainingOf(await call()) <= counted) if (Date.now() > deadline) return t.fail("not shared again");
     await service.close();
@@ -98,7 +98,7 @@ withRedis(
   },
 );
 
-test("a Redis that never answers keeps nothing from starting or from being limited", async (t) => {
+test("an unreachable Redis prevents neither the start nor the limits", async (t) => {
   const service = await startTestService({ RATE_LIMIT: "on", REDIS_URL: "redis://127.0.0.1:1" });
   const call = await callerAt(service, await service.createOrganization());
   t.is(remainingOf(await call()), GROWTH - 1);

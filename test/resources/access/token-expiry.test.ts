@@ -1,8 +1,8 @@
 import test from "ava";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { challengeOf } from "../harness/challenge.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const LIFETIME_MS = 3_600_000;
 
@@ -10,7 +10,7 @@ const service = await startTestService();
 const app = await service.createOrganization();
 test.after.always(() => service.close());
 
-test("sec 85: an access token opens the API for an hour and not longer", async (t) => {
+test("an access token expires after an hour", async (t) => {
   const api = apiAt(service.url, await service.token(app));
   advanceClock(LIFETIME_MS - 10_000);
   t.is((await api.get("/v1/links")).status, 200);

@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
-import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt } from "../harness/api.ts";
-import { MCP_HEADERS } from "../harness/mcp.ts";
-import { addressOf, startServer } from "../harness/program.ts";
-import { bearer, postForm } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { MCP_HEADERS } from "../../harness/clients/mcp.ts";
+import { addressOf, startServer } from "../../harness/program.ts";
+import { bearer, postForm } from "../../harness/service.ts";
 
-// A server as it runs in production, with everything logged that can be.
+// A production server with the most verbose logging.
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-logging-"));
 const settings = {
   PORT: "0",
@@ -24,7 +24,7 @@ const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTI
 await storage.migrate();
 const { client } = await storage.organizations.create("Logged", "growth", OPERATOR);
 await storage.close();
-if (!client) throw new Error("no client was made");
+if (!client) throw new Error("no client was created");
 const server = startServer({ settings, cwd: folder });
 const url = await addressOf(server);
 const knex = knexFactory(knexConfig(settings.DATABASE_URL));
@@ -34,7 +34,7 @@ test.after.always(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("sec 103: no token is logged, whatever becomes of the request", async (t) => {
+test("no token is logged, regardless of how the request ends", async (t) => {
   const fields = { client_id: client.clientId, client_secret: client.clientSecret };
   const answer = await postForm(`${url}/oauth/token`, { ...fields, grant_type: "client_credentials" });
   const { access_token: token } = (await answer.json()) as { access_token: string };

@@ -1,11 +1,11 @@
 import test from "ava";
-import { apiAt } from "../harness/api.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const ALLOWED = ["https://app.example.com", "http://localhost:5173"];
 const service = await startTestService({ ALLOWED_ORIGINS: ALLOWED.join(", ") });
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
-const nobody = apiAt(service.url);
+const anonymous = apiAt(service.url);
 test.after.always(() => service.close());
 
 const own = service.url;
@@ -27,16 +27,16 @@ const foreign = [
 ];
 const MCP = { json: { jsonrpc: "2.0", id: 1, method: "ping" } };
 const calls: [name: string, send: (headers: Record<string, string>) => ReturnType<typeof api.send>][] = [
-  ["an answer of the API", (headers) => api.send("GET", "/v1/links", { headers })],
-  ["a refusal of the API", (headers) => nobody.send("GET", "/v1/links", { headers })],
-  ["an unknown address of the API", (headers) => api.send("GET", "/v1/nothing", { headers })],
-  ["an answer of MCP", (headers) => api.send("POST", "/mcp", { ...MCP, headers })],
-  ["a refusal of MCP", (headers) => nobody.send("POST", "/mcp", { ...MCP, headers })],
+  ["a response of the API", (headers) => api.send("GET", "/v1/links", { headers })],
+  ["an error of the API", (headers) => anonymous.send("GET", "/v1/links", { headers })],
+  ["an unknown URL of the API", (headers) => api.send("GET", "/v1/nothing", { headers })],
+  ["a response of MCP", (headers) => api.send("POST", "/mcp", { ...MCP, headers })],
+  ["an error of MCP", (headers) => anonymous.send("POST", "/mcp", { ...MCP, headers })],
 ];
 
 for (const [name, send] of calls) {
   for (const origin of [...ALLOWED, own]) {
-    test(`sec 121: ${name} can be read from ${origin.replace(own, "our own origin")}`, async (t) => {
+    test(`${name} can be read from ${origin.replace(own, "the service's own origin")}`, async (t) => {
       const { headers } = await send({ origin });
       t.is(headers.get("access-control-allow-origin"), origin);
       t.false(headers.has("access-control-allow-credentials"));
@@ -48,7 +48,7 @@ for (const [name, send] of calls) {
     });
   }
   for (const origin of foreign) {
-    test(`sec 121: ${name} cannot be read from ${origin.replace(new URL(own).port, "port")}`, async (t) => {
+    test(`${name} cannot be read from ${origin.replace(new URL(own).port, "port")}`, async (t) => {
       const { headers } = await send({ origin });
       t.false(headers.has("access-control-allow-origin"));
       t.false(headers.has("access-control-allow-credentials"));
@@ -57,7 +57,7 @@ for (const [name, send] of calls) {
   }
 }
 
-test("sec 121: a request without an Origin is answered without permission for any", async (t) => {
+test("a response without a request Origin allows no origin", async (t) => {
   const { status, headers } = await api.get("/v1/links");
   t.is(status, 200);
   t.false(headers.has("access-control-allow-origin"));
@@ -65,7 +65,7 @@ test("sec 121: a request without an Origin is answered without permission for an
 
 for (const path of ["/v1/links", "/v1/links/lnk_x", "/mcp"]) {
   const preflight = (origin: string, method: string) =>
-    nobody.send("OPTIONS", path, {
+    anonymous.send("OPTIONS", path, {
       headers: {
         origin,
         "access-control-request-method": method,
@@ -73,7 +73,7 @@ for (const path of ["/v1/links", "/v1/links/lnk_x", "/mcp"]) {
       },
     });
   for (const origin of [...ALLOWED, own]) {
-    test(`sec 121: a preflight of ${path} from ${origin.replace(own, "our own origin")} is granted without a token`, async (t) => {
+    test(`a preflight of ${path} from ${origin.replace(own, "the service's own origin")} is allowed without a token`, async (t) => {
       for (const method of ["GET", "POST", "PATCH", "DELETE"]) {
         const { status, headers, text } = await preflight(origin, method);
         t.is(status, 204);
@@ -86,17 +86,17 @@ for (const path of ["/v1/links", "/v1/links/lnk_x", "/mcp"]) {
     });
   }
   for (const origin of foreign) {
-    test(`sec 121: a preflight of ${path} from ${origin.replace(new URL(own).port, "port")} is not granted`, async (t) => {
+    test(`a preflight of ${path} from ${origin.replace(new URL(own).port, "port")} is not allowed`, async (t) => {
       const { headers } = await preflight(origin, "POST");
       t.false([...headers.keys()].some((header) => header.startsWith("access-control-")));
     });
   }
 }
 
-test("sec 121: short links are followed from everywhere and read from nowhere", async (t) => {
+test("short links work from every origin and can be read from none", async (t) => {
   const { slug } = await api.createLink();
   for (const origin of [...ALLOWED, own, "https://evil.example", "null"]) {
-    const { status, headers } = await nobody.get(`/${slug}`, { origin });
+    const { status, headers } = await anonymous.get(`/${slug}`, { origin });
     t.is(status, 302);
     t.false(headers.has("access-control-allow-origin"));
   }

@@ -1,8 +1,8 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import test from "ava";
-import { apiAt, isProblem, type LinkBody } from "../harness/api.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -41,7 +41,7 @@ const types: [type: string, body: RequestInit["body"]][] = [
   ["application/json; charset=nonsense", good],
 ];
 for (const [type, body] of types) {
-  test(`sec 98: a body of type ${type} is 415`, async (t) => {
+  test(`a body of type ${type} is rejected with 415`, async (t) => {
     for (const [method, path] of routes) {
       const reply = await api.send(method, path, { body, headers: { "content-type": type } });
       isProblem(t, reply, { status: 415, code: "unsupported_media_type" });
@@ -56,7 +56,7 @@ for (const type of [
   "application/json; charset=utf8",
   "application/json; x=y",
 ]) {
-  test(`a body of type ${type} is read`, async (t) => {
+  test(`a body of type ${type} is accepted`, async (t) => {
     t.is(
       (await api.send("POST", "/v1/links", { body: good, headers: { "content-type": type } })).status,
       201,
@@ -65,7 +65,7 @@ for (const type of [
 }
 
 for (const encoding of ["zstd", "compress", "nonsense"]) {
-  test(`sec 98: a body in the encoding ${encoding} is 415`, async (t) => {
+  test(`a body in the encoding ${encoding} is rejected with 415`, async (t) => {
     const reply = await api.send("POST", "/v1/links", {
       body: good,
       headers: { ...JSON_TYPE, "content-encoding": encoding },
@@ -85,12 +85,12 @@ const malformed: [name: string, body: RequestInit["body"]][] = [
   ["NaN", '{"max_clicks":NaN}'],
   ["a control character in a string", '{"title":"a\u0000b"}'],
   ["a form", "url=https://example.com"],
-  ["a word", "undefined"],
+  ["a bare word", "undefined"],
   ["UTF-16", Buffer.from(good, "utf16le")],
   ["100,000 open brackets", "[".repeat(100_000)],
 ];
 for (const [name, body] of malformed) {
-  test(`a body of ${name} is 400 invalid_json`, async (t) => {
+  test(`a body of ${name} is rejected with 400 invalid_json`, async (t) => {
     for (const [method, path] of routes) {
       const reply = await api.send(method, path, { body, headers: JSON_TYPE });
       isProblem(t, reply, { status: 400, code: "invalid_json" });
@@ -98,7 +98,7 @@ for (const [name, body] of malformed) {
   });
 }
 
-test("no body at all is 400 invalid_json, with a type and without", async (t) => {
+test("a missing body is rejected with 400 invalid_json, with or without a type", async (t) => {
   for (const [method, path] of routes) {
     for (const headers of [[], ["content-type", "application/json"]]) {
       const reply = await sendRaw(service.url, path, {
@@ -120,7 +120,7 @@ for (const text of [
   `[${good}]`,
   "[".repeat(5000) + "]".repeat(5000),
 ]) {
-  test(`JSON that is no object is 422: ${text.slice(0, 30)}`, async (t) => {
+  test(`JSON that is not an object is rejected with 422: ${text.slice(0, 30)}`, async (t) => {
     for (const [method, path] of routes) {
       const reply = await api.send(method, path, { body: text, headers: JSON_TYPE });
       isProblem(t, reply, { status: 422, code: "invalid_request", fields: [""] });
@@ -128,7 +128,7 @@ for (const text of [
   });
 }
 
-test("a body of over 1 MB is 413, and one of 1 MB is read", async (t) => {
+test("a body over 1 MB is rejected with 413, and one of 1 MB is accepted", async (t) => {
   for (const [method, path] of routes) {
     const reply = await api.send(method, path, { body: `${" ".repeat(MB)}${good}`, headers: JSON_TYPE });
     isProblem(t, reply, { status: 413, code: "body_too_large" });
@@ -137,7 +137,7 @@ test("a body of over 1 MB is 413, and one of 1 MB is read", async (t) => {
   t.is((await api.send("POST", "/v1/links", { body: full, headers: JSON_TYPE })).status, 201);
 });
 
-test("a body without a length that grows over 1 MB is 413", async (t) => {
+test("a chunked body over 1 MB is rejected with 413", async (t) => {
   const body = Buffer.from(`${" ".repeat(MB)}${good}`);
   const reply = await sendRaw(service.url, "/v1/links", {
     method: "POST",
@@ -154,7 +154,7 @@ test("a body without a length that grows over 1 MB is 413", async (t) => {
   t.is(reply.status, 413);
 });
 
-test("a compressed body is read, and it is 413 when it unfolds to over 1 MB", async (t) => {
+test("a compressed body is accepted, and rejected with 413 if it decompresses to over 1 MB", async (t) => {
   const headers = { ...JSON_TYPE, "content-encoding": "gzip" };
   for (const [encoding, compress] of [
     ["gzip", gzipSync],
@@ -173,7 +173,7 @@ test("a compressed body is read, and it is 413 when it unfolds to over 1 MB", as
   isProblem(t, broken, { status: 400, code: "invalid_json" });
 });
 
-test("sec 98: of a key that is sent twice one value counts, and it is checked", async (t) => {
+test("of a duplicate key one value counts, and it is validated", async (t) => {
   const twice = (first: string, second: string) =>
     api.send<LinkBody>("POST", "/v1/links", {
       body: `{"url":"${first}","url":"${second}"}`,
@@ -194,16 +194,16 @@ const mistakes: [what: string, path: string, body: object][] = [
   ["links", "/v1/links/bulk", { links: many(100_000, 1) }],
 ];
 for (const [what, path, json] of mistakes) {
-  test(`a body full of wrong ${what} is refused in few words`, async (t) => {
+  test(`a body full of invalid ${what} gets a short error response`, async (t) => {
     const { status, text, body } = await api.send("POST", path, { json });
     t.is(status, 422);
     t.true(text.length < 10_000, `${text.length}`);
-    const told = body.errors?.length ?? 0;
-    t.true(told >= 1 && told <= 20, `${told}`);
+    const count = body.errors?.length ?? 0;
+    t.true(count >= 1 && count <= 20, `${count}`);
   });
 }
 
-test("what a token opened is kept by nobody else", async (t) => {
+test("responses to a token are not stored by shared caches", async (t) => {
   for (const path of ["/v1/links", `/v1/links/${id}`, "/v1/links/lnk_unknown", "/v1/organization"]) {
     for (const caller of [api, apiAt(service.url)]) {
       t.is((await caller.get(path)).headers.get("cache-control"), "private, no-cache", path);
@@ -220,7 +220,7 @@ const poison = [
   '{"url":"https://example.com","\\u005f_proto__":{"title":"poison"}}',
 ];
 for (const body of poison) {
-  test(`sec 98: ${body.slice(0, 90)} is refused and poisons nothing`, async (t) => {
+  test(`${body.slice(0, 90)} is rejected and pollutes no prototype`, async (t) => {
     for (const [method, path] of routes) {
       const { status } = await api.send(method, path, { body, headers: JSON_TYPE });
       t.true(status === 400 || status === 422, `${status}`);

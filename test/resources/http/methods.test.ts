@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../harness/api.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -18,13 +18,13 @@ const routes: [path: string, allowed: string[]][] = [
 ];
 
 for (const [path, allowed] of routes) {
-  const address = path.replace(id, "{id}");
+  const template = path.replace(id, "{id}");
   for (const method of METHODS.filter((name) => !allowed.includes(name))) {
     for (const [who, headers] of [
       ["with a token", ["authorization", `Bearer ${token}`]],
-      ["without one", []],
+      ["without a token", []],
     ] as const) {
-      test(`sec 97: ${method} ${address} ${who} is 405 and names what is allowed`, async (t) => {
+      test(`${method} ${template} ${who} is rejected with 405 and the allowed methods`, async (t) => {
         const reply = await sendRaw(service.url, path, {
           method,
           headers: ["x-probe", "echo me", ...headers],
@@ -37,7 +37,7 @@ for (const [path, allowed] of routes) {
     }
   }
 
-  test(`sec 97: OPTIONS ${address} tells the methods and does nothing`, async (t) => {
+  test(`OPTIONS ${template} lists the methods and does nothing`, async (t) => {
     const { status, headers, text } = await api.send("OPTIONS", path);
     t.is(status, 204);
     t.deepEqual(headers.get("allow")?.split(", ").sort(), [...allowed].sort());
@@ -47,7 +47,7 @@ for (const [path, allowed] of routes) {
 }
 
 for (const header of ["x-http-method-override", "x-http-method", "x-method-override"]) {
-  test(`sec 97: ${header} does not change the method`, async (t) => {
+  test(`${header} does not change the method`, async (t) => {
     const other = await api.createLink();
     await api.send("GET", `/v1/links/${other.id}?_method=DELETE`, { headers: { [header]: "DELETE" } });
     await api.send("POST", `/v1/links/${other.id}?_method=DELETE`, { headers: { [header]: "DELETE" } });
@@ -69,7 +69,7 @@ const unknown = [
   "/v1/links/%zz/x",
 ];
 for (const path of unknown) {
-  test(`${path} is nobody's address: 404, with a token and without`, async (t) => {
+  test(`${path} is not found, with or without a token`, async (t) => {
     for (const method of ["GET", "POST", "DELETE"]) {
       for (const headers of [[], ["authorization", `Bearer ${token}`]]) {
         const reply = await sendRaw(service.url, path, { method, headers });
@@ -94,7 +94,7 @@ const oddIds = [
   `${id}%00`,
 ];
 for (const odd of oddIds) {
-  test(`/v1/links/${odd.replace(id, "{id}").slice(0, 30)} is a link that does not exist`, async (t) => {
+  test(`/v1/links/${odd.replace(id, "{id}").slice(0, 30)} is not found`, async (t) => {
     for (const method of ["GET", "DELETE"]) {
       const reply = await sendRaw(service.url, `/v1/links/${odd}`, {
         method,
@@ -106,12 +106,12 @@ for (const odd of oddIds) {
   });
 }
 
-test("an upper-case id is another id", async (t) => {
+test("ids are case-sensitive", async (t) => {
   isMissing(t, await api.get(`/v1/links/${id.toLowerCase()}`));
 });
 
 for (const method of ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) {
-  test(`sec 97: ${method} on a short link is 405, neither followed nor counted`, async (t) => {
+  test(`${method} on a short link is rejected with 405, and not counted`, async (t) => {
     const reply = await sendRaw(service.url, `/${slug}`, { method });
     t.is(reply.status, 405);
     t.is(reply.headers.allow, "GET, HEAD");
@@ -121,7 +121,7 @@ for (const method of ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) {
 }
 
 for (const path of ["/", "/v1/links", "/mcp", "/oauth/token", "/{slug}", "/healthz", "/readyz"]) {
-  test(`sec 97: TRACE ${path} is refused and repeats nothing`, async (t) => {
+  test(`TRACE ${path} is rejected and echoes nothing`, async (t) => {
     const reply = await sendRaw(service.url, path.replace("{slug}", slug), {
       method: "TRACE",
       headers: ["authorization", `Bearer ${token}`, "cookie", "secret=1"],
@@ -131,7 +131,7 @@ for (const path of ["/", "/v1/links", "/mcp", "/oauth/token", "/{slug}", "/healt
   });
 }
 
-test("405 and 404 of the API are problems in full", async (t) => {
+test("404 and 405 responses of the API are complete problems", async (t) => {
   isProblem(t, await api.send("PUT", "/v1/links"), { status: 405, code: "method_not_allowed" });
   isMissing(t, await api.get("/v1/nothing"));
 });

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { ALL_ERAS, modernRequest, postMcp } from "../harness/mcp.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { ALL_ERAS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
-// The table of the links is gone: every statement about them fails with an error that names tables and columns.
+// Without the table of links, statements fail with errors that name tables and columns.
 const database = await createTestDatabase();
 const service = await startTestService({
   DATABASE_URL: database.url,
@@ -39,7 +39,7 @@ const calls: [method: string, path: string, json?: object][] = [
   ["GET", `/${slug}`],
 ];
 for (const [method, path, json] of calls) {
-  test(`sec 99: a failure of ${method} ${path.replace(id, "{id}").replace(slug, "{slug}")} is a 500 with a request id and no more`, async (t) => {
+  test(`a failure of ${method} ${path.replace(id, "{id}").replace(slug, "{slug}")} is a 500 that reveals only a request id`, async (t) => {
     const reply = await api.send(method, path, { json });
     isProblem(t, reply, { status: 500, code: "internal_error" });
     t.notRegex(reply.text.replaceAll(service.url, ""), LEAKS);
@@ -47,7 +47,7 @@ for (const [method, path, json] of calls) {
   });
 }
 
-test("sec 99: a browser that follows a link gets a page without the reason", async (t) => {
+test("a browser that follows a link gets an error page without the reason", async (t) => {
   const reply = await api.get(`/${slug}`, { accept: "text/html" });
   t.is(reply.status, 500);
   t.regex(reply.headers.get("content-type") ?? "", /^text\/html/);
@@ -64,7 +64,7 @@ const tools: [name: string, args: object][] = [
 ];
 for (const era of ALL_ERAS) {
   for (const [name, args] of tools) {
-    test(`sec 99: ${era}: a failure of ${name} tells the agent that it failed, and not why`, async (t) => {
+    test(`${era}: a failure of ${name} is reported to the agent without the reason`, async (t) => {
       const params = { name, arguments: args };
       const { message, headers } =
         era === "2026-07-28"

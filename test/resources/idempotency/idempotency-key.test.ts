@@ -1,10 +1,17 @@
 import test from "ava";
-import { type Api, apiAt, isProblem, type LinkBody, type PageBody, type Reply } from "../harness/api.ts";
-import { connectMcp, refusalOf } from "../harness/mcp.ts";
-import { startReceiver } from "../harness/receiver.ts";
-import { startTestService } from "../harness/service.ts";
-import { atOnce } from "../harness/storage.ts";
-import { createWebhook, deliveriesOf } from "../harness/webhooks.ts";
+import {
+  type Api,
+  apiAt,
+  isProblem,
+  type LinkBody,
+  type PageBody,
+  type Reply,
+} from "../../harness/clients/api.ts";
+import { connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startReceiver } from "../../harness/receiver.ts";
+import { startTestService } from "../../harness/service.ts";
+import { createWebhook, deliveriesOf } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
@@ -32,7 +39,7 @@ const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-rep
 const linksTagged = async (tag: string, caller = api) =>
   (await caller.get<PageBody>(`/v1/links?limit=100&tag=${tag}`)).body.data;
 
-/** What has to be the same of an answer that is given again. */
+/** Returns the parts of a response that a replay must repeat. */
 const essence = ({ status, headers, text }: Reply<unknown>) => ({
   status,
   text,
@@ -59,7 +66,7 @@ const POSTS: [name: string, path: () => Promise<string>, json?: unknown][] = [
   ],
 ];
 for (const [name, pathOf, json] of POSTS) {
-  test(`${name}: the same POST with the same key gets the same answer, marked, and is not done again`, async (t) => {
+  test(`${name}: repeating a POST with the same key replays the response and has no further effect`, async (t) => {
     const path = await pathOf();
     const key = newKey();
     const first = await post(path, key, json);
@@ -78,7 +85,7 @@ for (const [name, pathOf, json] of POSTS) {
   });
 }
 
-test("the document describes the key on every POST and on nothing else", async (t) => {
+test("the document describes the key for every POST and for no other method", async (t) => {
   const { body } = await api.get<{
     paths: Record<string, Record<string, { parameters: { name: string }[] }>>;
   }>("/v1/openapi.json");
@@ -90,7 +97,7 @@ test("the document describes the key on every POST and on nothing else", async (
   t.deepEqual(methods, Array(POSTS.length).fill("post"));
 });
 
-test("an answer is given again as it was, whatever became of the link", async (t) => {
+test("a response is replayed unchanged, even if the link was changed or deleted", async (t) => {
   const key = newKey();
   const json = { url, title: "before" };
   const first = await post("/v1/links", key, json);
@@ -101,13 +108,13 @@ test("an answer is given again as it was, whatever became of the link", async (t
   t.deepEqual(essence(await post("/v1/links", key, json)), essence(first));
 });
 
-test("50 POSTs at once with one key make one link; whoever comes meanwhile is told to wait", async (t) => {
+test("50 concurrent POSTs with one key create one link; the others are rejected with Retry-After", async (t) => {
   for (let round = 0; round < 3; round++) {
-    const [key, tag] = [newKey(), `at-once-${round}`];
+    const [key, tag] = [newKey(), `concurrent-${round}`];
     const replies = await atOnce(50, () => post("/v1/links", key, { url, tags: [tag] }));
-    const made = replies.filter(({ status }) => status === 201);
-    t.is(made.filter((reply) => !isReplayed(reply)).length, 1);
-    t.is(new Set(made.map(({ body }) => body.id)).size, 1);
+    const created = replies.filter(({ status }) => status === 201);
+    t.is(created.filter((reply) => !isReplayed(reply)).length, 1);
+    t.is(new Set(created.map(({ body }) => body.id)).size, 1);
     for (const reply of replies.filter(({ status }) => status !== 201)) {
       isProblem(t, reply, IN_USE);
       t.is(reply.headers.get("retry-after"), "1");
@@ -118,7 +125,7 @@ test("50 POSTs at once with one key make one link; whoever comes meanwhile is to
   }
 });
 
-test("a key belongs to one request: another body, operation or address is refused and does nothing", async (t) => {
+test("a key reused for another body, operation or path is rejected and has no effect", async (t) => {
   const [webhook, other] = [await newWebhook(), await newWebhook()];
   const key = newKey();
   const json = { url, tags: ["reused"] };
@@ -139,10 +146,10 @@ test("a key belongs to one request: another body, operation or address is refuse
   t.is((await post(`/v1/webhooks/${webhook.id}/test`, testKey)).status, 202);
   isProblem(t, await post(`/v1/webhooks/${other.id}/test`, testKey), REUSED);
   isProblem(t, await post(`/v1/webhooks/${webhook.id}/rotate-secret`, testKey), REUSED);
-  t.true(isReplayed(await post("/v1/links", key, json)), "the answer is still there");
+  t.true(isReplayed(await post("/v1/links", key, json)), "the response is still stored");
 });
 
-test("the order of the fields and the white space make no other request", async (t) => {
+test("the order of fields and white space do not matter", async (t) => {
   const key = newKey();
   const first = await post("/v1/links", key, { url, metadata: { a: 1, b: 2 }, title: "x" });
   const again = await api.send<LinkBody>("POST", "/v1/links", {
@@ -152,7 +159,7 @@ test("the order of the fields and the white space make no other request", async 
   t.deepEqual(essence(again), essence(first));
 });
 
-test("keys of two organizations have nothing to do with one another", async (t) => {
+test("keys of two organizations are independent", async (t) => {
   const key = newKey();
   const mine = await post("/v1/links", key, { url });
   const theirs = await post("/v1/links", key, { url, title: "theirs" }, otherApi);
@@ -160,7 +167,7 @@ test("keys of two organizations have nothing to do with one another", async (t) 
   t.not(theirs.body.id, mine.body.id);
 });
 
-test("keys are told apart by every character", async (t) => {
+test("keys are compared exactly", async (t) => {
   const base = newKey();
   for (const key of [base, `${base}x`, base.toUpperCase(), `"${base}"`, "!".repeat(255), "~".repeat(254)]) {
     const reply = await post("/v1/links", key, { url });
@@ -170,7 +177,7 @@ test("keys are told apart by every character", async (t) => {
 });
 
 for (const key of ["", " ", "a b", "a\tb", "ä", "x".repeat(256), "a, b"]) {
-  test(`the key ${JSON.stringify(key.slice(0, 10))} of ${key.length} characters is refused, and nothing is done`, async (t) => {
+  test(`the key ${JSON.stringify(key.slice(0, 10))} of ${key.length} characters is rejected, and nothing is created`, async (t) => {
     const tag = `wrong-key-${key.length}-${Buffer.from(key.slice(0, 10)).toString("hex")}`;
     const reply = await post("/v1/links", key, { url, tags: [tag] });
     isProblem(t, reply, { status: 422, code: "invalid_idempotency_key", fields: ["Idempotency-Key"] });
@@ -178,13 +185,13 @@ for (const key of ["", " ", "a b", "a\tb", "ä", "x".repeat(256), "a, b"]) {
   });
 }
 
-test("a refusal that comes of what there is, is given again", async (t) => {
+test("errors 404 and 409 are replayed", async (t) => {
   await api.createLink({ slug: "idempotent-taken" });
-  const refused: [path: string, json: unknown, status: number, code: string, fields?: string[]][] = [
+  const rejected: [path: string, json: unknown, status: number, code: string, fields?: string[]][] = [
     ["/v1/links", { url, slug: "idempotent-taken" }, 409, "slug_taken", ["slug"]],
     ["/v1/webhooks/whk_unknown/test", undefined, 404, "not_found"],
   ];
-  for (const [path, json, status, code, fields] of refused) {
+  for (const [path, json, status, code, fields] of rejected) {
     const key = newKey();
     const replies = [await post(path, key, json), await post(path, key, json)];
     for (const reply of replies) isProblem(t, reply, { status, code, ...(fields && { fields }) });
@@ -199,19 +206,19 @@ test("a refusal that comes of what there is, is given again", async (t) => {
   t.is((await post(`/v1/webhooks/${webhook.id}/test`, newKey())).status, 202);
 });
 
-test("what is refused before it is done leaves the key free for another request", async (t) => {
+test("an error before the operation runs leaves the key free for another request", async (t) => {
   const reader = apiAt(service.url, await service.token(app, { scope: "links:read" }));
-  const refused: [name: string, send: (key: string) => Promise<Reply<unknown>>, status: number][] = [
-    ["a wrong value", (key) => post("/v1/links", key, { url: "nonsense" }), 422],
+  const rejected: [name: string, send: (key: string) => Promise<Reply<unknown>>, status: number][] = [
+    ["an invalid value", (key) => post("/v1/links", key, { url: "nonsense" }), 422],
     ["an unknown field", (key) => post("/v1/links", key, { url, plan: "premium" }), 422],
-    ["no object", (key) => post("/v1/links", key, "text"), 422],
+    ["not an object", (key) => post("/v1/links", key, "text"), 422],
     ["too deep", (key) => postText(key, `${"[".repeat(100_000)}${"]".repeat(100_000)}`), 422],
-    ["no JSON", (key) => postText(key, "{"), 400],
+    ["invalid JSON", (key) => postText(key, "{"), 400],
     ["another type", (key) => postText(key, "{}", "text/plain"), 415],
-    ["a token that may not", (key) => post("/v1/links", key, { url }, reader), 403],
+    ["a token without the scope", (key) => post("/v1/links", key, { url }, reader), 403],
     ["no token", (key) => post("/v1/links", key, { url }, apiAt(service.url)), 401],
   ];
-  for (const [name, send, status] of refused) {
+  for (const [name, send, status] of rejected) {
     const key = newKey();
     for (let round = 0; round < 2; round++) {
       const reply = await send(key);
@@ -227,14 +234,14 @@ test("what is refused before it is done leaves the key free for another request"
 const postText = (key: string, body: string, type = "application/json") =>
   api.send("POST", "/v1/links", { body, headers: { "idempotency-key": key, "content-type": type } });
 
-test("whoever may not do it is not told what was done", async (t) => {
+test("a replay requires the scope of the operation", async (t) => {
   const key = newKey();
   await post("/v1/links", key, { url });
   const reader = apiAt(service.url, await service.token(app, { scope: "links:read" }));
   isProblem(t, await post("/v1/links", key, { url }, reader), { status: 403, code: "insufficient_scope" });
 });
 
-test("a REST call and the tool of the same operation share their keys, whichever came first", async (t) => {
+test("a REST call and the tool of the same operation share keys, in either order", async (t) => {
   const agent = await connectMcp(`${service.url}/mcp`, token);
   t.teardown(() => agent.close());
   const call = (name: string, args: object) => agent.callTool({ name, arguments: { ...args } });
@@ -269,22 +276,22 @@ test("a REST call and the tool of the same operation share their keys, whichever
   }
 });
 
-test("tools refuse what REST refuses, and a key that is none", async (t) => {
+test("tools reject the same keys as REST", async (t) => {
   const agent = await connectMcp(`${service.url}/mcp`, token);
   t.teardown(() => agent.close());
-  const refusal = async (name: string, args: object) =>
+  const failure = async (name: string, args: object) =>
     refusalOf(await agent.callTool({ name, arguments: { ...args } }));
   const key = newKey();
   await post("/v1/links", key, { url });
-  t.like(await refusal("create_link", { url, title: "x", idempotency_key: key }), REUSED);
-  t.like(await refusal("create_links", { links: [{ url }], idempotency_key: key }), REUSED);
+  t.like(await failure("create_link", { url, title: "x", idempotency_key: key }), REUSED);
+  t.like(await failure("create_links", { links: [{ url }], idempotency_key: key }), REUSED);
   for (const wrong of ["", "a b", 5, null, "x".repeat(256)])
-    t.like(await refusal("create_link", { url, idempotency_key: wrong }), {
+    t.like(await failure("create_link", { url, idempotency_key: wrong }), {
       status: 422,
       code: "invalid_idempotency_key",
     });
-  t.like(await refusal("update_link", { id: "lnk_x", idempotency_key: key }), { code: "unknown_field" });
+  t.like(await failure("update_link", { id: "lnk_x", idempotency_key: key }), { code: "unknown_field" });
   const free = newKey();
-  t.like(await refusal("create_link", { url: "nonsense", idempotency_key: free }), { code: "invalid_url" });
+  t.like(await failure("create_link", { url: "nonsense", idempotency_key: free }), { code: "invalid_url" });
   t.is((await post("/v1/links", free, { url })).status, 201);
 });

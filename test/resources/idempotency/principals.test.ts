@@ -1,22 +1,29 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { type Api, apiAt, isProblem, type LinkBody, type PageBody, type Reply } from "../harness/api.ts";
-import { createColleague } from "../harness/dashboard.ts";
-import { tokensFor } from "../harness/flow.ts";
-import { connectMcp, modernRequest, postMcp } from "../harness/mcp.ts";
-import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
-import { atOnce } from "../harness/storage.ts";
-import type { NewWebhookBody } from "../harness/webhooks.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import {
+  type Api,
+  apiAt,
+  isProblem,
+  type LinkBody,
+  type PageBody,
+  type Reply,
+} from "../../harness/clients/api.ts";
+import { createColleague } from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { connectMcp, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
+import type { NewWebhookBody } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
 
-// The organization that every token acts for, and two apps of other organizations.
+// The organization that all tokens act for, and the apps of two other organizations.
 const own = await service.createOrganization();
 const [app, otherApp] = [await service.createOrganization(), await service.createOrganization()];
 const ada = await createColleague(service, own.id, "owner");
 const bob = await createColleague(service, own.id, "owner");
 
-/** A token of a client that acts for a user in the organization. */
+/** Returns a token of a client that acts for a user in the organization. */
 async function actingFor(client: TestOrganization, user: TestUser, scope: string): Promise<string> {
   const options = { organizationId: own.id, parameters: { scope } };
   return (await tokensFor(service, client, user, options)).access_token;
@@ -24,7 +31,7 @@ async function actingFor(client: TestOrganization, user: TestUser, scope: string
 
 const ALL = "links:write webhooks:write";
 const TOKENS: Record<string, string> = {
-  "a client by itself": await service.token(own),
+  "a client without a user": await service.token(own),
   "an app for a user": await actingFor(app, ada, ALL),
   "another app for the same user": await actingFor(otherApp, ada, ALL),
   "the same app for another user": await actingFor(app, bob, ALL),
@@ -50,7 +57,7 @@ const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-rep
 
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.deleted"] };
 
-test.serial("sec 128: the same key shows no principal the webhook secret of another one", async (t) => {
+test.serial("a key never reveals the webhook secret of another principal", async (t) => {
   const shared = await post<NewWebhookBody>(mine, "/v1/webhooks", newKey(), WEBHOOK);
   const requests: [path: string, json?: object][] = [
     ["/v1/webhooks", WEBHOOK],
@@ -76,24 +83,24 @@ test.serial("sec 128: the same key shows no principal the webhook secret of anot
 });
 
 test.serial(
-  "sec 128: an answer is replayed to its own principal only, also after its webhook was rotated or deleted",
+  "a response is replayed only to its own principal, even after its webhook was changed or deleted",
   async (t) => {
     const key = newKey();
     const json = { ...WEBHOOK, url: "https://example.com/kept" };
-    const made = await post<NewWebhookBody>(mine, "/v1/webhooks", key, json);
-    const path = `/v1/webhooks/${made.body.id}`;
+    const created = await post<NewWebhookBody>(mine, "/v1/webhooks", key, json);
+    const path = `/v1/webhooks/${created.body.id}`;
     for (const change of [
       () => mine.send("POST", `${path}/rotate-secret`),
       () => mine.send("DELETE", path),
     ]) {
       t.true((await change()).status < 300);
-      t.is((await post(mine, "/v1/webhooks", key, json)).text, made.text);
+      t.is((await post(mine, "/v1/webhooks", key, json)).text, created.text);
     }
     const other = await post<NewWebhookBody>(theirs, "/v1/webhooks", key, json);
     t.is(other.status, 201);
     t.false(isReplayed(other));
-    t.not(other.body.id, made.body.id);
-    t.not(other.body.secret, made.body.secret);
+    t.not(other.body.id, created.body.id);
+    t.not(other.body.secret, created.body.secret);
   },
 );
 
@@ -101,37 +108,37 @@ for (const [one, other] of pairs) {
   test(`a key of ${one} is a new key for ${other}`, async (t) => {
     const [first, second] = [apiAt(service.url, TOKENS[one]), apiAt(service.url, TOKENS[other])];
     const key = newKey();
-    const made = await post(first, "/v1/links", key, { url });
+    const created = await post(first, "/v1/links", key, { url });
     const same = await post(second, "/v1/links", key, { url });
     t.is(same.status, 201);
     t.false(isReplayed(same));
-    t.not(same.body.id, made.body.id);
+    t.not(same.body.id, created.body.id);
 
     const otherKey = newKey();
     await post(first, "/v1/links", otherKey, { url });
     const another = await post(second, "/v1/links", otherKey, { url, title: "another" });
-    t.is(another.status, 201, "not even the 422 of a reused key");
+    t.is(another.status, 201, "not a 422 of a reused key either");
     t.false(isReplayed(another));
   });
 }
 
-test("requests of several principals with one key at once are done once for each principal", async (t) => {
-  const [key, tag] = [newKey(), "all-at-once"];
+test("concurrent requests with one key are performed once per principal", async (t) => {
+  const [key, tag] = [newKey(), "concurrent"];
   const replies = await atOnce(40, (index) =>
     post(apis[index % apis.length] as Api, "/v1/links", key, { url, tags: [tag] }),
   );
   for (const [index] of apis.entries()) {
     const its = replies.filter((_, place) => place % apis.length === index);
-    const made = its.filter(({ status }) => status === 201);
-    t.is(made.filter((reply) => !isReplayed(reply)).length, 1);
-    t.is(new Set(made.map(({ body }) => body.id)).size, 1);
+    const created = its.filter(({ status }) => status === 201);
+    t.is(created.filter((reply) => !isReplayed(reply)).length, 1);
+    t.is(new Set(created.map(({ body }) => body.id)).size, 1);
     for (const { status } of its) t.true(status === 201 || status === 409);
   }
   const { body } = await mine.get<PageBody>(`/v1/links?limit=100&tag=${tag}`);
   t.is(body.data.length, apis.length);
 });
 
-test("a tool replays an answer of REST to the same principal only", async (t) => {
+test("a tool replays a response of REST only to the same principal", async (t) => {
   const key = newKey();
   const args = { url, title: "shared" };
   const { body } = await post(mine, "/v1/links", key, args);
@@ -160,14 +167,14 @@ test("a new grant for the same client and user shares its keys", async (t) => {
   t.is(again.text, first.text);
 });
 
-test("sec 105: a replay needs the scopes of its operation, over REST and MCP", async (t) => {
+test("a replay requires the scopes of its operation, over REST and MCP", async (t) => {
   const key = newKey();
   t.is((await post(mine, "/v1/webhooks", key, WEBHOOK)).status, 201);
   const token = await actingFor(app, ada, "links:write webhooks:read");
-  const refused = await post(apiAt(service.url, token), "/v1/webhooks", key, WEBHOOK);
-  isProblem(t, refused, { status: 403, code: "insufficient_scope" });
-  t.false(isReplayed(refused));
-  t.false(refused.text.includes("whsec_"));
+  const rejected = await post(apiAt(service.url, token), "/v1/webhooks", key, WEBHOOK);
+  isProblem(t, rejected, { status: 403, code: "insufficient_scope" });
+  t.false(isReplayed(rejected));
+  t.false(rejected.text.includes("whsec_"));
 
   const { message, headers } = modernRequest("tools/call", {
     name: "create_webhook",

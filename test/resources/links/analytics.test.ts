@@ -1,39 +1,40 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/api.ts";
+import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0";
 const BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-// One behind a proxy, one that is reached directly.
+// One server behind a trusted proxy, and one without a proxy.
 const service = await startTestService({ TRUST_PROXY: "1" });
 const direct = await startTestService();
-const newApi = async (on = service) => apiAt(on.url, await on.token(await on.createOrganization()));
+const newApi = async (server = service) =>
+  apiAt(server.url, await server.token(await server.createOrganization()));
 const api = await newApi();
 test.after.always(() => Promise.all([service.close(), direct.close()]));
 
 async function click({ short_url }: LinkBody, headers: Record<string, string> = {}, method = "GET") {
-  const answer = await fetch(short_url, {
+  const response = await fetch(short_url, {
     method,
     redirect: "manual",
     headers: { "user-agent": BROWSER, ...headers },
   });
-  return answer.status;
+  return response.status;
 }
 
 const analytics = async (link: LinkBody, query = "", caller = api) =>
   (await caller.get<AnalyticsView>(`/v1/links/${link.id}/analytics${query}`)).body;
 
-/** Clicks a link of one's own for each set of headers, and tells what the analytics make of them. */
-async function analyticsOf(t: { is(a: number, b: number): void }, clicks: Record<string, string>[]) {
+/** Clicks a new link once with each set of headers, and returns its analytics. */
+async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Record<string, string>[]) {
   const link = await api.createLink();
   for (const headers of clicks) t.is(await click(link, headers), 302);
   return analytics(link);
 }
 
-test("a link that nobody followed has 30 days without a click", async (t) => {
+test("a link without clicks has analytics of the default range, without clicks", async (t) => {
   const { days, ...rest } = await analytics(await api.createLink());
   t.deepEqual(rest, { total: 0, bots: 0, referrers: [], countries: [] });
   t.is(days.length, 30);
@@ -42,8 +43,8 @@ test("a link that nobody followed has 30 days without a click", async (t) => {
   t.is(Date.parse(days[29]?.date ?? "") - Date.parse(days[0]?.date ?? ""), 29 * DAY_MS);
 });
 
-test("every click is there at once, those of known bots apart", async (t) => {
-  const { total, bots, days, referrers, countries } = await analyticsOf(t, [
+test("every click is counted immediately, and known bots separately", async (t) => {
+  const { total, bots, days, referrers, countries } = await analyticsAfter(t, [
     { referer: "https://news.example/a" },
     { referer: "https://news.example/b?c=d" },
     {},
@@ -75,9 +76,9 @@ const referrers: [header: string, referrer: string | null][] = [
   ["about:blank", null],
   [`https://${"x".repeat(254)}/`, null],
 ];
-test("of a Referer the host is kept, and nothing of what is no address", async (t) => {
+test("only the host of a Referer is stored, and nothing if it isn't a URL", async (t) => {
   for (const [referer, referrer] of referrers) {
-    const { referrers } = await analyticsOf(t, [{ referer }]);
+    const { referrers } = await analyticsAfter(t, [{ referer }]);
     t.deepEqual(referrers, [{ referrer, clicks: 1 }], referer);
   }
 });
@@ -90,21 +91,21 @@ const countries: [header: string, country: string | null][] = [
   ["CHE", null],
   ["<>", null],
 ];
-test("a country is what the proxy in front says, if it is one", async (t) => {
+test("the country comes from the proxy, and must be a country code", async (t) => {
   for (const [header, country] of countries) {
-    const { countries } = await analyticsOf(t, [{ "cf-ipcountry": header }]);
+    const { countries } = await analyticsAfter(t, [{ "cf-ipcountry": header }]);
     t.deepEqual(countries, [{ country, clicks: 1 }], header);
   }
 });
 
-test("without a proxy in front nobody's word for a country is taken", async (t) => {
+test("without a trusted proxy, the country header is ignored", async (t) => {
   const caller = await newApi(direct);
   const link = await caller.createLink();
   await click(link, { "cf-ipcountry": "CH" });
   t.deepEqual((await analytics(link, "", caller)).countries, [{ country: null, clicks: 1 }]);
 });
 
-test("what is no click is in no analytics", async (t) => {
+test("HEAD requests and rejected visits don't count as clicks", async (t) => {
   const link = await api.createLink({ max_clicks: 2 });
   const statuses = [];
   for (const method of ["HEAD", "GET", "GET", "GET", "HEAD"]) statuses.push(await click(link, {}, method));
@@ -115,27 +116,27 @@ test("what is no click is in no analytics", async (t) => {
   t.deepEqual([(await analytics(link)).total, (await analytics(other)).total], [2, 0]);
 });
 
-test("the 20 most frequent referrers are shown", async (t) => {
+test("only the referrers with the most clicks are listed", async (t) => {
   const hosts = Array.from({ length: 21 }, (_, index) => `host-${index + 10}.example`);
   const clicks = hosts.flatMap((host, index) =>
     Array(index === 7 ? 3 : 1).fill({ referer: `https://${host}/` }),
   );
-  const { total, referrers } = await analyticsOf(t, clicks);
+  const { total, referrers } = await analyticsAfter(t, clicks);
   t.is(total, 23);
   t.is(referrers.length, 20);
   t.deepEqual(referrers[0], { referrer: "host-17.example", clicks: 3 });
-  t.is(referrers[1]?.referrer, "host-10.example", "equal ones by name");
+  t.is(referrers[1]?.referrer, "host-10.example", "ties are sorted by name");
 });
 
-test("from and to are the first and the last day", async (t) => {
+test("from and to are inclusive", async (t) => {
   const link = await api.createLink();
   const destination = await service.storage.links.resolve(link.slug);
   if (!destination) throw new Error("no link");
   const edges = ["2030-03-01T00:00:00.000Z", "2030-03-02T12:00:00Z", "2030-03-03T23:59:59.999Z"];
   const outside = ["2030-02-28T23:59:59.999Z", "2030-03-04T00:00:00.000Z"];
   for (const time of [...edges, ...outside]) {
-    const visit = { referrer: "a.example", country: "CH", bot: false };
-    await service.storage.links.click(destination, { at: Date.parse(time), ...visit });
+    const source = { referrer: "a.example", country: "CH", bot: false };
+    await service.storage.links.click(destination, { clickedAt: Date.parse(time), ...source });
   }
   t.deepEqual(await analytics(link, "?from=2030-03-01&to=2030-03-03"), {
     total: 3,
@@ -145,12 +146,12 @@ test("from and to are the first and the last day", async (t) => {
     countries: [{ country: "CH", clicks: 3 }],
   });
   t.is((await analytics(link, "?from=2030-03-04&to=2030-03-04")).total, 1);
-  t.is((await analytics(link, "?to=2030-03-30")).total, 4, "30 days, from the first of March on");
-  t.is((await analytics(link, "?to=1970-01-02")).days.length, 2, "there are no days before");
+  t.is((await analytics(link, "?to=2030-03-30")).total, 4, "the default range has 30 days");
+  t.is((await analytics(link, "?to=1970-01-02")).days.length, 2, "no days before 1970");
   t.is((await analytics(link, "?from=2029-03-04&to=2030-03-04")).days.length, 366);
 });
 
-const wrong: [query: string, field: string][] = [
+const invalid: [query: string, field: string][] = [
   ["from=yesterday", "from"],
   ["from=2030-02-30", "from"],
   ["from=2030-1-1", "from"],
@@ -164,8 +165,8 @@ const wrong: [query: string, field: string][] = [
   ["to=1969-12-31", "to"],
   ["to=0000-01-01", "to"],
 ];
-for (const [query, field] of wrong) {
-  test(`the query ${query} is refused`, async (t) => {
+for (const [query, field] of invalid) {
+  test(`the query ${query} is rejected`, async (t) => {
     const { id } = await api.createLink();
     for (const path of [`/v1/links/${id}/analytics`, "/v1/analytics"]) {
       const reply = await api.send("GET", `${path}?${query}`);
@@ -174,12 +175,12 @@ for (const [query, field] of wrong) {
   });
 }
 
-test("a word of the query that is unknown is refused", async (t) => {
+test("an unknown query parameter is rejected", async (t) => {
   const reply = await api.send("GET", "/v1/analytics?day=2030-01-01");
   isProblem(t, reply, { status: 422, code: "unknown_field", fields: ["day"] });
 });
 
-test("the totals are those of all links of the organization, deleted ones included, and of no other one", async (t) => {
+test("the totals include every link of the organization, deleted ones too, and none of another", async (t) => {
   const [mine, theirs] = [await newApi(), await newApi()];
   const [one, two, three] = [await mine.createLink(), await mine.createLink(), await theirs.createLink()];
   for (const link of [one, two, two, three, three, three])
@@ -193,13 +194,13 @@ test("the totals are those of all links of the organization, deleted ones includ
   isMissing(t, await mine.get("/v1/links/lnk_unknown/analytics"));
 });
 
-test("the scope links:read opens them, that of webhooks does not", async (t) => {
+test("analytics require the scope links:read", async (t) => {
   const app = await service.createOrganization();
   for (const [scope, status] of [
     ["links:read", 200],
     ["webhooks:write", 403],
   ] as const) {
     const caller = apiAt(service.url, await service.token(app, { scope }));
-    t.is((await caller.get("/v1/analytics")).status, status);
+    t.is((await caller.get("/v1/analytics")).status, status, scope);
   }
 });

@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -22,7 +22,7 @@ const resultsOf = async (links: unknown) => {
   return body.results;
 };
 
-test("100 links are made, each with its own fields, in the order of the call", async (t) => {
+test("a bulk request creates every link with its own fields, in order", async (t) => {
   const caller = await newApi();
   const links = Array.from({ length: 100 }, (_, n) => ({ url, title: `Link ${n}`, tags: [`n${n}`] }));
   const { status, body } = await bulk(links, caller);
@@ -35,9 +35,9 @@ test("100 links are made, each with its own fields, in the order of the call", a
   t.deepEqual(page.body.data.toReversed(), body.results.map(({ link }) => link) as LinkBody[]);
 });
 
-test("each link is answered as if it had come alone", async (t) => {
+test("each result is that of a separate request for the link", async (t) => {
   await api.createLink({ slug: "bulk-taken", external_id: "bulk-taken" });
-  const wrong: [link: unknown, status: number, code: string, field: string][] = [
+  const invalid: [link: unknown, status: number, code: string, field: string][] = [
     [{ url: "javascript:alert(1)" }, 422, "invalid_url", "url"],
     [{ url, slug: "bulk-taken" }, 409, "slug_taken", "slug"],
     [{ url, external_id: "bulk-taken" }, 409, "external_id_taken", "external_id"],
@@ -45,30 +45,31 @@ test("each link is answered as if it had come alone", async (t) => {
     [{ url, tags: [1] }, 422, "invalid_tags", "tags.0"],
     [{ url, expires_at: "yesterday" }, 422, "invalid_expires_at", "expires_at"],
   ];
-  const odd = [null, 1, "text", [], true];
+  const notObjects = [null, 1, "text", [], true];
   const results = await resultsOf([
     { url },
-    ...wrong.map(([link]) => link),
-    ...odd,
+    ...invalid.map(([link]) => link),
+    ...notObjects,
     { url, slug: "bulk-last" },
   ]);
   t.is(results[0]?.status, 201);
-  for (const [index, [, status, code, field]] of wrong.entries()) {
+  for (const [index, [, status, code, field]] of invalid.entries()) {
     const result = results[index + 1];
-    t.like(result, { status, error: { code } });
+    t.like(result, { status, error: { code } }, code);
     t.deepEqual(
       result?.error?.errors?.map((error) => error.field),
       [field],
+      code,
     );
-    t.true((result?.error?.detail.length ?? 0) > 0);
-    t.is(result?.link, undefined);
+    t.true((result?.error?.detail.length ?? 0) > 0, code);
+    t.is(result?.link, undefined, code);
   }
-  for (const result of results.slice(wrong.length + 1, -1))
+  for (const result of results.slice(invalid.length + 1, -1))
     t.like(result, { status: 422, error: { code: "invalid_request" } });
   t.like(results.at(-1), { status: 201, link: { slug: "bulk-last" } });
 });
 
-test("of several links of one call with one slug or external id the first has it", async (t) => {
+test("of several links in one request with the same slug or external ID, the first gets it", async (t) => {
   for (let round = 0; round < 5; round++) {
     const slug = `bulk-twice-${round}`;
     const external_id = slug;
@@ -77,7 +78,7 @@ test("of several links of one call with one slug or external id the first has it
       { url, external_id, title: "first" },
       { url, slug, external_id: `${external_id}-x` },
       { url, external_id },
-      { url, external_id: `${external_id}-x`, title: "the one before it was not made" },
+      { url, external_id: `${external_id}-x`, title: "the link before it was not created" },
       { url, slug },
     ]);
     t.deepEqual(
@@ -87,7 +88,7 @@ test("of several links of one call with one slug or external id the first has it
   }
 });
 
-test("eight calls at once that want the same 40 slugs, in either order, make 40 links", async (t) => {
+test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {
   for (let round = 0; round < 3; round++) {
     const tags = [`contended-${round}`];
     const links = Array.from({ length: 40 }, (_, n) => {
@@ -104,10 +105,10 @@ test("eight calls at once that want the same 40 slugs, in either order, make 40 
   }
 });
 
-test("a link that is wrong leaves its slug to the next one", async (t) => {
+test("an invalid link leaves its slug to the next one", async (t) => {
   const results = await resultsOf([
-    { url: "nonsense", slug: "bulk-left" },
-    { url, slug: "bulk-left" },
+    { url: "not a URL", slug: "bulk-free" },
+    { url, slug: "bulk-free" },
   ]);
   t.deepEqual(
     results.map(({ status }) => status),
@@ -115,27 +116,27 @@ test("a link that is wrong leaves its slug to the next one", async (t) => {
   );
 });
 
-const refused: [name: string, links: unknown][] = [
+const invalidBodies: [name: string, links: unknown][] = [
   ["no links", []],
   ["101 links", Array(101).fill({ url })],
   ["an object", { url }],
   ["null", null],
-  ["nothing", undefined],
+  ["no field", undefined],
 ];
-for (const [name, links] of refused) {
-  test(`a bulk call with ${name} is refused and makes nothing`, async (t) => {
+for (const [name, links] of invalidBodies) {
+  test(`a bulk request with ${name} is rejected and creates nothing`, async (t) => {
     const caller = await newApi();
     isProblem(t, await bulk(links, caller), { status: 422, code: "invalid_links", fields: ["links"] });
     t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
   });
 }
 
-test("an unknown field beside the links is refused", async (t) => {
+test("an unknown field next to the links is rejected", async (t) => {
   const reply = await api.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
   isProblem(t, reply, { status: 422, code: "unknown_field", fields: ["atomic"] });
 });
 
-test("a token that may only read is refused", async (t) => {
+test("a token without write access is rejected", async (t) => {
   const token = await service.token(await service.createOrganization(), { scope: "links:read" });
   isProblem(t, await bulk([{ url }], apiAt(service.url, token)), { status: 403, code: "insufficient_scope" });
 });

@@ -1,6 +1,6 @@
 import test from "ava";
-import { apiAt, isProblem, type LinkBody } from "../../harness/api.ts";
-import { tokensFor } from "../../harness/flow.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -10,7 +10,7 @@ test.after.always(() => service.close());
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-test("a link made from a url alone has every field, with its default", async (t) => {
+test("a link created from only a URL has defaults for all other fields", async (t) => {
   const before = Date.now();
   const reply = await api.send<LinkBody>("POST", "/v1/links", { json: { url: "https://example.com/page" } });
   t.is(reply.status, 201);
@@ -38,7 +38,7 @@ test("a link made from a url alone has every field, with its default", async (t)
   });
 });
 
-test("a link keeps every field that was sent, and reads back the same", async (t) => {
+test("a link keeps every field that was sent", async (t) => {
   const fields = {
     url: "https://example.com/ü?a=b&c=%20#frag",
     slug: "All-Fields_1",
@@ -49,39 +49,39 @@ test("a link keeps every field that was sent, and reads back the same", async (t
     max_clicks: 10,
     redirect_type: 308,
   };
-  const made = await api.createLink({ ...fields, expires_at: "2099-01-31T12:00:00+02:00" });
-  const { url, slug, title, tags, external_id, metadata, max_clicks, redirect_type } = made;
+  const created = await api.createLink({ ...fields, expires_at: "2099-01-31T12:00:00+02:00" });
+  const { url, slug, title, tags, external_id, metadata, max_clicks, redirect_type } = created;
   t.deepEqual({ url, slug, title, tags, external_id, metadata, max_clicks, redirect_type }, fields);
-  t.is(made.expires_at, "2099-01-31T10:00:00.000Z");
-  t.is(made.short_url, `${service.url}/All-Fields_1`);
-  t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, made);
+  t.is(created.expires_at, "2099-01-31T10:00:00.000Z");
+  t.is(created.short_url, `${service.url}/All-Fields_1`);
+  t.deepEqual((await api.get(`/v1/links/${created.id}`)).body, created);
 });
 
-test("Location leads to the new link, and its ETag is the one that reading it gives", async (t) => {
+test("the response has the Location of the new link and its current ETag", async (t) => {
   const reply = await api.send<LinkBody>("POST", "/v1/links", { json: { url: "https://example.com" } });
   const location = new URL(reply.headers.get("location") ?? "", `${service.url}/v1/links`);
   t.is(location.href, `${service.url}/v1/links/${reply.body.id}`);
-  const again = await api.get(location.pathname);
-  t.is(again.headers.get("etag"), reply.headers.get("etag"));
+  const current = await api.get(location.pathname);
+  t.is(current.headers.get("etag"), reply.headers.get("etag"));
   t.regex(reply.headers.get("etag") ?? "", /^"[^"]+"$/);
 });
 
-test("null is what an empty field is: it may be sent for each of them", async (t) => {
+test("null is accepted for every nullable field", async (t) => {
   const link = await api.createLink({ title: null, external_id: null, expires_at: null, max_clicks: null });
   t.deepEqual([link.title, link.external_id, link.expires_at, link.max_clicks], [null, null, null, null]);
 });
 
-test("a tag that is sent twice is kept once", async (t) => {
+test("duplicate tags are removed", async (t) => {
   t.deepEqual((await api.createLink({ tags: ["a", "b", "a"] })).tags, ["a", "b"]);
 });
 
-test("a person is the maker of a link that an app makes in his or her name", async (t) => {
+test("a link created by an app on behalf of a user has the user as its creator", async (t) => {
   const user = await service.createUser([app.id]);
   const tokens = await tokensFor(service, app, user);
   t.is((await apiAt(service.url, tokens.access_token).createLink()).created_by, user.id);
 });
 
-test("a slug that is taken is refused with 409 in the own organization and in another one", async (t) => {
+test("a taken slug is rejected, in the same organization and in others", async (t) => {
   const { slug } = await api.createLink({ slug: "taken" });
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
   for (const caller of [api, other]) {
@@ -90,7 +90,7 @@ test("a slug that is taken is refused with 409 in the own organization and in an
   }
 });
 
-test("slugs that differ in case are two slugs", async (t) => {
+test("slugs are case-sensitive", async (t) => {
   const urls = ["https://example.com/1", "https://example.com/2", "https://example.com/3"];
   for (const [index, slug] of ["CaseTest", "casetest", "CASETEST"].entries()) {
     await api.createLink({ slug, url: urls[index] });
@@ -99,7 +99,7 @@ test("slugs that differ in case are two slugs", async (t) => {
   t.is(headers.get("location"), urls[1] ?? "");
 });
 
-test("the slug of a deleted link is not given out again, to anybody", async (t) => {
+test("the slug of a deleted link is never reused, in any organization", async (t) => {
   const { id, slug } = await api.createLink({ slug: "deleted-one" });
   t.is((await api.send("DELETE", `/v1/links/${id}`)).status, 204);
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
@@ -109,23 +109,23 @@ test("the slug of a deleted link is not given out again, to anybody", async (t) 
   }
 });
 
-test("an external_id is unique in its organization alone, and free again after a delete", async (t) => {
+test("an external_id is unique per organization, and free again after a deletion", async (t) => {
   const { id } = await api.createLink({ external_id: "ext-1" });
-  const again = { json: { url: "https://example.com", external_id: "ext-1" } };
-  const refused = await api.send("POST", "/v1/links", again);
-  isProblem(t, refused, { status: 409, code: "external_id_taken", fields: ["external_id"] });
+  const request = { json: { url: "https://example.com", external_id: "ext-1" } };
+  const rejected = await api.send("POST", "/v1/links", request);
+  isProblem(t, rejected, { status: 409, code: "external_id_taken", fields: ["external_id"] });
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
-  t.is((await other.send("POST", "/v1/links", again)).status, 201);
+  t.is((await other.send("POST", "/v1/links", request)).status, 201);
   await api.send("DELETE", `/v1/links/${id}`);
-  t.is((await api.send("POST", "/v1/links", again)).status, 201);
+  t.is((await api.send("POST", "/v1/links", request)).status, 201);
 });
 
-test("external_ids that differ in case are two", async (t) => {
+test("external_ids are case-sensitive", async (t) => {
   await api.createLink({ external_id: "Case" });
   t.is((await api.createLink({ external_id: "case" })).external_id, "case");
 });
 
-test("of 20 requests for one slug at once exactly one gets it", async (t) => {
+test("concurrent requests for one slug succeed exactly once", async (t) => {
   const json = { url: "https://example.com", slug: "contested" };
   const replies = await Promise.all(
     Array.from({ length: 20 }, () => api.send("POST", "/v1/links", { json })),

@@ -1,20 +1,20 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => service.close());
 
-// As many bytes as a character may take, in UTF-8 and as JSON.
+// Characters of every encoded size, in UTF-8 and in JSON.
 const characters: [name: string, character: string][] = [
   ["letters", "x"],
-  ["characters of three bytes", "€"],
-  ["characters that JSON escapes", "\u0001"],
+  ["three-byte characters", "€"],
+  ["characters escaped in JSON", "\u0001"],
   ["quotes", '"'],
 ];
 for (const [name, character] of characters) {
-  test(`the largest link that is allowed, of ${name}, is made, shown, changed and deleted as it is`, async (t) => {
+  test(`a link of the maximum size, of ${name}, can be created, read, updated and deleted`, async (t) => {
     const filled = (length: number, n: number) => `${n}`.padEnd(length, "€");
     const keys = Array.from({ length: 50 }, (_, n) => filled(40, n));
     const fields = {

@@ -1,17 +1,17 @@
 import test from "ava";
-import { type Api, apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { type Api, apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const newApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 const api = await newApi();
-const made: LinkBody[] = [];
-for (let n = 0; n < 60; n++) made.push(await api.createLink({ title: `link ${n}` }));
+const created: LinkBody[] = [];
+for (let n = 0; n < 60; n++) created.push(await api.createLink({ title: `link ${n}` }));
 test.after.always(() => service.close());
 
 const list = (caller: Api, query = "") => caller.get<PageBody>(`/v1/links${query}`);
 const ids = (links: LinkBody[]) => links.map(({ id }) => id);
-const newestFirst = ids(made).toReversed();
+const newestFirst = ids(created).toReversed();
 
 test("an organization without links has an empty list", async (t) => {
   const { status, body } = await list(await newApi());
@@ -19,7 +19,7 @@ test("an organization without links has an empty list", async (t) => {
   t.deepEqual(body, { data: [], next_cursor: null });
 });
 
-test("a list begins with the newest link, has 25 of them, and each as it is read alone", async (t) => {
+test("a list starts with the newest links, and shows each as the link itself", async (t) => {
   const { body, headers } = await list(api);
   t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
   t.deepEqual(ids(body.data), newestFirst.slice(0, 25));
@@ -28,7 +28,7 @@ test("a list begins with the newest link, has 25 of them, and each as it is read
 });
 
 for (const limit of [1, 7, 25, 59, 60, 100]) {
-  test(`pages of ${limit} make up the whole list, without a gap or a repeat`, async (t) => {
+  test(`pages of ${limit} cover the whole list, without gaps or duplicates`, async (t) => {
     const seen: string[] = [];
     let cursor: string | null = null;
     let pages = 0;
@@ -47,7 +47,7 @@ for (const limit of [1, 7, 25, 59, 60, 100]) {
   });
 }
 
-test("a walk has neither gap nor repeat while links are made, changed and deleted", async (t) => {
+test("pagination has no gaps or duplicates while links are created, updated and deleted", async (t) => {
   const caller = await newApi();
   const own: LinkBody[] = [];
   for (let n = 0; n < 60; n++) own.push(await caller.createLink());
@@ -65,21 +65,21 @@ test("a walk has neither gap nor repeat while links are made, changed and delete
   t.deepEqual(seen, ids(own).toReversed());
 });
 
-test("the size of the page may change on the way", async (t) => {
+test("the limit may change between pages", async (t) => {
   const first = (await list(api, "?limit=10")).body;
   const second = (await list(api, `?limit=100&cursor=${first.next_cursor}`)).body;
   t.deepEqual(ids([...first.data, ...second.data]), newestFirst);
   t.is(second.next_cursor, null);
 });
 
-test("links made at once are listed in one order, each once", async (t) => {
+test("links created concurrently are listed in one order, each once", async (t) => {
   const caller = await newApi();
   const own = await Promise.all(Array.from({ length: 30 }, () => caller.createLink()));
-  const whole = ids((await list(caller, "?limit=100")).body.data);
-  t.deepEqual(whole, ids(own).sort().toReversed());
+  const listed = ids((await list(caller, "?limit=100")).body.data);
+  t.deepEqual(listed, ids(own).sort().toReversed());
 });
 
-const refused: [query: string, field: string][] = [
+const invalid: [query: string, field: string][] = [
   ...[
     "0",
     "-1",
@@ -117,8 +117,8 @@ const refused: [query: string, field: string][] = [
   ["sort=clicks", "sort"],
   ["__proto__=x", "__proto__"],
 ];
-for (const [query, field] of refused) {
-  test(`the query ${query.slice(0, 40)} is 422 and names ${field}`, async (t) => {
+for (const [query, field] of invalid) {
+  test(`the query ${query.slice(0, 40)} is rejected with an error for ${field}`, async (t) => {
     const reply = await api.send("GET", `/v1/links?${query}`);
     isProblem(t, reply, { status: 422, code: reply.body.code, fields: [field] });
   });

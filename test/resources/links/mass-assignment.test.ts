@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isProblem, type LinkBody } from "../../harness/api.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -38,25 +38,25 @@ const unwritable: [field: string, value: unknown][] = [
 ];
 
 for (const [field, value] of unwritable) {
-  test(`sec 92: the field ${JSON.stringify(field)} cannot be written, and the answer names it`, async (t) => {
-    const made = await api.createLink();
+  test(`the field ${JSON.stringify(field)} cannot be written, and the error names it`, async (t) => {
+    const created = await api.createLink();
     for (const reply of [
       await api.send("POST", "/v1/links", { json: { url: "https://example.com", [field]: value } }),
-      await api.send("PATCH", `/v1/links/${made.id}`, { json: { title: "x", [field]: value } }),
+      await api.send("PATCH", `/v1/links/${created.id}`, { json: { title: "x", [field]: value } }),
     ]) {
       t.is(reply.status, 422);
       isProblem(t, reply, { status: 422, code: "unknown_field", fields: [field] });
     }
-    t.deepEqual((await api.get<LinkBody>(`/v1/links/${made.id}`)).body, made);
+    t.deepEqual((await api.get<LinkBody>(`/v1/links/${created.id}`)).body, created);
   });
 }
 
-test("sec 92: a link cannot be made archived", async (t) => {
+test("a link cannot be created as archived", async (t) => {
   const reply = await api.send("POST", "/v1/links", { json: { url: "https://example.com", archived: true } });
   isProblem(t, reply, { status: 422, code: "unknown_field", fields: ["archived"] });
 });
 
-test("sec 92: what is sent in the query does not reach the link", async (t) => {
+test("query parameters don't set fields of a new link", async (t) => {
   const json = { url: "https://example.com" };
   const reply = await api.send<LinkBody>(
     "POST",

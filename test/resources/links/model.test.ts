@@ -1,34 +1,35 @@
 import test from "ava";
 import fc from "fast-check";
-import { linkCommands, newModel, newWorld } from "../../harness/link-commands.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { createModel, createTarget, linkCommands } from "../../harness/model/link-commands.ts";
+import { rounds } from "../../harness/rounds.ts";
 import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
 
 const ROUNDS = 25;
-// One waits for the disk while another one thinks.
-const AT_ONCE = 4;
-const SEQUENCES = 5;
-const LONGEST = 30;
-// To try again what failed: the seed that the failure names.
+// One sequence waits for the disk while another one computes.
+const CONCURRENCY = 4;
+const SEQUENCES = rounds(1, 5);
+const MAX_COMMANDS = 30;
+// Repeats a failure: the seed is in its message.
 const seed = process.env.TEST_SEED ? { seed: Number(process.env.TEST_SEED) } : {};
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
-const agrees = fc.asyncProperty(
-  fc.commands(linkCommands, { maxCommands: LONGEST, size: "max" }),
+const agreesWithModel = fc.asyncProperty(
+  fc.commands(linkCommands, { maxCommands: MAX_COMMANDS, size: "max" }),
   async (commands) => {
     const token = await service.token(await service.createOrganization());
-    const world = newWorld(service.url, token);
-    await fc.asyncModelRun(() => ({ model: newModel(), real: world }), commands);
+    const target = createTarget(service.url, token);
+    await fc.asyncModelRun(() => ({ model: createModel(), real: target }), commands);
   },
 );
 
 for (let round = 1; round <= ROUNDS; round++)
-  test.serial(`${AT_ONCE * SEQUENCES} random sequences of calls agree with a model (${round})`, async (t) => {
-    // A failure is thrown with its seed, and the shortest sequence that shows it.
-    await atOnce(AT_ONCE, () =>
-      fc.assert(agrees, { numRuns: SEQUENCES, includeErrorInReport: true, ...seed }),
+  test.serial(`random sequences of requests agree with the model (${round})`, async (t) => {
+    // A failure reports its seed and the shortest failing sequence.
+    await atOnce(CONCURRENCY, () =>
+      fc.assert(agreesWithModel, { numRuns: SEQUENCES, includeErrorInReport: true, ...seed }),
     );
     t.pass();
   });

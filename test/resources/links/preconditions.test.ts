@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../../harness/api.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -7,8 +7,8 @@ const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));
 test.after.always(() => service.close());
 
-/** A link that was changed once, with the tag from before and the one of now. */
-async function changedLink() {
+/** Creates and updates a link; returns its previous and its current entity tag. */
+async function createUpdatedLink() {
   const { id, slug } = await api.createLink();
   const path = `/v1/links/${id}`;
   const old = tagOf(await api.get(path));
@@ -20,8 +20,8 @@ function tagOf({ headers }: { headers: Headers }): string {
   return headers.get("etag") ?? "";
 }
 
-test("every change gives another strong ETag, and reading gives the same one", async (t) => {
-  const { path, old, current } = await changedLink();
+test("every update changes the strong ETag, which reads return", async (t) => {
+  const { path, old, current } = await createUpdatedLink();
   t.regex(current, /^"[^"]+"$/);
   t.not(current, old);
   t.is(tagOf(await api.get(path)), current);
@@ -29,7 +29,7 @@ test("every change gives another strong ETag, and reading gives the same one", a
 });
 
 test("a click does not change the ETag", async (t) => {
-  const { path, slug, current } = await changedLink();
+  const { path, slug, current } = await createUpdatedLink();
   await fetch(`${service.url}/${slug}`, { redirect: "manual" });
   const reply = await api.get(path);
   t.is(reply.body.clicks, 1);
@@ -38,15 +38,15 @@ test("a click does not change the ETag", async (t) => {
 
 const failing: [name: string, value: (tags: { old: string; current: string }) => string][] = [
   ["the tag of an earlier version", ({ old }) => old],
-  ["a tag of nobody", () => '"nothing"'],
-  ["the tag without quotes", ({ current }) => current.replaceAll('"', "")],
-  ["the tag as a weak one", ({ current }) => `W/${current}`],
-  ["several wrong tags", ({ old }) => `${old}, "x", "y"`],
+  ["an unknown tag", () => '"nothing"'],
+  ["the current tag without quotes", ({ current }) => current.replaceAll('"', "")],
+  ["the current tag as a weak tag", ({ current }) => `W/${current}`],
+  ["several outdated and unknown tags", ({ old }) => `${old}, "x", "y"`],
   ["a quoted star", () => '"*"'],
 ];
 for (const [name, value] of failing) {
-  test(`If-Match with ${name} is 412 and changes nothing`, async (t) => {
-    const { path, ...tags } = await changedLink();
+  test(`If-Match with ${name} fails and changes nothing`, async (t) => {
+    const { path, ...tags } = await createUpdatedLink();
     const before = await api.get(path);
     for (const [method, json] of [
       ["PATCH", { title: "lost" }],
@@ -60,36 +60,36 @@ for (const [name, value] of failing) {
 }
 
 const holding: [name: string, value: (current: string) => string][] = [
-  ["the tag of now", (current) => current],
+  ["the current tag", (current) => current],
   ["a star", () => "*"],
-  ["a list that has it", (current) => `"x",${current} , "y"`],
+  ["a list with the current tag", (current) => `"x",${current} , "y"`],
 ];
 for (const [name, value] of holding) {
-  test(`If-Match with ${name} lets a change and a delete through`, async (t) => {
-    const { path, current } = await changedLink();
+  test(`If-Match with ${name} allows an update and a deletion`, async (t) => {
+    const { path, current } = await createUpdatedLink();
     const headers = { "if-match": value(current) };
     const reply = await api.send("PATCH", path, { json: { title: "again" }, headers });
     t.is(reply.status, 200);
-    const removal = { "if-match": value(tagOf(reply)) };
-    t.is((await api.send("DELETE", path, { headers: removal })).status, 204);
+    const deletion = { "if-match": value(tagOf(reply)) };
+    t.is((await api.send("DELETE", path, { headers: deletion })).status, 204);
     isMissing(t, await api.get(path));
   });
 }
 
-test("of 20 changes that start from the same version exactly one is made", async (t) => {
-  const { path, current } = await changedLink();
+test("concurrent updates of the same version succeed exactly once", async (t) => {
+  const { path, current } = await createUpdatedLink();
   const replies = await Promise.all(
     Array.from({ length: 20 }, (_, n) =>
       api.send("PATCH", path, { json: { title: `change ${n}` }, headers: { "if-match": current } }),
     ),
   );
   t.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(19).fill(412)]);
-  const made = replies.findIndex(({ status }) => status === 200);
-  t.is((await api.get(path)).body.title, `change ${made}`);
+  const winner = replies.findIndex(({ status }) => status === 200);
+  t.is((await api.get(path)).body.title, `change ${winner}`);
 });
 
-test("five changes at once without If-Match are all made, each to its own field", async (t) => {
-  const { path } = await changedLink();
+test("concurrent updates without If-Match all succeed, each on its own field", async (t) => {
+  const { path } = await createUpdatedLink();
   const fields = [
     { title: "t" },
     { tags: ["t"] },
@@ -107,14 +107,14 @@ test("five changes at once without If-Match are all made, each to its own field"
 });
 
 const matching: [name: string, value: (current: string) => string][] = [
-  ["the tag of now", (current) => current],
-  ["the tag as a weak one", (current) => `W/${current}`],
+  ["the current tag", (current) => current],
+  ["the current tag as a weak tag", (current) => `W/${current}`],
   ["a star", () => "*"],
-  ["a list that has it", (current) => `"x", ${current}`],
+  ["a list with the current tag", (current) => `"x", ${current}`],
 ];
 for (const [name, value] of matching) {
-  test(`If-None-Match with ${name} is 304 without a body`, async (t) => {
-    const { path, current } = await changedLink();
+  test(`If-None-Match with ${name} returns 304 without a body`, async (t) => {
+    const { path, current } = await createUpdatedLink();
     for (const method of ["GET", "HEAD"]) {
       const reply = await api.send(method, path, { headers: { "if-none-match": value(current) } });
       t.is(reply.status, 304);
@@ -124,21 +124,21 @@ for (const [name, value] of matching) {
   });
 }
 
-test("If-None-Match with the tag of an earlier version gives the link", async (t) => {
-  const { path, old } = await changedLink();
+test("If-None-Match with the tag of an earlier version returns the link", async (t) => {
+  const { path, old } = await createUpdatedLink();
   const reply = await api.get(path, { "if-none-match": old });
   t.is(reply.status, 200);
   t.is(reply.body.title, "changed");
 });
 
-test("preconditions reveal nothing about links of others and of nobody", async (t) => {
-  const { path, current } = await changedLink();
+test("preconditions reveal nothing about links of other organizations", async (t) => {
+  const { path, current } = await createUpdatedLink();
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
-  for (const address of [path, "/v1/links/lnk_unknown"]) {
+  for (const target of [path, "/v1/links/lnk_unknown"]) {
     for (const tag of [current, "*", '"x"']) {
-      isMissing(t, await other.send("PATCH", address, { json: {}, headers: { "if-match": tag } }));
-      isMissing(t, await other.send("DELETE", address, { headers: { "if-match": tag } }));
-      isMissing(t, await other.get(address, { "if-none-match": tag }));
+      isMissing(t, await other.send("PATCH", target, { json: {}, headers: { "if-match": tag } }));
+      isMissing(t, await other.send("DELETE", target, { headers: { "if-match": tag } }));
+      isMissing(t, await other.get(target, { "if-none-match": tag }));
     }
   }
 });

@@ -1,41 +1,41 @@
 import test from "ava";
-import { type Api, apiAt } from "../harness/api.ts";
-import { startTestService } from "../harness/service.ts";
+import { type Api, apiAt } from "../../harness/clients/api.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
-const people: Api = apiAt(service.url);
+const visitor: Api = apiAt(service.url);
 test.after.always(() => service.close());
 
-/** Follows a link so many times at once; how often each status came. */
-async function followAtOnce(slug: string, times: number): Promise<Record<number, number>> {
+/** Follows a link concurrently, and counts the responses by status. */
+async function followConcurrently(slug: string, times: number): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
-  const replies = await Promise.all(Array.from({ length: times }, () => people.get(`/${slug}`)));
+  const replies = await Promise.all(Array.from({ length: times }, () => visitor.get(`/${slug}`)));
   for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-test("200 clicks at once are 200 redirects and 200 clicks", async (t) => {
+test("concurrent clicks are all redirected and counted", async (t) => {
   const link = await api.createLink();
-  t.deepEqual(await followAtOnce(link.slug, 200), { 302: 200 });
+  t.deepEqual(await followConcurrently(link.slug, 200), { 302: 200 });
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 200);
 });
 
-test("of 200 clicks at once on a link with max_clicks 100 exactly 100 are redirected", async (t) => {
+test("concurrent clicks never exceed max_clicks", async (t) => {
   const link = await api.createLink({ max_clicks: 100 });
-  t.deepEqual(await followAtOnce(link.slug, 200), { 302: 100, 410: 100 });
+  t.deepEqual(await followConcurrently(link.slug, 200), { 302: 100, 410: 100 });
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 100);
 });
 
-test("of 50 clicks at once on a link with max_clicks 1 exactly one is redirected", async (t) => {
+test("a single-use link redirects exactly one of many concurrent clicks", async (t) => {
   const link = await api.createLink({ max_clicks: 1 });
-  t.deepEqual(await followAtOnce(link.slug, 50), { 302: 1, 410: 49 });
+  t.deepEqual(await followConcurrently(link.slug, 50), { 302: 1, 410: 49 });
 });
 
-test("clicks are not lost while the link is changed", async (t) => {
+test("no click is lost while the link is updated", async (t) => {
   const link = await api.createLink();
   const [counts] = await Promise.all([
-    followAtOnce(link.slug, 100),
+    followConcurrently(link.slug, 100),
     ...Array.from({ length: 10 }, (_, n) =>
       api.send("PATCH", `/v1/links/${link.id}`, { json: { title: `title ${n}` } }),
     ),
@@ -44,9 +44,9 @@ test("clicks are not lost while the link is changed", async (t) => {
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 100);
 });
 
-test("a limit that is set after many clicks at once counts all of them", async (t) => {
+test("a limit that is set later includes all earlier clicks", async (t) => {
   const link = await api.createLink();
-  await followAtOnce(link.slug, 100);
+  await followConcurrently(link.slug, 100);
   await api.send("PATCH", `/v1/links/${link.id}`, { json: { max_clicks: 110 } });
-  t.deepEqual(await followAtOnce(link.slug, 20), { 302: 10, 410: 10 });
+  t.deepEqual(await followConcurrently(link.slug, 20), { 302: 10, 410: 10 });
 });

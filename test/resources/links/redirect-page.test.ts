@@ -1,19 +1,19 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { startTestService } from "../harness/service.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
-const over = await api.createLink();
-const live = await api.createLink();
-await api.send("PATCH", `/v1/links/${over.id}`, { json: { archived: true } });
-const people = apiAt(service.url);
+const archived = await api.createLink();
+const active = await api.createLink();
+await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
+const visitor = apiAt(service.url);
 test.after.always(() => service.close());
 
-const refusals = [
-  ["nothing-here", 404, "not_found"],
-  [over.slug, 410, "link_gone"],
+const unavailable = [
+  ["unknown-slug", 404, "not_found"],
+  [archived.slug, 410, "link_gone"],
 ] as const;
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -27,10 +27,10 @@ const wantsJson = [
   "image/png",
 ];
 
-for (const [slug, status, code] of refusals) {
+for (const [slug, status, code] of unavailable) {
   for (const accept of wantsPage) {
-    test(`${status}: a browser that accepts ${accept} gets a page`, async (t) => {
-      const reply = await people.get(`/${slug}`, { accept });
+    test(`a ${status} is a page for the Accept header ${accept}`, async (t) => {
+      const reply = await visitor.get(`/${slug}`, { accept });
       t.is(reply.status, status);
       t.regex(reply.headers.get("content-type") ?? "", /^text\/html; charset=utf-8$/i);
       t.truthy(parse(reply.text).querySelector("h1")?.text);
@@ -40,29 +40,29 @@ for (const [slug, status, code] of refusals) {
     });
   }
   for (const accept of wantsJson) {
-    test(`${status}: whoever accepts ${accept || "nothing special"} gets a problem`, async (t) => {
-      isProblem(t, await people.get(`/${slug}`, { accept }), { status, code });
+    test(`a ${status} is a problem document for the Accept header ${accept || "(empty)"}`, async (t) => {
+      isProblem(t, await visitor.get(`/${slug}`, { accept }), { status, code });
     });
   }
 
-  test(`${status}: caches keep neither the page nor the problem, and tell the two apart`, async (t) => {
+  test(`a ${status} is not cacheable and varies by Accept`, async (t) => {
     for (const accept of [BROWSER, "*/*"]) {
-      const { headers } = await people.get(`/${slug}`, { accept });
+      const { headers } = await visitor.get(`/${slug}`, { accept });
       t.regex(headers.get("cache-control") ?? "", /no-store/);
       t.regex(headers.get("vary") ?? "", /\baccept\b/i);
     }
   });
 }
 
-test("a browser that follows a live link gets no page", async (t) => {
-  const reply = await people.get(`/${live.slug}`, { accept: BROWSER });
+test("a browser that follows an active link is redirected without a page", async (t) => {
+  const reply = await visitor.get(`/${active.slug}`, { accept: BROWSER });
   t.is(reply.status, 302);
   t.is(reply.text, "");
 });
 
-test("a refusal does not repeat what was asked for", async (t) => {
+test("an error does not echo the request", async (t) => {
   for (const accept of [BROWSER, "*/*"]) {
-    const { text } = await people.get("/Repeat-Me-Not?x=<script>alert(1)</script>", { accept });
+    const { text } = await visitor.get("/Repeat-Me-Not?x=<script>alert(1)</script>", { accept });
     t.false(/repeat-me-not|alert/i.test(text));
   }
 });

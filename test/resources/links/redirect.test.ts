@@ -1,37 +1,37 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../harness/api.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));
-const people = apiAt(service.url);
+const visitor = apiAt(service.url);
 test.after.always(() => service.close());
 
-const follow = (slug: string, headers: Record<string, string> = {}) => people.get(`/${slug}`, headers);
+const follow = (slug: string, headers: Record<string, string> = {}) => visitor.get(`/${slug}`, headers);
 const read = async ({ id }: LinkBody) => (await api.get(`/v1/links/${id}`)).body;
 const patch = (id: string, json: unknown) => api.send("PATCH", `/v1/links/${id}`, { json });
 const gone = { status: 410, code: "link_gone" };
 
 for (const redirect_type of [undefined, 301, 302, 307, 308]) {
-  test(`a link with redirect_type ${redirect_type ?? "left out"} redirects with ${redirect_type ?? 302}`, async (t) => {
+  test(`a link with redirect_type ${redirect_type ?? "omitted"} redirects with ${redirect_type ?? 302}`, async (t) => {
     const link = await api.createLink({ url: "https://example.com/a?b=c&d=%20#e", redirect_type });
     for (const method of ["GET", "HEAD"]) {
-      const { status, headers, text } = await people.send(method, `/${link.slug}`);
+      const { status, headers, text } = await visitor.send(method, `/${link.slug}`);
       t.is(status, redirect_type ?? 302);
       t.is(headers.get("location"), "https://example.com/a?b=c&d=%20#e");
       t.is(text, "");
-      t.regex(headers.get("cache-control") ?? "", /no-store/, "a redirect that is kept is not counted");
+      t.regex(headers.get("cache-control") ?? "", /no-store/, "a cached redirect would not be counted");
     }
   });
 }
 
-test("every GET is counted with its time, and no HEAD is", async (t) => {
+test("every GET is counted and timestamped, and HEAD is not", async (t) => {
   const link = await api.createLink();
-  await people.send("HEAD", `/${link.slug}`);
+  await visitor.send("HEAD", `/${link.slug}`);
   t.is((await read(link)).last_clicked_at, null);
   const before = Date.now();
   for (let n = 1; n <= 3; n++) {
@@ -40,18 +40,18 @@ test("every GET is counted with its time, and no HEAD is", async (t) => {
     t.is(clicks, n);
     t.true(Date.parse(last_clicked_at ?? "") >= before);
   }
-  await people.send("HEAD", `/${link.slug}`);
+  await visitor.send("HEAD", `/${link.slug}`);
   t.is((await read(link)).clicks, 3);
 });
 
-test("a list and a change show the clicks that were made before", async (t) => {
+test("a list and an update return the current clicks", async (t) => {
   const link = await api.createLink();
   await follow(link.slug);
   const { body } = await api.get<PageBody>("/v1/links?limit=100");
   t.is(body.data.find(({ id }) => id === link.id)?.clicks, 1);
   await follow(link.slug);
-  const changed = await api.send<LinkBody>("PATCH", `/v1/links/${link.id}`, { json: { title: "x" } });
-  t.is(changed.body.clicks, 2);
+  const updated = await api.send<LinkBody>("PATCH", `/v1/links/${link.id}`, { json: { title: "x" } });
+  t.is(updated.body.clicks, 2);
 });
 
 test("a click does not change updated_at", async (t) => {
@@ -60,20 +60,20 @@ test("a click does not change updated_at", async (t) => {
   t.is((await read(link)).updated_at, link.updated_at);
 });
 
-test("a link ends at expires_at, to the second", async (t) => {
+test("a link expires exactly at expires_at", async (t) => {
   const link = await api.createLink({ expires_at: new Date(Date.now() + 60_000).toISOString() });
   advanceClock(58_000);
   t.is((await follow(link.slug)).status, 302);
   advanceClock(2_001);
   for (const _ of [1, 2]) isProblem(t, await follow(link.slug), gone);
-  t.is((await people.send("HEAD", `/${link.slug}`)).status, 410);
+  t.is((await visitor.send("HEAD", `/${link.slug}`)).status, 410);
   t.is((await read(link)).clicks, 1);
 });
 
-test("a link ends when max_clicks are used up, and HEAD uses none", async (t) => {
+test("a link stops at max_clicks, and HEAD doesn't count", async (t) => {
   const link = await api.createLink({ max_clicks: 2 });
   for (const status of [302, 302, 410, 410]) {
-    t.is((await people.send("HEAD", `/${link.slug}`)).status, status);
+    t.is((await visitor.send("HEAD", `/${link.slug}`)).status, status);
     t.is((await follow(link.slug)).status, status);
   }
   t.is((await read(link)).clicks, 2);
@@ -83,14 +83,14 @@ test("a link ends when max_clicks are used up, and HEAD uses none", async (t) =>
   t.is((await follow(link.slug)).status, 302);
 });
 
-test("clicks from before count when max_clicks is set later", async (t) => {
+test("a later max_clicks includes earlier clicks", async (t) => {
   const link = await api.createLink();
   for (const _ of [1, 2, 3]) await follow(link.slug);
   await patch(link.id, { max_clicks: 4 });
   t.deepEqual([(await follow(link.slug)).status, (await follow(link.slug)).status], [302, 410]);
 });
 
-test("an archived link is gone until it is taken back, and not counted", async (t) => {
+test("an archived link is unavailable and not counted until it is restored", async (t) => {
   const link = await api.createLink();
   await patch(link.id, { archived: true });
   isProblem(t, await follow(link.slug), gone);
@@ -99,13 +99,13 @@ test("an archived link is gone until it is taken back, and not counted", async (
   t.is((await follow(link.slug)).status, 302);
 });
 
-test("a deleted link is gone for good", async (t) => {
+test("a deleted link is unavailable", async (t) => {
   const link = await api.createLink();
   await api.send("DELETE", `/v1/links/${link.id}`);
   isProblem(t, await follow(link.slug), gone);
 });
 
-test("a change of the destination is followed at once", async (t) => {
+test("a new destination takes effect immediately", async (t) => {
   const link = await api.createLink({ redirect_type: 301 });
   await follow(link.slug);
   await patch(link.id, { url: "https://example.org/new", redirect_type: 307 });
@@ -113,7 +113,7 @@ test("a change of the destination is followed at once", async (t) => {
   t.deepEqual([status, headers.get("location")], [307, "https://example.org/new"]);
 });
 
-test("the links of an organization that went back to the free plan still redirect and count", async (t) => {
+test("the links of a downgraded organization still redirect and count clicks", async (t) => {
   const other = await service.createOrganization();
   const owner = apiAt(service.url, await service.token(other));
   const link = await owner.createLink();
@@ -131,14 +131,14 @@ const destinations: [url: string, location: string][] = [
   ["https://example.com/?a=\"<>'", "https://example.com/?a=%22%3C%3E%27"],
 ];
 for (const [url, location] of destinations) {
-  test(`a link to ${url} is kept as it was sent and sent as ASCII`, async (t) => {
+  test(`the destination ${url} is stored unchanged and redirected to as ASCII`, async (t) => {
     const link = await api.createLink({ url });
     t.is(link.url, url);
     t.is((await follow(link.slug)).headers.get("location"), location);
   });
 }
 
-test("the longest destination fits into a header that clients accept", async (t) => {
+test("the longest destination fits in a header that clients accept", async (t) => {
   const start = "https://example.com/";
   const reply = await api.send<LinkBody>("POST", "/v1/links", {
     json: { url: start + "日".repeat(2048 - start.length) },
@@ -152,16 +152,16 @@ test("the longest destination fits into a header that clients accept", async (t)
 
 const unknown = ["nothing", "-", "_", "x".repeat(64), "UPPER"];
 for (const slug of unknown) {
-  test(`the unknown slug ${slug.slice(0, 10)} is 404`, async (t) => {
+  test(`the unknown slug ${slug.slice(0, 10)} is not found`, async (t) => {
     isMissing(t, await follow(slug));
-    const head = await people.send("HEAD", `/${slug}`);
+    const head = await visitor.send("HEAD", `/${slug}`);
     t.deepEqual([head.status, head.text], [404, ""]);
   });
 }
 
-test("only the exact path of a slug leads on", async (t) => {
+test("only the exact path of a slug redirects", async (t) => {
   const { slug, id } = await api.createLink({ slug: "ExactSlug" });
-  const near = [
+  const similar = [
     "exactslug",
     "EXACTSLUG",
     `${slug}/`,
@@ -175,11 +175,11 @@ test("only the exact path of a slug leads on", async (t) => {
     `${slug}%0d%0a`,
     "%45xactSlug",
   ];
-  for (const path of near) {
+  for (const path of similar) {
     const reply = await sendRaw(service.url, `/${path}`);
     t.is(reply.status, 404, path);
-    t.is(reply.headers.location, undefined);
+    t.is(reply.headers.location, undefined, path);
   }
-  t.is((await sendRaw(service.url, `/${slug}?utm=1`)).status, 302, "a query belongs to no slug");
+  t.is((await sendRaw(service.url, `/${slug}?utm=1`)).status, 302, "a query is not part of the slug");
   t.is((await read({ id } as LinkBody)).clicks, 1);
 });

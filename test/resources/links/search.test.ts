@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/api.ts";
+import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -46,7 +46,7 @@ const searches: [search: string, names: string[]][] = [
   ["haystack?x", ["url"]],
   ["find-me", ["slug"]],
   ["SNAKE-CASE", ["dash"]],
-  ["nothing has this", []],
+  ["matches no link", []],
   ["*", []],
 ];
 for (const [search, names] of searches) {
@@ -58,7 +58,7 @@ for (const [search, names] of searches) {
   });
 }
 
-const tagged: [tags: string[], tag: string, finds: boolean][] = [
+const tagged: [tags: string[], tag: string, matches: boolean][] = [
   [["news"], "news", true],
   [["other", "news"], "news", true],
   [["newsletter"], "news", false],
@@ -79,29 +79,29 @@ const tagged: [tags: string[], tag: string, finds: boolean][] = [
   [["[]"], "[]", true],
   [[], "[]", false],
 ];
-for (const [index, [tags, tag, finds]] of tagged.entries()) {
-  test(`${index}: the tag ${tag} ${finds ? "finds" : "does not find"} a link with ${JSON.stringify(tags)}`, async (t) => {
+for (const [index, [tags, tag, matches]] of tagged.entries()) {
+  test(`${index}: the tag ${tag} ${matches ? "matches" : "does not match"} a link with ${JSON.stringify(tags)}`, async (t) => {
     const caller = apiAt(service.url, await service.token(await service.createOrganization()));
     const { id } = await caller.createLink({ tags });
     const { body } = await caller.get<PageBody>(`/v1/links?tag=${encodeURIComponent(tag)}`);
     t.deepEqual(
       body.data.map((link) => link.id),
-      finds ? [id] : [],
+      matches ? [id] : [],
     );
   });
 }
 
 for (const tag of ["one\u001ftwo", "\u001f", "one\n", "x".repeat(51), ""]) {
-  test(`the tag ${JSON.stringify(tag).slice(0, 20)}, which no link can have, is refused`, async (t) => {
+  test(`the invalid tag ${JSON.stringify(tag).slice(0, 20)} is rejected`, async (t) => {
     await api.createLink({ tags: ["one", "two"] });
     const reply = await api.get(`/v1/links?tag=${encodeURIComponent(tag)}`);
     isProblem(t, reply, { status: 422, code: "invalid_tag", fields: ["tag"] });
   });
 }
 
-test("archived=true and archived=false part the list, and without it both are there", async (t) => {
+test("archived=true and archived=false select links by state, and without it both are listed", async (t) => {
   const caller = apiAt(service.url, await service.token(await service.createOrganization()));
-  const [kept, archived, deleted] = [
+  const [active, archived, deleted] = [
     await caller.createLink(),
     await caller.createLink(),
     await caller.createLink(),
@@ -110,8 +110,8 @@ test("archived=true and archived=false part the list, and without it both are th
   await caller.send("DELETE", `/v1/links/${deleted.id}`);
   for (const [query, ids] of [
     ["?archived=true", [archived.id]],
-    ["?archived=false", [kept.id]],
-    ["", [archived.id, kept.id]],
+    ["?archived=false", [active.id]],
+    ["", [archived.id, active.id]],
   ] as const) {
     const { body } = await caller.get<PageBody>(`/v1/links${query}`);
     t.deepEqual(
@@ -122,7 +122,7 @@ test("archived=true and archived=false part the list, and without it both are th
   }
 });
 
-test("filters are joined: every one has to hold", async (t) => {
+test("filters are combined, and a link must match all of them", async (t) => {
   const caller = apiAt(service.url, await service.token(await service.createOrganization()));
   const both = await caller.createLink({ title: "spring sale", tags: ["news"] });
   await caller.createLink({ title: "spring sale" });
@@ -134,7 +134,7 @@ test("filters are joined: every one has to hold", async (t) => {
   );
 });
 
-test("what a deleted link was about is not found any more", async (t) => {
+test("a deleted link is not found by its former title or slug", async (t) => {
   const { id } = await api.createLink({ title: "very-private", slug: "very-private-slug" });
   await api.send("DELETE", `/v1/links/${id}`);
   t.deepEqual(await found({ search: "very-private" }), []);

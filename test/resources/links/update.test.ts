@@ -1,8 +1,8 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/api.ts";
+import { apiAt, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
@@ -39,63 +39,67 @@ const changes: Record<string, unknown>[] = [
   { max_clicks: null },
 ];
 for (const [index, change] of changes.entries()) {
-  test(`a change of ${JSON.stringify(change)} changes that and nothing else`, async (t) => {
-    const made = await api.createLink({ ...FULL, external_id: `update-${index}` });
+  test(`an update of ${JSON.stringify(change)} changes nothing else`, async (t) => {
+    const created = await api.createLink({ ...FULL, external_id: `update-${index}` });
     advanceClock(1);
-    const { status, body } = await patch(made.id, change);
+    const { status, body } = await patch(created.id, change);
     t.is(status, 200);
     const short_url = `${service.url}/${body.slug}`;
-    t.deepEqual(body, { ...made, ...change, short_url, updated_at: body.updated_at });
-    t.true(body.updated_at > made.updated_at);
-    t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, body);
+    t.deepEqual(body, { ...created, ...change, short_url, updated_at: body.updated_at });
+    t.true(body.updated_at > created.updated_at);
+    t.deepEqual((await api.get(`/v1/links/${created.id}`)).body, body);
   });
 }
 
-test("what a link has already is no change: neither its ETag nor updated_at moves", async (t) => {
-  const made = await api.createLink({ ...FULL, external_id: "same", metadata: { a: 1, b: "x" } });
-  const { headers } = await api.get(`/v1/links/${made.id}`);
+test("an update with the current values changes neither the ETag nor updated_at", async (t) => {
+  const created = await api.createLink({ ...FULL, external_id: "same", metadata: { a: 1, b: "x" } });
+  const { headers } = await api.get(`/v1/links/${created.id}`);
   advanceClock(1);
   for (const change of [
     {},
     { title: FULL.title },
     { ...FULL, external_id: "same", metadata: { b: "x", a: 1 } },
   ]) {
-    const reply = await patch(made.id, change);
-    t.deepEqual(reply.body, made);
+    const reply = await patch(created.id, change);
+    t.deepEqual(reply.body, created);
     t.is(reply.headers.get("etag"), headers.get("etag"));
   }
 });
 
-test("a new slug is followed, and the old one no more", async (t) => {
+test("a new slug redirects, and the old one no longer does", async (t) => {
   const { id, slug } = await api.createLink({ slug: "old-name" });
   await patch(id, { slug: "new-name" });
   t.is((await fetch(`${service.url}/new-name`, { redirect: "manual" })).status, 302);
   t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 404);
 });
 
-test("a link keeps its slug when it is sent again", async (t) => {
+test("an update may repeat the current slug", async (t) => {
   const { id, slug } = await api.createLink();
   t.is((await patch(id, { slug })).status, 200);
 });
 
-test("a change to a slug or an external_id that is taken is 409 and changes nothing", async (t) => {
+test("an update to a taken slug or external_id is rejected and changes nothing", async (t) => {
   await api.createLink({ slug: "occupied", external_id: "occupied" });
-  const made = await api.createLink();
+  const created = await api.createLink();
   for (const field of ["slug", "external_id"]) {
-    const reply = await patch(made.id, { title: "x", [field]: "occupied" });
+    const reply = await patch(created.id, { title: "x", [field]: "occupied" });
     isProblem(t, reply, { status: 409, code: `${field}_taken`, fields: [field] });
   }
-  t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, made);
+  t.deepEqual((await api.get(`/v1/links/${created.id}`)).body, created);
 });
 
-test("the slug of a deleted link cannot be taken by a change", async (t) => {
-  const gone = await api.createLink({ slug: "gone-for-good" });
-  await api.send("DELETE", `/v1/links/${gone.id}`);
+test("an update cannot reuse the slug of a deleted link", async (t) => {
+  const deleted = await api.createLink({ slug: "deleted-slug" });
+  await api.send("DELETE", `/v1/links/${deleted.id}`);
   const { id } = await api.createLink();
-  isProblem(t, await patch(id, { slug: gone.slug }), { status: 409, code: "slug_taken", fields: ["slug"] });
+  isProblem(t, await patch(id, { slug: deleted.slug }), {
+    status: 409,
+    code: "slug_taken",
+    fields: ["slug"],
+  });
 });
 
-test("a deleted link is missing for every verb, and deleting again too", async (t) => {
+test("a deleted link is not found by any method", async (t) => {
   const { id } = await api.createLink();
   const reply = await api.send("DELETE", `/v1/links/${id}`);
   t.is(reply.status, 204);
@@ -105,7 +109,7 @@ test("a deleted link is missing for every verb, and deleting again too", async (
   isMissing(t, await api.send("DELETE", `/v1/links/${id}`));
 });
 
-test("an expired link can be given more time", async (t) => {
+test("an expired link works again with a later expires_at", async (t) => {
   const soon = new Date(Date.now() + 60_000).toISOString();
   const { id, slug } = await api.createLink({ expires_at: soon });
   advanceClock(61_000);
@@ -114,7 +118,7 @@ test("an expired link can be given more time", async (t) => {
   t.is((await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status, 302);
 });
 
-test("of changes and deletions at once that fight over one slug, each is done or refused, and one has it", async (t) => {
+test("concurrent updates and deletions never give one slug to two links", async (t) => {
   for (let round = 0; round < 3; round++) {
     const contested = `contested-${round}`;
     const links = await atOnce(6, () => api.createLink());
@@ -126,13 +130,13 @@ test("of changes and deletions at once that fight over one slug, each is done or
       ]),
     );
     for (const { status, text } of replies) t.true([200, 204, 404, 409].includes(status), text);
-    const rest = await Promise.all(links.map(({ id }) => api.get(`/v1/links/${id}`)));
-    const holders = rest.filter(({ body }) => body.slug === contested || body.external_id === contested);
+    const current = await Promise.all(links.map(({ id }) => api.get(`/v1/links/${id}`)));
+    const holders = current.filter(({ body }) => body.slug === contested || body.external_id === contested);
     t.true(holders.length <= 1);
     t.not(
       (await apiAt(service.url).get(`/${contested}`)).status,
       404,
-      "the winner has it, or had when it was deleted",
+      "the winner has the slug, or had it when it was deleted",
     );
   }
 });

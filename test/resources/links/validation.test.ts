@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/api.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -9,12 +9,13 @@ test.after.always(() => service.close());
 
 const base = service.url;
 const port = new URL(base).port;
-const names = (value: unknown) => (JSON.stringify(value) ?? "nothing").slice(0, 60).replaceAll(port, "port");
-const tooMany = (n: number) => Array.from({ length: n }, (_, index) => `t${index}`);
-const record = (n: number) => Object.fromEntries(tooMany(n).map((key) => [key, 1]));
+const label = (value: unknown) =>
+  (JSON.stringify(value) ?? "undefined").slice(0, 60).replaceAll(port, "port");
+const tags = (n: number) => Array.from({ length: n }, (_, index) => `t${index}`);
+const record = (n: number) => Object.fromEntries(tags(n).map((key) => [key, 1]));
 
-const NOT_TEXT = [null, 1, true, [], {}, ["https://example.com"]];
-const BAD_TEXT = [
+const NOT_STRINGS = [null, 1, true, [], {}, ["https://example.com"]];
+const INVALID_STRINGS = [
   "nul\u0000",
   "lone \ud800",
   "lone \udc00\ud800",
@@ -25,9 +26,9 @@ const BAD_TEXT = [
 ];
 const HTTPS = "https://example.com/";
 
-const bad: Record<string, unknown[]> = {
+const invalid: Record<string, unknown[]> = {
   url: [
-    ...NOT_TEXT,
+    ...NOT_STRINGS,
     "",
     " ",
     "example.com",
@@ -81,7 +82,7 @@ const bad: Record<string, unknown[]> = {
     base.replace(port, `0${port}`),
   ],
   slug: [
-    ...NOT_TEXT,
+    ...NOT_STRINGS,
     "",
     " ",
     "a b",
@@ -117,7 +118,7 @@ const bad: Record<string, unknown[]> = {
     "metrics",
     "assets",
   ],
-  title: [1, true, [], {}, "", "x".repeat(256), ...BAD_TEXT],
+  title: [1, true, [], {}, "", "x".repeat(256), ...INVALID_STRINGS],
   tags: [
     null,
     "a",
@@ -129,10 +130,10 @@ const bad: Record<string, unknown[]> = {
     [["a"]],
     [""],
     ["x".repeat(51)],
-    tooMany(21),
-    ...BAD_TEXT.map((text) => [text]),
+    tags(21),
+    ...INVALID_STRINGS.map((text) => [text]),
   ],
-  external_id: [1, true, [], {}, "", "x".repeat(256), ...BAD_TEXT],
+  external_id: [1, true, [], {}, "", "x".repeat(256), ...INVALID_STRINGS],
   metadata: [
     null,
     "a",
@@ -175,9 +176,9 @@ const bad: Record<string, unknown[]> = {
   redirect_type: [null, 300, 303, 304, 200, 404, 0, -302, 302.5, "302", true, [302], {}],
 };
 
-for (const [field, values] of Object.entries(bad)) {
+for (const [field, values] of Object.entries(invalid)) {
   for (const [index, value] of values.entries()) {
-    test(`${field} ${index}: ${names(value)} is refused when a link is made, and when it is changed`, async (t) => {
+    test(`${field} ${index}: ${label(value)} is rejected by create and update`, async (t) => {
       const { id } = await api.createLink();
       const before = await api.get(`/v1/links/${id}`);
       for (const reply of [
@@ -187,7 +188,7 @@ for (const [field, values] of Object.entries(bad)) {
         isProblem(t, reply, {
           status: 422,
           code: `invalid_${field}`,
-          fields: aboutOf(reply.body.errors, field),
+          fields: expectedFields(reply.body.errors, field),
         });
       }
       t.deepEqual((await api.get(`/v1/links/${id}`)).body, before.body);
@@ -195,21 +196,22 @@ for (const [field, values] of Object.entries(bad)) {
   }
 }
 
-/** What one error should be about: the field, or one part of it such as `tags.3`. */
-function aboutOf(errors: { field: string }[] = [], field: string): string[] {
+/** Returns the field that the only error should name: the field itself, or a part of it such as `tags.3`. */
+function expectedFields(errors: { field: string }[] = [], field: string): string[] {
   const [first] = errors;
   return [first?.field.startsWith(`${field}.`) ? first.field : field];
 }
 
-test("a link without a url is refused, and the answer names the field", async (t) => {
+test("a missing URL is rejected with an error for its field", async (t) => {
   for (const json of [{}, { slug: "no-url" }, { URL: HTTPS }]) {
-    const reply = await api.send("POST", "/v1/links", { json });
-    t.is(reply.status, 422);
-    t.true(reply.body.errors?.some(({ field }) => field === "url"));
+    const { status, body } = await api.send("POST", "/v1/links", { json });
+    t.is(status, 422, label(json));
+    const fields = body.errors?.map(({ field }) => field);
+    t.true(fields?.includes("url"), label(json));
   }
 });
 
-test("several wrong fields are named in one answer", async (t) => {
+test("all invalid fields are named in one response", async (t) => {
   const reply = await api.send("POST", "/v1/links", {
     json: { url: "x", slug: "?", max_clicks: 0, color: "red" },
   });
@@ -220,7 +222,7 @@ test("several wrong fields are named in one answer", async (t) => {
   });
 });
 
-const good: [field: string, value: unknown][] = [
+const valid: [field: string, value: unknown][] = [
   ["url", HTTPS + "a".repeat(2048 - HTTPS.length)],
   ["url", "HTTPS://EXAMPLE.COM/Path"],
   ["url", "http://127.0.0.1:1/"],
@@ -232,7 +234,7 @@ const good: [field: string, value: unknown][] = [
   ["slug", "v1x"],
   ["title", "x".repeat(255)],
   ["title", "🎉"],
-  ["tags", tooMany(20)],
+  ["tags", tags(20)],
   ["tags", ["x".repeat(50)]],
   ["external_id", "x".repeat(255)],
   ["metadata", record(50)],
@@ -240,8 +242,8 @@ const good: [field: string, value: unknown][] = [
   ["max_clicks", 1],
   ["max_clicks", 2 ** 31 - 1],
 ];
-for (const [field, value] of good) {
-  test(`${field} ${names(value)} is accepted`, async (t) => {
+for (const [field, value] of valid) {
+  test(`${field} ${label(value)} is accepted`, async (t) => {
     const link = await api.createLink({ [field]: value });
     t.deepEqual(link[field as keyof typeof link], value);
   });

@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/api.ts";
-import { challengeOf } from "../../harness/challenge.ts";
-import { ALL_ERAS, connectMcp, type Era, modernRequest, postMcp } from "../../harness/mcp.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { ALL_ERAS, connectMcp, type Era, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ ALLOWED_ORIGINS: "https://inspector.example.com" });
@@ -27,14 +27,14 @@ const callOf = (era: Era, name: string, args: object = {}) =>
 const messages: [name: string, message: unknown][] = [
   ["initialize", { jsonrpc: "2.0", id: 1, method: "initialize", params: {} }],
   ["tools/list", LIST],
-  ["a call of a tool", { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami" } }],
+  ["a tool call", { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami" } }],
   ["server/discover", { jsonrpc: "2.0", id: 1, method: "server/discover" }],
   ["ping", { jsonrpc: "2.0", id: 1, method: "ping" }],
   ["a notification", { jsonrpc: "2.0", method: "notifications/initialized" }],
   ["malformed JSON", "{"],
 ];
 for (const [name, message] of messages) {
-  test(`sec 101: ${name} without a token is 401 and leads to the metadata, naming the usual scopes`, async (t) => {
+  test(`${name} without a token is a 401 that names the metadata and the basic scopes`, async (t) => {
     for (const authorization of [undefined, "Bearer ", "Basic YTpi"]) {
       const reply = await postMcp(url, message, authorization === undefined ? {} : { authorization });
       isProblem(t, reply, { status: 401, code: "missing_token" });
@@ -44,14 +44,14 @@ for (const [name, message] of messages) {
 }
 
 for (const method of ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"]) {
-  test(`sec 101: ${method} without a token is 401 as well`, async (t) => {
+  test(`${method} without a token is a 401`, async (t) => {
     const reply = await apiAt(service.url).send(method, "/mcp");
     isProblem(t, reply, { status: 401, code: "missing_token" });
     t.deepEqual(challengeOf(reply), { scope: OFFERED, resource_metadata: metadata });
   });
 }
 
-test("sec 85: a bad token is 401 invalid_token, and the challenge says what to ask for", async (t) => {
+test("an invalid token is a 401 invalid_token with the basic scopes in the challenge", async (t) => {
   for (const token of ["lga_unknown", `${full}x`, app.clientSecret]) {
     const reply = await postMcp(url, LIST, bearer(token));
     isProblem(t, reply, { status: 401, code: "invalid_token" });
@@ -61,7 +61,7 @@ test("sec 85: a bad token is 401 invalid_token, and the challenge says what to a
   }
 });
 
-test("sec 87: a token in the query opens nothing", async (t) => {
+test("a token in the query is not accepted", async (t) => {
   isProblem(t, await postMcp(`${url}?access_token=${full}`, LIST), { status: 401, code: "missing_token" });
   const both = await postMcp(`${url}?access_token=${full}`, LIST, bearer(full));
   isProblem(t, both, { status: 400, code: "invalid_request" });
@@ -75,7 +75,7 @@ const listed: [name: string, token: string, tools: string[]][] = [
 ];
 for (const era of ALL_ERAS) {
   for (const [scope, token, names] of listed) {
-    test(`sec 90: ${era}: a token with ${scope} is shown the tools that it may call`, async (t) => {
+    test(`${era}: a token with ${scope} lists the tools that it may call`, async (t) => {
       const client = await connectMcp(url, token, era);
       const { tools } = await client.listTools();
       t.deepEqual(
@@ -86,7 +86,7 @@ for (const era of ALL_ERAS) {
     });
   }
 
-  test(`sec 90: ${era}: a token without a scope for links is shown no tool for them`, async (t) => {
+  test(`${era}: a token without a links scope lists no tools for links`, async (t) => {
     const client = await connectMcp(url, webhooks, era);
     const { tools } = await client.listTools();
     t.false(tools.some(({ name }) => /_links?(_|$)|_analytics$/.test(name)));
@@ -102,7 +102,7 @@ for (const era of ALL_ERAS) {
     ["get_link", webhooks, "links:read"],
     ["list_links", webhooks, "links:read"],
   ] as const) {
-    test(`sec 105: ${era}: ${name} with ${token === reader ? "links:read" : "webhooks:write"} is a 403 that names the scope`, async (t) => {
+    test(`${era}: ${name} with ${token === reader ? "links:read" : "webhooks:write"} is a 403 that names the scope`, async (t) => {
       const { message, headers } = callOf(era, name, { url: "https://example.com/step-up" });
       const reply = await postMcp(url, message, { ...headers, ...bearer(token) });
       isProblem(t, reply, { status: 403, code: "insufficient_scope" });
@@ -112,14 +112,14 @@ for (const era of ALL_ERAS) {
     });
   }
 
-  test(`sec 105: ${era}: a call among others in a batch needs its scope too`, async (t) => {
+  test(`${era}: every call in a batch requires its scope`, async (t) => {
     const { message, headers } = callOf(era, "create_link", { url: "https://example.com/batch" });
     const reply = await postMcp(url, [LIST, message], { ...headers, ...bearer(reader) });
     isProblem(t, reply, { status: 403, code: "insufficient_scope" });
   });
 }
 
-test("sec 105: no detour makes a link with a token that may only read", async (t) => {
+test("a read-only token cannot create a link by malformed or duplicate messages", async (t) => {
   const args = { url: "https://example.com/detour" };
   const call = {
     jsonrpc: "2.0",
@@ -133,7 +133,7 @@ test("sec 105: no detour makes a link with a token that may only read", async (t
     [call, { "content-type": "application/json-rpc" }],
     [call, { "content-type": "application/vnd.api+json" }],
     [call, { "content-type": "application/json; charset=utf-16" }],
-    [call, { "mcp-session-id": "session-of-somebody" }],
+    [call, { "mcp-session-id": "session-of-another-client" }],
     [call, { "mcp-method": "tools/list" }],
     [{ ...call, params: { ...call.params, name: ["create_link"] } }, {}],
     [{ ...call, params: { ...call.params, name: "CREATE_LINK" } }, {}],
@@ -165,7 +165,7 @@ const origins: [origin: string | undefined, isAllowed: boolean][] = [
 ];
 for (const [origin, isAllowed] of origins) {
   const name = origin?.replace(new URL(service.url).port, "port") ?? "no Origin";
-  test(`sec 104: ${name} ${isAllowed ? "may call" : "is refused with 403, with a token and without"}`, async (t) => {
+  test(`${name} ${isAllowed ? "may call" : "is rejected with 403, with or without a token"}`, async (t) => {
     const headers: Record<string, string> = origin === undefined ? {} : { origin };
     const reply = await postMcp(url, LIST, { ...headers, ...bearer(full) });
     if (isAllowed) {

@@ -4,7 +4,7 @@ import {
   StreamableHTTPClientTransport,
 } from "@modelcontextprotocol/client";
 import test from "ava";
-import { ALL_ERAS, ERAS } from "../../harness/mcp.ts";
+import { ALL_ERAS, ERAS } from "../../harness/clients/mcp.ts";
 import { freePort } from "../../harness/port.ts";
 import { startTestService, type TestService } from "../../harness/service.ts";
 
@@ -20,11 +20,11 @@ test.after.always(() => Promise.all(services.map(([, service]) => service.close(
 
 for (const [name, service] of services) {
   for (const era of ALL_ERAS) {
-    test(`${era}: a client that knows an id, a secret and MCP at ${name} finds the rest from the 401`, async (t) => {
+    test(`${era}: a client with only its credentials and the MCP URL (${name}) discovers the rest from the 401`, async (t) => {
       const app = await service.createOrganization();
       const provider = new ClientCredentialsProvider({ ...app, expectedIssuer: service.url });
       const asked: string[] = [];
-      const transport = new StreamableHTTPClientTransport(new URL(service.addresses.mcp), {
+      const transport = new StreamableHTTPClientTransport(new URL(service.urls.mcp), {
         authProvider: provider,
         fetch: (input, init) => {
           asked.push(new URL(input).pathname);
@@ -38,24 +38,24 @@ for (const [name, service] of services) {
         arguments: { url: "https://example.com" },
       });
       t.like(structuredContent, { url: "https://example.com", created_by: app.clientId });
-      const { pathname } = new URL(service.addresses.mcp);
+      const { pathname } = new URL(service.urls.mcp);
       t.deepEqual(asked.slice(0, 4), [
         pathname,
         `/.well-known/oauth-protected-resource${pathname}`,
         "/.well-known/oauth-authorization-server",
         "/oauth/token",
       ]);
-      t.is(provider.tokens()?.scope, "links:read links:write", "the scopes that the challenge names");
+      t.is(provider.tokens()?.scope, "links:read links:write", "the scopes named by the challenge");
       await client.close();
     });
   }
 
-  test(`sec 89: the token that a client found for MCP at ${name} is not good for the API`, async (t) => {
+  test(`a token obtained for MCP (${name}) is rejected by the API`, async (t) => {
     const app = await service.createOrganization();
     const provider = new ClientCredentialsProvider({ ...app, expectedIssuer: service.url });
     const client = new Client({ name: "test", version: "1" });
     await client.connect(
-      new StreamableHTTPClientTransport(new URL(service.addresses.mcp), { authProvider: provider }),
+      new StreamableHTTPClientTransport(new URL(service.urls.mcp), { authProvider: provider }),
     );
     const headers = { authorization: `Bearer ${provider.tokens()?.access_token}` };
     t.is((await fetch(`${service.url}/v1/links`, { headers })).status, 401);
@@ -63,7 +63,7 @@ for (const [name, service] of services) {
   });
 }
 
-test("a client with a wrong secret is refused, and told so", async (t) => {
+test("a client with a wrong secret gets an invalid_client error", async (t) => {
   const [[, service]] = services as [(typeof services)[number]];
   const app = await service.createOrganization();
   const provider = new ClientCredentialsProvider({
@@ -72,7 +72,7 @@ test("a client with a wrong secret is refused, and told so", async (t) => {
     expectedIssuer: service.url,
   });
   const client = new Client({ name: "test", version: "1" });
-  const transport = new StreamableHTTPClientTransport(new URL(service.addresses.mcp), {
+  const transport = new StreamableHTTPClientTransport(new URL(service.urls.mcp), {
     authProvider: provider,
   });
   await t.throwsAsync(client.connect(transport));

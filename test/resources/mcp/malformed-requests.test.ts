@@ -3,8 +3,8 @@ import test from "ava";
 import { pino } from "pino";
 import { readSettings } from "../../../server/config.ts";
 import { startService } from "../../../server/service.ts";
-import { createTestDatabase } from "../../harness/database.ts";
-import { modernRequest, postMcp } from "../../harness/mcp.ts";
+import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { bearer, populate } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
@@ -17,9 +17,9 @@ const service = await startService(
   }),
   pino({ level: "warn" }, { write: (line: string) => logged.push(JSON.parse(line)) }),
 );
-const url = `${service.addresses.base}/mcp`;
-const people = populate(service.addresses.base, service.storage);
-const token = await people.token(await people.createOrganization());
+const url = `${service.urls.base}/mcp`;
+const data = populate(service.urls.base, service.storage);
+const token = await data.token(await data.createOrganization());
 test.after.always(async () => {
   await service.close();
   await database.drop();
@@ -28,25 +28,25 @@ test.after.always(async () => {
 const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
 const modern = modernRequest("tools/list");
 const MISTAKES: [what: string, body: unknown, headers: Record<string, string>][] = [
-  ["no JSON", "{", {}],
-  ["another type", "x", { "content-type": "text/plain" }],
+  ["invalid JSON", "{", {}],
+  ["another content type", "x", { "content-type": "text/plain" }],
   ["a type that is not accepted", list, { accept: "text/html" }],
   ["an unknown revision", list, { "mcp-protocol-version": "1999-01-01" }],
   ["an unknown method", { ...list, method: "nothing" }, {}],
   ["an unknown tool", { ...list, method: "tools/call", params: { name: "nothing" } }, {}],
   ["an empty batch", [], {}],
-  ["a batch that is too long", Array.from({ length: 500 }, () => list), {}],
+  ["a batch over the limit", Array.from({ length: 500 }, () => list), {}],
   [
-    "two beginnings in one batch",
+    "two initialize requests in one batch",
     [1, 2].map((id) => ({ ...list, id, method: "initialize", params: {} })),
     {},
   ],
-  ["no object", "null", {}],
+  ["not an object", "null", {}],
   ["a header that contradicts the message", modern.message, { ...modern.headers, "mcp-method": "ping" }],
-  ["an unknown method of today", { ...modern.message, method: "nothing" }, modern.headers],
+  ["an unknown method of the 2026 revision", { ...modern.message, method: "nothing" }, modern.headers],
 ];
 for (const [what, body, headers] of MISTAKES) {
-  test.serial(`${what} is the caller's mistake, and no error in the log`, async (t) => {
+  test.serial(`${what} is a client error and is not logged`, async (t) => {
     const reply = await postMcp(url, body, { ...headers, ...bearer(token) });
     t.true(reply.status < 500, reply.text);
     t.deepEqual(

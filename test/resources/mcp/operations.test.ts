@@ -1,7 +1,7 @@
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { apiAt, type LinkBody } from "../../harness/api.ts";
-import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/mcp.ts";
+import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
+import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -10,38 +10,38 @@ const api = apiAt(service.url, token);
 const url = `${service.url}/mcp`;
 test.after.always(() => service.close());
 
-/** Tools whose name is not the one of the operation. */
+/** Tools that are not named after their operation. */
 const NAMES: Record<string, string> = {
   getOrganization: "whoami",
   listDeliveries: "list_webhook_deliveries",
   resendDelivery: "resend_webhook_delivery",
 };
-// It describes REST; MCP describes itself.
-const REST_ALONE = "getDocument";
+// Describes REST only; MCP clients discover the tools themselves.
+const REST_ONLY = "getDocument";
 
 const toolOf = (operation: string) =>
   NAMES[operation] ?? operation.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 for (const era of ALL_ERAS) {
-  test(`${era}: every operation of the REST API is a tool, and no tool is anything else`, async (t) => {
+  test(`${era}: every operation of the REST API is a tool, and every tool is an operation`, async (t) => {
     const { body } = await api.get<OpenApiDocument>("/v1/openapi.json");
     const operations = Object.values(body.paths)
       .flatMap(Object.values)
       .map(({ operationId }) => operationId as string)
-      .filter((name) => name !== REST_ALONE);
+      .filter((name) => name !== REST_ONLY);
     const client = await connectMcp(url, token, era);
     const { tools } = await client.listTools();
     t.deepEqual(tools.map(({ name }) => name).sort(), operations.map(toolOf).sort());
     await client.close();
   });
 
-  test(`${era}: a tool takes what the operation takes`, async (t) => {
+  test(`${era}: a tool has the same parameters as its operation`, async (t) => {
     const { body } = await api.get<OpenApiDocument>("/v1/openapi.json");
     const client = await connectMcp(url, token, era);
     const { tools } = await client.listTools();
     for (const [path, operations] of Object.entries(body.paths)) {
       for (const { operationId, parameters, requestBody } of Object.values(operations)) {
-        if (operationId === REST_ALONE) continue;
+        if (operationId === REST_ONLY) continue;
         const tool = tools.find(({ name }) => name === toolOf(operationId));
         const { $ref = "" } = (requestBody?.content["application/json"]?.schema ?? {}) as { $ref?: string };
         const sent = body.components.schemas[$ref.split("/").at(-1) as string];
@@ -56,18 +56,18 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: whoami tells of the organization what REST does`, async (t) => {
+  test(`${era}: whoami returns the same organization as REST`, async (t) => {
     const client = await connectMcp(url, token, era);
     const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
     const { organization } = structuredContent as { organization: Record<string, unknown> };
     const { usage, ...shown } = (await api.get<Record<string, unknown>>("/v1/organization")).body;
-    // Other tests make links meanwhile.
+    // Other tests create links concurrently.
     t.deepEqual(Object.keys(organization.usage as object), Object.keys(usage as object));
     t.like(organization, shown);
     await client.close();
   });
 
-  test(`${era}: create_links tells of each link what became of it`, async (t) => {
+  test(`${era}: create_links returns a result per link`, async (t) => {
     const client = await connectMcp(url, token, era);
     const slug = `bulk-${era}`;
     const links = [
@@ -94,18 +94,18 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: upsert_link makes a link once, and changes it from then on`, async (t) => {
+  test(`${era}: upsert_link creates a link once and replaces it after that`, async (t) => {
     const client = await connectMcp(url, token, era);
     const put = async (fields: object) =>
       (await client.callTool({ name: "upsert_link", arguments: { external_id: `put-${era}`, ...fields } }))
         .structuredContent as { created: boolean; link: LinkBody };
-    const made = await put({ url: "https://example.com/1" });
-    t.true(made.created);
-    t.is(made.link.external_id, `put-${era}`);
+    const first = await put({ url: "https://example.com/1" });
+    t.true(first.created);
+    t.is(first.link.external_id, `put-${era}`);
     const changed = await put({ url: "https://example.com/2", title: "Second" });
     t.false(changed.created);
-    t.like(changed.link, { id: made.link.id, slug: made.link.slug, title: "Second" });
-    t.deepEqual((await api.get(`/v1/links/${made.link.id}`)).body, changed.link);
+    t.like(changed.link, { id: first.link.id, slug: first.link.slug, title: "Second" });
+    t.deepEqual((await api.get(`/v1/links/${first.link.id}`)).body, changed.link);
     const nameless = await client.callTool({
       name: "upsert_link",
       arguments: { url: "https://example.com" },
@@ -119,7 +119,7 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: the tools for analytics answer as REST does`, async (t) => {
+  test(`${era}: the analytics tools return the same as REST`, async (t) => {
     const client = await connectMcp(url, token, era);
     const link = await api.createLink();
     const days = { from: "2026-01-01", to: "2026-01-03" };

@@ -1,5 +1,5 @@
 import test from "ava";
-import { ALL_ERAS, connectMcp } from "../../harness/mcp.ts";
+import { ALL_ERAS, connectMcp } from "../../harness/clients/mcp.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -13,12 +13,12 @@ test.after.always(async () => {
 type Output = Record<string, unknown> & { id: string };
 
 for (const era of ALL_ERAS) {
-  test(`${era}: what each tool returns is what its output schema says, as the client checks it`, async (t) => {
+  test(`${era}: every tool result matches its output schema`, async (t) => {
     const token = await service.token(await service.createOrganization());
     const client = await connectMcp(`${service.url}/mcp`, token, era);
     const { tools } = await client.listTools();
     const called = new Set<string>();
-    // Having seen the schemas, the client holds each result against its own and throws where it differs.
+    // Once it has listed the tools, the client validates each result and throws if it differs from the schema.
     async function call(name: string, args: Record<string, unknown> = {}) {
       const result = await client.callTool({ name, arguments: args });
       t.falsy(result.isError, JSON.stringify(result.content));

@@ -1,7 +1,7 @@
 import test from "ava";
-import { apiAt, type PageBody } from "../../harness/api.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/mcp.ts";
+import { apiAt, type PageBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -16,21 +16,21 @@ for (const era of ALL_ERAS) {
     ["update_link", { title: "stolen" }],
     ["delete_link", {}],
   ] as const) {
-    test(`sec 91: ${era}: ${tool} on a link of another organization says that there is none`, async (t) => {
+    test(`${era}: ${tool} does not find a link of another organization`, async (t) => {
       const link = await apiA.createLink();
       const client = await connectMcp(url, await service.token(b), era);
       const call = async (id: string) =>
         refusalOf(await client.callTool({ name: tool, arguments: { id, ...args } }));
-      const { request_id: _one, ...refusal } = (await call(link.id)) ?? {};
-      const { request_id: _other, ...nobody } = (await call("lnk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) ?? {};
-      t.like(refusal, { status: 404, code: "not_found" });
-      t.deepEqual(refusal, nobody);
+      const { request_id: _one, ...failure } = (await call(link.id)) ?? {};
+      const { request_id: _other, ...missing } = (await call("lnk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) ?? {};
+      t.like(failure, { status: 404, code: "not_found" });
+      t.deepEqual(failure, missing);
       t.deepEqual((await apiA.get(`/v1/links/${link.id}`)).body, link);
       await client.close();
     });
   }
 
-  test(`sec 91: ${era}: list_links shows the own links alone, and refuses another organization's cursor`, async (t) => {
+  test(`${era}: list_links returns only the organization's links and rejects another organization's cursor`, async (t) => {
     for (const _ of [1, 2, 3]) await apiA.createLink({ title: "common" });
     const [clientA, clientB] = [
       await connectMcp(url, await service.token(a), era),
@@ -42,12 +42,12 @@ for (const era of ALL_ERAS) {
     t.is(typeof cursor, "string");
     const empty = await clientB.callTool({ name: "list_links", arguments: query });
     t.deepEqual(empty.structuredContent, { data: [], next_cursor: null });
-    const refused = await clientB.callTool({ name: "list_links", arguments: { ...query, cursor } });
-    t.is(refusalOf(refused)?.code, "invalid_cursor");
+    const rejected = await clientB.callTool({ name: "list_links", arguments: { ...query, cursor } });
+    t.is(refusalOf(rejected)?.code, "invalid_cursor");
     await Promise.all([clientA.close(), clientB.close()]);
   });
 
-  test(`${era}: an app acts for the organization that the person chose, in the person's name`, async (t) => {
+  test(`${era}: an app acts for the organization that the user chose, on behalf of the user`, async (t) => {
     const user = await service.createUser([a.id, b.id]);
     for (const chosen of [a, b]) {
       const tokens = await tokensFor(service, a, user, { organizationId: chosen.id });
@@ -59,7 +59,7 @@ for (const era of ALL_ERAS) {
   });
 }
 
-test("sec 100: a cursor of the API is good for MCP, and only with the same filter", async (t) => {
+test("a cursor of the API works in MCP, but only with the same filter", async (t) => {
   for (const _ of [1, 2]) await apiA.createLink({ tags: ["shared"] });
   const { body } = await apiA.get<PageBody>("/v1/links?limit=1&tag=shared");
   const client = await connectMcp(url, await service.token(a));

@@ -1,6 +1,6 @@
 import test from "ava";
-import { apiAt, type LinkBody, type PageBody } from "../../harness/api.ts";
-import { ALL_ERAS, callTool, connectMcp, refusalOf } from "../../harness/mcp.ts";
+import { apiAt, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { ALL_ERAS, callTool, connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -15,7 +15,7 @@ const READS = ["whoami", "get_link", "list_links", "get_link_analytics", "get_an
 for (const era of ALL_ERAS) {
   const connect = () => connectMcp(`${service.url}/mcp`, token, era);
 
-  test(`${era}: the client speaks the revision and learns who we are`, async (t) => {
+  test(`${era}: the client negotiates the revision and gets the server info`, async (t) => {
     const client = await connect();
     t.is(client.getNegotiatedProtocolVersion() ?? "", era);
     t.is(client.getServerVersion()?.name, "linkgate");
@@ -44,7 +44,7 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: whoami tells the organization, the client and the scopes`, async (t) => {
+  test(`${era}: whoami returns the organization, the client and the scopes`, async (t) => {
     const client = await connect();
     type Me = {
       organization: { id: string; name: string; plan: string };
@@ -61,7 +61,7 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: a link is made, read, listed, changed and deleted, as over REST`, async (t) => {
+  test(`${era}: a link is created, read, listed, updated and deleted as over REST`, async (t) => {
     const client = await connect();
     const fields = {
       url: "https://example.com/mcp",
@@ -74,28 +74,31 @@ for (const era of ALL_ERAS) {
       max_clicks: 3,
       redirect_type: 307,
     };
-    const made = await callTool<LinkBody>(t, client, "create_link", fields);
-    t.like(made, { ...fields, expires_at: "2099-01-01T00:00:00.000Z" });
-    t.deepEqual((await api.get(`/v1/links/${made.id}`)).body, made);
-    t.deepEqual(await callTool<LinkBody>(t, client, "get_link", { id: made.id }), made);
+    const created = await callTool<LinkBody>(t, client, "create_link", fields);
+    t.like(created, { ...fields, expires_at: "2099-01-01T00:00:00.000Z" });
+    t.deepEqual((await api.get(`/v1/links/${created.id}`)).body, created);
+    t.deepEqual(await callTool<LinkBody>(t, client, "get_link", { id: created.id }), created);
     const page = await callTool<PageBody>(t, client, "list_links", {
       tag: `tag-${era}`,
       archived: false,
       limit: 5,
     });
-    t.deepEqual(page, { data: [made], next_cursor: null });
-    t.is((await fetch(made.short_url, { redirect: "manual" })).status, 307);
+    t.deepEqual(page, { data: [created], next_cursor: null });
+    t.is((await fetch(created.short_url, { redirect: "manual" })).status, 307);
     const changes = { title: null, max_clicks: null, archived: true, tags: [] };
-    const changed = await callTool<LinkBody>(t, client, "update_link", { id: made.id, ...changes });
+    const changed = await callTool<LinkBody>(t, client, "update_link", { id: created.id, ...changes });
     t.like(changed, changes);
-    t.is(changed.url, made.url);
-    t.deepEqual(await callTool(t, client, "delete_link", { id: made.id }), { deleted: true, id: made.id });
-    t.is((await api.get(`/v1/links/${made.id}`)).status, 404);
-    t.is((await fetch(made.short_url, { redirect: "manual" })).status, 410);
+    t.is(changed.url, created.url);
+    t.deepEqual(await callTool(t, client, "delete_link", { id: created.id }), {
+      deleted: true,
+      id: created.id,
+    });
+    t.is((await api.get(`/v1/links/${created.id}`)).status, 404);
+    t.is((await fetch(created.short_url, { redirect: "manual" })).status, 410);
     await client.close();
   });
 
-  test(`${era}: pages of list_links make up the whole list`, async (t) => {
+  test(`${era}: the pages of list_links add up to the whole list`, async (t) => {
     const other = await service.createOrganization();
     const owner = apiAt(service.url, await service.token(other));
     const ids: string[] = [];
@@ -115,7 +118,7 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  const refusals: [
+  const failures: [
     tool: string,
     args: Record<string, unknown>,
     status: number,
@@ -155,7 +158,7 @@ for (const era of ALL_ERAS) {
       "invalid_external_id",
       "external_id",
     ],
-    ["upsert_link", { external_id: "refused" }, 422, "invalid_url", "url"],
+    ["upsert_link", { external_id: "rejected" }, 422, "invalid_url", "url"],
     ["get_link_analytics", { id: "lnk_unknown" }, 404, "not_found"],
     ["get_link_analytics", { from: "2030-01-01" }, 422, "invalid_id", "id"],
     ["get_analytics", { from: "yesterday" }, 422, "invalid_from", "from"],
@@ -176,23 +179,23 @@ for (const era of ALL_ERAS) {
     ["delete_link", { id: "lnk_unknown" }, 404, "not_found"],
     ["whoami", { organization_id: "org_x" }, 422, "unknown_field", "organization_id"],
   ];
-  for (const [index, [tool, args, status, code, field]] of refusals.entries()) {
-    test(`${era}: ${index}: ${tool} refuses with ${code}, in words that an agent can act on`, async (t) => {
+  for (const [tool, args, status, code, field] of failures) {
+    test(`${era}: ${tool} with ${JSON.stringify(args)} fails with ${code} and the fields to fix`, async (t) => {
       await api.send("POST", "/v1/links", { json: { url: "https://example.com", slug: "mcp-taken" } });
       const client = await connect();
-      const refusal = refusalOf(await client.callTool({ name: tool, arguments: args }));
-      t.is(refusal?.status, status);
-      t.is(refusal?.code, code);
-      t.truthy(refusal?.detail);
+      const failure = refusalOf(await client.callTool({ name: tool, arguments: args }));
+      t.is(failure?.status, status);
+      t.is(failure?.code, code);
+      t.truthy(failure?.detail);
       t.deepEqual(
-        refusal?.errors?.map((error) => error.field),
+        failure?.errors?.map((error) => error.field),
         field ? [field] : undefined,
       );
       await client.close();
     });
   }
 
-  test(`${era}: a tool that does not exist is a protocol error`, async (t) => {
+  test(`${era}: an unknown tool is a protocol error`, async (t) => {
     const client = await connect();
     for (const name of ["nothing", "", "create_link ", "CREATE_LINK", "__proto__"]) {
       const error = await t.throwsAsync(client.callTool({ name, arguments: {} }));

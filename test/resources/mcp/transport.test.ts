@@ -1,6 +1,6 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/api.ts";
-import { modernRequest, postMcp } from "../../harness/mcp.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -24,7 +24,7 @@ const organizationOf = (rpc: { result?: Record<string, unknown> } | undefined) =
   (rpc?.result?.structuredContent as Me | undefined)?.organization.id;
 
 for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
-  test(`the handshake of revision ${version} is answered in that revision`, async (t) => {
+  test(`initialize in revision ${version} is answered in that revision`, async (t) => {
     const params = { ...INITIALIZE.params, protocolVersion: version };
     const { status, rpc } = await postMcp(url, { ...INITIALIZE, params }, auth);
     t.is(status, 200);
@@ -34,7 +34,7 @@ for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) 
   });
 }
 
-test("a notification is accepted without an answer", async (t) => {
+test("a notification is accepted without a response", async (t) => {
   const reply = await postMcp(url, { jsonrpc: "2.0", method: "notifications/initialized" }, auth);
   t.is(reply.status, 202);
   t.is(reply.text, "");
@@ -48,14 +48,14 @@ test(`server/discover names revision ${VERSION} and the capabilities`, async (t)
   t.deepEqual(Object.keys(rpc?.result?.capabilities as object), ["tools"]);
 });
 
-test("a list of tools is private to the caller: no cache may share it", async (t) => {
+test("the list of tools is private: shared caches may not store it", async (t) => {
   const { message, headers } = modernRequest("tools/list");
   const { rpc } = await postMcp(url, message, { ...headers, ...auth });
   t.is(rpc?.result?.cacheScope, "private");
   t.is(typeof rpc?.result?.ttlMs, "number");
 });
 
-test("sec 102: no session is begun: no answer carries Mcp-Session-Id or a cookie", async (t) => {
+test("no session is created: responses have no Mcp-Session-Id and no cookie", async (t) => {
   const modern = modernRequest("tools/list");
   for (const [message, headers] of [
     [INITIALIZE, {}],
@@ -69,8 +69,8 @@ test("sec 102: no session is begun: no answer carries Mcp-Session-Id or a cookie
   }
 });
 
-for (const session of ["made-up", "00000000-0000-4000-8000-000000000000", "x".repeat(2000)]) {
-  test(`sec 102: the session id ${session.slice(0, 12)} is ignored and not echoed`, async (t) => {
+for (const session of ["invented", "00000000-0000-4000-8000-000000000000", "x".repeat(2000)]) {
+  test(`the session id ${session.slice(0, 12)} is ignored and not echoed`, async (t) => {
     const modern = modernRequest("tools/call", { name: "whoami", arguments: {} });
     for (const [message, headers] of [
       [whoami, {}],
@@ -89,13 +89,13 @@ for (const session of ["made-up", "00000000-0000-4000-8000-000000000000", "x".re
   });
 }
 
-test("sec 102: a session id does not stand for a token, also after a handshake with it", async (t) => {
+test("a session id does not replace a token, even after initialize", async (t) => {
   const session = { "mcp-session-id": "session-1" };
   t.is((await postMcp(url, INITIALIZE, { ...auth, ...session })).status, 200);
   isProblem(t, await postMcp(url, whoami, session), { status: 401, code: "missing_token" });
 });
 
-test("sec 102: every request is authorised anew: a revoked token ends the conversation", async (t) => {
+test("every request is authorized: a revoked token is rejected on the next one", async (t) => {
   const token = await service.token(app);
   t.is((await postMcp(url, INITIALIZE, bearer(token))).status, 200);
   const body = new URLSearchParams({ client_id: app.clientId, client_secret: app.clientSecret, token });
@@ -104,7 +104,7 @@ test("sec 102: every request is authorised anew: a revoked token ends the conver
 });
 
 for (const method of ["GET", "DELETE", "PUT", "PATCH"]) {
-  test(`sec 102: ${method} is 405: there is neither a stream nor a session`, async (t) => {
+  test(`${method} is rejected with 405: there are no streams and no sessions`, async (t) => {
     const headers = { ...auth, accept: "text/event-stream", "mcp-session-id": "x", "last-event-id": "1" };
     const reply = await apiAt(service.url).send(method, "/mcp", { headers });
     isProblem(t, reply, { status: 405, code: "method_not_allowed" });
@@ -114,13 +114,13 @@ for (const method of ["GET", "DELETE", "PUT", "PATCH"]) {
 
 const broken: [name: string, body: unknown, code: number][] = [
   ["half an object", "{", -32700],
-  ["a word", "hello", -32700],
+  ["a bare word", "hello", -32700],
   ["a form", "method=tools/list", -32700],
   ["an empty batch", [], -32600],
   ["a message without a method", { jsonrpc: "2.0", id: 1 }, -32600],
 ];
 for (const [name, body, code] of broken) {
-  test(`${name} is 400 and ${code}`, async (t) => {
+  test(`${name} is rejected with 400 and ${code}`, async (t) => {
     const reply = await postMcp(url, body, auth);
     t.is(reply.status, 400);
     t.is(reply.rpc?.error?.code, code);
@@ -149,13 +149,13 @@ for (const text of [
   });
 }
 
-test("a body of over 1 MB is 413", async (t) => {
+test("a body over 1 MB is rejected with 413", async (t) => {
   const args = { url: `https://example.com/${"a".repeat(2 ** 20)}` };
   const call = { ...whoami, params: { name: "create_link", arguments: args } };
   isProblem(t, await postMcp(url, call, auth), { status: 413, code: "body_too_large" });
 });
 
-test("an unknown method is -32601, with status 404 in revision 2026-07-28", async (t) => {
+test("an unknown method is a -32601 error, with status 404 in revision 2026-07-28", async (t) => {
   const legacy = await postMcp(url, { jsonrpc: "2.0", id: 1, method: "no/such" }, auth);
   t.is(legacy.rpc?.error?.code, -32601);
   const { message, headers } = modernRequest("no/such");
@@ -164,7 +164,7 @@ test("an unknown method is -32601, with status 404 in revision 2026-07-28", asyn
   t.is(modern.rpc?.error?.code, -32601);
 });
 
-test("headers that disagree with the message are 400 and -32020, and nothing is called", async (t) => {
+test("headers that contradict the message are rejected with 400 and -32020, and no tool is called", async (t) => {
   const { message, headers } = modernRequest("tools/call", {
     name: "create_link",
     arguments: { url: "https://example.com" },
@@ -179,14 +179,14 @@ test("headers that disagree with the message are 400 and -32020, and nothing is 
 });
 
 for (const version of ["1999-01-01", "2030-01-01", "x"]) {
-  test(`the unknown revision ${version} is 400`, async (t) => {
+  test(`the unknown revision ${version} is rejected with 400`, async (t) => {
     const { status, rpc } = await postMcp(url, whoami, { ...auth, "mcp-protocol-version": version });
     t.is(status, 400);
     t.truthy(rpc?.error);
   });
 }
 
-test("an address below the endpoint is nobody's", async (t) => {
+test("a path below the endpoint is not found", async (t) => {
   for (const path of ["/mcp/", "/mcp/x", "/MCP"]) {
     const reply = await postMcp(service.url + path, whoami, auth);
     t.is(reply.status, 404, path);

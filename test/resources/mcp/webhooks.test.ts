@@ -1,6 +1,6 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../../harness/api.ts";
-import { challengeOf } from "../../harness/challenge.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
 import {
   ALL_ERAS,
   callTool,
@@ -9,7 +9,7 @@ import {
   modernRequest,
   postMcp,
   refusalOf,
-} from "../../harness/mcp.ts";
+} from "../../harness/clients/mcp.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 import {
@@ -17,10 +17,10 @@ import {
   type DeliveryBody,
   type DeliveryPage,
   deliveriesOf,
-  delivery,
   type NewWebhookBody,
   type WebhookBody,
   type WebhookPage,
+  waitForDelivery,
 } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
@@ -28,37 +28,37 @@ const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const url = `${service.url}/mcp`;
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
-async function newcomer() {
+async function newOrganization() {
   const token = await service.token(await service.createOrganization());
   return { token, api: apiAt(service.url, token) };
 }
 
 for (const era of ALL_ERAS) {
-  test(`${era}: an agent makes, reads, lists, changes and deletes a webhook, as over REST`, async (t) => {
-    const { token, api } = await newcomer();
+  test(`${era}: an agent creates, reads, lists, updates and deletes a webhook as over REST`, async (t) => {
+    const { token, api } = await newOrganization();
     const agent = await connectMcp(url, token, era);
     const fields = { url: "https://example.com/hook", events: ["link.created", "link.deleted"] };
-    const { secret, ...made } = await callTool<NewWebhookBody>(t, agent, "create_webhook", fields);
-    t.like(made, { ...fields, enabled: true });
+    const { secret, ...created } = await callTool<NewWebhookBody>(t, agent, "create_webhook", fields);
+    t.like(created, { ...fields, enabled: true });
     t.regex(secret, /^whsec_/);
-    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${made.id}`)).body, made);
-    t.deepEqual(await callTool<WebhookBody>(t, agent, "get_webhook", { id: made.id }), made);
+    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${created.id}`)).body, created);
+    t.deepEqual(await callTool<WebhookBody>(t, agent, "get_webhook", { id: created.id }), created);
     t.deepEqual(await callTool<WebhookPage>(t, agent, "list_webhooks", { limit: 1 }), {
-      data: [made],
+      data: [created],
       next_cursor: null,
     });
     const changes = { events: ["link.clicked"], enabled: false };
-    const changed = await callTool<WebhookBody>(t, agent, "update_webhook", { id: made.id, ...changes });
+    const changed = await callTool<WebhookBody>(t, agent, "update_webhook", { id: created.id, ...changes });
     t.like(changed, { ...changes, url: fields.url });
-    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${made.id}`)).body, changed);
-    const { id } = made;
+    t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${created.id}`)).body, changed);
+    const { id } = created;
     t.deepEqual(await callTool<object>(t, agent, "delete_webhook", { id }), { deleted: true, id });
     isMissing(t, await api.get(`/v1/webhooks/${id}`));
     await agent.close();
   });
 
-  test(`${era}: an agent tests a webhook, replaces its secret, reads its log and sends again`, async (t) => {
-    const { token, api } = await newcomer();
+  test(`${era}: an agent tests a webhook, rotates its secret, lists its deliveries and resends one`, async (t) => {
+    const { token, api } = await newOrganization();
     const agent = await connectMcp(url, token, era);
     const path = `/agent-${era}`;
     const { id, secret } = await callTool<NewWebhookBody>(t, agent, "create_webhook", {
@@ -69,7 +69,7 @@ for (const era of ALL_ERAS) {
     t.not(renewed.secret, secret);
     const sent = await callTool<DeliveryBody>(t, agent, "test_webhook", { id });
     t.like(sent, { type: "webhook.test", status: "pending", attempts: [] });
-    await delivery(api, { id }, ({ status }) => status === "succeeded");
+    await waitForDelivery(api, { id }, ({ status }) => status === "succeeded");
     const page = await callTool<DeliveryPage>(t, agent, "list_webhook_deliveries", { id, limit: 5 });
     t.deepEqual(page.data, await deliveriesOf(api, { id }));
     t.like(page.data[0]?.attempts, [{ status: 204 }]);
@@ -85,7 +85,7 @@ for (const era of ALL_ERAS) {
     await agent.close();
   });
 
-  const refusals: [
+  const failures: [
     tool: string,
     args: Record<string, unknown>,
     status: number,
@@ -120,18 +120,18 @@ for (const era of ALL_ERAS) {
     ["resend_webhook_delivery", { id: "MINE", delivery_id: "evt_unknown" }, 409, "webhook_disabled"],
     ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
   ];
-  for (const [index, [tool, args, status, code, fields]] of refusals.entries()) {
-    test(`${era}: ${index}: ${tool} refuses with ${code}, in words that an agent can act on`, async (t) => {
-      const { token, api } = await newcomer();
+  for (const [tool, args, status, code, fields] of failures) {
+    test(`${era}: ${tool} with ${JSON.stringify(args)} fails with ${code} and the fields to fix`, async (t) => {
+      const { token, api } = await newOrganization();
       const { secret, ...mine } = await createWebhook(api, "https://example.com/");
       await api.send("PATCH", `/v1/webhooks/${mine.id}`, { json: { enabled: false } });
       const before = (await api.get<WebhookPage>("/v1/webhooks")).body;
       const agent = await connectMcp(url, token, era);
       const own = args.id === "MINE" ? { ...args, id: mine.id } : args;
-      const refusal = refusalOf(await agent.callTool({ name: tool, arguments: own }));
-      t.like(refusal, { status, code });
-      t.truthy(refusal?.detail);
-      t.is(refusal?.errors?.map(({ field }) => field).join(), fields);
+      const failure = refusalOf(await agent.callTool({ name: tool, arguments: own }));
+      t.like(failure, { status, code });
+      t.truthy(failure?.detail);
+      t.is(failure?.errors?.map(({ field }) => field).join(), fields);
       t.deepEqual((await api.get<WebhookPage>("/v1/webhooks")).body, before);
       await agent.close();
     });
@@ -146,8 +146,8 @@ for (const era of ALL_ERAS) {
     "list_webhook_deliveries",
     "resend_webhook_delivery",
   ]) {
-    test(`sec 91: ${era}: ${tool} does not find a webhook of another organization`, async (t) => {
-      const [{ token }, { api: stranger }] = [await newcomer(), await newcomer()];
+    test(`${era}: ${tool} does not find a webhook of another organization`, async (t) => {
+      const [{ token }, { api: stranger }] = [await newOrganization(), await newOrganization()];
       const { secret, ...theirs } = await createWebhook(stranger, "https://example.com/");
       const agent = await connectMcp(url, token, era);
       const args = { id: theirs.id, ...(tool.startsWith("resend") && { delivery_id: "evt_x" }) };
@@ -172,7 +172,7 @@ for (const [scope, names] of [
   ["webhooks:read", READERS],
   ["webhooks:write", [...READERS, ...WRITERS].sort()],
 ] as const) {
-  test(`sec 90, 105: a token with ${scope} is shown ${names.length} tools of webhooks, and challenged for all others`, async (t) => {
+  test(`a token with ${scope} lists ${names.length} webhook tools and gets a challenge for the others`, async (t) => {
     const app = await service.createOrganization();
     const token = await service.token(app, { scope });
     const agent = await connectMcp(url, token);

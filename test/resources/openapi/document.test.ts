@@ -1,19 +1,19 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ ALLOWED_ORIGINS: "https://app.example.com" });
-const anybody = apiAt(service.url);
-const reply = await anybody.get<OpenApiDocument>("/v1/openapi.json");
+const anonymous = apiAt(service.url);
+const reply = await anonymous.get<OpenApiDocument>("/v1/openapi.json");
 const { body: document } = reply;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
 );
 test.after.always(() => service.close());
 
-/** Every value under a name, wherever it is in the document. */
+/** Returns all values of a key, at any depth of the document. */
 function valuesOf(name: string, node: unknown = document): unknown[] {
   if (typeof node !== "object" || node === null) return [];
   return Object.entries(node).flatMap(([key, value]) => [
@@ -30,7 +30,7 @@ test("the document is valid OpenAPI 3.1", async (t) => {
   t.notThrows(() => validator.resolveRefs());
 });
 
-test("every reference leads somewhere, and every component is used", (t) => {
+test("every reference resolves, and every component is used", (t) => {
   const references = new Set(valuesOf("$ref") as string[]);
   for (const reference of references) {
     const [, ...steps] = reference.split("/");
@@ -42,7 +42,7 @@ test("every reference leads somewhere, and every component is used", (t) => {
       t.true(references.has(`#/components/${kind}/${name}`), name);
 });
 
-test("every operation has a name of its own, a heading, and answers that say what they are", (t) => {
+test("every operation has a unique id, a summary, and described responses", (t) => {
   t.true(operations.length >= 15);
   const names = operations.map(({ operationId }) => operationId);
   t.is(new Set(names).size, names.length);
@@ -54,7 +54,7 @@ test("every operation has a name of its own, a heading, and answers that say wha
   }
 });
 
-test("the braces of a path are its parameters", (t) => {
+test("every path parameter is declared", (t) => {
   for (const { path, operationId, parameters } of operations) {
     const named = parameters.filter(({ in: place }) => place === "path");
     t.deepEqual(
@@ -66,7 +66,7 @@ test("the braces of a path are its parameters", (t) => {
   }
 });
 
-test("every example is what its schema says", async (t) => {
+test("every example matches its schema", async (t) => {
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const { default: formats } = await import("ajv-formats");
   const ajv = new Ajv2020({ strict: false });
@@ -80,7 +80,7 @@ test("every example is what its schema says", async (t) => {
   }
 });
 
-test("answers may get new fields, and requests may not", (t) => {
+test("responses allow additional fields, and requests do not", (t) => {
   const sent = new Set<string>(
     operations.flatMap(({ requestBody }) => (requestBody ? (valuesOf("$ref", requestBody) as string[]) : [])),
   );
@@ -91,7 +91,7 @@ test("answers may get new fields, and requests may not", (t) => {
   }
 });
 
-test("every event that a webhook may be told of is described, with the body that is sent", (t) => {
+test("every webhook event is described with its payload", (t) => {
   const propertiesOf = (name: string) =>
     document.components.schemas[name]?.properties as Record<
       string,
@@ -104,7 +104,7 @@ test("every event that a webhook may be told of is described, with the body that
   }
 });
 
-test("the addresses of the security scheme are the endpoints that hand out tokens", async (t) => {
+test("the URLs of the security scheme are those of the authorization server", async (t) => {
   const { oauth2 } = document.components.securitySchemes as {
     oauth2: {
       flows: Record<string, { tokenUrl: string; authorizationUrl?: string; scopes: Record<string, string> }>;
@@ -133,11 +133,11 @@ test("the addresses of the security scheme are the endpoints that hand out token
   t.is(answer.status, 200);
 });
 
-test("the document is for everybody: no token, every origin, and caches may keep it for a while", async (t) => {
+test("the document is public: no token, any origin, cacheable", async (t) => {
   t.is(reply.headers.get("content-type"), "application/json; charset=utf-8");
   t.is(reply.headers.get("cache-control"), "public, max-age=300");
-  for (const origin of ["https://app.example.com", "https://anybody.example", "null"]) {
-    const { status, headers } = await anybody.get("/v1/openapi.json", { origin });
+  for (const origin of ["https://app.example.com", "https://anyone.example", "null"]) {
+    const { status, headers } = await anonymous.get("/v1/openapi.json", { origin });
     t.is(status, 200);
     t.is(headers.get("access-control-allow-origin"), "*", origin);
     t.false(headers.has("access-control-allow-credentials"));
@@ -148,17 +148,17 @@ test("the document is for everybody: no token, every origin, and caches may keep
 
 for (const [name, header, status] of [
   ["its ETag", (tag: string) => tag, 304],
-  ["its ETag as a weak one", (tag: string) => `W/${tag}`, 304],
+  ["its ETag as a weak tag", (tag: string) => `W/${tag}`, 304],
   ["its ETag among others", (tag: string) => `"x", ${tag}, "y"`, 304],
-  ["a star", () => "*", 304],
+  ["an asterisk", () => "*", 304],
   ["another ETag", () => '"x"', 200],
   ["half of its ETag", (tag: string) => `${tag.slice(0, 9)}"`, 200],
   ["its ETag without quotes", (tag: string) => tag.slice(1, -1), 200],
 ] as const) {
-  test(`the document asked for again with ${name} is ${status}`, async (t) => {
+  test(`the document requested with ${name} is answered with ${status}`, async (t) => {
     const tag = reply.headers.get("etag") as string;
     t.regex(tag, /^"[\w-]{20,}"$/);
-    const again = await anybody.get("/v1/openapi.json", { "if-none-match": header(tag) });
+    const again = await anonymous.get("/v1/openapi.json", { "if-none-match": header(tag) });
     t.is(again.status, status);
     t.is(again.headers.get("etag"), tag);
     if (status === 304) t.is(again.text, "");

@@ -3,12 +3,12 @@ import formats from "ajv-formats";
 import test from "ava";
 import fc from "fast-check";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
-import { type Api, apiAt, isProblem, type Reply } from "../../harness/api.ts";
-import { contractOf } from "../../harness/contract.ts";
+import { type Api, apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { contractOf } from "../../harness/clients/contract.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost" });
-// Two organizations, so that no webhook is told of a link.
+// Two organizations, so no webhook receives events of links.
 const links = apiAt(service.url, await service.token(await service.createOrganization()));
 const webhooks = apiAt(service.url, await service.token(await service.createOrganization()));
 const { document } = await contractOf(service.url);
@@ -31,7 +31,7 @@ type Body = {
   accepts(body: unknown): boolean;
 };
 
-/** Every body of the document, with the address of something that exists. */
+/** Every request body of the document, with the URL of an existing resource. */
 const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operations]) =>
   Object.entries(operations).flatMap(([method, { requestBody }]) => {
     const reference = requestBody?.content["application/json"]?.schema as { $ref: string } | undefined;
@@ -50,13 +50,13 @@ const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operat
   }),
 );
 
-/** An example can be sent again and again where it names nothing that is there once. */
+/** Removes unique values from an example, so it can be sent repeatedly. */
 function withoutSlug({ slug, ...rest }: Record<string, unknown> = {}) {
   return rest;
 }
 
-/** As a whole, or one of many. */
-function isRefused({ status, body }: Reply<unknown>): boolean {
+/** Returns whether a response rejects the whole body, or one item of a bulk request. */
+function isRejected({ status, body }: Reply<unknown>): boolean {
   const { results = [] } = (body ?? {}) as { results?: { status: number }[] };
   return status === 422 || results.some((result) => result.status === 422);
 }
@@ -87,13 +87,13 @@ const VALUES: unknown[] = [
 for (const { name, api, method, path, schema, valid, accepts } of bodies) {
   const send = (json: unknown) => api.send(method, path, { json });
 
-  // Before the others, which may use up the webhooks that an organization may have.
+  // Before the others, which may reach the limit of webhooks.
   test.serial(`${name}: the example of the document is accepted`, async (t) => {
     const { status, text } = await send(valid);
     t.true(status === 200 || status === 201, text);
   });
 
-  test(`${name}: a field that the document does not name is refused by its name`, async (t) => {
+  test(`${name}: an undocumented field is rejected by name`, async (t) => {
     t.false(accepts({ ...valid, nothing: 1 }));
     isProblem(t, await send({ ...valid, nothing: 1 }), {
       status: 422,
@@ -103,46 +103,46 @@ for (const { name, api, method, path, schema, valid, accepts } of bodies) {
   });
 
   for (const field of schema.required ?? []) {
-    test(`${name}: ${field} is required, as the document says`, async (t) => {
+    test(`${name}: ${field} is required, as documented`, async (t) => {
       const { [field]: _, ...rest } = valid;
       isProblem(t, await send(rest), { status: 422, code: `invalid_${field}`, fields: [field] });
     });
   }
 
   for (const field of Object.keys(schema.properties)) {
-    test(`${name}: ${field} refuses whatever the document refuses`, async (t) => {
+    test(`${name}: values of ${field} that the document forbids are rejected`, async (t) => {
       const wrong = VALUES.filter((value) => !accepts({ ...valid, [field]: value }));
-      t.true(wrong.length > 5, "the document has a rule for it");
+      t.true(wrong.length > 5, "the document constrains it");
       for (const value of wrong) {
         const reply = await send({ ...valid, [field]: value });
-        t.true(isRefused(reply), `${JSON.stringify(value).slice(0, 60)}: ${reply.text}`);
+        t.true(isRejected(reply), `${JSON.stringify(value).slice(0, 60)}: ${reply.text}`);
         t.true((reply.body.errors ?? []).every((error) => error.field.split(".")[0] === field));
       }
     });
   }
 
-  test(`${name}: what is accepted is what the document accepts, whatever comes`, async (t) => {
+  test(`${name}: any body is accepted only if the document allows it`, async (t) => {
     const value = (example: unknown) =>
       fc.oneof({ weight: 2, arbitrary: fc.constant(example) }, fc.jsonValue({ maxDepth: 2 }));
     const names = Object.keys(schema.properties);
     const anything = fc
       .record(Object.fromEntries(names.map((field) => [field, value(valid[field])])), { requiredKeys: [] })
-      // The name that poisons prototypes is no JSON here: 400.
+      // `__proto__` as a key is rejected with 400.
       .filter((body) => !JSON.stringify(body).includes("__proto__"));
     await fc.assert(
       fc.asyncProperty(anything, async (json) => {
         const reply = await send(json);
-        const told = `${JSON.stringify(json)} ${reply.status} ${reply.text}`;
-        // A rule may go further than JSON Schema can say.
-        if (accepts(json)) t.true([200, 201, 409, 422].includes(reply.status), told);
-        else t.true(isRefused(reply), told);
+        const message = `${JSON.stringify(json)} ${reply.status} ${reply.text}`;
+        // Some rules are stricter than JSON Schema can express.
+        if (accepts(json)) t.true([200, 201, 409, 422].includes(reply.status), message);
+        else t.true(isRejected(reply), message);
       }),
       { numRuns: 60 },
     );
   });
 }
 
-test("every body of the document is among them", (t) => {
+test("every request body of the document is tested", (t) => {
   t.true(bodies.length >= 6);
   t.deepEqual(
     bodies.filter(({ valid }) => Object.keys(valid).length === 0).map(({ name }) => name),

@@ -1,7 +1,7 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { apiAt, isProblem } from "../harness/api.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -15,7 +15,7 @@ type Organization = {
 };
 
 for (const plan of ["growth", "premium"] as const) {
-  test(`an organization on ${plan} shows its name, plan, limits and usage`, async (t) => {
+  test(`an organization on ${plan} has its name, plan, limits and usage`, async (t) => {
     const name = `Ünïcode & <b>"quoted"</b> ${plan}`;
     const app = await service.createOrganization(name, plan);
     const api = apiAt(service.url, await service.token(app));
@@ -32,7 +32,7 @@ for (const plan of ["growth", "premium"] as const) {
   });
 }
 
-test("usage counts the links and webhooks that exist, and those of this organization alone", async (t) => {
+test("usage counts only the existing links and webhooks of the organization", async (t) => {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));
   const other = apiAt(service.url, await service.token(await service.createOrganization()));
   const count = async () => (await api.get<Organization>("/v1/organization")).body.usage;
@@ -48,7 +48,7 @@ test("usage counts the links and webhooks that exist, and those of this organiza
   t.deepEqual(await count(), { links: 1, webhooks: 1 });
 });
 
-test("the plan that is shown is the one of now", async (t) => {
+test("the current plan is returned", async (t) => {
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
   await service.storage.organizations.setPlan(app.id, "premium", OPERATOR);
@@ -58,7 +58,7 @@ test("the plan that is shown is the one of now", async (t) => {
   isProblem(t, await api.get("/v1/organization"), { status: 403, code: "plan_required" });
 });
 
-test("the organization cannot be changed here, whatever is sent", async (t) => {
+test("the organization cannot be changed through the API", async (t) => {
   const app = await service.createOrganization();
   const api = apiAt(service.url, await service.token(app));
   for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {

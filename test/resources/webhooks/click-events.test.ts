@@ -1,19 +1,19 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { atOnce } from "../../harness/database/storage.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
 import { createWebhook, deliveriesOf } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1", TRUST_PROXY: "1" });
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 const visitor = apiAt(service.url);
 test.after.always(() => service.close());
 test.after.always(() => receiver.close());
 
-test("a receiver is told of a click: of which link, when, and where it came from", async (t) => {
-  const api = await newcomer();
+test("a click is delivered with its link, time, referrer and country", async (t) => {
+  const api = await createApi();
   const { secret } = await createWebhook(api, receiver.url("/one"), ["link.clicked"]);
   const { id, slug, url, short_url } = await api.createLink();
   const before = Date.now();
@@ -39,8 +39,8 @@ test("a receiver is told of a click: of which link, when, and where it came from
   t.true(Date.parse(clicked_at as string) >= before && Date.parse(clicked_at as string) <= Date.now());
 });
 
-test("150 clicks at once are told one by one, none of them twice", async (t) => {
-  const api = await newcomer();
+test("150 concurrent clicks are delivered as 150 distinct events", async (t) => {
+  const api = await createApi();
   await createWebhook(api, receiver.url("/many"), ["link.clicked"]);
   const { slug } = await api.createLink();
   await atOnce(150, () => visitor.get(`/${slug}`));
@@ -48,8 +48,8 @@ test("150 clicks at once are told one by one, none of them twice", async (t) => 
   t.is(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, 150);
 });
 
-test("of 60 clicks at once on a link with max_clicks 20 exactly 20 are told", async (t) => {
-  const api = await newcomer();
+test("of 60 concurrent clicks on a link with max_clicks 20, exactly 20 are delivered", async (t) => {
+  const api = await createApi();
   await createWebhook(api, receiver.url("/limited"), ["link.clicked", "link.deleted"]);
   const { id, slug } = await api.createLink({ max_clicks: 20 });
   await atOnce(60, () => visitor.get(`/${slug}`));
@@ -59,8 +59,8 @@ test("of 60 clicks at once on a link with max_clicks 20 exactly 20 are told", as
   t.deepEqual(types, [...Array(20).fill("link.clicked"), "link.deleted"]);
 });
 
-test("what is no click is not told: a look, a refusal, another organization's link", async (t) => {
-  const [api, other] = [await newcomer(), await newcomer()];
+test("a HEAD request, a rejected click and another organization's click are not delivered", async (t) => {
+  const [api, other] = [await createApi(), await createApi()];
   const webhook = await createWebhook(api, receiver.url("/quiet"), ["link.clicked", "link.deleted"]);
   const [link, archived, foreign] = [
     await api.createLink(),
@@ -76,7 +76,7 @@ test("what is no click is not told: a look, a refusal, another organization's li
   await api.send("DELETE", `/v1/links/${link.id}`);
   await visitor.get(`/${link.slug}`);
   await receiver.waitFor("/quiet", 1);
-  t.is((await api.get(`/v1/links/${archived.id}`)).body.clicks, 0, "whatever was counted is stored by now");
+  t.is((await api.get(`/v1/links/${archived.id}`)).body.clicks, 0, "all counted clicks are stored by now");
   t.deepEqual(
     (await deliveriesOf(api, webhook)).map(({ type }) => type),
     ["link.deleted"],

@@ -1,22 +1,22 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../../harness/api.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type DeliveryBody,
   deliveriesOf,
-  delivery,
   type WebhookPage,
+  waitForDelivery,
 } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
-test("a webhook that is deleted is gone with its log, and told nothing more", async (t) => {
-  const api = await newcomer();
+test("a deleted webhook is gone with its delivery log and receives no more events", async (t) => {
+  const api = await createApi();
   const webhook = await createWebhook(api, receiver.url("/deleted"));
   const other = await createWebhook(api, receiver.url("/kept"));
   await api.createLink();
@@ -32,49 +32,50 @@ test("a webhook that is deleted is gone with its log, and told nothing more", as
   t.is((await deliveriesOf(api, other)).length, 2);
 });
 
-test("a webhook that is deleted while an attempt is under way leaves nothing behind", async (t) => {
-  const api = await newcomer();
+test("deleting a webhook during an attempt leaves nothing behind", async (t) => {
+  const api = await createApi();
   const held = Promise.withResolvers<void>();
-  receiver.answer("/under-way", (response) => void held.promise.then(() => response.writeHead(500).end()));
-  const webhook = await createWebhook(api, receiver.url("/under-way"));
+  receiver.respond("/in-flight", (response) => void held.promise.then(() => response.writeHead(500).end()));
+  const webhook = await createWebhook(api, receiver.url("/in-flight"));
   await api.createLink();
-  await receiver.waitFor("/under-way", 1);
+  await receiver.waitFor("/in-flight", 1);
   t.is((await api.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
   held.resolve();
   const other = await createWebhook(api, receiver.url("/after"));
   await api.createLink();
-  await delivery(api, other, ({ status }) => status === "succeeded");
+  await waitForDelivery(api, other, ({ status }) => status === "succeeded");
   t.deepEqual(
     (await api.get<WebhookPage>("/v1/webhooks")).body.data.map(({ id }) => id),
     [other.id],
   );
 });
 
-test("a webhook that is disabled is told nothing, and what was to come is not sent", async (t) => {
-  const api = await newcomer();
-  receiver.answer("/off", (response) => response.writeHead(500).end());
+test("a disabled webhook receives no events, and its pending retries are not sent", async (t) => {
+  const api = await createApi();
+  receiver.respond("/off", (response) => response.writeHead(500).end());
   const webhook = await createWebhook(api, receiver.url("/off"));
   await api.createLink();
-  await delivery(api, webhook, ({ attempts }) => attempts.length === 1);
+  await waitForDelivery(api, webhook, ({ attempts }) => attempts.length === 1);
   await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: false } });
   await api.createLink();
-  const [told, ...others] = await deliveriesOf(api, webhook);
-  t.deepEqual(others, [], "what happens meanwhile is not for it");
-  for (const path of ["test", `deliveries/${told?.id}/resend`]) {
+  const [delivery, ...others] = await deliveriesOf(api, webhook);
+  t.deepEqual(others, [], "later events are not for this webhook");
+  for (const path of ["test", `deliveries/${delivery?.id}/resend`]) {
     const reply = await api.send("POST", `/v1/webhooks/${webhook.id}/${path}`);
+    t.is(reply.status, 409, path);
     isProblem(t, reply, { status: 409, code: "webhook_disabled" });
   }
-  const ended = await delivery(api, webhook, ({ status }) => status === "failed");
+  const ended = await waitForDelivery(api, webhook, ({ status }) => status === "failed");
   t.is(ended.attempts.at(-1)?.error, "Not sent: the webhook is disabled.");
   t.is(receiver.received("/off").length, 1);
 });
 
-test("a delivery that does not exist cannot be sent again, nor one of another webhook", async (t) => {
-  const api = await newcomer();
+test("an unknown delivery or one of another webhook can't be resent", async (t) => {
+  const api = await createApi();
   const one = await createWebhook(api, receiver.url("/resend-one"), ["webhook.test"]);
   const other = await createWebhook(api, receiver.url("/resend-other"), ["webhook.test"]);
   const { body } = await api.send<DeliveryBody>("POST", `/v1/webhooks/${one.id}/test`);
-  await delivery(api, one, ({ status }) => status === "succeeded");
+  await waitForDelivery(api, one, ({ status }) => status === "succeeded");
   for (const id of [body.id, "evt_01ARZ3NDEKTSV4RRFFQ69G5FAV", "x"]) {
     isMissing(t, await api.send("POST", `/v1/webhooks/${other.id}/deliveries/${id}/resend`));
   }
@@ -82,10 +83,10 @@ test("a delivery that does not exist cannot be sent again, nor one of another we
   t.is(receiver.received("/resend-one").length, 1);
 });
 
-test("a delivery that is under way is not sent a second time beside itself", async (t) => {
-  const api = await newcomer();
+test("resending a delivery in flight does not start a second attempt", async (t) => {
+  const api = await createApi();
   const held = Promise.withResolvers<void>();
-  receiver.answer("/held", (response) => void held.promise.then(() => response.writeHead(204).end()));
+  receiver.respond("/held", (response) => void held.promise.then(() => response.writeHead(204).end()));
   const webhook = await createWebhook(api, receiver.url("/held"), ["webhook.test"]);
   const { body } = await api.send<DeliveryBody>("POST", `/v1/webhooks/${webhook.id}/test`);
   await receiver.waitFor("/held", 1);
@@ -93,7 +94,7 @@ test("a delivery that is under way is not sent a second time beside itself", asy
   t.is(again.status, 202);
   t.like(again.body, { status: "pending" });
   held.resolve();
-  const told = await delivery(api, webhook, ({ status }) => status === "succeeded");
-  t.is(told.attempts.length, 1);
+  const delivery = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  t.is(delivery.attempts.length, 1);
   t.is(receiver.received("/held").length, 1);
 });

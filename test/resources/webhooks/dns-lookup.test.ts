@@ -1,24 +1,24 @@
 import diagnostics from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import test from "ava";
-import { createLookup } from "../../../resources/webhooks/lookup.ts";
-import { type Api, apiAt } from "../../harness/api.ts";
+import { createDnsLookup } from "../../../resources/webhooks/dns-lookup.ts";
+import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { startNameServer } from "../../harness/name-server.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, type DeliveryBody, delivery } from "../../harness/webhooks.ts";
+import { createWebhook, type DeliveryBody, waitForDelivery } from "../../harness/webhooks.ts";
 
 const names = await startNameServer();
 const receiver = await startReceiver();
 const { port } = new URL(receiver.url("/"));
 const service = await startTestService(
   { WEBHOOK_ALLOW_HOSTS: `localhost:${port}` },
-  { lookup: createLookup([names.address]), patience: { connectMs: 8_000, totalMs: 10_000 } },
+  { lookup: createDnsLookup([names.address]), timeouts: { connectMs: 8_000, totalMs: 10_000 } },
 );
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => Promise.all([service.close(), receiver.close(), names.close()]));
 
-/** Every address of which something in this process tried a port that webhooks may have. */
+/** The addresses that this process tried to connect to on a port of webhooks. */
 let tried: string[] = [];
 diagnostics.subscribe("net.client.socket", (message) => {
   const { socket } = message as { socket: Socket };
@@ -30,16 +30,20 @@ test.beforeEach(() => {
   tried = [];
 });
 
-const NOT_PUBLIC = "The name resolves to an address that is not on the public internet.";
-// Not given out by anybody, though not reserved either: the network that once tested IPv6.
-const NOBODY = "3ffe::1";
+const NOT_PUBLIC = "The hostname resolves to an IP address that is not on the public internet.";
+// Neither allocated nor reserved: the former IPv6 test network (6bone).
+const UNALLOCATED = "3ffe::1";
 
-/** What comes of the first attempt to deliver to an address. */
+/** Returns the first attempt to deliver to a URL. */
 async function attemptAt(url: string, api?: Api) {
-  const own = api ?? (await newcomer());
+  const own = api ?? (await createApi());
   const webhook = await createWebhook(own, url, ["webhook.test"]);
   await own.send<DeliveryBody>("POST", `/v1/webhooks/${webhook.id}/test`);
-  const { attempts, status } = await delivery(own, webhook, (told) => told.attempts.length > 0);
+  const { attempts, status } = await waitForDelivery(
+    own,
+    webhook,
+    (delivery) => delivery.attempts.length > 0,
+  );
   return { status, attempt: attempts[0] };
 }
 
@@ -61,16 +65,16 @@ const PRIVATE: [name: string, ...addresses: string[]][] = [
   ["link-local", "fe80::1"],
   ["site-local", "fec0::1"],
   ["one-of-many", "93.184.216.34", "10.0.0.1"],
-  ["one-of-both", "127.0.0.1", NOBODY],
+  ["one-of-both", "127.0.0.1", UNALLOCATED],
 ];
 for (const [name, ...addresses] of PRIVATE) {
   test.serial(
-    `sec 131: a name that resolves to ${addresses.join(" and ")} is not connected to`,
+    `no connection is made to a hostname that resolves to ${addresses.join(" and ")}`,
     async (t) => {
       const host = `${name}.example.com`;
       names.resolve(host, addresses);
       const { status, attempt } = await attemptAt(`https://${host}/hook`);
-      t.is(status, "pending", "somebody may mend the name");
+      t.is(status, "pending", "the DNS record may be fixed");
       t.is(attempt?.error, NOT_PUBLIC);
       t.is(attempt?.status, undefined);
       t.deepEqual(tried, []);
@@ -80,50 +84,47 @@ for (const [name, ...addresses] of PRIVATE) {
 }
 
 test.serial(
-  "sec 131: a name is asked for once an attempt, and what was checked is connected to",
+  "a hostname is resolved once per attempt, and the connection uses the checked address",
   async (t) => {
     const host = "rebinding.example.com";
-    names.resolve(host, [NOBODY], ["127.0.0.1", "::1"]);
+    names.resolve(host, [UNALLOCATED], ["127.0.0.1", "::1"]);
     const { attempt } = await attemptAt(`https://${host}:8443/hook`);
     t.truthy(attempt?.error);
     t.not(attempt?.error, NOT_PUBLIC);
-    t.deepEqual(tried, [NOBODY]);
+    t.deepEqual(tried, [UNALLOCATED]);
     t.deepEqual(names.asked(host).sort(), ["A", "AAAA"]);
   },
 );
 
-test.serial("sec 131: a name that was public once and is private now is not connected to", async (t) => {
+test.serial("no connection is made to a hostname that has become private", async (t) => {
   const host = "moved.example.com";
-  names.resolve(host, [NOBODY], ["10.0.0.1"]);
-  const api = await newcomer();
+  names.resolve(host, [UNALLOCATED], ["10.0.0.1"]);
+  const api = await createApi();
   t.not((await attemptAt(`https://${host}/hook`, api)).attempt?.error, NOT_PUBLIC);
   t.is((await attemptAt(`https://${host}/hook`, api)).attempt?.error, NOT_PUBLIC);
-  t.deepEqual(tried, [NOBODY]);
+  t.deepEqual(tried, [UNALLOCATED]);
 });
 
-test.serial(
-  "sec 131: a receiver on loopback is told only under the name that the operator gave",
-  async (t) => {
-    names.resolve("alias.example.com", ["127.0.0.1"]);
-    const api = await newcomer();
-    const refused = await api.send("POST", "/v1/webhooks", {
-      json: { url: `http://127.0.0.1:${port}/alias`, events: ["webhook.test"] },
-    });
-    t.is(refused.status, 422);
-    t.is((await attemptAt("https://alias.example.com/alias", api)).attempt?.error, NOT_PUBLIC);
-    const { status, attempt } = await attemptAt(`http://localhost:${port}/vouched`, api);
-    t.deepEqual([status, attempt?.status], ["succeeded", 204]);
-    t.is(receiver.received("/vouched").length, 1);
-    t.is(receiver.received("/alias").length, 0);
-  },
-);
+test.serial("an endpoint on loopback is reachable only by the hostname on the allowlist", async (t) => {
+  names.resolve("alias.example.com", ["127.0.0.1"]);
+  const api = await createApi();
+  const rejected = await api.send("POST", "/v1/webhooks", {
+    json: { url: `http://127.0.0.1:${port}/alias`, events: ["webhook.test"] },
+  });
+  t.is(rejected.status, 422);
+  t.is((await attemptAt("https://alias.example.com/alias", api)).attempt?.error, NOT_PUBLIC);
+  const { status, attempt } = await attemptAt(`http://localhost:${port}/allowed`, api);
+  t.deepEqual([status, attempt?.status], ["succeeded", 204]);
+  t.is(receiver.received("/allowed").length, 1);
+  t.is(receiver.received("/alias").length, 0);
+});
 
 const UNRESOLVED: [name: string, addresses: string[] | undefined, error: string][] = [
-  ["unknown.example.com", undefined, "The name does not exist."],
-  ["empty.example.com", [], "The name does not exist."],
+  ["unknown.example.com", undefined, "The hostname does not exist."],
+  ["empty.example.com", [], "The hostname does not exist."],
 ];
 for (const [name, addresses, error] of UNRESOLVED) {
-  test.serial(`${name} fails, and the log says: ${error}`, async (t) => {
+  test.serial(`a delivery to ${name} fails with: ${error}`, async (t) => {
     if (addresses) names.resolve(name, addresses);
     const { status, attempt } = await attemptAt(`https://${name}/hook`);
     t.is(status, "pending");

@@ -1,11 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { type Api, apiAt, type LinkBody } from "../../harness/api.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { connectMcp } from "../../harness/mcp.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { type Api, apiAt, type LinkBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { connectMcp } from "../../harness/clients/mcp.ts";
 import { type MessageBody, startReceiver, verify } from "../../harness/receiver.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
-import { createWebhook, deliveriesOf, delivery, until } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
@@ -13,15 +13,15 @@ test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 let count = 0;
 
-/** An organization whose receiver is told of these events. */
-async function newcomer(...events: string[]) {
+/** Creates an organization with a webhook that subscribes to the events. */
+async function subscribe(...events: string[]) {
   const path = `/events-${++count}`;
   const organization = await service.createOrganization();
   const token = await service.token(organization);
   const api = apiAt(service.url, token);
   const webhook = await createWebhook(api, receiver.url(path), events);
-  /** What was told when so much has arrived and nothing more is to come: verified, each as `[type, data]`. */
-  async function told(number: number): Promise<MessageBody[]> {
+  /** Waits for a number of requests and until no delivery is pending; returns the verified messages. */
+  async function receive(number: number): Promise<MessageBody[]> {
     await receiver.waitFor(path, number);
     await until(async () => {
       const page = await deliveriesOf(api, webhook);
@@ -29,7 +29,7 @@ async function newcomer(...events: string[]) {
     });
     return receiver.received(path).map((request) => verify(request, webhook.secret));
   }
-  return { organization, token, api, webhook, told };
+  return { organization, token, api, webhook, receive };
 }
 
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -38,8 +38,8 @@ const typesOf = (messages: MessageBody[]) => messages.map(({ type }) => type).so
 const find = (messages: MessageBody[], type: string) =>
   messages.find((message) => message.type === type)?.data;
 
-test("link.created, link.updated and link.deleted tell of the link as the API shows it", async (t) => {
-  const { api, told } = await newcomer(...LINKS);
+test("link.created, link.updated and link.deleted carry the link as the API returns it", async (t) => {
+  const { api, receive } = await subscribe(...LINKS);
   const fields = {
     title: "Title",
     tags: ["a", "b"],
@@ -55,21 +55,21 @@ test("link.created, link.updated and link.deleted tell of the link as the API sh
     json: { title: null, archived: true },
   });
   await api.send("DELETE", `/v1/links/${created.id}`);
-  const messages = await told(3);
+  const messages = await receive(3);
   t.deepEqual(typesOf(messages), LINKS.toSorted());
   t.deepEqual(find(messages, "link.created"), created);
   t.deepEqual(find(messages, "link.updated"), updated);
   t.deepEqual(find(messages, "link.deleted"), updated);
 });
 
-test("link.clicked tells which link, when, from where, and whether by a program", async (t) => {
-  const { api, told, webhook } = await newcomer("link.clicked");
+test("link.clicked carries the link, time, referrer and whether a bot clicked", async (t) => {
+  const { api, receive, webhook } = await subscribe("link.clicked");
   const { id, slug, url, short_url } = await api.createLink({ max_clicks: 2 });
   const headers = { referer: "https://News.example.com/story?id=1", "user-agent": BROWSER };
   for (let click = 0; click < 3; click++) await apiAt(service.url).send("GET", `/${slug}`, { headers });
   await apiAt(service.url).send("HEAD", `/${slug}`);
-  const messages = await told(2);
-  t.is(messages.length, 2, "what is not redirected is no click");
+  const messages = await receive(2);
+  t.is(messages.length, 2, "a request without a redirect is not a click");
   for (const { type, timestamp, data } of messages) {
     t.is(type, "link.clicked");
     t.true(Math.abs(Date.parse(timestamp) - Date.parse(data.clicked_at as string)) < 10_000);
@@ -87,14 +87,14 @@ test("link.clicked tells which link, when, from where, and whether by a program"
   t.is((await deliveriesOf(api, webhook)).length, 2);
 });
 
-test("client.secret_rotated tells until when the secret before is good, and no secret", async (t) => {
-  const { organization, told } = await newcomer("client.secret_rotated");
+test("client.secret_rotated carries the expiry of the previous secret and no secret", async (t) => {
+  const { organization, receive } = await subscribe("client.secret_rotated");
   const rotation = await service.storage.clients.rotateSecret(
     organization.id,
     { overlapMs: 3_600_000, compromised: false },
     OPERATOR,
   );
-  const [message] = await told(1);
+  const [message] = await receive(1);
   t.deepEqual(message?.data, {
     client_id: organization.clientId,
     compromised: false,
@@ -104,7 +104,7 @@ test("client.secret_rotated tells until when the secret before is good, and no s
 
 const REVOCATIONS: [name: string, revoke: (parts: Parts) => Promise<unknown>][] = [
   [
-    "the app gives its token back",
+    "the app revokes its token",
     ({ organization, accessToken }) =>
       postForm(`${service.url}/oauth/revoke`, {
         token: accessToken,
@@ -113,31 +113,31 @@ const REVOCATIONS: [name: string, revoke: (parts: Parts) => Promise<unknown>][] 
       }),
   ],
   [
-    "the organization ends it",
-    ({ organization, grantId }) => service.storage.grants.end(organization.id, grantId, OPERATOR),
+    "the organization revokes it",
+    ({ organization, grantId }) => service.storage.grants.revoke(organization.id, grantId, OPERATOR),
   ],
   [
-    "the person leaves the organization",
+    "the user leaves the organization",
     ({ organization, userId }) =>
       service.storage.members.remove({
         organizationId: organization.id,
         userId,
-        touches: ["member"],
-        by: OPERATOR,
+        manageableRoles: ["member"],
+        actor: OPERATOR,
       }),
   ],
 ];
-type Parts = Pick<Awaited<ReturnType<typeof newcomer>>, "organization"> & {
+type Parts = Pick<Awaited<ReturnType<typeof subscribe>>, "organization"> & {
   accessToken: string;
   grantId: string;
   userId: string;
 };
 for (const [name, revoke] of REVOCATIONS) {
-  test(`authorization.granted and authorization.revoked tell who allowed which client what, when ${name}`, async (t) => {
-    const { organization, told } = await newcomer("authorization.granted", "authorization.revoked");
+  test(`authorization.granted and authorization.revoked carry client, user and scopes when ${name}`, async (t) => {
+    const { organization, receive } = await subscribe("authorization.granted", "authorization.revoked");
     const user = await service.createUser([organization.id]);
     const tokens = await tokensFor(service, organization, user, { parameters: { scope: "links:read" } });
-    const [granted] = await told(1);
+    const [granted] = await receive(1);
     const { grant_id, ...rest } = granted?.data ?? {};
     t.is(granted?.type, "authorization.granted");
     t.deepEqual(rest, { client_id: organization.clientId, user_id: user.id, scopes: ["links:read"] });
@@ -147,7 +147,7 @@ for (const [name, revoke] of REVOCATIONS) {
       grantId: grant_id as string,
       userId: user.id,
     });
-    const messages = await told(2);
+    const messages = await receive(2);
     t.deepEqual(typesOf(messages), ["authorization.granted", "authorization.revoked"]);
     t.deepEqual(find(messages, "authorization.revoked"), granted?.data);
   });
@@ -156,7 +156,7 @@ for (const [name, revoke] of REVOCATIONS) {
 const json = { url: "https://example.com/" };
 const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unknown>, types: string[]][] = [
   [
-    "a bulk call tells of those that were made",
+    "a bulk request delivers an event for each created link",
     (api) =>
       api.send("POST", "/v1/links/bulk", {
         json: { links: [json, { ...json, slug: "bulk-one" }, { ...json, slug: "bulk-one" }, { url: "x" }] },
@@ -164,7 +164,7 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
     ["link.created", "link.created"],
   ],
   [
-    "an upsert tells of what it did",
+    "an upsert delivers what it did",
     async (api) => {
       for (const title of ["one", "two", "two"])
         await api.send("PUT", "/v1/links/by-external-id/upsert", { json: { ...json, title } });
@@ -172,11 +172,11 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
     ["link.created", "link.updated"],
   ],
   [
-    "an agent's changes are told as all others",
+    "changes by an MCP client are delivered",
     async (_api, token) => {
       const agent = await connectMcp(`${service.url}/mcp`, token);
-      const made = await agent.callTool({ name: "create_link", arguments: json });
-      const { id } = made.structuredContent as LinkBody;
+      const created = await agent.callTool({ name: "create_link", arguments: json });
+      const { id } = created.structuredContent as LinkBody;
       await agent.callTool({ name: "update_link", arguments: { id, title: "x" } });
       await agent.callTool({ name: "delete_link", arguments: { id } });
       await agent.close();
@@ -184,7 +184,7 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
     LINKS,
   ],
   [
-    "a change that changes nothing is not told",
+    "an update that changes nothing is not delivered",
     async (api) => {
       const { id } = await api.createLink({ title: "same" });
       for (const change of [{}, { title: "same" }])
@@ -193,7 +193,7 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
     ["link.created"],
   ],
   [
-    "clicks are no changes of the link",
+    "a click does not deliver link.updated",
     async (api) => {
       const { slug } = await api.createLink();
       await apiAt(service.url).get(`/${slug}`);
@@ -201,7 +201,7 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
     ["link.created"],
   ],
   [
-    "a request that is sent twice with one Idempotency-Key is told once",
+    "a request repeated with the same Idempotency-Key is delivered once",
     async (api) => {
       const headers = { "idempotency-key": "one-and-the-same" };
       for (let sent = 0; sent < 2; sent++) await api.send("POST", "/v1/links", { json, headers });
@@ -211,10 +211,10 @@ const CHANGES: [name: string, change: (api: Api, token: string) => Promise<unkno
 ];
 for (const [name, change, types] of CHANGES) {
   test(name, async (t) => {
-    const { api, token, webhook, told } = await newcomer(...LINKS);
+    const { api, token, webhook, receive } = await subscribe(...LINKS);
     await change(api, token);
-    t.deepEqual(typesOf(await told(types.length)), types.toSorted());
-    await delivery(api, webhook, ({ status }) => status === "succeeded");
+    t.deepEqual(typesOf(await receive(types.length)), types.toSorted());
+    await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
     t.is((await deliveriesOf(api, webhook)).length, types.length);
   });
 }

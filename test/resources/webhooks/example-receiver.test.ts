@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { freePort } from "../../harness/port.ts";
 import { Program, ROOT, stopPrograms } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, delivery, until } from "../../harness/webhooks.ts";
+import { createWebhook, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 test.after.always(() => {
@@ -12,8 +12,8 @@ test.after.always(() => {
   return service.close();
 });
 
-test("sec 132: the receiver that the README shows takes what we send, and refuses what others do", async (t) => {
-  const [, code = ""] = /```js\n(.*?)```/s.exec(readFileSync(`${ROOT}README.md`, "utf8")) ?? [];
+test("the documented receiver accepts our deliveries and rejects forged ones", async (t) => {
+  const [, code = ""] = /```js\n(.*?)```/s.exec(readFileSync(`${ROOT}docs/webhooks.md`, "utf8")) ?? [];
   const api = apiAt(service.url, await service.token(await service.createOrganization()));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/hook`;
@@ -26,7 +26,7 @@ test("sec 132: the receiver that the README shows takes what we send, and refuse
   await until(() => send({}));
 
   const { slug } = await api.createLink({ title: "schön" });
-  const { id } = await delivery(api, webhook, ({ status }) => status === "succeeded");
+  const { id } = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
   await receiver.says(new RegExp(`^${id} link\\.created`, "m"));
   await receiver.says(new RegExp(`slug: '${slug}'`));
   const timestamp = String(Math.floor(Date.now() / 1000));

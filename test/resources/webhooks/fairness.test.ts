@@ -1,28 +1,28 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { atOnce } from "../../harness/database/storage.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
-import { createWebhook, deliveriesOf, delivery, until } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-const newcomer = async () => {
+const newOrganization = async () => {
   const organization = await service.createOrganization();
   return { organization, api: apiAt(service.url, await service.token(organization)) };
 };
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
-/** Holds what comes to a path back until it is let go. */
+/** Delays the responses of a path until the returned function is called. */
 function hold(path: string, status = 204) {
   const { promise, resolve } = Promise.withResolvers<void>();
-  receiver.answer(path, (response) => void promise.then(() => response.writeHead(status).end()));
+  receiver.respond(path, (response) => void promise.then(() => response.writeHead(status).end()));
   return resolve;
 }
 
-test.serial("a receiver that hangs, with hundreds of events waiting, delays no other one's", async (t) => {
-  const [slow, fast] = [await newcomer(), await newcomer()];
+test.serial("a hanging endpoint with hundreds of pending events delays no other endpoint", async (t) => {
+  const [slow, fast] = [await newOrganization(), await newOrganization()];
   const release = hold("/hangs");
   const hanging = await createWebhook(slow.api, receiver.url("/hangs"));
   const links = Array.from({ length: 100 }, () => ({ url: "https://example.com/" }));
@@ -33,16 +33,16 @@ test.serial("a receiver that hangs, with hundreds of events waiting, delays no o
     await fast.api.createLink();
     await receiver.waitFor("/quick", round);
   }
-  t.true(receiver.received("/hangs").length <= 10, "so much at a time, and no more");
+  t.true(receiver.received("/hangs").length <= 10, "the limit per webhook");
   release();
   await receiver.waitFor("/hangs", 300);
   const ids = receiver.received("/hangs").map(({ headers }) => headers["webhook-id"]);
-  t.is(new Set(ids).size, 300, "each is told once");
+  t.is(new Set(ids).size, 300, "each event is delivered once");
   t.is((await deliveriesOf(slow.api, hanging)).length, 100, "the page is full");
 });
 
-test.serial("a webhook that hangs delays no other one of its own organization", async (t) => {
-  const { api } = await newcomer();
+test.serial("a hanging webhook delays no other webhook of its organization", async (t) => {
+  const { api } = await newOrganization();
   const release = hold("/sibling");
   await createWebhook(api, receiver.url("/sibling"));
   const other = await createWebhook(api, receiver.url("/other-sibling"));
@@ -56,10 +56,10 @@ test.serial("a webhook that hangs delays no other one of its own organization", 
   await receiver.waitFor("/sibling", 20);
 });
 
-test.serial("a hundred and twenty receivers that fail and then hang leave room for the others", async (t) => {
-  const owners = await atOnce(6, newcomer);
+test.serial("120 endpoints that fail and then hang leave capacity for healthy ones", async (t) => {
+  const owners = await atOnce(6, newOrganization);
   const paths = owners.flatMap((_, owner) => Array.from({ length: 20 }, (__, n) => `/dead-${owner}-${n}`));
-  for (const path of paths) receiver.answer(path, (response) => response.writeHead(500).end());
+  for (const path of paths) receiver.respond(path, (response) => response.writeHead(500).end());
   for (const [index, path] of paths.entries())
     await createWebhook(owners[Math.floor(index / 20)]?.api as never, receiver.url(path));
   for (const { api } of owners) await api.createLink();
@@ -69,33 +69,30 @@ test.serial("a hundred and twenty receivers that fail and then hang leave room f
   const hanging = () => paths.filter((path) => receiver.received(path).length === 2).length;
   await until(async () => hanging() >= 100 || undefined);
 
-  const { api } = await newcomer();
+  const { api } = await newOrganization();
   const webhook = await createWebhook(api, receiver.url("/alive"));
   await api.createLink();
-  const told = await delivery(api, webhook, ({ status }) => status === "succeeded");
-  t.is(told.attempts.length, 1);
-  t.is(hanging(), 100, "half of the room");
-  for (const letGo of release) letGo();
+  const delivered = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  t.is(delivered.attempts.length, 1);
+  t.is(hanging(), 100, "half of the capacity");
+  for (const respond of release) respond();
   await Promise.all(paths.map((path) => receiver.waitFor(path, 2)));
 });
 
-test.serial(
-  "a receiver that fails is asked one thing at a time, and everything once it answers",
-  async (t) => {
-    const { api } = await newcomer();
-    receiver.answer("/weak", (response) => response.writeHead(500).end());
-    const webhook = await createWebhook(api, receiver.url("/weak"));
-    await api.createLink();
-    await delivery(api, webhook, ({ attempts }) => attempts.length === 1);
-    const release = hold("/weak");
-    for (let round = 0; round < 5; round++) await api.createLink();
-    await receiver.waitFor("/weak", 2);
-    const { api: other } = await newcomer();
-    const canary = await createWebhook(other, receiver.url("/canary"));
-    await other.createLink();
-    await delivery(other, canary, ({ status }) => status === "succeeded");
-    t.is(receiver.received("/weak").length, 2);
-    release();
-    await receiver.waitFor("/weak", 6);
-  },
-);
+test.serial("a failing endpoint gets one attempt at a time until one succeeds", async (t) => {
+  const { api } = await newOrganization();
+  receiver.respond("/weak", (response) => response.writeHead(500).end());
+  const webhook = await createWebhook(api, receiver.url("/weak"));
+  await api.createLink();
+  await waitForDelivery(api, webhook, ({ attempts }) => attempts.length === 1);
+  const release = hold("/weak");
+  for (let round = 0; round < 5; round++) await api.createLink();
+  await receiver.waitFor("/weak", 2);
+  const { api: other } = await newOrganization();
+  const canary = await createWebhook(other, receiver.url("/canary"));
+  await other.createLink();
+  await waitForDelivery(other, canary, ({ status }) => status === "succeeded");
+  t.is(receiver.received("/weak").length, 2);
+  release();
+  await receiver.waitFor("/weak", 6);
+});

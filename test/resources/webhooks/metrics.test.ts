@@ -1,37 +1,37 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, delivery, until } from "../../harness/webhooks.ts";
+import { createWebhook, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
-/** How many attempts came to what, as `/metrics` tells. */
+/** Returns the number of attempts by outcome, from `/metrics`. */
 async function counts(): Promise<Record<string, number>> {
   const { text } = await apiAt(service.url).get("/metrics");
   const lines = text.matchAll(/^linkgate_webhook_attempts_total\{outcome="(\w+)"\} (\d+)$/gm);
   return Object.fromEntries([...lines].map(([, outcome, count]) => [outcome, Number(count)]));
 }
 
-test("whoever runs the service sees how many attempts succeeded, are to be made again, failed, or were not made", async (t) => {
+test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {
   t.deepEqual(await counts(), {});
   for (const [path, status] of [
     ["/fine", 204],
     ["/weak", 500],
     ["/gone", 410],
   ] as const) {
-    receiver.answer(path, (response) => response.writeHead(status).end());
+    receiver.respond(path, (response) => response.writeHead(status).end());
     const webhook = await createWebhook(api, receiver.url(path), ["webhook.test"]);
     await api.send("POST", `/v1/webhooks/${webhook.id}/test`);
-    await delivery(api, webhook, ({ attempts }) => attempts.length === 1);
+    await waitForDelivery(api, webhook, ({ attempts }) => attempts.length === 1);
     if (status !== 500) continue;
     await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: false } });
     advanceClock(10_000);
-    await delivery(api, webhook, ({ status }) => status === "failed");
+    await waitForDelivery(api, webhook, ({ status }) => status === "failed");
   }
   const expected = { succeeded: 1, retried: 1, failed: 1, unsent: 1 };
   await until(async () => Object.keys(await counts()).length === 4 || undefined);

@@ -1,20 +1,21 @@
 import test from "ava";
-import { type Api, apiAt, isProblem } from "../../harness/api.ts";
+import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import { createWebhook, type DeliveryBody, type WebhookBody } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 type Page = { data: (WebhookBody | DeliveryBody)[]; next_cursor: string | null };
 
-/** A list with seven items, and their ids, newest first. */
+/** Creates a list of seven items; returns its path and their IDs, newest first. */
 async function webhooks(api: Api) {
   const ids: string[] = [];
-  for (let made = 0; made < 7; made++) ids.unshift((await createWebhook(api, receiver.url("/page"))).id);
+  for (let created = 0; created < 7; created++)
+    ids.unshift((await createWebhook(api, receiver.url("/page"))).id);
   return { path: "/v1/webhooks", ids };
 }
 
@@ -29,13 +30,13 @@ async function deliveries(api: Api) {
 const read = (api: Api, path: string, limit: number, cursor?: string) =>
   api.get<Page>(`${path}?limit=${limit}${cursor ? `&cursor=${cursor}` : ""}`);
 
-for (const [name, make] of [
+for (const [name, create] of [
   ["webhooks", webhooks],
   ["deliveries", deliveries],
 ] as const) {
-  test(`the pages of ${name} make up the whole list, newest first`, async (t) => {
-    const api = await newcomer();
-    const { path, ids } = await make(api);
+  test(`the pages of ${name} contain the whole list, newest first`, async (t) => {
+    const api = await createApi();
+    const { path, ids } = await create(api);
     for (const limit of [1, 3, 7, 100]) {
       const seen: string[] = [];
       let cursor: string | undefined;
@@ -53,17 +54,18 @@ for (const [name, make] of [
     );
   });
 
-  test(`sec 100: a cursor of ${name} is good for this list alone, and as it was given`, async (t) => {
-    const [api, stranger] = [await newcomer(), await newcomer()];
-    const { path } = await make(api);
-    const theirs = await make(stranger);
+  test(`a cursor of ${name} is rejected for another list or if it was modified`, async (t) => {
+    const [api, stranger] = [await createApi(), await createApi()];
+    const { path } = await create(api);
+    const theirs = await create(stranger);
     const { next_cursor } = (await read(api, path, 3)).body;
     const foreign = (await read(stranger, theirs.path, 3)).body.next_cursor as string;
-    const other = (await read(api, (await (make === webhooks ? deliveries : webhooks)(api)).path, 3)).body;
+    const other = (await read(api, (await (create === webhooks ? deliveries : webhooks)(api)).path, 3)).body;
     const [first = "", ...rest] = next_cursor ?? "";
     const changed = (first === "A" ? "B" : "A") + rest.join("");
     for (const cursor of [foreign, other.next_cursor as string, changed, "x", `${next_cursor}AAAA`]) {
       const reply = await read(api, path, 3, cursor);
+      t.is(reply.status, 422, cursor);
       isProblem(t, reply, { status: 422, code: "invalid_cursor", fields: ["cursor"] });
     }
   });
@@ -78,11 +80,13 @@ for (const [name, make] of [
     ["status=failed", "unknown_field", "status"],
     ["organization_id=org_x", "unknown_field", "organization_id"],
   ];
-  test(`a query of ${name} that is wrong is refused, and the field is named`, async (t) => {
-    const api = await newcomer();
-    const { path } = await make(api);
+  test(`an invalid query for ${name} is rejected with the name of the field`, async (t) => {
+    const api = await createApi();
+    const { path } = await create(api);
     for (const [query, code, field] of queries) {
-      isProblem(t, await api.get(`${path}?${query}`), { status: 422, code, fields: [field] });
+      const reply = await api.get(`${path}?${query}`);
+      t.is(reply.status, 422, query);
+      isProblem(t, reply, { status: 422, code, fields: [field] });
     }
   });
 }

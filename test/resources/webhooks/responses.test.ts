@@ -2,102 +2,111 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { freePort } from "../../harness/port.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, deliveriesOf, delivery } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, waitForDelivery } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService(
   { WEBHOOK_ALLOW_HOSTS: "127.0.0.1" },
-  { patience: { connectMs: 8_000, totalMs: 10_000 } },
+  { timeouts: { connectMs: 8_000, totalMs: 10_000 } },
 );
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 const silent = createServer().listen(0, "127.0.0.1");
 await once(silent, "listening");
 test.after.always(() => Promise.all([service.close(), receiver.close(), silent.close()]));
 
-/** What the log says of the first attempt to deliver to an address. */
+/** Returns the first attempt to deliver to a URL. */
 async function firstAttempt(url: string) {
-  const api = await newcomer();
+  const api = await createApi();
   const webhook = await createWebhook(api, url, ["webhook.test"]);
   await api.send("POST", `/v1/webhooks/${webhook.id}/test`);
-  const { attempts, ...told } = await delivery(api, webhook, ({ attempts }) => attempts.length > 0);
-  return { api, webhook, told, attempt: attempts[0] };
+  const { attempts, ...delivery } = await waitForDelivery(
+    api,
+    webhook,
+    ({ attempts }) => attempts.length > 0,
+  );
+  return { api, webhook, delivery, attempt: attempts[0] };
 }
 
 for (const status of [200, 201, 202, 204, 206, 299]) {
-  test(`an answer of ${status} is a success, and the last attempt`, async (t) => {
+  test(`a response of ${status} is a success and ends the attempts`, async (t) => {
     const path = `/success-${status}`;
-    receiver.answer(path, (response) => response.writeHead(status).end());
-    const { told, attempt } = await firstAttempt(receiver.url(path));
-    t.like(told, { status: "succeeded", next_attempt_at: null });
+    receiver.respond(path, (response) => response.writeHead(status).end());
+    const { delivery, attempt } = await firstAttempt(receiver.url(path));
+    t.like(delivery, { status: "succeeded", next_attempt_at: null });
     t.like(attempt, { status });
     t.false("error" in (attempt ?? {}));
   });
 }
 
 for (const status of [300, 304, 400, 401, 403, 404, 405, 409, 429, 500, 502, 503, 504, 599]) {
-  test(`an answer of ${status} is a failure, and the next attempt follows in 5 s`, async (t) => {
+  test(`a response of ${status} is a failure, and the next attempt is due after 5 s`, async (t) => {
     const path = `/failure-${status}`;
-    receiver.answer(path, (response) => response.writeHead(status).end());
-    const { told, attempt } = await firstAttempt(receiver.url(path));
-    t.is(told.status, "pending");
+    receiver.respond(path, (response) => response.writeHead(status).end());
+    const { delivery, attempt } = await firstAttempt(receiver.url(path));
+    t.is(delivery.status, "pending");
     t.like(attempt, { status });
-    const pause = Date.parse(told.next_attempt_at ?? "") - Date.parse(attempt?.at ?? "") - (attempt?.ms ?? 0);
+    const pause =
+      Date.parse(delivery.next_attempt_at ?? "") - Date.parse(attempt?.at ?? "") - (attempt?.ms ?? 0);
     t.true(pause >= 4_400 && pause <= 5_600, `${pause}`);
   });
 }
 
 for (const status of [301, 302, 303, 307, 308]) {
-  test(`sec 131: a redirect with ${status} is not followed, and a failure`, async (t) => {
+  test(`a redirect with ${status} is a failure and is not followed`, async (t) => {
     const [from, to] = [`/from-${status}`, `/to-${status}`];
-    receiver.answer(from, (response) => response.writeHead(status, { location: receiver.url(to) }).end());
-    const { told, attempt } = await firstAttempt(receiver.url(from));
-    t.is(told.status, "pending");
+    receiver.respond(from, (response) => response.writeHead(status, { location: receiver.url(to) }).end());
+    const { delivery, attempt } = await firstAttempt(receiver.url(from));
+    t.is(delivery.status, "pending");
     t.like(attempt, { status });
     t.is(receiver.received(from).length, 1);
     t.is(receiver.received(to).length, 0);
   });
 }
 
-const NO_ANSWER = "No answer within the time allowed.";
-const CLOSED = "The connection was closed without an answer.";
-const silences: [name: string, answer: (response: ServerResponse) => void, error: string][] = [
-  ["hangs", () => {}, NO_ANSWER],
+const TIMED_OUT = "The response timed out.";
+const CLOSED = "The connection was closed without a response.";
+const FAILURES: [name: string, respond: (response: ServerResponse) => void, error: string][] = [
+  ["hangs", () => {}, TIMED_OUT],
   ["closes early", (response) => response.socket?.destroy(), CLOSED],
   ["resets the connection", (response) => (response.socket as Socket).resetAndDestroy(), CLOSED],
-  ["says to go on, and nothing more", (response) => response.writeProcessing(), NO_ANSWER],
+  ["sends only an interim response", (response) => response.writeProcessing(), TIMED_OUT],
   ["closes within the headers", (response) => response.socket?.end("HTTP/1.1 200 OK\r\nX: "), CLOSED],
-  ["speaks another protocol", (response) => response.socket?.end("+PONG\r\n"), "The answer is not HTTP."],
+  [
+    "speaks another protocol",
+    (response) => response.socket?.end("+PONG\r\n"),
+    "The response is not valid HTTP.",
+  ],
   [
     "sends endless headers",
     (response) => response.socket?.write(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(100_000)}`),
-    "The answer is not HTTP.",
+    "The response is not valid HTTP.",
   ],
 ];
-for (const [name, answer, error] of silences) {
-  test(`a receiver that ${name} has failed: ${error}`, async (t) => {
+for (const [name, respond, error] of FAILURES) {
+  test(`an endpoint that ${name} fails with: ${error}`, async (t) => {
     const path = `/${name.replaceAll(/\W/g, "-")}`;
-    receiver.answer(path, answer);
-    const { told, attempt } = await firstAttempt(receiver.url(path));
-    t.is(told.status, "pending");
+    receiver.respond(path, respond);
+    const { delivery, attempt } = await firstAttempt(receiver.url(path));
+    t.is(delivery.status, "pending");
     t.deepEqual(Object.keys(attempt ?? {}).sort(), ["at", "error", "ms"]);
     t.is(attempt?.error, error);
   });
 }
 
-test("a receiver that answers slowly, but in time, has taken the event", async (t) => {
-  receiver.answer("/slow", (response) => setTimeout(() => response.writeHead(200).end("thanks"), 400));
-  const { told, attempt } = await firstAttempt(receiver.url("/slow"));
-  t.is(told.status, "succeeded");
+test("a slow response within the time limit is a success", async (t) => {
+  receiver.respond("/slow", (response) => setTimeout(() => response.writeHead(200).end("thanks"), 400));
+  const { delivery, attempt } = await firstAttempt(receiver.url("/slow"));
+  t.is(delivery.status, "succeeded");
   t.true((attempt?.ms ?? 0) >= 390);
 });
 
-test("a receiver that never ends its answer has taken the event, and the connection is closed", async (t) => {
+test("an endless response is a success, and its connection is closed", async (t) => {
   const closed = Promise.withResolvers<void>();
-  receiver.answer("/drip", (response) => {
+  receiver.respond("/drip", (response) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write("."), 50);
     response.on("close", () => {
@@ -105,16 +114,16 @@ test("a receiver that never ends its answer has taken the event, and the connect
       closed.resolve();
     });
   });
-  const { told, attempt } = await firstAttempt(receiver.url("/drip"));
-  t.is(told.status, "succeeded");
+  const { delivery, attempt } = await firstAttempt(receiver.url("/drip"));
+  t.is(delivery.status, "succeeded");
   t.like(attempt, { status: 200 });
   await closed.promise;
 });
 
-test("sec 131: of an answer of megabytes next to nothing is read, and nothing is shown", async (t) => {
+test("only a fraction of a response of megabytes is read, and nothing of it is shown", async (t) => {
   const MEGABYTE = 1024 * 1024;
   const taken = Promise.withResolvers<number>();
-  receiver.answer("/megabytes", (response) => {
+  receiver.respond("/megabytes", (response) => {
     let left = 64;
     const more = () => {
       while (left-- > 0) if (!response.write("secret ".padEnd(MEGABYTE, "x"))) return;
@@ -125,52 +134,56 @@ test("sec 131: of an answer of megabytes next to nothing is read, and nothing is
     response.writeHead(500, { "x-internal": "secret" });
     more();
   });
-  const { api, webhook, told, attempt } = await firstAttempt(receiver.url("/megabytes"));
-  t.is(told.status, "pending");
+  const { api, webhook, delivery, attempt } = await firstAttempt(receiver.url("/megabytes"));
+  t.is(delivery.status, "pending");
   t.deepEqual(Object.keys(attempt ?? {}).sort(), ["at", "ms", "status"]);
-  t.true((await taken.promise) < 32, "what the system buffers on the way");
+  t.true((await taken.promise) < 32, "only what the system buffers");
   const { text } = await api.get(`/v1/webhooks/${webhook.id}/deliveries`);
   t.false(text.includes("secret"));
 });
 
-const unreachable: [name: string, url: () => Promise<string>, error: RegExp][] = [
-  ["nobody listens", async () => `http://127.0.0.1:${await freePort()}/`, /^The connection was refused\.$/],
+const UNREACHABLE: [name: string, url: () => Promise<string>, error: RegExp][] = [
   [
-    "plain HTTP is behind https",
-    async () => receiver.url("/plain").replace("http:", "https:"),
-    /^TLS failed/,
+    "no server listens",
+    async () => `http://127.0.0.1:${await freePort()}/`,
+    /^The connection was refused\.$/,
   ],
   [
-    "a connection is taken, and no TLS spoken",
+    "an https URL reaches plain HTTP",
+    async () => receiver.url("/plain").replace("http:", "https:"),
+    /^The TLS handshake failed/,
+  ],
+  [
+    "the server accepts the connection but never starts TLS",
     async () => `https://127.0.0.1:${(silent.address() as AddressInfo).port}/`,
-    /^No connection within the time allowed\.$/,
+    /^The connection timed out\.$/,
   ],
 ];
-for (const [name, url, error] of unreachable) {
-  test(`where ${name} the log says why`, async (t) => {
-    const { told, attempt } = await firstAttempt(await url());
-    t.is(told.status, "pending");
+for (const [name, url, error] of UNREACHABLE) {
+  test(`if ${name}, the attempt fails with the reason`, async (t) => {
+    const { delivery, attempt } = await firstAttempt(await url());
+    t.is(delivery.status, "pending");
     t.regex(attempt?.error ?? "", error);
-    t.false(/\d+\.\d+\.\d+|ECONN/.test(attempt?.error ?? ""), "nothing of the network");
+    t.false(/\d+\.\d+\.\d+|ECONN/.test(attempt?.error ?? ""), "no details of the network");
   });
 }
 
-test("a receiver that answers 410 is disabled, and told nothing more", async (t) => {
-  receiver.answer("/gone", (response) => response.writeHead(410).end());
-  const { api, webhook, told, attempt } = await firstAttempt(receiver.url("/gone"));
-  t.like(told, { status: "failed", next_attempt_at: null });
+test("a response of 410 disables the webhook until it is enabled again", async (t) => {
+  receiver.respond("/gone", (response) => response.writeHead(410).end());
+  const { api, webhook, delivery, attempt } = await firstAttempt(receiver.url("/gone"));
+  t.like(delivery, { status: "failed", next_attempt_at: null });
   t.like(attempt, { status: 410 });
   t.like((await api.get(`/v1/webhooks/${webhook.id}`)).body, { enabled: false });
   t.like(await api.send("POST", `/v1/webhooks/${webhook.id}/test`), { status: 409 });
   t.is((await deliveriesOf(api, webhook)).length, 1);
   t.is(receiver.received("/gone").length, 1);
 
-  receiver.answer("/gone", (response) => response.writeHead(204).end());
+  receiver.respond("/gone", (response) => response.writeHead(204).end());
   const enabled = await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: true } });
   t.is(enabled.status, 200);
-  await api.send("POST", `/v1/webhooks/${webhook.id}/deliveries/${told.id}/resend`);
-  const again = await delivery(api, webhook, ({ status }) => status === "succeeded");
-  t.is(again.id, told.id);
+  await api.send("POST", `/v1/webhooks/${webhook.id}/deliveries/${delivery.id}/resend`);
+  const again = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  t.is(again.id, delivery.id);
   t.deepEqual(
     again.attempts.map(({ status }) => status),
     [410, 204],

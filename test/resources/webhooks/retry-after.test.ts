@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -19,28 +19,30 @@ async function setUp(path: string) {
   const webhook = await createWebhook(api, receiver.url(path), ["webhook.test"]);
   const send = async () =>
     (await (await apiNow()).send<DeliveryBody>("POST", `/v1/webhooks/${webhook.id}/test`)).body;
-  const find = (id: string, isHopedFor: (told: DeliveryBody) => boolean) =>
+  const find = (id: string, matches: (delivery: DeliveryBody) => boolean) =>
     until(async () =>
-      (await deliveriesOf(await apiNow(), webhook)).find((told) => told.id === id && isHopedFor(told)),
+      (await deliveriesOf(await apiNow(), webhook)).find(
+        (delivery) => delivery.id === id && matches(delivery),
+      ),
     );
   return { api, apiNow, webhook, send, find };
 }
 
-/** How many seconds after the answer the next attempt is due. */
-function pauseOf({ attempts, next_attempt_at }: DeliveryBody): number {
+/** Returns how many seconds after the response the next attempt is due. */
+function delayOf({ attempts, next_attempt_at }: DeliveryBody): number {
   const last = attempts.at(-1);
   return (Date.parse(next_attempt_at ?? "") - Date.parse(last?.at ?? "") - (last?.ms ?? 0)) / SECOND_MS;
 }
 
-/** What a receiver says: `in 60 s` as a date, all else as it is. */
-function headerOf(said: string): string {
-  const [, seconds] = /^in (-?\d+) s$/.exec(said) ?? [];
-  return seconds === undefined ? said : new Date(Date.now() + Number(seconds) * SECOND_MS).toUTCString();
+/** Returns the header value: `in 60 s` becomes an HTTP date, anything else stays as it is. */
+function headerOf(value: string): string {
+  const [, seconds] = /^in (-?\d+) s$/.exec(value) ?? [];
+  return seconds === undefined ? value : new Date(Date.now() + Number(seconds) * SECOND_MS).toUTCString();
 }
 
-// What counts where nothing longer is asked for: 5 s and the jitter.
+// The usual delay, which applies unless the header asks for a longer one: 5 s with jitter.
 const USUAL = 5;
-const answers: [status: number, said: string, seconds: number][] = [
+const CASES: [status: number, value: string, seconds: number][] = [
   [429, "120", 120],
   [502, "120", 120],
   [503, "600", 600],
@@ -58,46 +60,48 @@ const answers: [status: number, said: string, seconds: number][] = [
   [500, "120", USUAL],
   [301, "120", USUAL],
 ];
-for (const [index, [status, said, seconds]] of answers.entries()) {
-  test(`after ${status} with Retry-After “${said}” the next attempt is due in ${seconds} s`, async (t) => {
+for (const [index, [status, value, seconds]] of CASES.entries()) {
+  test(`after ${status} with Retry-After “${value}” the next attempt is due in ${seconds} s`, async (t) => {
     const path = `/answer-${index}`;
-    receiver.answer(path, (response) => response.writeHead(status, { "retry-after": headerOf(said) }).end());
+    receiver.respond(path, (response) =>
+      response.writeHead(status, { "retry-after": headerOf(value) }).end(),
+    );
     const { send, find } = await setUp(path);
     const { id } = await send();
-    const pause = pauseOf(await find(id, ({ attempts }) => attempts.length === 1));
+    const delay = delayOf(await find(id, ({ attempts }) => attempts.length === 1));
     // A date has no fractions of a second.
-    t.true(Math.abs(pause - seconds) < 1.5, `${pause}`);
+    t.true(Math.abs(delay - seconds) < 1.5, `${delay}`);
   });
 }
 
 test.serial(
-  "a receiver that asks for patience is sent nothing at all meanwhile, then everything",
+  "an endpoint that sends Retry-After receives nothing until then, and everything afterwards",
   async (t) => {
-    const { send, find } = await setUp("/patience");
-    receiver.answer("/patience", (response) => response.writeHead(429, { "retry-after": "3600" }).end());
+    const { send, find } = await setUp("/paused");
+    receiver.respond("/paused", (response) => response.writeHead(429, { "retry-after": "3600" }).end());
     const { id: first } = await send();
     const { next_attempt_at } = await find(first, ({ attempts }) => attempts.length === 1);
     const until = Date.parse(next_attempt_at ?? "");
     const { id: second } = await send();
     const waiting = await find(
       second,
-      (told) => Date.parse(told.next_attempt_at ?? "") > Date.now() + 60_000,
+      (delivery) => Date.parse(delivery.next_attempt_at ?? "") > Date.now() + 60_000,
     );
     t.like(waiting, { status: "pending", attempts: [] });
     t.true(Math.abs(Date.parse(waiting.next_attempt_at ?? "") - until) < 2_000);
-    t.is(receiver.received("/patience").length, 1);
+    t.is(receiver.received("/paused").length, 1);
 
-    receiver.answer("/patience", (response) => response.writeHead(204).end());
+    receiver.respond("/paused", (response) => response.writeHead(204).end());
     advanceClock(3600 * SECOND_MS + 1);
     for (const id of [first, second]) await find(id, ({ status }) => status === "succeeded");
-    t.is(receiver.received("/patience").length, 3);
+    t.is(receiver.received("/paused").length, 3);
     t.is((await find(second, () => true)).attempts.length, 1);
   },
 );
 
-test.serial("whoever changes a webhook ends the patience that its receiver asked for", async (t) => {
+test.serial("updating a webhook ends the pause that its endpoint asked for", async (t) => {
   const { apiNow, webhook, send, find } = await setUp("/moved");
-  receiver.answer("/moved", (response) => response.writeHead(503, { "retry-after": "3600" }).end());
+  receiver.respond("/moved", (response) => response.writeHead(503, { "retry-after": "3600" }).end());
   const { id } = await send();
   await find(id, ({ attempts }) => attempts.length === 1);
   const json = { url: receiver.url("/moved-to") };
@@ -107,10 +111,10 @@ test.serial("whoever changes a webhook ends the patience that its receiver asked
   t.is(receiver.received("/moved").length, 1);
 });
 
-test.serial("patience that one receiver asks for holds no other one up", async (t) => {
-  const { send, find } = await setUp("/impatient");
+test.serial("a pause of one endpoint delays no other endpoint", async (t) => {
+  const { send, find } = await setUp("/other");
   const busy = await setUp("/busy");
-  receiver.answer("/busy", (response) => response.writeHead(429, { "retry-after": "3600" }).end());
+  receiver.respond("/busy", (response) => response.writeHead(429, { "retry-after": "3600" }).end());
   const { id } = await busy.send();
   await busy.find(id, ({ attempts }) => attempts.length === 1);
   t.is((await find((await send()).id, ({ status }) => status === "succeeded")).attempts.length, 1);

@@ -1,6 +1,6 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/api.ts";
-import { challengeOf } from "../../harness/challenge.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import { createWebhook, type DeliveryBody, type WebhookPage } from "../../harness/webhooks.ts";
@@ -25,7 +25,7 @@ const routes: Route[] = [
     path: "",
     needs: "webhooks:write",
     success: 201,
-    json: { url: receiver.url("/made"), events: ["link.created"] },
+    json: { url: receiver.url("/created"), events: ["link.created"] },
   },
   { method: "PATCH", path: "/{id}", needs: "webhooks:write", success: 200, json: { enabled: false } },
   { method: "DELETE", path: "/{id}", needs: "webhooks:write", success: 204 },
@@ -34,7 +34,7 @@ const routes: Route[] = [
   { method: "POST", path: "/{id}/deliveries/{delivery_id}/resend", needs: "webhooks:write", success: 202 },
 ];
 
-/** What there is to read and to change, once more. */
+/** Creates the webhook and the delivery that the routes need, after deleting all others. */
 async function setUp() {
   const { body } = await owner.get<WebhookPage>("/v1/webhooks?limit=100");
   for (const { id } of body.data) await owner.send("DELETE", `/v1/webhooks/${id}`);
@@ -47,23 +47,23 @@ for (const { method, path, needs, success, json } of routes) {
   for (const [scope, token] of tokens) {
     const isAllowed = scope === needs || scope === needs.replace(":read", ":write");
     const name = `${method} /v1/webhooks${path} with ${scope}`;
-    test.serial(
-      `sec 86, 90: ${name} is ${isAllowed ? "allowed" : "refused, and nothing is done"}`,
-      async (t) => {
-        const { id, delivery } = await setUp();
-        const before = await owner.get<WebhookPage>("/v1/webhooks");
-        const address = `/v1/webhooks${path}`.replace("{id}", id).replace("{delivery_id}", delivery.id);
-        const reply = await apiAt(service.url, token).send(method, address, json && { json });
-        if (isAllowed) return t.is(reply.status, success, reply.text);
-        t.is(challengeOf(reply)?.error, "insufficient_scope");
-        t.is(challengeOf(reply)?.scope, needs);
-        if (method !== "HEAD") isProblem(t, reply, { status: 403, code: "insufficient_scope" });
-        t.deepEqual((await owner.get<WebhookPage>("/v1/webhooks")).body, before.body);
-      },
-    );
+    test.serial(`${name} is ${isAllowed ? "allowed" : "rejected and changes nothing"}`, async (t) => {
+      const { id, delivery } = await setUp();
+      const before = await owner.get<WebhookPage>("/v1/webhooks");
+      const address = `/v1/webhooks${path}`.replace("{id}", id).replace("{delivery_id}", delivery.id);
+      const reply = await apiAt(service.url, token).send(method, address, json && { json });
+      if (isAllowed) {
+        t.is(reply.status, success, reply.text);
+        return;
+      }
+      t.is(challengeOf(reply)?.error, "insufficient_scope");
+      t.is(challengeOf(reply)?.scope, needs);
+      if (method !== "HEAD") isProblem(t, reply, { status: 403, code: "insufficient_scope" });
+      t.deepEqual((await owner.get<WebhookPage>("/v1/webhooks")).body, before.body);
+    });
   }
 
-  test(`sec 90: ${method} /v1/webhooks${path} without a token is refused, and says which scope it needs`, async (t) => {
+  test(`${method} /v1/webhooks${path} without a token is rejected with the required scope`, async (t) => {
     const address = `/v1/webhooks${path}`.replace("{id}", "whk_x").replace("{delivery_id}", "evt_x");
     const reply = await apiAt(service.url).send(method, address, json && { json });
     t.is(reply.status, 401);

@@ -1,16 +1,16 @@
 import test from "ava";
-import { openDatabase } from "../../../adapters/database.ts";
-import { type Api, apiAt } from "../../harness/api.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { createTestDatabase } from "../../harness/database.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { type Received, startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type DeliveryBody,
-  delivery,
   type NewWebhookBody,
   type WebhookBody,
+  waitForDelivery,
 } from "../../harness/webhooks.ts";
 
 const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64url");
@@ -34,7 +34,7 @@ async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
   return body.secret;
 }
 
-/** What arrives of a test event that is sent now. */
+/** Sends a test event and returns the request that arrives. */
 async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
   const path = new URL(url).pathname;
   const before = receiver.received(path).length;
@@ -45,58 +45,52 @@ async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
 
 const signaturesOf = ({ headers }: Received) => (headers["webhook-signature"] ?? "").split(" ");
 
-test.serial(
-  "sec 128: a secret is shown when it is made and when it is replaced, and never again",
-  async (t) => {
-    const api = await caller();
-    const made = await createWebhook(api, receiver.url("/shown"));
-    t.regex(made.secret, SECRET);
-    t.is(Buffer.from(made.secret.slice("whsec_".length), "base64").length, 32);
-    const replaced = await rotate(api, made);
-    t.regex(replaced, SECRET);
-    t.not(replaced, made.secret);
-    const { id } = made;
-    const test = await api.send("POST", `/v1/webhooks/${id}/test`);
-    const others = [
-      await api.get(`/v1/webhooks/${id}`),
-      await api.get("/v1/webhooks"),
-      await api.send("PATCH", `/v1/webhooks/${id}`, { json: { enabled: false } }),
-      await api.send("PATCH", `/v1/webhooks/${id}`, { json: { enabled: true } }),
-      test,
-      await api.get(`/v1/webhooks/${id}/deliveries`),
-    ];
-    for (const { text, status } of others) {
-      t.true(status < 300);
-      t.false(text.includes("secret") || text.includes("whsec_"), text);
-    }
-  },
-);
+test.serial("a secret is returned only at creation and by the rotation", async (t) => {
+  const api = await caller();
+  const created = await createWebhook(api, receiver.url("/shown"));
+  t.regex(created.secret, SECRET);
+  t.is(Buffer.from(created.secret.slice("whsec_".length), "base64").length, 32);
+  const rotated = await rotate(api, created);
+  t.regex(rotated, SECRET);
+  t.not(rotated, created.secret);
+  const { id } = created;
+  const test = await api.send("POST", `/v1/webhooks/${id}/test`);
+  const others = [
+    await api.get(`/v1/webhooks/${id}`),
+    await api.get("/v1/webhooks"),
+    await api.send("PATCH", `/v1/webhooks/${id}`, { json: { enabled: false } }),
+    await api.send("PATCH", `/v1/webhooks/${id}`, { json: { enabled: true } }),
+    test,
+    await api.get(`/v1/webhooks/${id}/deliveries`),
+  ];
+  for (const { text, status } of others) {
+    t.true(status < 300);
+    t.false(text.includes("secret") || text.includes("whsec_"), text);
+  }
+});
 
-test.serial(
-  "sec 132: while a secret is being replaced both sign, and after a day the new one alone",
-  async (t) => {
-    const api = await caller();
-    const webhook = await createWebhook(api, receiver.url("/rotated"));
-    const first = webhook.secret;
-    t.is(signaturesOf(await nextTest(api, webhook)).length, 1);
-    const second = await rotate(api, webhook);
-    const during = await nextTest(api, webhook);
-    t.is(signaturesOf(during).length, 2);
-    for (const signature of signaturesOf(during)) t.regex(signature, /^v1,[A-Za-z0-9+/]{43}=$/);
-    for (const secret of [first, second]) t.like(verify(during, secret), { type: "webhook.test" });
+test.serial("both secrets sign for a day after a rotation, then only the new one", async (t) => {
+  const api = await caller();
+  const webhook = await createWebhook(api, receiver.url("/rotated"));
+  const first = webhook.secret;
+  t.is(signaturesOf(await nextTest(api, webhook)).length, 1);
+  const second = await rotate(api, webhook);
+  const during = await nextTest(api, webhook);
+  t.is(signaturesOf(during).length, 2);
+  for (const signature of signaturesOf(during)) t.regex(signature, /^v1,[A-Za-z0-9+/]{43}=$/);
+  for (const secret of [first, second]) t.like(verify(during, secret), { type: "webhook.test" });
 
-    advanceClock(24 * HOUR_MS - 60_000);
-    const late = await nextTest(await caller(), webhook);
-    for (const secret of [first, second]) t.truthy(verify(late, secret));
-    advanceClock(2 * 60_000);
-    const after = await nextTest(await caller(), webhook);
-    t.is(signaturesOf(after).length, 1);
-    t.truthy(verify(after, second));
-    t.throws(() => verify(after, first));
-  },
-);
+  advanceClock(24 * HOUR_MS - 60_000);
+  const late = await nextTest(await caller(), webhook);
+  for (const secret of [first, second]) t.truthy(verify(late, secret));
+  advanceClock(2 * 60_000);
+  const after = await nextTest(await caller(), webhook);
+  t.is(signaturesOf(after).length, 1);
+  t.truthy(verify(after, second));
+  t.throws(() => verify(after, first));
+});
 
-test.serial("sec 132: of two replacements on one day the oldest secret ends at once", async (t) => {
+test.serial("a second rotation within a day immediately ends the oldest secret", async (t) => {
   const api = await caller();
   const webhook = await createWebhook(api, receiver.url("/twice"));
   const [second, third] = [await rotate(api, webhook), await rotate(api, webhook)];
@@ -107,11 +101,11 @@ test.serial("sec 132: of two replacements on one day the oldest secret ends at o
 });
 
 test.serial(
-  "sec 129: a dump of the database holds no secret, and a sealed one opens in its own row alone",
+  "a database dump contains no secret, and an encrypted one can only be decrypted in its own row",
   async (t) => {
     const api = await caller();
     const [one, other] = [
-      await createWebhook(api, receiver.url("/sealed")),
+      await createWebhook(api, receiver.url("/encrypted")),
       await createWebhook(api, receiver.url("/other")),
     ];
     const secrets = [one.secret, await rotate(api, one), other.secret];
@@ -127,17 +121,19 @@ test.serial(
         t.false(dump.includes(bytes.toString(encoding)), encoding);
     }
 
-    // Whoever may write to the database cannot have our deliveries signed with a secret that he or she knows.
-    const [{ secret }] = await knex("webhooks").where({ id: other.id }).select("secret");
-    await knex("webhooks").where({ id: one.id }).update({ secret, previous_secret: null });
+    // Write access to the database is not enough to have deliveries signed with a known secret.
+    const stored = await knex("webhooks").where({ id: other.id }).first("secret");
+    await knex("webhooks")
+      .where({ id: one.id })
+      .update({ ...stored, previous_secret: null });
     await close();
-    const before = receiver.received("/sealed").length;
+    const before = receiver.received("/encrypted").length;
     await api.send("POST", `/v1/webhooks/${one.id}/test`);
-    const { attempts } = await delivery(api, one, ({ status }) => status === "failed");
-    t.is(attempts[0]?.error, "Not sent: the secret cannot be read. Replace it.");
+    const { attempts } = await waitForDelivery(api, one, ({ status }) => status === "failed");
+    t.is(attempts[0]?.error, "Not sent: the signing secret can't be decrypted. Rotate it.");
     await nextTest(api, other);
-    t.is(receiver.received("/sealed").length, before);
-    const mended = await rotate(api, one);
-    t.truthy(verify(await nextTest(api, one), mended));
+    t.is(receiver.received("/encrypted").length, before);
+    const rotatedSecret = await rotate(api, one);
+    t.truthy(verify(await nextTest(api, one), rotatedSecret));
   },
 );

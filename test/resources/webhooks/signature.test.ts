@@ -1,22 +1,22 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { apiAt, type LinkBody } from "../../harness/api.ts";
-import { tokensFor } from "../../harness/flow.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, type DeliveryBody, deliveriesOf, delivery } from "../../harness/webhooks.ts";
+import { createWebhook, type DeliveryBody, deliveriesOf, waitForDelivery } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-/** An organization that no other test touches. */
-const newcomer = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+/** Creates an organization for one test. */
+const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => service.close());
 test.after.always(() => receiver.close());
 
-test("sec 132: a receiver is told of a link, and the independent verifier accepts it", async (t) => {
-  const api = await newcomer();
+test("a delivery of a link is accepted by the standard verifier", async (t) => {
+  const api = await createApi();
   const { secret, id } = await createWebhook(api, receiver.url("/created"));
-  const link = await api.createLink({ title: "told" });
+  const link = await api.createLink({ title: "delivered" });
   const [request] = await receiver.waitFor("/created", 1);
   if (!request) return t.fail();
   const message = verify(request, secret);
@@ -29,15 +29,15 @@ test("sec 132: a receiver is told of a link, and the independent verifier accept
   t.regex(request.headers["user-agent"] ?? "", /^linkgate\/\d/);
   t.regex(request.headers["webhook-id"] ?? "", /^evt_[0-9A-Z]{26}$/);
 
-  const told = await delivery(api, { id }, ({ status }) => status === "succeeded");
-  t.is(told.id, request.headers["webhook-id"] as string);
-  t.is(JSON.stringify(told.request), request.text);
-  t.is(told.next_attempt_at, null);
-  t.like(told.attempts, [{ status: 204 }]);
+  const delivered = await waitForDelivery(api, { id }, ({ status }) => status === "succeeded");
+  t.is(delivered.id, request.headers["webhook-id"] as string);
+  t.is(JSON.stringify(delivered.request), request.text);
+  t.is(delivered.next_attempt_at, null);
+  t.like(delivered.attempts, [{ status: 204 }]);
 });
 
-test("sec 132: each webhook has a secret of its own, and what was changed is not accepted", async (t) => {
-  const api = await newcomer();
+test("each webhook has its own secret, and a modified request is not accepted", async (t) => {
+  const api = await createApi();
   const one = await createWebhook(api, receiver.url("/one"));
   const other = await createWebhook(api, receiver.url("/other"));
   t.regex(one.secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
@@ -52,8 +52,8 @@ test("sec 132: each webhook has a secret of its own, and what was changed is not
   t.throws(() => verify({ ...request, headers }, one.secret));
 });
 
-test("a webhook is told of what it asked for, and of nothing else", async (t) => {
-  const api = await newcomer();
+test("a webhook receives only the events that it subscribes to", async (t) => {
+  const api = await createApi();
   const everything = ["link.created", "link.updated", "link.deleted"];
   const all = await createWebhook(api, receiver.url("/all"), everything);
   const deleted = await createWebhook(api, receiver.url("/deleted"), ["link.deleted"]);
@@ -65,13 +65,13 @@ test("a webhook is told of what it asked for, and of nothing else", async (t) =>
   const [gone] = await receiver.waitFor("/deleted", 1);
   t.is(gone?.body.type, "link.deleted");
   t.deepEqual(gone?.body.data, changed);
-  const told = (await receiver.waitFor("/all", 3)).map((request) => verify(request, all.secret));
-  t.deepEqual(told.map(({ type }) => type).sort(), everything.toSorted());
-  t.deepEqual(told.find(({ type }) => type === "link.updated")?.data, changed);
+  const delivered = (await receiver.waitFor("/all", 3)).map((request) => verify(request, all.secret));
+  t.deepEqual(delivered.map(({ type }) => type).sort(), everything.toSorted());
+  t.deepEqual(delivered.find(({ type }) => type === "link.updated")?.data, changed);
   t.true((await deliveriesOf(api, deleted)).every(({ type }) => type === "link.deleted"));
 });
 
-test("a webhook is told of secrets and consents, and sees no secret", async (t) => {
+test("a webhook receives secret rotations and authorizations, without any secret", async (t) => {
   const own = await service.createOrganization();
   const caller = apiAt(service.url, await service.token(own));
   const events = ["client.secret_rotated", "authorization.granted", "authorization.revoked"];
@@ -93,22 +93,22 @@ test("a webhook is told of secrets and consents, and sees no secret", async (t) 
   }
 });
 
-test("what is refused is not told", async (t) => {
-  const caller = await newcomer();
-  const webhook = await createWebhook(caller, receiver.url("/refused"), ["link.created", "link.updated"]);
+test("a rejected request is not delivered", async (t) => {
+  const caller = await createApi();
+  const webhook = await createWebhook(caller, receiver.url("/rejected"), ["link.created", "link.updated"]);
   const { id, slug } = await caller.createLink();
   t.is((await caller.send("POST", "/v1/links", { json: { url: "https://example.com", slug } })).status, 409);
   t.is((await caller.send("POST", "/v1/links", { json: { url: "ftp://example.com" } })).status, 422);
   const stale = { json: { title: "x" }, headers: { "if-match": '"99"' } };
   t.is((await caller.send("PATCH", `/v1/links/${id}`, stale)).status, 412);
-  await delivery(caller, webhook, ({ status }) => status === "succeeded");
+  await waitForDelivery(caller, webhook, ({ status }) => status === "succeeded");
   t.is((await deliveriesOf(caller, webhook)).length, 1);
-  t.is(receiver.received("/refused").length, 1);
+  t.is(receiver.received("/rejected").length, 1);
 });
 
-test("another organization's webhooks are not told", async (t) => {
-  const api = await newcomer();
-  const stranger = await newcomer();
+test("webhooks of another organization receive nothing", async (t) => {
+  const api = await createApi();
+  const stranger = await createApi();
   const webhook = await createWebhook(stranger, receiver.url("/stranger"));
   await api.createLink();
   await stranger.createLink({ title: "own" });
@@ -117,8 +117,8 @@ test("another organization's webhooks are not told", async (t) => {
   t.is((await deliveriesOf(stranger, webhook)).length, 1);
 });
 
-test("a test event goes to one webhook alone, whether or not it asked", async (t) => {
-  const api = await newcomer();
+test("a test event goes to one webhook only, even without a subscription", async (t) => {
+  const api = await createApi();
   const tested = await createWebhook(api, receiver.url("/tested"), ["link.deleted"]);
   const other = await createWebhook(api, receiver.url("/untested"), ["webhook.test"]);
   const reply = await api.send<DeliveryBody>("POST", `/v1/webhooks/${tested.id}/test`);
@@ -131,11 +131,11 @@ test("a test event goes to one webhook alone, whether or not it asked", async (t
   t.deepEqual(await deliveriesOf(api, other), []);
 });
 
-test("a delivery that is sent again has the same id and body, and a log of both attempts", async (t) => {
-  const api = await newcomer();
+test("a resent delivery has the same ID and body, and its log has both attempts", async (t) => {
+  const api = await createApi();
   const webhook = await createWebhook(api, receiver.url("/again"), ["webhook.test"]);
   const { body } = await api.send<DeliveryBody>("POST", `/v1/webhooks/${webhook.id}/test`);
-  await delivery(api, webhook, ({ status }) => status === "succeeded");
+  await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
   const again = await api.send<DeliveryBody>(
     "POST",
     `/v1/webhooks/${webhook.id}/deliveries/${body.id}/resend`,
@@ -145,7 +145,7 @@ test("a delivery that is sent again has the same id and body, and a log of both 
   const [first, second] = await receiver.waitFor("/again", 2);
   t.is(second?.text, first?.text as string);
   t.is(second?.headers["webhook-id"], body.id);
-  const told = await delivery(api, webhook, ({ status }) => status === "succeeded");
-  t.is(told.attempts.length, 2);
+  const delivered = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  t.is(delivered.attempts.length, 2);
   t.is((await deliveriesOf(api, webhook)).length, 1);
 });

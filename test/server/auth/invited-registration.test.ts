@@ -1,10 +1,14 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/api.ts";
-import { createTeam } from "../../harness/dashboard.ts";
-import { providerSettings, signInExternally, startMockProvider } from "../../harness/identity-provider.ts";
-import { Person } from "../../harness/person.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import {
+  providerSettings,
+  signInExternally,
+  startMockProvider,
+} from "../../harness/providers/identity-provider.ts";
 import { postForm, startTestService, type TestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
 
 const provider = await startMockProvider();
 const settings = providerSettings(provider.issuer);
@@ -24,7 +28,7 @@ const newName = () => `invited${++count}`;
 
 type Registered = { organization: { id: string; name: string }; access_token: string };
 
-/** An organization, and an invitation to it. */
+/** Creates an organization and an invitation to it. */
 async function invite(service: TestService, role = "member") {
   const { organization, base, owner } = await createTeam(service);
   const { body } = await owner.api.send<{ url: string }>("POST", `${base}/invitations`, { json: { role } });
@@ -40,7 +44,7 @@ const register = (service: TestService, fields: object) =>
 for (const [registration, service] of Object.entries(services)) {
   if (registration === "open") continue;
 
-  test(`when registration is ${registration} nobody registers without an invitation, as JSON or as a form`, async (t) => {
+  test(`with REGISTRATION=${registration}, registering without an invitation is rejected, as JSON and as a form`, async (t) => {
     const username = newName();
     isProblem(t, await register(service, { username }), { status: 403, code: "registration_closed" });
     const form = await postForm(
@@ -52,25 +56,25 @@ for (const [registration, service] of Object.entries(services)) {
     t.regex(await form.text(), /Registration is closed/);
     t.deepEqual(form.headers.getSetCookie(), []);
     t.is(await service.storage.accounts.findByUsername(username), undefined);
-    const person = new Person(service.url);
-    t.is((await person.open(`${service.url}/auth/register`)).status, 403);
-    const signIn = await person.open(`${service.url}/auth/login`);
-    t.false(signIn.text.includes("/auth/register"), "the sign-in page does not lead there");
+    const browser = new TestBrowser(service.url);
+    t.is((await browser.open(`${service.url}/auth/register`)).status, 403);
+    const signIn = await browser.open(`${service.url}/auth/login`);
+    t.false(signIn.text.includes("/auth/register"), "the sign-in page has no link to registration");
   });
 }
 
-test.serial("when registration is closed an invitation is for people who have an account", async (t) => {
+test.serial("with REGISTRATION=closed, only existing users can accept an invitation", async (t) => {
   const { url, path, invitation, organization } = await invite(services.closed);
   isProblem(t, await register(services.closed, { invitation }), { status: 403, code: "registration_closed" });
-  const person = new Person(services.closed.url);
-  const page = await person.open(url);
+  const browser = new TestBrowser(services.closed.url);
+  const page = await browser.open(url);
   t.false(page.text.includes("/auth/register"));
   const query = new URLSearchParams({ return_to: path });
-  t.is((await person.open(`${services.closed.url}/auth/register?${query}`)).status, 403);
+  t.is((await browser.open(`${services.closed.url}/auth/register?${query}`)).status, 403);
   const external = await signInExternally(
     services.closed,
     provider,
-    new Person(services.closed.url),
+    new TestBrowser(services.closed.url),
     `?${query}`,
   );
   t.is(external.status, 403);
@@ -80,7 +84,7 @@ test.serial("when registration is closed an invitation is for people who have an
 for (const registration of ["open", "invite"] as const) {
   const service = services[registration];
 
-  test(`when registration is ${registration} an invitation leads into its organization, with its role`, async (t) => {
+  test(`with REGISTRATION=${registration}, registering with an invitation joins its organization with its role`, async (t) => {
     const { invitation, organization } = await invite(service, "admin");
     const reply = await register(service, { invitation });
     t.is(reply.status, 201, reply.text);
@@ -90,60 +94,57 @@ for (const registration of ["open", "invite"] as const) {
       "/dashboard/me",
     );
     t.like(me.body.organizations, [{ id: organization.id, role: "admin" }]);
-    t.is(me.body.organizations.length, 1, "and no organization is made");
-    isProblem(t, await register(service, { invitation }), { status: 403, code: "invitation_over" });
+    t.is(me.body.organizations.length, 1, "no organization is created");
+    isProblem(t, await register(service, { invitation }), { status: 403, code: "invitation_invalid" });
   });
 
   for (const [what, wrong] of Object.entries({
-    "that was made up": "a".repeat(43),
+    "that does not exist": "a".repeat(43),
     "with a NUL": "a\u0000",
     "that is too long": "a".repeat(5000),
   })) {
-    test(`when registration is ${registration} an invitation ${what} makes nobody`, async (t) => {
+    test(`with REGISTRATION=${registration}, an invitation ${what} creates no user`, async (t) => {
       const username = newName();
       const reply = await register(service, { username, invitation: wrong });
-      isProblem(t, reply, { status: 403, code: "invitation_over" });
+      isProblem(t, reply, { status: 403, code: "invitation_invalid" });
       t.is(await service.storage.accounts.findByUsername(username), undefined);
     });
   }
 
-  test(`sec 112: when registration is ${registration} an invitation makes one person, however many come at once`, async (t) => {
+  test(`with REGISTRATION=${registration}, concurrent registrations with one invitation create exactly one user`, async (t) => {
     const { invitation, organization } = await invite(service);
     const replies = await atOnce(8, () => register(service, { invitation }));
     t.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(7).fill(403)]);
     t.is((await service.storage.members.list(organization.id)).length, 4);
   });
 
-  test(`when registration is ${registration} somebody who opens an invitation registers by its page`, async (t) => {
+  test(`with REGISTRATION=${registration}, a visitor who opens an invitation can register on its page`, async (t) => {
     const { url, path, organization } = await invite(service);
-    const person = new Person(service.url);
-    const page = await person.open(url);
+    const browser = new TestBrowser(service.url);
+    const page = await browser.open(url);
     const link = page.html.querySelectorAll("a").find(({ text }) => text === "Create an account");
     t.truthy(link, page.text);
-    const form = await person.open(new URL(link?.attributes.href ?? "", service.url).href);
-    t.is(form.html.querySelector("#organization_name"), null, "there is an organization already");
-    const refused = await person.press(form, "Create the account", { username: "x", password: PASSWORD });
+    const form = await browser.open(new URL(link?.attributes.href ?? "", service.url).href);
+    t.is(form.html.querySelector("#organization_name"), null, "the organization exists");
+    const refused = await browser.press(form, "Create account", { username: "x", password: PASSWORD });
     t.is(refused.status, 422);
-    const inside = await person.press(refused, "Create the account", {
+    const inside = await browser.press(refused, "Create account", {
       username: newName(),
       password: PASSWORD,
     });
     t.is(inside.status, 200, inside.text);
     t.true(inside.url.endsWith(`/organizations/${organization.id}`), inside.url);
-    t.is((await new Person(service.url).open(service.url + path)).status, 200);
+    t.is((await new TestBrowser(service.url).open(service.url + path)).status, 200);
   });
 
-  test.serial(
-    `when registration is ${registration} an invited newcomer may come from the identity provider`,
-    async (t) => {
-      const { path, organization } = await invite(service);
-      const sub = newName();
-      provider.say(({ payload }) => Object.assign(payload, { sub }));
-      const person = new Person(service.url);
-      const query = `?${new URLSearchParams({ return_to: path })}`;
-      const page = await signInExternally(service, provider, person, query);
-      t.true(page.url.endsWith(`/organizations/${organization.id}`), page.url);
-      t.is((await service.storage.members.list(organization.id)).length, 4);
-    },
-  );
+  test.serial(`with REGISTRATION=${registration}, an invited user may register through SSO`, async (t) => {
+    const { path, organization } = await invite(service);
+    const sub = newName();
+    provider.say(({ payload }) => Object.assign(payload, { sub }));
+    const browser = new TestBrowser(service.url);
+    const query = `?${new URLSearchParams({ return_to: path })}`;
+    const page = await signInExternally(service, provider, browser, query);
+    t.true(page.url.endsWith(`/organizations/${organization.id}`), page.url);
+    t.is((await service.storage.members.list(organization.id)).length, 4);
+  });
 }

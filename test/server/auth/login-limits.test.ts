@@ -1,17 +1,17 @@
 import test from "ava";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
-import { OPERATOR } from "../../resources/events.ts";
-import { createCounters } from "../../server/counters.ts";
-import { createLimits } from "../../server/limits.ts";
-import { createLog } from "../../server/log.ts";
-import { createPasswords } from "../../server/passwords.ts";
-import { createSignIn } from "../../server/sign-in.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { authorizeUrl, createApp } from "../harness/oauth.ts";
-import { type Page, Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { createVerifyPassword } from "../../../server/auth/verify-password.ts";
+import { createPasswords } from "../../../server/credentials/passwords.ts";
+import { createLog } from "../../../server/log.ts";
+import { createAuthenticationLimits } from "../../../server/rate-limits/authentication.ts";
+import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const service = await startTestService({
@@ -30,8 +30,8 @@ test.after.always(async () => {
 
 let last = 0;
 
-/** A browser at an address of its own; a number for the network picks it. */
-class Visitor extends Person {
+/** A browser with its own IP address, chosen by the number of a network. */
+class Visitor extends TestBrowser {
   readonly #address: string;
   constructor(network = ++last) {
     super(service.url);
@@ -49,7 +49,7 @@ async function attempt(username: string, password: string, visitor = new Visitor
 
 const isIn = (page: Page) => page.text.includes("Allow access?");
 
-/** A page without what differs each time. */
+/** Returns a page without the parts that differ between requests. */
 function normalized({ status, text }: Page, username: string): string {
   return `${status} ${text}`
     .replaceAll(username, "NAME")
@@ -70,7 +70,7 @@ async function createExternal() {
 }
 
 test.serial(
-  "sec 107: the sign-in page takes 64 characters of any script, and the last one counts",
+  "the sign-in page accepts passwords of 64 characters in any script, and compares every character",
   async (t) => {
     const password = `${"пароль密碼🔑é".repeat(8).slice(0, 66)} x`;
     const hash = await createPasswords().hash(password);
@@ -90,23 +90,23 @@ test.serial(
   },
 );
 
-test.serial("sec 110: unknown, wrong, disabled and external people get the same answer", async (t) => {
+test.serial("unknown, disabled and SSO-only users and wrong passwords get the same response", async (t) => {
   const disabled = await createDisabled();
   const external = await createExternal();
   const wrong = normalized(await attempt(user.username, "not the password"), user.username);
   t.regex(wrong, /^400 /);
   for (const [name, username, password] of [
-    ["unknown", "nobody-at-all", "not the password"],
+    ["unknown", "no-such-user", "not the password"],
     ["disabled", disabled.username, disabled.password],
-    ["external", external.username, ""],
-    ["external with a password", external.username, external.password],
+    ["SSO-only", external.username, ""],
+    ["SSO-only with a password", external.username, external.password],
     ["empty", user.username, ""],
   ] as const) {
     t.is(normalized(await attempt(username, password), username), wrong, name);
   }
 });
 
-test.serial("sec 110: each of them costs one check of a password", async (t) => {
+test.serial("each of them costs one password verification", async (t) => {
   const real = createPasswords();
   let checks = 0;
   const counting = {
@@ -116,16 +116,20 @@ test.serial("sec 110: each of them costs one check of a password", async (t) => 
       return real.verify(...given);
     },
   };
-  const counters = await createCounters(undefined, createLog("silent"));
-  const signIn = createSignIn(service.storage.accounts, counting, createLimits(false, counters));
+  const rateLimitStore = await createRateLimitStore(undefined, createLog("silent"));
+  const signIn = createVerifyPassword(
+    service.storage.accounts,
+    counting,
+    createAuthenticationLimits(false, rateLimitStore),
+  );
   const ctx = { ip: "203.0.113.1", set() {} } as unknown as Parameters<typeof signIn>[0];
-  const people = [
+  const usernames = [
     user.username,
-    "nobody-at-all",
+    "no-such-user",
     (await createDisabled()).username,
     (await createExternal()).username,
   ];
-  for (const username of people) {
+  for (const username of usernames) {
     checks = 0;
     t.true("error" in (await signIn(ctx, username, "not the password")));
     t.is(checks, 1, username);
@@ -133,7 +137,7 @@ test.serial("sec 110: each of them costs one check of a password", async (t) => 
 });
 
 test.serial(
-  "sec 111: after five wrong passwords the page says when to come back; another address is let in",
+  "after five wrong passwords the page says when to retry, and another IP address can still sign in",
   async (t) => {
     const guesser = new Visitor();
     for (let count = 0; count < 5; count++) {
@@ -145,15 +149,15 @@ test.serial(
       const seconds = Number(page.headers.get("retry-after"));
       t.true(seconds > 0 && seconds <= 60);
       t.true(page.text.includes(`Try again in ${seconds} seconds.`));
-      t.truthy(page.html.querySelector("#password"), "with the form");
+      t.truthy(page.html.querySelector("#password"), "the form is shown");
     }
-    t.true(isIn(await attempt(user.username, user.password)), "no lockout of the person");
+    t.true(isIn(await attempt(user.username, user.password)), "the account is not locked");
     advanceClock(61_000);
-    t.true(isIn(await attempt(user.username, user.password, guesser)), "open again after a minute");
+    t.true(isIn(await attempt(user.username, user.password, guesser)), "allowed again after a minute");
   },
 );
 
-test.serial("sec 111: other ways of writing a name are no further guesses", async (t) => {
+test.serial("other spellings of a username share its limit", async (t) => {
   const guesser = new Visitor();
   const name = "guessed";
   const spellings = [name, "GUESSED", "Guessed", "ｇｕｅｓｓｅｄ", "ｇuessed"];
@@ -163,14 +167,12 @@ test.serial("sec 111: other ways of writing a name are no further guesses", asyn
   }
 });
 
-test.serial("sec 111: thirty guesses at once are not more guesses than one after the other", async (t) => {
-  const person = await service.createUser([own.id]);
+test.serial("thirty concurrent guesses get no further than sequential ones", async (t) => {
+  const user = await service.createUser([own.id]);
   const guesser = new Visitor();
-  const visits = Array.from({ length: 30 }, (_, count) =>
-    attempt(person.username, `guess ${count}`, guesser),
-  );
+  const visits = Array.from({ length: 30 }, (_, count) => attempt(user.username, `guess ${count}`, guesser));
   const statuses = (await Promise.all(visits)).map(({ status }) => status);
-  // The cookie of the last page is the one that counts; the others are told to begin again.
+  // Only the cookie of the last page is valid; the others have to start again.
   t.true(
     statuses.every((status) => [400, 429].includes(status)),
     String(statuses),
@@ -182,24 +184,24 @@ test.serial("sec 111: thirty guesses at once are not more guesses than one after
   const raced = await Promise.all(Array.from({ length: 30 }, () => guesser.press(page, "Sign in", fields)));
   t.is(raced.filter(({ status }) => status === 400).length, 5);
   t.is(raced.filter(({ status }) => status === 429).length, 25);
-  t.true(isIn(await attempt(target.username, target.password)), "from elsewhere the person gets in");
+  t.true(
+    isIn(await attempt(target.username, target.password)),
+    "the user can sign in from another IP address",
+  );
 });
 
-test.serial(
-  "sec 111: one address that tries many names is slowed down as well, its neighbours with it",
-  async (t) => {
-    advanceClock(61_000);
-    const network = ++last;
-    const statuses = [];
-    for (let count = 0; count < 52; count++) {
-      statuses.push((await attempt(`somebody${count}`, "wrong password", new Visitor(network))).status);
-    }
-    t.deepEqual([...new Set(statuses.slice(0, 50))], [400]);
-    t.deepEqual(statuses.slice(50), [429, 429]);
-  },
-);
+test.serial("an IP address that tries many usernames is limited, together with its network", async (t) => {
+  advanceClock(61_000);
+  const network = ++last;
+  const statuses = [];
+  for (let count = 0; count < 52; count++) {
+    statuses.push((await attempt(`user${count}`, "wrong password", new Visitor(network))).status);
+  }
+  t.deepEqual([...new Set(statuses.slice(0, 50))], [400]);
+  t.deepEqual(statuses.slice(50), [429, 429]);
+});
 
-test.serial("sec 111: signing in well is not counted", async (t) => {
+test.serial("successful sign-ins don't count towards the limit", async (t) => {
   const visitor = new Visitor();
   for (let count = 0; count < 12; count++) {
     t.true(isIn(await attempt(user.username, user.password, visitor)), `${count}`);

@@ -1,9 +1,9 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { browserOf } from "../../harness/dashboard.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { providerSettings, startMockProvider } from "../../harness/identity-provider.ts";
-import { type Page, Person } from "../../harness/person.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { providerSettings, startMockProvider } from "../../harness/providers/identity-provider.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const provider = await startMockProvider();
@@ -13,12 +13,12 @@ test.after.always(async () => {
   await provider.stop();
 });
 
-/** That no page of another site can show this one, and that it takes nothing from elsewhere. */
+/** Asserts that no other site can frame the page, and that it loads nothing from other origins. */
 function isKept(t: ExecutionContext, { url, headers, html }: Page) {
   t.is(headers.get("x-frame-options"), "DENY", url);
   t.is(headers.get("referrer-policy"), "no-referrer", url);
   t.is(headers.get("x-content-type-options"), "nosniff", url);
-  // An authorization in a popup goes through there.
+  // An authorization in a popup passes through there.
   const opener = new URL(url).pathname.startsWith("/auth/sso") ? "unsafe-none" : "same-origin";
   t.is(headers.get("cross-origin-opener-policy"), opener, url);
   t.is(headers.get("cache-control"), "no-store", url);
@@ -40,11 +40,11 @@ function isKept(t: ExecutionContext, { url, headers, html }: Page) {
   for (const { attributes } of html.querySelectorAll("*")) {
     for (const name of Object.keys(attributes)) t.notRegex(name, /^on/i, url);
     const { src, action } = attributes;
-    t.regex(src ?? action ?? "/", /^\/(?!\/)/, `${url}: our own origin`);
+    t.regex(src ?? action ?? "/", /^\/(?!\/)/, `${url}: same origin`);
   }
 }
 
-/** The pages of ours that a page links to. */
+/** Returns the pages of this service that a page links to. */
 function linksOf({ url, html }: Page): string[] {
   const hrefs = html.querySelectorAll("a").map(({ attributes }) => new URL(attributes.href ?? "", url));
   return hrefs
@@ -52,21 +52,21 @@ function linksOf({ url, html }: Page): string[] {
     .map(({ href }) => href.replace(/#.*$/, ""));
 }
 
-/** Every page that a person comes to from some others, without sending a form. */
-async function everyPageFrom(person: Person, start: string[]): Promise<Page[]> {
+/** Returns every page that can be reached from the given ones by links. */
+async function everyPageFrom(browser: TestBrowser, start: string[]): Promise<Page[]> {
   const pages = new Map<string, Page>();
   const open = start.map((path) => service.url + path);
   for (let url = open.pop(); url; url = open.pop()) {
     const key = url.replace(/\?.*$/, "");
     if (pages.has(key) || url.startsWith(`${service.url}/auth/sso`)) continue;
-    const page = await person.open(url);
+    const page = await browser.open(url);
     pages.set(key, page);
     open.push(...linksOf(page));
   }
   return [...pages.values()].filter(({ headers }) => headers.get("content-type")?.startsWith("text/html"));
 }
 
-test("sec 21, 23, 120: no page of the dashboard is shown in a frame, or takes anything from elsewhere", async (t) => {
+test("no page of the dashboard can be framed or loads anything from another origin", async (t) => {
   const { organization } = await service.storage.organizations.create(
     "Everything & <b>more",
     "growth",
@@ -75,8 +75,8 @@ test("sec 21, 23, 120: no page of the dashboard is shown in a frame, or takes an
   const user = await service.createUser([]);
   await service.storage.organizations.addMember(organization.id, user.id, "owner", OPERATOR);
   await tokensFor(service, await service.createOrganization(), user);
-  const { person } = await browserOf(service, user);
-  const pages = await everyPageFrom(person, ["/dashboard", "/dashboard/account"]);
+  const { browser } = await browserOf(service, user);
+  const pages = await everyPageFrom(browser, ["/dashboard", "/dashboard/account"]);
   t.true(pages.length >= 10, `${pages.map(({ url }) => url).join("\n")}`);
   for (const page of pages) {
     t.is(page.status, 200, page.url);
@@ -84,45 +84,45 @@ test("sec 21, 23, 120: no page of the dashboard is shown in a frame, or takes an
   }
 });
 
-test("sec 21, 23, 120: no page on the way in is shown in a frame, or takes anything from elsewhere", async (t) => {
-  const person = new Person(service.url);
-  const pages = await everyPageFrom(person, ["/auth/login", "/auth/register", "/auth/login?again=1"]);
+test("no page before the sign-in can be framed or loads anything from another origin", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const pages = await everyPageFrom(browser, ["/auth/login", "/auth/register", "/auth/login?again=1"]);
   t.is(pages.length, 2);
   for (const page of pages) isKept(t, page);
 });
 
 const REFUSALS: Record<string, [status: number, path: string, fields?: Record<string, string>]> = {
-  "a wrong password": [400, "/auth/login", { username: "nobody", password: "wrong" }],
-  "a name that is none": [422, "/auth/register", { username: "x", password: "correct horse battery" }],
-  "a way back that nobody is on": [400, "/auth/sso/callback?code=a&state=b"],
-  "an address that is not there": [404, "/auth/nothing"],
-  "a page of the dashboard that is not there": [404, "/dashboard/nothing"],
-  "an organization of nobody": [404, "/dashboard/organizations/org_nobody"],
-  "a form without its token": [403, "/dashboard/organizations", { name: "Mine" }],
+  "a wrong password": [400, "/auth/login", { username: "no-such-user", password: "wrong" }],
+  "an invalid username": [422, "/auth/register", { username: "x", password: "correct horse battery" }],
+  "an SSO callback without a pending sign-in": [400, "/auth/sso/callback?code=a&state=b"],
+  "an unknown URL": [404, "/auth/nothing"],
+  "an unknown page of the dashboard": [404, "/dashboard/nothing"],
+  "an unknown organization": [404, "/dashboard/organizations/org_none"],
+  "a form without a CSRF token": [403, "/dashboard/organizations", { name: "Mine" }],
   "a form that is too large": [413, "/auth/login", { username: "x".repeat(70_000) }],
 };
 
 for (const [what, [status, path, fields]] of Object.entries(REFUSALS)) {
-  test(`sec 21, 23, 120: the page that refuses ${what} is kept like the others`, async (t) => {
-    const { person } = await browserOf(service, await service.createUser([]));
-    const page = await person.open(service.url + path, {
+  test(`the error page for ${what} is protected like the others`, async (t) => {
+    const { browser } = await browserOf(service, await service.createUser([]));
+    const page = await browser.open(service.url + path, {
       ...(fields && { method: "POST", body: new URLSearchParams(fields) }),
     });
     t.is(page.status, status, page.text);
-    t.truthy(page.html.querySelector("h1"), "it is a page of ours");
+    t.truthy(page.html.querySelector("h1"), "it is a page of this service");
     isKept(t, page);
   });
 }
 
-test("sec 21: what people load as JSON is in no frame either, and is kept by no cache", async (t) => {
-  const { person } = await browserOf(service, await service.createUser([]));
+test("JSON responses can't be framed or cached either", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
   for (const path of [
     "/dashboard/me",
     "/dashboard/account",
     "/dashboard/account/export",
     "/dashboard/account/sessions",
   ]) {
-    const { headers, status } = await person.open(service.url + path, {
+    const { headers, status } = await browser.open(service.url + path, {
       headers: { accept: "application/json" },
     });
     t.is(status, 200, path);

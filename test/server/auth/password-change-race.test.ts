@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import { apiAt } from "../../harness/api.ts";
-import { firstPartyToken } from "../../harness/dashboard.ts";
-import { authorizeUrl, createApp } from "../../harness/oauth.ts";
-import { Person } from "../../harness/person.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -10,7 +10,7 @@ test.after.always(() => service.close());
 
 const ACCOUNT = "/dashboard/account";
 
-/** Sets another password, in two ways. */
+/** Two ways to set another password. */
 const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<() => Promise<number>>> = {
   async "is changed"(user, new_password) {
     const api = apiAt(service.url, await firstPartyToken(service, user));
@@ -24,16 +24,16 @@ const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<
   },
 };
 
-/** What somebody gets who signs in with the old password; tells later whether it still opens anything. */
+/** Signs in with the old password; returns a function that checks whether the result is still valid. */
 async function intrude({ username, password }: TestUser): Promise<() => Promise<boolean>> {
   const form = { username, password };
   const json = await postForm(`${service.url}/auth/login`, form);
   const token = json.ok ? ((await json.json()) as { access_token: string }).access_token : "";
-  const person = new Person(service.url);
-  await person.open(`${service.url}/auth/login`, { method: "POST", body: new URLSearchParams(form) });
+  const browser = new TestBrowser(service.url);
+  await browser.open(`${service.url}/auth/login`, { method: "POST", body: new URLSearchParams(form) });
   return async () => {
     const { status } = await apiAt(service.url, token || "none").send("GET", "/dashboard/me");
-    const page = await person.open(service.url + ACCOUNT);
+    const page = await browser.open(service.url + ACCOUNT);
     return status === 200 || !page.url.includes("/auth/login");
   };
 }
@@ -43,9 +43,9 @@ async function isAllOut(t: ExecutionContext, checks: (() => Promise<boolean>)[])
 }
 
 for (const [what, change] of Object.entries(CHANGES)) {
-  // Passwords are checked a few at a time: those who wait have had their old password looked up.
+  // Only a few passwords are verified concurrently: queued requests have already read the old hash.
   test.serial(
-    `whoever signs in with the old password while it ${what} is out, however close it was`,
+    `a sign-in with the old password while it ${what} ends up signed out at any timing`,
     async (t) => {
       for (let round = 0; round < 3; round++) {
         const user = await service.createUser([]);
@@ -60,12 +60,12 @@ for (const [what, change] of Object.entries(CHANGES)) {
   );
 
   test.serial(
-    `a sign-in at an authorization that was not gone on with is over when the password ${what}`,
+    `a pending sign-in step of an authorization is invalid after the password ${what}`,
     async (t) => {
       const { app, user } = await createApp(service);
       const set = await change(user, "another password");
-      const person = new Person(service.url);
-      const page = await person.open(authorizeUrl(service, app));
+      const browser = new TestBrowser(service.url);
+      const page = await browser.open(authorizeUrl(service, app));
       const form = page.html.querySelector("form");
       const csrf = form?.querySelector("[name=csrf]")?.attributes.value ?? "";
       const url = new URL(form?.attributes.action ?? "", page.url).href;
@@ -73,19 +73,19 @@ for (const [what, change] of Object.entries(CHANGES)) {
       const answer = await fetch(url, {
         method: "POST",
         body: new URLSearchParams({ csrf, username, password }),
-        headers: { cookie: await person.jar.getCookieString(url), accept: "text/html" },
+        headers: { cookie: await browser.jar.getCookieString(url), accept: "text/html" },
         redirect: "manual",
       });
       t.is(answer.status, 303);
       t.true([200, 204].includes(await set()));
-      const late = await person.open(new URL(answer.headers.get("location") ?? "", url).href);
+      const late = await browser.open(new URL(answer.headers.get("location") ?? "", url).href);
       t.falsy(late.text.includes("Allow access?"));
-      t.true((await person.open(service.url + ACCOUNT)).url.includes("/auth/login"));
+      t.true((await browser.open(service.url + ACCOUNT)).url.includes("/auth/login"));
     },
   );
 }
 
-test.serial("a password change that began before a reset by link does not undo it", async (t) => {
+test.serial("a password change that started before a reset by link doesn't overwrite it", async (t) => {
   const { storage } = service;
   const user = await service.createUser([]);
   const change = await (CHANGES["is changed"] as (typeof CHANGES)[string])(user, "the intruder's password");
@@ -95,7 +95,7 @@ test.serial("a password change that began before a reset by link does not undo i
     if (/username_key/.test(sql)) isRead.resolve();
   });
   const status = change();
-  // The old password has been read, and takes a while to be verified.
+  // The old hash has been read; verifying it takes a while.
   await isRead.promise;
   stop();
   t.true(await storage.accounts.resetPassword(link, "the owner's hash"));

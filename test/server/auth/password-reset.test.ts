@@ -2,11 +2,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { advanceClock } from "../harness/clock.ts";
-import { authorizeUrl, createApp, newTokens, opensApi, refresh } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { runCommand, stopPrograms } from "../harness/program.ts";
-import { startTestService } from "../harness/service.ts";
+import {
+  authorizeUrl,
+  createApp,
+  isAcceptedByApi,
+  refresh,
+  runCodeFlow,
+} from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { runCommand, stopPrograms } from "../../harness/program.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-reset-"));
 const DATABASE_URL = `sqlite:${folder}/test.sqlite`;
@@ -19,7 +25,7 @@ test.after.always(async () => {
 
 const FRESH = "an entirely new password";
 
-/** A person, and the link that the command makes for him or her. */
+/** Creates a user and, by the command, a reset link. */
 async function withLink() {
   const made = await createApp(service);
   return { ...made, url: await linkFor(made.user.username) };
@@ -37,57 +43,57 @@ async function setPassword(url: string, password: string) {
   return { status: answer.status, text: await answer.text() };
 }
 
-/** Whether the sign-in page takes a password. */
+/** Returns whether the sign-in page accepts a password. */
 async function signsIn(
   app: Awaited<ReturnType<typeof createApp>>["app"],
   username: string,
   password: string,
 ) {
-  const person = new Person(service.url);
-  const page = await person.open(authorizeUrl(service, app));
-  return (await person.signIn(page, { id: "", username, password })).text.includes("Allow access?");
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(authorizeUrl(service, app));
+  return (await browser.signIn(page, { id: "", username, password })).text.includes("Allow access?");
 }
 
-test.serial("sec 112: a reset link shows its page, and sets a new password once", async (t) => {
+test.serial("a reset link shows its page and sets a new password once", async (t) => {
   const { app, user, url } = await withLink();
-  const person = new Person(service.url);
-  const page = await person.open(url);
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(url);
   t.is(page.status, 200);
   t.is(page.headers.get("cache-control"), "no-store");
   t.true(page.html.text.includes(user.username));
   const { maxlength } = page.html.querySelector("#password")?.attributes ?? {};
-  t.is(maxlength, undefined, "sec 107: a browser would cut a longer one short and say nothing");
-  const again = await person.open(url);
-  t.is(again.status, 200, "looking at it does not use it up");
+  t.is(maxlength, undefined, "a browser would silently truncate a longer one");
+  const again = await browser.open(url);
+  t.is(again.status, 200, "opening the page doesn't use the link up");
 
-  const saved = await person.press(page, "Save the password", { password: FRESH });
+  const saved = await browser.press(page, "Save password", { password: FRESH });
   t.is(saved.status, 200);
   t.regex(saved.text, /Password saved/);
   t.true(await signsIn(app, user.username, FRESH));
-  t.false(await signsIn(app, user.username, user.password), "the old password is over");
+  t.false(await signsIn(app, user.username, user.password), "the old password is no longer valid");
 
-  t.is((await person.open(url)).status, 404);
+  t.is((await browser.open(url)).status, 404);
   const second = await setPassword(url, "yet another password");
   t.is(second.status, 404);
   t.regex(second.text, /This link is no longer valid/);
   t.false(await signsIn(app, user.username, "yet another password"));
 });
 
-test.serial("sec 108: a weak password is refused in the page, and the link stays good", async (t) => {
+test.serial("a weak password is rejected on the page, and the link stays valid", async (t) => {
   const { app, user, url } = await withLink();
-  const person = new Person(service.url);
+  const browser = new TestBrowser(service.url);
   for (const password of ["", "seven77", "x".repeat(129), "password123", "Linkgate", user.username]) {
-    const page = await person.press(await person.open(url), "Save the password", { password });
+    const page = await browser.press(await browser.open(url), "Save password", { password });
     t.is(page.status, 422, password);
     t.truthy(page.html.querySelector("[role=alert]"), password);
-    t.truthy(page.html.querySelector("#password"), "the form is there again");
+    t.truthy(page.html.querySelector("#password"), "the form is shown again");
     if (password && password !== user.username) t.false(page.text.includes(password), password);
   }
   t.true(await signsIn(app, user.username, user.password));
   t.is((await setPassword(url, FRESH)).status, 200);
 });
 
-test.serial("sec 112: of ten uses of a link at once, exactly one sets its password", async (t) => {
+test.serial("of ten concurrent uses of a link, exactly one sets its password", async (t) => {
   const { app, user, url } = await withLink();
   const passwords = Array.from({ length: 10 }, (_, index) => `the password number ${index}`);
   const answers = await Promise.all(passwords.map((password) => setPassword(url, password)));
@@ -96,7 +102,7 @@ test.serial("sec 112: of ten uses of a link at once, exactly one sets its passwo
   t.true(await signsIn(app, user.username, passwords[winner] as string));
 });
 
-test.serial("sec 112: using one link ends the others of the same person, and nobody else's", async (t) => {
+test.serial("using a link invalidates the user's other links, and no other user's", async (t) => {
   const { user, url } = await withLink();
   const other = await linkFor(user.username);
   const { url: neighbour } = await withLink();
@@ -105,7 +111,7 @@ test.serial("sec 112: using one link ends the others of the same person, and nob
   t.is((await setPassword(neighbour, FRESH)).status, 200);
 });
 
-test.serial("sec 112: a link that was changed, shortened or made up is over", async (t) => {
+test.serial("a link that was changed, shortened or made up is not valid", async (t) => {
   const { url } = await withLink();
   const last = url.at(-1) === "A" ? "B" : "A";
   const wrong = [
@@ -123,24 +129,24 @@ test.serial("sec 112: a link that was changed, shortened or made up is over", as
   t.is((await setPassword(url, FRESH)).status, 200);
 });
 
-test.serial("sec 72: a reset ends every session, grant and token of the person", async (t) => {
+test.serial("a reset ends every session, grant and token of the user", async (t) => {
   const { app, user, url } = await withLink();
-  const person = new Person(service.url);
-  const { accessToken, refreshToken } = await newTokens(service, app, user, { person });
-  const signedIn = await person.open(authorizeUrl(service, app));
-  t.regex(signedIn.text, /Allow access\?/, "the session is good");
-  t.true(await opensApi(service, accessToken));
+  const browser = new TestBrowser(service.url);
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
+  const signedIn = await browser.open(authorizeUrl(service, app));
+  t.regex(signedIn.text, /Allow access\?/, "the session is valid");
+  t.true(await isAcceptedByApi(service, accessToken));
 
   t.is((await setPassword(url, FRESH)).status, 200);
-  t.false(await opensApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, accessToken));
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
-  const after = await person.open(authorizeUrl(service, app));
+  const after = await browser.open(authorizeUrl(service, app));
   t.truthy(after.html.querySelector("#password"), "the browser has to sign in again");
-  const consent = await person.press(signedIn, "Allow").catch((error) => error);
-  t.false(String(consent.url).includes("code="), "a consent page from before gives no code");
+  const consent = await browser.press(signedIn, "Allow").catch((error) => error);
+  t.false(String(consent.url).includes("code="), "an earlier consent page issues no code");
 });
 
-test.serial("sec 112: a link is good for an hour and not longer", async (t) => {
+test.serial("a link expires after an hour", async (t) => {
   const { user, url } = await withLink();
   const other = await linkFor(user.username);
   advanceClock(59 * 60_000);

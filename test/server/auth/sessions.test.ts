@@ -1,9 +1,9 @@
 import test from "ava";
-import { apiAt, isMissing } from "../../harness/api.ts";
+import { apiAt, isMissing } from "../../harness/clients/api.ts";
+import { browserOf, createColleague, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { browserOf, createColleague, firstPartyToken } from "../../harness/dashboard.ts";
-import { authorizeUrl, createApp } from "../../harness/oauth.ts";
-import { Person } from "../../harness/person.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -23,34 +23,34 @@ type Listed = {
   current: boolean;
 };
 
-async function isIn(person: Person): Promise<boolean> {
-  return !(await person.open(ACCOUNT)).html.querySelector("form[action='/auth/login']");
+async function isIn(browser: TestBrowser): Promise<boolean> {
+  return !(await browser.open(ACCOUNT)).html.querySelector("form[action='/auth/login']");
 }
 
-async function listOf(person: Person): Promise<Listed[]> {
-  const { text } = await person.open(service.url + SESSIONS, { headers: { accept: "application/json" } });
+async function listOf(browser: TestBrowser): Promise<Listed[]> {
+  const { text } = await browser.open(service.url + SESSIONS, { headers: { accept: "application/json" } });
   return JSON.parse(text).data;
 }
 
-/** Somebody else with the cookies that a browser has now. */
-async function thiefOf(person: Person): Promise<Person> {
-  const thief = new Person(service.url);
-  for (const cookie of await person.jar.getCookies(service.url)) {
+/** Returns another browser with a copy of the cookies. */
+async function thiefOf(browser: TestBrowser): Promise<TestBrowser> {
+  const thief = new TestBrowser(service.url);
+  for (const cookie of await browser.jar.getCookies(service.url)) {
     await thief.jar.setCookie(`${cookie.key}=${cookie.value}; path=/`, service.url);
   }
   return thief;
 }
 
-const idOf = async (person: Person) =>
-  (await person.jar.getCookies(service.url)).find(({ key }) => key === "session")?.value;
+const idOf = async (browser: TestBrowser) =>
+  (await browser.jar.getCookies(service.url)).find(({ key }) => key === "session")?.value;
 
-test("sec 115: a session that was planted in a browser is not the one that is signed in there", async (t) => {
+test("signing in never uses a session that was planted in the browser", async (t) => {
   const [user, attacker] = [await service.createUser([]), await service.createUser([])];
-  const plants: Record<string, Person> = {
-    "made up": new Person(service.url),
-    "of the attacker": (await browserOf(service, attacker)).person,
+  const plants: Record<string, TestBrowser> = {
+    "made up": new TestBrowser(service.url),
+    "of the attacker": (await browserOf(service, attacker)).browser,
   };
-  await plants["made up"]?.jar.setCookie("session=chosen-by-somebody-else", service.url);
+  await plants["made up"]?.jar.setCookie("session=chosen-by-an-attacker", service.url);
   for (const [what, planter] of Object.entries(plants)) {
     t.truthy(await idOf(planter), what);
     const victim = await thiefOf(planter);
@@ -62,61 +62,61 @@ test("sec 115: a session that was planted in a browser is not the one that is si
   }
 });
 
-test("sec 115: signing in again gives the session a new id, and the old one is dead", async (t) => {
+test("signing in again gives the session a new ID and invalidates the old one", async (t) => {
   const user = await service.createUser([]);
-  const { person } = await browserOf(service, user);
-  const thief = await thiefOf(person);
+  const { browser } = await browserOf(service, user);
+  const thief = await thiefOf(browser);
   t.true(await isIn(thief));
-  const page = await person.open(`${service.url}/auth/login?again=1`);
-  await person.signIn(page, user);
-  t.not(await idOf(person), await idOf(thief));
+  const page = await browser.open(`${service.url}/auth/login?again=1`);
+  await browser.signIn(page, user);
+  t.not(await idOf(browser), await idOf(thief));
   t.false(await isIn(thief));
-  t.true(await isIn(person));
+  t.true(await isIn(browser));
 });
 
-test("a new password gives the session a new id", async (t) => {
+test("changing the password gives the session a new ID", async (t) => {
   const user = await service.createUser([]);
-  const { person } = await browserOf(service, user);
-  const thief = await thiefOf(person);
-  await person.press(await person.open(ACCOUNT), "Change the password", {
+  const { browser } = await browserOf(service, user);
+  const thief = await thiefOf(browser);
+  await browser.press(await browser.open(ACCOUNT), "Change password", {
     current_password: user.password,
     new_password: "an entirely new one",
   });
-  t.true(await isIn(person));
+  t.true(await isIn(browser));
   t.false(await isIn(thief));
 });
 
-test("sec 116: who signs out is out on the server as well, and the browser forgets the cookie", async (t) => {
-  const { person, page } = await browserOf(service, await service.createUser([]));
-  const thief = await thiefOf(person);
-  const out = await person.press(page, "Sign out");
+test("signing out ends the session on the server and deletes the cookie", async (t) => {
+  const { browser, page } = await browserOf(service, await service.createUser([]));
+  const thief = await thiefOf(browser);
+  const out = await browser.press(page, "Sign out");
   t.is(out.url, `${service.url}/auth/login`);
-  t.is(await idOf(person), undefined);
+  t.is(await idOf(browser), undefined);
   t.false(await isIn(thief));
 });
 
-test("sec 116: what is under way when somebody signs out does not sign in again", async (t) => {
+test("a pending request doesn't restore a session after signing out", async (t) => {
   const { app } = await createApp(service);
   for (let round = 0; round < 5; round++) {
-    const { person, page } = await browserOf(service, await service.createUser([]));
-    const thief = await thiefOf(person);
+    const { browser, page } = await browserOf(service, await service.createUser([]));
+    const thief = await thiefOf(browser);
     const readers = Array.from({ length: 16 }, (_, index) =>
       thief.open(index % 2 ? ACCOUNT : authorizeUrl(service, app)),
     );
-    await Promise.all([...readers.slice(0, 8), person.press(page, "Sign out"), ...readers.slice(8)]);
+    await Promise.all([...readers.slice(0, 8), browser.press(page, "Sign out"), ...readers.slice(8)]);
     t.false(await isIn(thief));
     t.falsy((await thief.open(authorizeUrl(service, app))).text.includes("Allow access?"));
   }
 });
 
-test("sec 118: a person sees where he or she is signed in, by browser and by program", async (t) => {
+test("a user sees their sessions, of browsers and programs", async (t) => {
   const user = await service.createUser([]);
-  const { person } = await browserOf(service, user);
+  const { browser } = await browserOf(service, user);
   const token = await firstPartyToken(service, user);
-  await person.open(ACCOUNT, { headers: { "user-agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0" } });
+  await browser.open(ACCOUNT, { headers: { "user-agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0" } });
   const other = await browserOf(service, user);
-  await other.person.open(ACCOUNT);
-  const listed = await listOf(person);
+  await other.browser.open(ACCOUNT);
+  const listed = await listOf(browser);
   t.deepEqual(listed.map(({ means }) => means).sort(), ["session", "session", "token"]);
   t.is(listed.filter(({ current }) => current).length, 1);
   for (const { address, created_at, last_seen_at, means } of listed) {
@@ -129,107 +129,104 @@ test("sec 118: a person sees where he or she is signed in, by browser and by pro
     body.data.filter(({ current }) => current).map(({ means }) => means),
     ["token"],
   );
-  t.regex((await person.open(ACCOUNT)).text, /A program/);
+  t.regex((await browser.open(ACCOUNT)).text, /API client/);
 });
 
-/** Ends a sign-in of the person in two ways. */
+/** Two ways to end a session of the user. */
 const ENDINGS: Record<string, (user: TestUser, id: string) => Promise<number>> = {
   async JSON(user, id) {
     const token = await firstPartyToken(service, user);
     return (await apiAt(service.url, token).send("DELETE", `${SESSIONS}/${id}`)).status;
   },
   async "a form"(user, id) {
-    const { person } = await browserOf(service, user);
-    const page = await person.open(ACCOUNT);
+    const { browser } = await browserOf(service, user);
+    const page = await browser.open(ACCOUNT);
     const form = page.html
       .querySelectorAll("form")
       .find(({ attributes }) => attributes.action === `${SESSIONS}/${id}/delete`);
-    return (await person.submit(page, {}, form ?? null)).status === 200 ? 204 : 500;
+    return (await browser.submit(page, {}, form ?? null)).status === 200 ? 204 : 500;
   },
 };
 
 for (const [how, end] of Object.entries(ENDINGS)) {
-  test(`sec 118: a sign-in is ended by ${how}, whichever it was, and stays ended`, async (t) => {
+  test(`any session can be ended by ${how}, and stays ended`, async (t) => {
     const user = await service.createUser([]);
-    const { person } = await browserOf(service, user);
-    const own = (await listOf(person))[0]?.id as string;
+    const { browser } = await browserOf(service, user);
+    const own = (await listOf(browser))[0]?.id as string;
     const token = await firstPartyToken(service, user);
-    const program = (await listOf(person)).find(({ means }) => means === "token")?.id as string;
+    const program = (await listOf(browser)).find(({ means }) => means === "token")?.id as string;
     t.is(await end(user, program), 204);
     t.is((await apiAt(service.url, token).send("GET", "/dashboard/me")).status, 401);
-    t.true(await isIn(person));
+    t.true(await isIn(browser));
     t.is(await end(user, own), 204);
-    t.false(await isIn(person));
-    t.false(await isIn(person));
+    t.false(await isIn(browser));
+    t.false(await isIn(browser));
   });
 }
 
-test("sec 118: all others are ended at once, by JSON and by a form; the own one goes on", async (t) => {
+test("all other sessions can be ended together, by JSON and by a form, and the current one stays valid", async (t) => {
   const user = await service.createUser([]);
-  const { person } = await browserOf(service, user);
+  const { browser } = await browserOf(service, user);
   const other = await browserOf(service, user);
   const token = await firstPartyToken(service, user);
-  const page = await person.press(await person.open(ACCOUNT), "End all others");
-  t.regex(page.text, /Every other sign-in was ended/);
-  t.false(await isIn(other.person));
+  const page = await browser.press(await browser.open(ACCOUNT), "Sign out everywhere else");
+  t.regex(page.text, /Signed out everywhere else/);
+  t.false(await isIn(other.browser));
   t.is((await apiAt(service.url, token).send("GET", "/dashboard/me")).status, 401);
   t.deepEqual(
-    (await listOf(person)).map(({ current }) => current),
+    (await listOf(browser)).map(({ current }) => current),
     [true],
   );
   const program = apiAt(service.url, await firstPartyToken(service, user));
   t.is((await program.send("DELETE", SESSIONS)).status, 204);
   t.is((await program.send("GET", "/dashboard/me")).status, 200);
-  t.false(await isIn(person));
+  t.false(await isIn(browser));
 });
 
-test("sec 118: a sign-in of somebody else, or of nobody, is not ended", async (t) => {
-  const { person } = await browserOf(service, await service.createUser([]));
-  const [{ id = "" } = {}] = await listOf(person);
+test("a session of another user, or an unknown one, can't be ended", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
+  const [{ id = "" } = {}] = await listOf(browser);
   const stranger = await createColleague(service, undefined);
-  for (const wrong of [id, "nobody", "%00", "x".repeat(300)]) {
+  for (const wrong of [id, "unknown", "%00", "x".repeat(300)]) {
     isMissing(t, await stranger.api.send("DELETE", `${SESSIONS}/${wrong}`));
   }
-  t.true(await isIn(person));
+  t.true(await isIn(browser));
 });
 
-// One after the other: each moves the clock.
-test.serial("sec 117: a session that is used goes on; one that nobody uses for 7 days is over", async (t) => {
-  const { person } = await browserOf(service, await service.createUser([]));
+// Serial, because each test moves the clock.
+test.serial("a session expires after 7 days without use, and using it extends it", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
   for (let count = 0; count < 3; count++) {
     advanceClock(7 * DAY_MS - 3600_000);
-    t.true(await isIn(person), `${count}`);
+    t.true(await isIn(browser), `${count}`);
   }
   advanceClock(7 * DAY_MS);
-  t.false(await isIn(person));
+  t.false(await isIn(browser));
 });
 
-test.serial(
-  "sec 117: a session that is used every day is over after 30, up to the last second",
-  async (t) => {
-    const { app } = await createApp(service);
-    const { person } = await browserOf(service, await service.createUser([]));
-    for (let day = 0; day < 29; day++) {
-      advanceClock(DAY_MS);
-      t.true(await isIn(person), `${day}`);
-    }
-    advanceClock(DAY_MS - 3000);
-    for (let count = 0; count < 10; count++) {
-      await person.open(authorizeUrl(service, app));
-      advanceClock(500);
-    }
-    t.false(await isIn(person));
-  },
-);
+test.serial("a session that is used every day expires after exactly 30 days", async (t) => {
+  const { app } = await createApp(service);
+  const { browser } = await browserOf(service, await service.createUser([]));
+  for (let day = 0; day < 29; day++) {
+    advanceClock(DAY_MS);
+    t.true(await isIn(browser), `${day}`);
+  }
+  advanceClock(DAY_MS - 3000);
+  for (let count = 0; count < 10; count++) {
+    await browser.open(authorizeUrl(service, app));
+    advanceClock(500);
+  }
+  t.false(await isIn(browser));
+});
 
-test.serial("sec 117: signing in again begins the 30 days anew", async (t) => {
+test.serial("signing in again restarts the 30 days", async (t) => {
   const user = await service.createUser([]);
-  const { person } = await browserOf(service, user);
+  const { browser } = await browserOf(service, user);
   for (let round = 0; round < 2; round++) {
     for (let day = 0; day < 4; day++) {
       advanceClock(6 * DAY_MS);
-      t.true(await isIn(person), `${round} ${day}`);
+      t.true(await isIn(browser), `${round} ${day}`);
     }
-    await person.signIn(await person.open(`${service.url}/auth/login?again=1`), user);
+    await browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), user);
   }
 });

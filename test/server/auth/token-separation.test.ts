@@ -1,10 +1,14 @@
 import test from "ava";
-import { apiAt, isProblem, type Reply } from "../../harness/api.ts";
-import { browserOf, firstPartyToken } from "../../harness/dashboard.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { providerSettings, signInExternally, startMockProvider } from "../../harness/identity-provider.ts";
-import { ask } from "../../harness/oauth.ts";
-import { Person } from "../../harness/person.ts";
+import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import {
+  providerSettings,
+  signInExternally,
+  startMockProvider,
+} from "../../harness/providers/identity-provider.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const RESOURCE_SERVER_SECRET = "a secret of the resource server, long enough";
@@ -15,14 +19,14 @@ test.after.always(async () => {
   await provider.stop();
 });
 
-/** What apps and agents use. */
+/** Endpoints of apps and agents. */
 const RESOURCES: [method: string, path: string, json?: object][] = [
   ["GET", "/v1/organization"],
   ["GET", "/v1/links"],
   ["POST", "/v1/links", { url: "https://example.com/" }],
   ["POST", "/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" }],
 ];
-/** What people use. */
+/** Endpoints of the dashboard. */
 const DASHBOARD: [method: string, path: string][] = [
   ["GET", "/dashboard/me"],
   ["GET", "/dashboard/account"],
@@ -32,7 +36,7 @@ const DASHBOARD: [method: string, path: string][] = [
   ["POST", "/auth/logout"],
 ];
 
-/** A member of an organization on a paid plan: what is refused is the means, not the person. */
+/** Creates a member of an organization on a paid plan, so a rejection is due to the token and not to the user. */
 async function member() {
   const own = await service.createOrganization();
   return { own, user: await service.createUser([own.id]) };
@@ -46,7 +50,7 @@ async function isInvalidAt(t: Parameters<typeof isProblem>[0], token: string, wh
   }
 }
 
-test("a first-party access token opens neither the API nor MCP, nor does its refresh token", async (t) => {
+test("the API and MCP reject first-party access and refresh tokens", async (t) => {
   const { user } = await member();
   const reply = await apiAt(service.url).send<{ access_token: string; refresh_token: string }>(
     "POST",
@@ -57,28 +61,28 @@ test("a first-party access token opens neither the API nor MCP, nor does its ref
   await isInvalidAt(t, reply.body.refresh_token, "refresh");
 });
 
-test("a session opens neither the API nor MCP: its cookie is no token there, and no bearer token", async (t) => {
+test("the API and MCP reject a session, as a cookie and as a bearer token", async (t) => {
   const { user } = await member();
-  const { person } = await browserOf(service, user);
-  const cookie = await person.jar.getCookieString(service.url);
+  const { browser } = await browserOf(service, user);
+  const cookie = await browser.jar.getCookieString(service.url);
   for (const [method, path, json] of RESOURCES) {
     const reply: Reply<unknown> = await apiAt(service.url).send(method, path, {
       ...(json && { json }),
       headers: { cookie, origin: service.url, "sec-fetch-site": "same-origin" },
     });
     t.is(reply.status, 401);
-    t.notRegex(reply.headers.get("www-authenticate") ?? "", /error=/, "as if there was nothing");
+    t.notRegex(reply.headers.get("www-authenticate") ?? "", /error=/, "as if there were no credentials");
   }
-  for (const { value } of await person.jar.getCookies(service.url)) await isInvalidAt(t, value, "cookie");
+  for (const { value } of await browser.jar.getCookies(service.url)) await isInvalidAt(t, value, "cookie");
 });
 
-test("no token of the identity provider opens the API or MCP, and no session of it either", async (t) => {
+test("the API and MCP reject tokens and sessions of the identity provider", async (t) => {
   const tokens: string[] = [];
   const keep = ({ body }: { body: Record<string, string> }) =>
     tokens.push(body.id_token ?? "", body.access_token ?? "");
   provider.service.once("beforeResponse", keep as never);
-  const person = new Person(service.url);
-  t.is((await signInExternally(service, provider, person)).status, 200);
+  const browser = new TestBrowser(service.url);
+  t.is((await signInExternally(service, provider, browser)).status, 200);
   t.is(tokens.length, 2);
   for (const token of tokens) {
     await isInvalidAt(t, token, "identity provider");
@@ -91,19 +95,19 @@ test("no token of the identity provider opens the API or MCP, and no session of 
   }
 });
 
-test("a bearer token of the API does not open the dashboard, a client's or a person's", async (t) => {
+test("the dashboard rejects API tokens of clients and of users", async (t) => {
   const { own, user } = await member();
   const app = await service.createOrganization();
   const allowed = await tokensFor(service, app, user);
-  const { person } = await browserOf(service, user);
-  const cookie = await person.jar.getCookieString(service.url);
+  const { browser } = await browserOf(service, user);
+  const cookie = await browser.jar.getCookieString(service.url);
   for (const token of [await service.token(own), allowed.access_token, String(allowed.refresh_token)]) {
     const api = apiAt(service.url, token);
     for (const [method, path] of DASHBOARD) {
-      const alone = await api.send(method, path);
-      isProblem(t, alone, { status: 401, code: "sign_in_required" });
+      const anonymous = await api.send(method, path);
+      isProblem(t, anonymous, { status: 401, code: "sign_in_required" });
       const beside = await api.send(method, path, { headers: { cookie, origin: service.url } });
-      t.is(beside.status, 401, "a session beside it does not make it good");
+      t.is(beside.status, 401, "a session doesn't make it valid");
     }
     const headers = { accept: "text/html", authorization: `Bearer ${token}` };
     const page = await fetch(`${service.url}/dashboard`, { headers, redirect: "manual" });
@@ -111,10 +115,10 @@ test("a bearer token of the API does not open the dashboard, a client's or a per
     const refreshed = await api.send("POST", "/auth/refresh", { json: { refresh_token: token } });
     isProblem(t, refreshed, { status: 401, code: "invalid_grant" });
   }
-  t.is((await person.open(`${service.url}/dashboard/account`)).status, 200, "still signed in");
+  t.is((await browser.open(`${service.url}/dashboard/account`)).status, 200, "still signed in");
 });
 
-test("a first-party refresh token is refused at the token endpoint, for every resource, and stays good", async (t) => {
+test("the token endpoint rejects a first-party refresh token for every resource, and it stays valid", async (t) => {
   const { user } = await member();
   const login = await apiAt(service.url).send<{ refresh_token: string }>("POST", "/auth/login", {
     json: user,
@@ -141,7 +145,7 @@ test("a first-party refresh token is refused at the token endpoint, for every re
 });
 
 for (const grant_type of ["client_credentials", "authorization_code", "password"]) {
-  test(`the client of the dashboard gets no token by ${grant_type}`, async (t) => {
+  test(`the dashboard client gets no token by ${grant_type}`, async (t) => {
     const { user } = await member();
     const fields = { grant_type, client_id: "dashboard", code: "a", ...user, scope: "links:write" };
     const answer = await postForm(`${service.url}/oauth/token`, fields);
@@ -152,7 +156,7 @@ for (const grant_type of ["client_credentials", "authorization_code", "password"
   });
 }
 
-test("nobody authorizes the client of the dashboard", async (t) => {
+test("the dashboard client can't be authorized", async (t) => {
   const query = new URLSearchParams({
     client_id: "dashboard",
     response_type: "code",
@@ -165,10 +169,10 @@ test("nobody authorizes the client of the dashboard", async (t) => {
   t.is(answer.headers.get("location"), null);
 });
 
-test("a first-party token is not active for any client, nor for the resource server", async (t) => {
+test("introspection reports a first-party token as inactive to every client and to the resource server", async (t) => {
   const { own, user } = await member();
   const token = await firstPartyToken(service, user);
-  t.deepEqual((await ask(service, "introspect", own, { token })).body, { active: false });
+  t.deepEqual((await postAsClient(service, "introspect", own, { token })).body, { active: false });
   const basic = Buffer.from(`resource-server:${RESOURCE_SERVER_SECRET}`).toString("base64");
   const asked = await postForm(
     `${service.url}/oauth/introspect`,
@@ -180,7 +184,7 @@ test("a first-party token is not active for any client, nor for the resource ser
 });
 
 for (const kind of ["access_token", "refresh_token"] as const) {
-  test(`a first-party ${kind} is revoked at the revocation endpoint by its client alone, with its family`, async (t) => {
+  test(`only its own client can revoke a first-party ${kind} at the revocation endpoint, with its family`, async (t) => {
     const { own, user } = await member();
     const login = await apiAt(service.url).send<Record<"access_token" | "refresh_token", string>>(
       "POST",
@@ -189,8 +193,8 @@ for (const kind of ["access_token", "refresh_token"] as const) {
     );
     const { access_token, refresh_token } = login.body;
     const me = () => apiAt(service.url, access_token).send("GET", "/dashboard/me");
-    t.is((await ask(service, "revoke", own, { token: login.body[kind] })).status, 200);
-    t.is((await me()).status, 200, "a foreign client has no say");
+    t.is((await postAsClient(service, "revoke", own, { token: login.body[kind] })).status, 200);
+    t.is((await me()).status, 200, "another client can't revoke it");
     const fields = { token: login.body[kind], client_id: "dashboard" };
     t.is((await postForm(`${service.url}/oauth/revoke`, fields)).status, 200);
     t.is((await me()).status, 401);

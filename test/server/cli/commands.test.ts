@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { ROOT, runCommand, runShell, stopPrograms } from "../harness/program.ts";
+import { ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, BASE_URL: "http://localhost:4321" };
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The answer of a command that works. */
+/** Returns the result of a command that succeeds. */
 async function answer(...words: string[]) {
   const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings });
   if (code !== 0) throw new Error(`${words.join(" ")}: ${code} ${stderr}`);
@@ -26,7 +26,7 @@ const SHAPES: [RegExp, string][] = [
   [/^http:\/\/localhost:4321\/auth\/reset-password\/[\w-]{43}$/, "reset link"],
 ];
 
-/** Replaces what differs from run to run by its kind. */
+/** Replaces values that differ between runs by their kinds. */
 function shapeOf(value: unknown): unknown {
   if (typeof value === "string") return SHAPES.find(([pattern]) => pattern.test(value))?.[1] ?? value;
   if (Array.isArray(value)) return value.map(shapeOf);
@@ -37,7 +37,7 @@ function shapeOf(value: unknown): unknown {
 const client = { client_id: "lgc_", client_secret: "lgs_" };
 const organization = (name: string, plan: string) => ({ id: "org_", name, plan });
 
-test.serial("migrate tells what it applied, and the second time nothing", async (t) => {
+test.serial("migrate lists the migrations it applied, and none the second time", async (t) => {
   t.deepEqual(await answer("migrate"), {
     applied: [
       "0001_initial",
@@ -49,7 +49,7 @@ test.serial("migrate tells what it applied, and the second time nothing", async 
   t.deepEqual(await answer("migrate"), { applied: [] });
 });
 
-test.serial("org create answers with the client on a paid plan only", async (t) => {
+test.serial("org create returns the client on a paid plan only", async (t) => {
   t.deepEqual(shapeOf(await answer("org", "create", "Acme & Søns")), {
     organization: organization("Acme & Søns", "free"),
   });
@@ -64,7 +64,7 @@ test.serial("org create answers with the client on a paid plan only", async (t) 
   });
 });
 
-test.serial("org plan answers with the client only when this call made it", async (t) => {
+test.serial("org plan returns the client only if this call created it", async (t) => {
   const { organization: made } = await answer("org", "create", "Upgraded");
   t.deepEqual(shapeOf(await answer("org", "plan", made.id, "growth")), {
     organization: organization("Upgraded", "growth"),
@@ -75,7 +75,7 @@ test.serial("org plan answers with the client only when this call made it", asyn
   }
 });
 
-test.serial("org list and org show answer with organizations, and never with a secret", async (t) => {
+test.serial("org list and org show never return a secret", async (t) => {
   const made = await answer("org", "create", "Shown", "--plan", "growth");
   const list = await answer("org", "list");
   t.true(list.organizations.length > 0);
@@ -105,7 +105,7 @@ test.serial("org list and org show answer with organizations, and never with a s
   t.deepEqual(await answer("org", "show", free.id), { organization: free });
 });
 
-test.serial("client rotate answers with the new secret and when the old one ends", async (t) => {
+test.serial("client rotate returns the new secret and when the old one expires", async (t) => {
   const made = await answer("org", "create", "Rotated", "--plan", "growth");
   const HOURS: [string[], number][] = [
     [[], 24],
@@ -124,7 +124,7 @@ test.serial("client rotate answers with the new secret and when the old one ends
     const ends = Date.parse(rotation.previous_expires_at) - hours * 3_600_000;
     t.true(ends >= before && ends <= Date.now(), words.join(" "));
   }
-  t.is(secrets.size, HOURS.length + 1, "each secret is a new one");
+  t.is(secrets.size, HOURS.length + 1, "each secret is new");
   const { client: shown } = await answer("org", "show", made.organization.id);
   t.is(shown.secrets.length, 1);
 });
@@ -144,7 +144,7 @@ test.serial("client redirect-uris replaces the list", async (t) => {
 });
 
 test.serial(
-  "user create reads the password from stdin; user reset-password answers with a link",
+  "user create reads the password from stdin, and user reset-password returns a link",
   async (t) => {
     const { organization: made } = await answer("org", "create", "People");
     for (const [name, words] of Object.entries({
@@ -163,7 +163,7 @@ test.serial(
   },
 );
 
-test.serial("sweep tells how many rows it removed of each kind", async (t) => {
+test.serial("sweep returns the number of deleted rows of each kind", async (t) => {
   t.deepEqual(await answer("sweep"), {
     deleted: {
       tokens: 0,
@@ -180,7 +180,7 @@ test.serial("sweep tells how many rows it removed of each kind", async (t) => {
   });
 });
 
-test.serial("doctor names its checks", async (t) => {
+test.serial("doctor lists its checks", async (t) => {
   const { checks } = await answer("doctor");
   for (const check of checks) {
     t.deepEqual(Object.keys(check), ["name", "ok", "detail"]);
@@ -191,7 +191,7 @@ test.serial("doctor names its checks", async (t) => {
   t.deepEqual(names, ["settings", "database", "migrations", "keys", "addresses"]);
 });
 
-test.serial("doctor exits with 1 when a check fails, and still answers", async (t) => {
+test.serial("doctor exits with 1 if a check fails, and still returns the result", async (t) => {
   const fresh = { settings: { DATABASE_URL: `sqlite:${folder}/fresh.sqlite` } };
   const { code, stdout } = await runCommand(["doctor", "--json"], fresh);
   t.is(code, 1);
@@ -200,11 +200,11 @@ test.serial("doctor exits with 1 when a check fails, and still answers", async (
   t.like(migrations, {
     ok: false,
     detail:
-      "to be applied: 0001_initial, 0002_people_and_events, 0003_drop_client_document, 0004_reset_link_creator (run migrate, or start the server)",
+      'pending: 0001_initial, 0002_people_and_events, 0003_drop_client_document, 0004_reset_link_creator (run "linkgate migrate" or start the server)',
   });
 });
 
-test.serial("npm run --silent prints the same one document and passes the exit code on", async (t) => {
+test.serial("npm run --silent prints the same document and returns the exit code", async (t) => {
   const npm = `npm run --silent --prefix "${ROOT}" linkgate --`;
   const works = await runShell(`${npm} org list --json`, { settings });
   t.is(works.code, 0);
@@ -214,7 +214,7 @@ test.serial("npm run --silent prints the same one document and passes the exit c
   t.is(fails.stdout, "");
 });
 
-test.serial("without --json, the same answer is lines for people", async (t) => {
+test.serial("without --json, the result is printed as indented lines", async (t) => {
   const { code, stdout } = await runCommand(["org", "create", "Lines", "--plan", "growth"], { settings });
   t.is(code, 0);
   t.regex(
@@ -222,5 +222,10 @@ test.serial("without --json, the same answer is lines for people", async (t) => 
     /^organization:\n {2}id: org_\w{26}\n {2}name: Lines\n {2}plan: growth\nclient:\n {2}client_id: lgc_/,
   );
   const refused = await runCommand(["org", "show", "org_none"], { settings });
-  t.deepEqual(refused, { code: 1, signal: null, stdout: "", stderr: "there is no organization org_none\n" });
+  t.deepEqual(refused, {
+    code: 1,
+    signal: null,
+    stdout: "",
+    stderr: "Organization org_none not found.\n",
+  });
 });

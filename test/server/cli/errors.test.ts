@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { runCommand, stopPrograms } from "../harness/program.ts";
+import { runCommand, stopPrograms } from "../../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-refusals-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
@@ -14,7 +14,7 @@ async function made(...words: string[]) {
 
 const paid = await made("org", "create", "Paid", "--plan", "growth");
 const free = await made("org", "create", "Free");
-await runCommand(["user", "create", "taken", "--org", free], { settings }, "a password for people");
+await runCommand(["user", "create", "taken", "--org", free], { settings }, "a long enough password");
 
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
@@ -23,7 +23,7 @@ const rotate = ["client", "rotate", paid];
 const uris = ["client", "redirect-uris", paid];
 const create = (name: string, ...rest: string[]) => ["user", "create", name, "--org", free, ...rest];
 
-/** What is typed, the code that it gets, and what is on stdin. */
+/** The words, the expected code, and stdin. */
 const REFUSALS: [words: string[], code: string, input?: string][] = [
   [[], "unknown_command"],
   [["nonsense"], "unknown_command"],
@@ -59,18 +59,18 @@ const REFUSALS: [words: string[], code: string, input?: string][] = [
   [[...uris, "https://a.example/cb", "javascript:alert(1)"], "invalid_redirect_uri"],
   [[...uris, "https://a.example/cb#f"], "invalid_redirect_uri"],
   [[...uris, "/callback"], "invalid_redirect_uri"],
-  [["user", "create", "grace"], "invalid_org", "a password for people"],
-  [["user", "create", "grace", "--org", "org_none"], "not_found", "a password for people"],
-  [create("grace", "--role", "king"), "invalid_role", "a password for people"],
-  [create("taken"), "username_taken", "a password for people"],
-  [create("TAKEN"), "username_taken", "a password for people"],
-  [create("ｔａｋｅｎ"), "username_taken", "a password for people"],
-  [create("ab"), "invalid_username", "a password for people"],
-  [create("x".repeat(65)), "invalid_username", "a password for people"],
-  [create("two words"), "invalid_username", "a password for people"],
-  [create(" grace"), "invalid_username", "a password for people"],
-  [create("gra\u200bce"), "invalid_username", "a password for people"],
-  [create("grace."), "invalid_username", "a password for people"],
+  [["user", "create", "grace"], "invalid_org", "a long enough password"],
+  [["user", "create", "grace", "--org", "org_none"], "not_found", "a long enough password"],
+  [create("grace", "--role", "king"), "invalid_role", "a long enough password"],
+  [create("taken"), "username_taken", "a long enough password"],
+  [create("TAKEN"), "username_taken", "a long enough password"],
+  [create("ｔａｋｅｎ"), "username_taken", "a long enough password"],
+  [create("ab"), "invalid_username", "a long enough password"],
+  [create("x".repeat(65)), "invalid_username", "a long enough password"],
+  [create("two words"), "invalid_username", "a long enough password"],
+  [create(" grace"), "invalid_username", "a long enough password"],
+  [create("gra\u200bce"), "invalid_username", "a long enough password"],
+  [create("grace."), "invalid_username", "a long enough password"],
   [create("grace"), "invalid_password", ""],
   [create("grace"), "invalid_password", "seven77\n"],
   [create("grace"), "invalid_password", "x".repeat(129)],
@@ -78,10 +78,10 @@ const REFUSALS: [words: string[], code: string, input?: string][] = [
   [create("grace"), "invalid_password", "PASSWORD123\n"],
   [create("gracehopper"), "invalid_password", "GraceHopper\n"],
   [create("grace"), "invalid_password", "linkgate\n"],
-  [["user", "reset-password", "nobody"], "not_found"],
+  [["user", "reset-password", "unknown"], "not_found"],
 ];
 
-/** The same from run to run, and short. */
+/** Returns a short title that is the same in every run. */
 function typed(word: string): string {
   if (word === paid) return "<paid>";
   if (word === free) return "<free>";
@@ -91,7 +91,7 @@ function typed(word: string): string {
 
 for (const [words, code, input] of REFUSALS) {
   const stdin = input === undefined ? "" : `, ${typed(input)} on stdin,`;
-  test(`linkgate ${words.map(typed).join(" ")}${stdin} is refused: ${code}`, async (t) => {
+  test(`linkgate ${words.map(typed).join(" ")}${stdin} fails with ${code}`, async (t) => {
     const { code: exit, stdout, stderr } = await runCommand([...words, "--json"], { settings }, input);
     t.is(stdout, "");
     t.is(exit, 1);
@@ -100,11 +100,11 @@ for (const [words, code, input] of REFUSALS) {
     t.deepEqual(Object.keys(answer.error), ["code", "message"]);
     t.is(answer.error.code, code);
     t.true(answer.error.message.length > 10);
-    if (input) t.false(stderr.includes(input.trim()), "the password is not printed");
+    if (input) t.false(stderr.includes(input.trim()), "the password is printed");
   });
 }
 
-test("wrong settings are an error of the command as well, all of them", async (t) => {
+test("invalid settings are reported by the command, all together", async (t) => {
   const wrong = { settings: { PORT: "abc", LOG_LEVEL: "loud" } };
   const { code, stdout, stderr } = await runCommand(["org", "list", "--json"], wrong);
   t.is(code, 1);

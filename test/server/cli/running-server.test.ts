@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { authorizeUrl, createApp, newTokens, opensApi } from "../harness/oauth.ts";
-import { runCommand, stopPrograms } from "../harness/program.ts";
-import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { authorizeUrl, createApp, isAcceptedByApi, runCodeFlow } from "../../harness/clients/oauth.ts";
+import { runCommand, stopPrograms } from "../../harness/program.ts";
+import { bearer, postForm, startTestService, type TestOrganization } from "../../harness/service.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-running-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
@@ -22,7 +22,7 @@ async function answer(...words: string[]) {
   return JSON.parse(stdout);
 }
 
-function askToken({ clientId, clientSecret }: TestOrganization) {
+function requestToken({ clientId, clientSecret }: TestOrganization) {
   return postForm(`${service.url}/oauth/token`, {
     grant_type: "client_credentials",
     client_id: clientId,
@@ -30,47 +30,47 @@ function askToken({ clientId, clientSecret }: TestOrganization) {
   });
 }
 
-/** Whether a secret gets a token; only a refusal of the client counts as no. */
-async function isGood(app: TestOrganization, clientSecret: string): Promise<boolean> {
-  const { status } = await askToken({ ...app, clientSecret });
+/** Returns whether a secret gets a token. Any failure but invalid_client is an error. */
+async function isValidSecret(app: TestOrganization, clientSecret: string): Promise<boolean> {
+  const { status } = await requestToken({ ...app, clientSecret });
   if (status !== 200 && status !== 401) throw new Error(`status ${status}`);
   return status === 200;
 }
 
-test("sec 128: a rotation leaves the old secret valid for the overlap, and a third one ends it", async (t) => {
+test("after a rotation the old secret is valid for the overlap, and a third secret ends it", async (t) => {
   const app = await service.createOrganization();
   const token = await service.token(app);
   const { client_secret: second } = await answer("client", "rotate", app.id);
-  t.true(await isGood(app, app.clientSecret));
-  t.true(await isGood(app, second));
+  t.true(await isValidSecret(app, app.clientSecret));
+  t.true(await isValidSecret(app, second));
   const { client_secret: third } = await answer("client", "rotate", app.id);
-  t.false(await isGood(app, app.clientSecret));
-  t.true(await isGood(app, second));
-  t.true(await isGood(app, third));
-  t.true(await opensApi(service, token), "rotating leaves tokens alone");
+  t.false(await isValidSecret(app, app.clientSecret));
+  t.true(await isValidSecret(app, second));
+  t.true(await isValidSecret(app, third));
+  t.true(await isAcceptedByApi(service, token), "rotating keeps tokens valid");
 });
 
-test("sec 128: an overlap of nothing ends the old secret on the next request", async (t) => {
+test("an overlap of 0h ends the old secret on the next request", async (t) => {
   const app = await service.createOrganization();
-  t.true(await isGood(app, app.clientSecret));
+  t.true(await isValidSecret(app, app.clientSecret));
   const { client_secret: second } = await answer("client", "rotate", app.id, "--overlap", "0h");
-  t.false(await isGood(app, app.clientSecret));
-  t.true(await isGood(app, second));
+  t.false(await isValidSecret(app, app.clientSecret));
+  t.true(await isValidSecret(app, second));
 });
 
-test("sec 128: --compromised ends the older secrets and every token of the client, and nobody else's", async (t) => {
+test("--compromised revokes the older secrets and every token of the client, and of no other client", async (t) => {
   const { app, user } = await createApp(service);
   const { app: other, user: neighbour } = await createApp(service);
   const own = await service.token(app);
-  const { accessToken, refreshToken } = await newTokens(service, app, user);
-  const { accessToken: foreign } = await newTokens(service, other, neighbour);
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+  const { accessToken: foreign } = await runCodeFlow(service, other, neighbour);
   const { client_secret: second } = await answer("client", "rotate", app.id);
   const { client_secret: third } = await answer("client", "rotate", app.id, "--compromised");
-  for (const secret of [app.clientSecret, second]) t.false(await isGood(app, secret));
-  t.true(await isGood(app, third));
-  t.false(await opensApi(service, own));
-  t.false(await opensApi(service, accessToken));
-  t.true(await opensApi(service, foreign));
+  for (const secret of [app.clientSecret, second]) t.false(await isValidSecret(app, secret));
+  t.true(await isValidSecret(app, third));
+  t.false(await isAcceptedByApi(service, own));
+  t.false(await isAcceptedByApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, foreign));
   const refreshed = await postForm(`${service.url}/oauth/token`, {
     grant_type: "refresh_token",
     refresh_token: refreshToken,
@@ -81,22 +81,22 @@ test("sec 128: --compromised ends the older secrets and every token of the clien
   t.like(await refreshed.json(), { error: "invalid_grant" });
 });
 
-test("sec 93: a downgrade stops the client on the next request, an upgrade brings the same one back", async (t) => {
+test("a downgrade stops the client on the next request, and an upgrade restores it", async (t) => {
   const app = await service.createOrganization();
   const token = await service.token(app);
   t.deepEqual(Object.keys(await answer("org", "plan", app.id, "free")), ["organization"]);
-  const refused = await askToken(app);
+  const refused = await requestToken(app);
   t.is(refused.status, 400);
   t.like(await refused.json(), { error: "unauthorized_client" });
   const api = await fetch(`${service.url}/v1/organization`, { headers: bearer(token) });
   t.is(api.status, 403);
   t.like(await api.json(), { code: "plan_required" });
   t.deepEqual(Object.keys(await answer("org", "plan", app.id, "premium")), ["organization"]);
-  t.is((await askToken(app)).status, 200);
-  t.true(await opensApi(service, token));
+  t.is((await requestToken(app)).status, 200);
+  t.true(await isAcceptedByApi(service, token));
 });
 
-test("new redirect URIs count on the next request, and the old ones do not", async (t) => {
+test("new redirect URIs replace the old ones on the next request", async (t) => {
   const app = await service.createOrganization();
   const open = async (redirect_uri: string) =>
     (await fetch(authorizeUrl(service, app, { redirect_uri }), { redirect: "manual" })).status;
@@ -109,7 +109,7 @@ test("new redirect URIs count on the next request, and the old ones do not", asy
   t.is(await open(second), 303);
 });
 
-test.serial("ten upgrades at once make one client", async (t) => {
+test.serial("ten concurrent upgrades create one client", async (t) => {
   const { organization } = await service.storage.organizations.create("Raced", "free", OPERATOR);
   const calls = Array.from({ length: 10 }, () => answer("org", "plan", organization.id, "growth"));
   const answers = await Promise.all(calls);
@@ -117,24 +117,25 @@ test.serial("ten upgrades at once make one client", async (t) => {
   t.is(made.length, 1);
   const [{ client }] = made;
   const app = { ...organization, clientId: client.client_id, clientSecret: client.client_secret };
-  t.is((await askToken(app)).status, 200);
+  t.is((await requestToken(app)).status, 200);
   t.is((await answer("org", "show", organization.id)).client.secrets.length, 1);
 });
 
-test.serial("ten rotations at once leave two live secrets", async (t) => {
+test.serial("ten concurrent rotations leave two valid secrets", async (t) => {
   const app = await service.createOrganization();
   const calls = Array.from({ length: 10 }, () => answer("client", "rotate", app.id));
   const secrets = (await Promise.all(calls)).map(({ client_secret }) => client_secret);
   t.is(new Set(secrets).size, 10);
   const good = [];
-  for (const secret of [app.clientSecret, ...secrets]) if (await isGood(app, secret)) good.push(secret);
+  for (const secret of [app.clientSecret, ...secrets])
+    if (await isValidSecret(app, secret)) good.push(secret);
   t.is(good.length, 2);
 });
 
-test.serial("ten people at once get one name once", async (t) => {
+test.serial("ten concurrent calls create one user of a name", async (t) => {
   const app = await service.createOrganization();
   const words = ["user", "create", "wanted", "--org", app.id, "--json"];
-  const calls = Array.from({ length: 10 }, () => runCommand(words, { settings }, "a password for people"));
+  const calls = Array.from({ length: 10 }, () => runCommand(words, { settings }, "a long enough password"));
   const endings = await Promise.all(calls);
   t.is(endings.filter(({ code }) => code === 0).length, 1);
   for (const { code, stderr } of endings) if (code) t.is(JSON.parse(stderr).error.code, "username_taken");

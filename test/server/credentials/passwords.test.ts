@@ -1,15 +1,19 @@
 import test from "ava";
-import { Busy, createPasswords, refusePassword } from "../../server/passwords.ts";
+import {
+  createPasswords,
+  PasswordQueueFull,
+  validatePassword,
+} from "../../../server/credentials/passwords.ts";
 
 const passwords = createPasswords();
 
-// Sixty-three characters of several scripts.
+// 63 characters of several scripts.
 const LONG = [..."пароль-密碼-🔑-Ünïcödé-".repeat(4)].slice(0, 63).join("");
 
-test("sec 107: 64 characters of any script count to the last one", async (t) => {
+test("passwords of 64 characters in any script are compared completely", async (t) => {
   const password = `${LONG}x`;
   t.is([...password].length, 64);
-  t.is(refusePassword(password, "ada"), undefined);
+  t.is(validatePassword(password, "ada"), undefined);
   const hash = await passwords.hash(password);
   t.true(await passwords.verify(hash, password));
   for (const other of [
@@ -24,21 +28,21 @@ test("sec 107: 64 characters of any script count to the last one", async (t) => 
   }
 });
 
-test("sec 107: 128 characters are not cut short anywhere", async (t) => {
+test("passwords of 128 characters are not truncated", async (t) => {
   const password = "é".repeat(127);
-  t.is(refusePassword(`${password}a`, "ada"), undefined);
-  t.is(refusePassword("🔑".repeat(128), "ada"), undefined);
+  t.is(validatePassword(`${password}a`, "ada"), undefined);
+  t.is(validatePassword("🔑".repeat(128), "ada"), undefined);
   const hash = await passwords.hash(`${password}a`);
   t.false(await passwords.verify(hash, `${password}b`));
 });
 
-test("sec 107: fewer than 8 or more than 128 characters are refused, counted as people count", (t) => {
+test("passwords with fewer than 8 or more than 128 code points are rejected", (t) => {
   for (const password of ["", "1234567", "🔑🔑🔑🔑", "🔑".repeat(7), "x".repeat(129)]) {
-    t.regex(refusePassword(password, "ada") ?? "", /8 to 128 characters/, password);
+    t.regex(validatePassword(password, "ada") ?? "", /8 to 128 characters/, password);
   }
 });
 
-test("sec 107: no rule of composition", (t) => {
+test("there are no composition rules", (t) => {
   for (const password of [
     "onlylowercaseletters",
     "ONLYCAPITALLETTERS",
@@ -47,11 +51,11 @@ test("sec 107: no rule of composition", (t) => {
     "correct horse battery staple",
     "wwwwwwwwwwwwwwwq",
   ]) {
-    t.is(refusePassword(password, "ada"), undefined, password);
+    t.is(validatePassword(password, "ada"), undefined, password);
   }
 });
 
-test("sec 108: common passwords and words of this place are refused, in any case", (t) => {
+test("common passwords and the name of the service are rejected, in any case", (t) => {
   for (const password of [
     "password",
     "Password",
@@ -69,11 +73,11 @@ test("sec 108: common passwords and words of this place are refused, in any case
     "Ada.Lovelace",
     "ada.lovelace123",
   ]) {
-    t.truthy(refusePassword(password, "ada.lovelace"), password);
+    t.truthy(validatePassword(password, "ada.lovelace"), password);
   }
 });
 
-test("sec 107: each hash is argon2id with a salt of its own, at the strength of the OWASP cheat sheet", async (t) => {
+test("each hash is argon2id with its own salt and the parameters of the OWASP cheat sheet", async (t) => {
   const [one, two] = await Promise.all([
     passwords.hash("a fine password"),
     passwords.hash("a fine password"),
@@ -82,11 +86,11 @@ test("sec 107: each hash is argon2id with a salt of its own, at the strength of 
   t.not(one, two);
 });
 
-test("sec 110: without a stored hash nothing is right", async (t) => {
-  for (const password of ["", "nobody has this password"]) t.false(await passwords.verify(null, password));
+test("without a stored hash, no password matches", async (t) => {
+  for (const password of ["", "no user has this password"]) t.false(await passwords.verify(null, password));
 });
 
-test("sec 111: hashing is bounded: beyond a queue callers are told to come back, and the others are served", async (t) => {
+test("hashing is bounded: calls beyond the queue are rejected, and the others succeed", async (t) => {
   const own = createPasswords();
   const hash = await own.hash("a fine password");
   const results = await Promise.allSettled(
@@ -95,6 +99,6 @@ test("sec 111: hashing is bounded: beyond a queue callers are told to come back,
   const served = results.filter(({ status }) => status === "fulfilled");
   const refused = results.filter(({ status }) => status === "rejected") as PromiseRejectedResult[];
   t.true(served.length >= 50 && served.length < 60, `${served.length}`);
-  for (const { reason } of refused) t.true(reason instanceof Busy);
-  t.true(await own.verify(hash, "a fine password"), "and then it is open again");
+  for (const { reason } of refused) t.true(reason instanceof PasswordQueueFull);
+  t.true(await own.verify(hash, "a fine password"), "the queue has room again");
 });

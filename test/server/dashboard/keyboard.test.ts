@@ -1,13 +1,13 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../../resources/events.ts";
-import { apiAt } from "../../harness/api.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { openPage, tabTo, useChromium } from "../../harness/browser/chromium.ts";
 import { startCallbackServer } from "../../harness/callback.ts";
-import { openPage, tabTo, useChromium } from "../../harness/chromium.ts";
-import { discover } from "../../harness/flow.ts";
-import { startWithProvider } from "../../harness/identity-provider.ts";
-import { ask, opensApi } from "../../harness/oauth.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { discover } from "../../harness/clients/flow.ts";
+import { isAcceptedByApi, postAsClient } from "../../harness/clients/oauth.ts";
+import { startWithProvider } from "../../harness/providers/identity-provider.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 
 const { service, close } = await startWithProvider();
@@ -21,8 +21,8 @@ test.after.always(async () => {
 
 const inChromium = useChromium();
 
-/** How a person takes a secret along, with and without JavaScript. */
-const TAKING: Record<string, (page: Page, name: string) => Promise<string>> = {
+/** How a user copies a secret, with and without JavaScript. */
+const COPYING: Record<string, (page: Page, name: string) => Promise<string>> = {
   async "with JavaScript"(page, name) {
     const button = page.getByRole("button", { name: `Copy ${name}`, exact: true });
     const copied = page.locator(`[data-copy="${await button.getAttribute("data-copy")}"]`, {
@@ -34,7 +34,7 @@ const TAKING: Record<string, (page: Page, name: string) => Promise<string>> = {
   },
   async "without JavaScript"(page, name) {
     const row = page.locator(".copyable", { hasText: `Copy ${name}` });
-    if (await row.getByRole("button").isVisible()) throw new Error("a button that can do nothing is shown");
+    if (await row.getByRole("button").isVisible()) throw new Error("a button without effect is shown");
     return (await row.locator("code").textContent()) as string;
   },
 };
@@ -43,22 +43,22 @@ const link = (page: Page, name: string) => page.getByRole("link", { name, exact:
 const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
 const heading = (page: Page) => page.locator("h1").textContent();
 
-for (const [how, take] of Object.entries(TAKING)) {
+for (const [how, copy] of Object.entries(COPYING)) {
   const javaScriptEnabled = how === "with JavaScript";
 
-  inChromium(`${how}, a person goes from the registration to a revoked app`, async (t, browser) => {
+  inChromium(`${how}, a user can go from registration to revoking an app`, async (t, browser) => {
     const { page, complaints } = await openPage(browser, {
       javaScriptEnabled,
       permissions: javaScriptEnabled ? ["clipboard-read", "clipboard-write"] : [],
     });
     const username = `walker-${javaScriptEnabled}`;
 
-    // Register, make an organization.
+    // Register and create an organization.
     await page.goto(`${service.url}/dashboard`);
     await link(page, "Create an account");
     await page.getByLabel("Username").fill(username);
     await page.getByLabel("Password").fill("correct horse battery staple");
-    await press(page, "Create the account");
+    await press(page, "Create account");
     t.is(await heading(page), `${username}'s organization`);
     await page.locator("summary", { hasText: "Organization:" }).click();
     await link(page, "New organization");
@@ -66,23 +66,23 @@ for (const [how, take] of Object.entries(TAKING)) {
     await press(page, "Create organization");
     t.is(await heading(page), "Ängström & Söhne");
 
-    // Upgrade, and take the secret along.
-    await link(page, "Choose a plan");
+    // Upgrade and copy the secret.
+    await link(page, "Compare plans");
     await press(page, "Upgrade to Growth");
     const client = {
       id: new URL(page.url()).pathname.split("/")[3] as string,
       name: "Ängström & Söhne",
-      clientId: await take(page, "the client id"),
-      clientSecret: await take(page, "the client secret"),
+      clientId: await copy(page, "client ID"),
+      clientSecret: await copy(page, "client secret"),
     } satisfies TestOrganization;
 
-    // A token with it, and a link with that.
+    // Get a token with it, and create a link with the token.
     const config = await discover(service, client);
     const { access_token } = await oidc.clientCredentialsGrant(config, { scope: "links:write" });
     await apiAt(service.url, access_token).createLink({ title: `Spring ${how}` });
     await link(page, "Links");
-    t.is(await page.getByRole("row", { name: `Spring ${how}` }).count(), 1, "the link is in the dashboard");
-    await page.getByLabel("Shorten an address").fill("https://example.com/autumn");
+    t.is(await page.getByRole("row", { name: `Spring ${how}` }).count(), 1, "the dashboard lists the link");
+    await page.getByLabel("Shorten a URL").fill("https://example.com/autumn");
     await press(page, "Create link");
     const made = await page.locator(".copyable code").first().textContent();
     t.is(
@@ -90,7 +90,7 @@ for (const [how, take] of Object.entries(TAKING)) {
       "https://example.com/autumn",
     );
 
-    // A third-party app by code and PKCE. Who is signed in here is signed in there.
+    // Authorize a third-party app with code and PKCE, using the same session.
     const thirdParty = await discover(service, app);
     const pkceCodeVerifier = oidc.randomPKCECodeVerifier();
     const expectedState = oidc.randomState();
@@ -110,72 +110,89 @@ for (const [how, take] of Object.entries(TAKING)) {
       pkceCodeVerifier,
       expectedState,
     });
-    t.true(await opensApi(service, tokens.access_token));
+    t.true(await isAcceptedByApi(service, tokens.access_token));
 
-    // It is under Apps, and is revoked there.
+    // The app is listed under Apps and revoked there.
     await page.goto(`${service.url}/dashboard`);
-    t.is(await heading(page), "Ängström & Söhne", "the organization that was looked at last");
+    t.is(await heading(page), "Ängström & Söhne", "the organization viewed last");
     await link(page, "Apps");
     const row = page.getByRole("row", { name: /Third Party & Co/ });
     t.regex((await row.textContent()) ?? "", new RegExp(`${username}.*links:read`));
     await row.getByRole("button", { name: /^Revoke/ }).click();
-    await page.getByText("The app has lost its access").waitFor();
-    t.false(await opensApi(service, tokens.access_token));
+    await page.getByText("Access revoked").waitFor();
+    t.false(await isAcceptedByApi(service, tokens.access_token));
     const refresh = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
-    t.is((await ask(service, "token", app, refresh)).body.error, "invalid_grant");
+    t.is((await postAsClient(service, "token", app, refresh)).body.error, "invalid_grant");
 
     t.deepEqual(complaints, []);
     await page.context().close();
   });
 }
 
-inChromium("a person signs in with the external identity provider, out, and in again", async (t, browser) => {
+inChromium("after a rejected form, the first invalid field has the focus", async (t, browser) => {
+  const { page } = await openPage(browser);
+  const owner = await service.createUser([]);
+  const { id } = (await service.storage.organizations.create("Team", "free", OPERATOR, owner.id))
+    .organization;
+  await page.goto(`${service.url}/dashboard/organizations/${id}`);
+  await page.getByLabel("Username").fill(owner.username);
+  await page.getByLabel("Password").fill(owner.password);
+  await press(page, "Sign in");
+  await page.getByLabel("Organization name").fill(" ");
+  await press(page, "Rename organization");
+  await page.getByText("Must be 1 to 100 characters long.").waitFor();
+  t.is(await page.locator(":focus").getAttribute("name"), "name");
+  await page.context().close();
+});
+
+inChromium("a user can sign in with SSO, sign out and sign in again", async (t, browser) => {
   const { page, complaints } = await openPage(browser);
   const names = [];
   for (let round = 0; round < 2; round++) {
     await page.goto(`${service.url}/dashboard/account`);
     await link(page, "Continue with Example ID");
-    t.is(await heading(page), "Your account", "back where the person wanted to go");
+    t.is(await heading(page), "Your account", "back at the requested page");
     const account = page.locator("summary", { hasText: "Account:" });
     names.push(await account.textContent());
     await account.click();
     await press(page, "Sign out");
     t.is(await heading(page), "Sign in");
   }
-  t.is(names[0], names[1], "one person");
+  t.is(names[0], names[1], "the same user");
   t.deepEqual(complaints, []);
   await page.context().close();
 });
 
-inChromium(
-  "with the keyboard alone the content, the menus and what they hold are reached",
-  async (t, browser) => {
-    const { page, complaints } = await openPage(browser);
-    const user = await service.createUser([app.id]);
-    await page.goto(`${service.url}/dashboard`);
-    await page.getByLabel("Username").fill(user.username);
-    await page.getByLabel("Password").fill(user.password);
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".sections");
+inChromium("the content and the menus are reachable with the keyboard only", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  const user = await service.createUser([app.id]);
+  await page.goto(`${service.url}/dashboard`);
+  await page.getByLabel("Username").fill(user.username);
+  await page.getByLabel("Password").fill(user.password);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".sections");
 
-    await page.keyboard.press("Tab");
-    const skip = page.locator(":focus");
-    t.is(await skip.textContent(), "Skip to the content");
-    t.true(((await skip.boundingBox())?.y ?? -1) >= 0, "it is seen while it has the focus");
-    await page.keyboard.press("Enter");
-    t.is(await page.locator(":focus").getAttribute("id"), "content");
+  await page.keyboard.press("Tab");
+  const skip = page.locator(":focus");
+  t.is(await skip.textContent(), "Skip to content");
+  t.true(((await skip.boundingBox())?.y ?? -1) >= 0, "visible while focused");
+  await page.keyboard.press("Enter");
+  t.is(await page.locator(":focus").getAttribute("id"), "content");
 
-    await page.reload();
-    await tabTo(page, `Account: ${user.username}${user.username.slice(0, 1).toUpperCase()}`);
-    const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
-    t.is(outline, "solid", "what has the focus is seen to have it");
-    await page.keyboard.press("Enter");
-    t.true(await page.getByRole("link", { name: "Your account" }).isVisible());
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Escape");
-    t.false(await page.getByRole("link", { name: "Your account" }).isVisible());
-    t.is(await page.evaluate<string>("document.activeElement.localName"), "summary", "back where it was");
-    t.deepEqual(complaints, []);
-    await page.context().close();
-  },
-);
+  await page.reload();
+  await tabTo(page, `Account: ${user.username}${user.username.slice(0, 1).toUpperCase()}`);
+  const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
+  t.is(outline, "solid", "focus is visible");
+  await page.keyboard.press("Enter");
+  t.true(await page.getByRole("link", { name: "Your account" }).isVisible());
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Escape");
+  t.false(await page.getByRole("link", { name: "Your account" }).isVisible());
+  t.is(
+    await page.evaluate<string>("document.activeElement.localName"),
+    "summary",
+    "focus returns to the menu",
+  );
+  t.deepEqual(complaints, []);
+  await page.context().close();
+});

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Page } from "playwright-core";
-import { openPage, useChromium } from "../../harness/chromium.ts";
-import { prepareForm, SECRET_FORMS, type SecretForm } from "../../harness/secret-forms.ts";
+import { openPage, useChromium } from "../../harness/browser/chromium.ts";
+import { prepareForm, SECRET_FORMS, type SecretForm } from "../../harness/clients/secret-forms.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -18,7 +18,7 @@ async function signIn(page: Page, { username, password }: TestUser) {
   await page.waitForURL(/\/dashboard/);
 }
 
-/** Fills the form in and returns its button, ready to be clicked. */
+/** Fills in the form and returns its button, ready to be clicked. */
 async function fillIn(page: Page, { fields = {} }: SecretForm, text: string) {
   for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
   const button = page.locator("button", { hasText: text });
@@ -48,24 +48,24 @@ for (const javaScriptEnabled of [true, false]) {
         const after = await created();
         t.is(after.filter((id) => !before.includes(id)).length, 1);
 
-        const isOver = async (step: string) => {
+        const isAlreadyShown = async (step: string) => {
           t.regex((await heading(page)) ?? "", /already shown/, step);
           t.false(await hasSecret(page, form), step);
         };
         const shown = page.url();
         await page.reload();
-        await isOver("reloaded");
+        await isAlreadyShown("reloaded");
         await page.reload();
-        await isOver("reloaded again");
+        await isAlreadyShown("reloaded again");
         await page.getByRole("link", { name: form.next, exact: true }).click();
         t.false(await hasSecret(page, form));
         await page.goBack();
         t.is(page.url(), shown);
-        await isOver("back");
+        await isAlreadyShown("back");
         await page.goBack();
-        t.is(page.url(), start, "the form is one step back, not the sent one");
+        t.is(page.url(), start, "one step back is the form, not its submission");
         await page.goForward();
-        await isOver("forward");
+        await isAlreadyShown("forward");
         t.deepEqual(await created(), after);
         t.deepEqual(complaints, []);
         await page.context().close();
@@ -75,7 +75,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 for (const form of SECRET_FORMS) {
-  inChromium(`a double click on the button of ${form.name} counts once`, async (t, browser) => {
+  inChromium(`a double click on the button of ${form.name} submits once`, async (t, browser) => {
     const { page, complaints } = await openPage(browser);
     const { owner, page: start, button, created } = await prepareForm(service, form);
     await signIn(page, owner);
@@ -98,7 +98,7 @@ inChromium("a secret page restored from the back/forward cache shows no secret",
   await page.goto(start);
   await (await fillIn(page, form, button)).click();
   await page.locator(".copyable").first().waitFor();
-  // The test browser keeps no such cache: the event alone stands for it.
+  // Headless Chromium has no such cache: the test dispatches its event instead.
   await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
   await page.getByText("already shown").waitFor();
   t.false(await hasSecret(page, form));

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { parse } from "node-html-parser";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { prepareForm, SECRET_FORMS, type SecretForm } from "../../harness/clients/secret-forms.ts";
+import type { Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { browserOf } from "../../harness/dashboard.ts";
-import { createTestDatabase } from "../../harness/database.ts";
-import type { Page, Person } from "../../harness/person.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { freePort } from "../../harness/port.ts";
-import { sendRaw } from "../../harness/raw.ts";
-import { prepareForm, SECRET_FORMS, type SecretForm } from "../../harness/secret-forms.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
@@ -28,39 +28,39 @@ const LIFETIME_MS = 5 * 60_000;
 const [UPGRADE, ...OTHERS] = SECRET_FORMS;
 const INVITATION = OTHERS.find(({ name }) => name === "an invitation") as SecretForm;
 
-/** A browser in which an owner has the page of a form open. */
+/** Opens the page of a form in an owner's browser. */
 async function withForm(form: SecretForm) {
   const prepared = await prepareForm(service, form);
-  const { person } = await browserOf(service, prepared.owner);
-  const page = await person.open(prepared.page);
-  /** Sends the form; returns the redirect, with the cookie that it sets. */
+  const { browser } = await browserOf(service, prepared.owner);
+  const page = await browser.open(prepared.page);
+  /** Submits the form and returns the redirect with the cookie that it sets. */
   const send = async () => {
-    person.follows = false;
-    const redirect = await person.press(page, prepared.button, form.fields);
-    person.follows = true;
+    browser.follows = false;
+    const redirect = await browser.press(page, prepared.button, form.fields);
+    browser.follows = true;
     const path = redirect.headers.get("location") ?? "";
     const cookie = redirect.headers.getSetCookie().find((line) => line.includes(`path=${path};`)) ?? "";
     return { ...redirect, path, result: service.url + path, cookie, pair: cookie.split(";")[0] ?? "" };
   };
-  return { ...prepared, person, send };
+  return { ...prepared, browser, send };
 }
 
 const secretIn = ({ text }: { text: string }, { secret }: SecretForm) => secret.exec(parse(text).text)?.[0];
-const cookiesAt = (url: string, { jar }: Person) => jar.getCookieString(url);
+const cookiesAt = (url: string, { jar }: TestBrowser) => jar.getCookieString(url);
 const buttonsOf = ({ html }: Page) => html.querySelectorAll("main a.button").map(({ text }) => text);
 
 for (const form of SECRET_FORMS) {
   const { name } = form;
 
-  test.serial(`sec 128: ${name} is followed by a page that shows the secret once`, async (t) => {
-    const { person, send, created } = await withForm(form);
+  test.serial(`${name} redirects to a page that shows the secret once`, async (t) => {
+    const { browser, send, created } = await withForm(form);
     const before = await created();
     const { status, text, path, result, cookie } = await send();
     const after = await created();
     t.is(status, 303);
     t.is(after.filter((id) => !before.includes(id)).length, 1);
 
-    const shown = await person.open(result);
+    const shown = await browser.open(result);
     const secret = secretIn(shown, form) ?? "no secret";
     t.regex(secret, form.secret, shown.text);
     t.is(shown.status, 200);
@@ -71,10 +71,10 @@ for (const form of SECRET_FORMS) {
       Math.abs(Date.parse(/expires=([^;]+)/i.exec(cookie)?.[1] ?? "") - Date.now() - LIFETIME_MS) < 60_000,
     );
     for (const part of [secret, secret.slice(-20), Buffer.from(secret).toString("base64url").slice(4, -4)])
-      t.false(`${text} ${path} ${cookie}`.includes(part), "nothing readable in the redirect");
+      t.false(`${text} ${path} ${cookie}`.includes(part), "the redirect reveals nothing");
 
     for (let reload = 0; reload < 2; reload++) {
-      const again = await person.open(result);
+      const again = await browser.open(result);
       t.is(again.status, 410);
       t.is(again.headers.get("cache-control"), "no-store");
       t.is(secretIn(again, form), undefined);
@@ -85,12 +85,12 @@ for (const form of SECRET_FORMS) {
     t.deepEqual(await created(), after, "a reload creates nothing");
   });
 
-  test.serial(`sec 128: the page after ${name} opens for the session that sent the form only`, async (t) => {
-    const { person, send, owner, member } = await withForm(form);
+  test.serial(`only the session that submitted the form can open the page after ${name}`, async (t) => {
+    const { browser, send, owner, member } = await withForm(form);
     const { path, result, pair } = await send();
-    const own = await cookiesAt(service.url, person);
+    const own = await cookiesAt(service.url, browser);
     const [elsewhere, colleague] = await Promise.all(
-      [owner, member].map(async (user) => cookiesAt(service.url, (await browserOf(service, user)).person)),
+      [owner, member].map(async (user) => cookiesAt(service.url, (await browserOf(service, user)).browser)),
     );
     const open = async (cookie: string, url = result, accept = "text/html") => {
       const answer = await fetch(url, { headers: { accept, cookie }, redirect: "manual" });
@@ -101,7 +101,7 @@ for (const form of SECRET_FORMS) {
     const refusals: [what: string, status: number, refused: Awaited<ReturnType<typeof open>>][] = [
       ["another page", 410, await open(`${own}; ${pair}`, service.url + otherView)],
       ["another cookie", 410, await open(`${own}; ${changed}`)],
-      ["a script", 404, await open(`${own}; ${pair}`, result, "application/json")],
+      ["an API client", 404, await open(`${own}; ${pair}`, result, "application/json")],
       ["a visitor", 303, await open(pair)],
       ["another session of the user", 410, await open(`${elsewhere}; ${pair}`)],
       ["a member", 403, await open(`${colleague}; ${pair}`)],
@@ -110,55 +110,58 @@ for (const form of SECRET_FORMS) {
       t.is(refused.status, status, what);
       t.is(secretIn(refused, form), undefined, what);
     }
-    t.truthy(secretIn(await person.open(result), form), "the page is still there for the session");
+    t.truthy(secretIn(await browser.open(result), form), "the session can still open the page");
   });
 
-  test.serial(`the page after ${name} is served by any process`, async (t) => {
-    const { person, send } = await withForm(form);
+  test.serial(`any process can serve the page after ${name}`, async (t) => {
+    const { browser, send } = await withForm(form);
     const { path, result } = await send();
     const headers = ["host", `localhost:${port}`, "accept", "text/html", "cookie"];
     const shown = await sendRaw(`http://127.0.0.1:${secondPort}`, path, {
-      headers: [...headers, await cookiesAt(result, person)],
+      headers: [...headers, await cookiesAt(result, browser)],
     });
     t.is(shown.status, 200);
     t.truthy(secretIn(shown, form));
   });
 }
 
-test.serial("several secrets at once are each shown on a page of their own, in any order", async (t) => {
-  const { person, send } = await withForm(INVITATION);
+test.serial("each of several secrets has its own page, and they open in any order", async (t) => {
+  const { browser, send } = await withForm(INVITATION);
   const results = [(await send()).result, (await send()).result, (await send()).result];
   const secrets = [];
-  for (const result of results.toReversed()) secrets.push(secretIn(await person.open(result), INVITATION));
+  for (const result of results.toReversed()) secrets.push(secretIn(await browser.open(result), INVITATION));
   t.is(new Set(secrets).size, 3);
   t.false(secrets.includes(undefined));
-  for (const result of results) t.is((await person.open(result)).status, 410);
+  for (const result of results) t.is((await browser.open(result)).status, 410);
 });
 
-test.serial("HEAD asks about the page of a secret without using it up", async (t) => {
-  const { person, send } = await withForm(INVITATION);
+test.serial("a HEAD request does not use up the page of a secret", async (t) => {
+  const { browser, send } = await withForm(INVITATION);
   const { result } = await send();
-  await person.open(result, { method: "HEAD" });
-  t.truthy(secretIn(await person.open(result), INVITATION));
+  await browser.open(result, { method: "HEAD" });
+  t.truthy(secretIn(await browser.open(result), INVITATION));
 });
 
 test.serial("a secret page that is not opened within five minutes shows nothing", async (t) => {
-  const { person, send } = await withForm(UPGRADE as SecretForm);
+  const { browser, send } = await withForm(UPGRADE as SecretForm);
   const { result, pair } = await send();
-  const cookie = `${await cookiesAt(service.url, person)}; ${pair}`;
+  const cookie = `${await cookiesAt(service.url, browser)}; ${pair}`;
   advanceClock(LIFETIME_MS + 1000);
   const late = await fetch(result, { headers: { accept: "text/html", cookie } });
   t.is(late.status, 410);
   t.notRegex(await late.text(), /lgs_/);
 });
 
-test.serial("the secret page ends with “Done”, and the quick start is a second way on", async (t) => {
-  const { person, send, base } = await withForm(UPGRADE as SecretForm);
-  const shown = await person.open((await send()).result);
-  const [done, quickStart] = shown.html.querySelectorAll("main .actions a");
-  t.is(done?.text, "Done");
-  t.is(done?.attributes.href, `${base}/client`);
-  t.true(done?.classList.contains("primary"));
-  t.is(quickStart?.attributes.href, `${base}/client/quick-start`);
-  t.true(quickStart?.classList.contains("quiet"));
-});
+test.serial(
+  "the secret page has the primary button “Done” and a secondary one to the quick start",
+  async (t) => {
+    const { browser, send, base } = await withForm(UPGRADE as SecretForm);
+    const shown = await browser.open((await send()).result);
+    const [done, quickStart] = shown.html.querySelectorAll("main .actions a");
+    t.is(done?.text, "Done");
+    t.is(done?.attributes.href, `${base}/client`);
+    t.true(done?.classList.contains("primary"));
+    t.is(quickStart?.attributes.href, `${base}/client/quick-start`);
+    t.true(quickStart?.classList.contains("quiet"));
+  },
+);

@@ -1,7 +1,7 @@
 import test from "ava";
-import { isProblem } from "../../harness/api.ts";
+import { isProblem } from "../../harness/clients/api.ts";
+import { browserOf, createColleague, createTeam, firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { browserOf, createColleague, createTeam, firstPartyToken } from "../../harness/dashboard.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -9,49 +9,52 @@ test.after.always(() => service.close());
 
 const MINUTE_MS = 60_000;
 
-// One after the other: each moves the clock.
-test.serial("what hands an organization over needs a sign-in of the last ten minutes", async (t) => {
-  const { base, owner, member } = await createTeam(service);
-  const needing: [method: string, path: string][] = [
-    ["POST", "/client/rotate"],
-    ["POST", `/members/${member.id}/reset-link`],
-    ["DELETE", ""],
-  ];
-  advanceClock(11 * MINUTE_MS);
-  for (const [method, path] of needing) {
-    const reply = await owner.api.send(method, base + path);
-    isProblem(t, reply, { status: 403, code: "reauthentication_required" });
-  }
-  t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
-  const again = await firstPartyToken(service, owner);
-  const { status } = await fetch(`${service.url}${base}/client/rotate`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${again}`, "content-type": "application/json" },
-    body: "{}",
-  });
-  t.is(status, 200);
-});
+// Serial, because each test moves the clock.
+test.serial(
+  "actions that could hand over an organization require a sign-in within the last ten minutes",
+  async (t) => {
+    const { base, owner, member } = await createTeam(service);
+    const sensitive: [method: string, path: string][] = [
+      ["POST", "/client/rotate"],
+      ["POST", `/members/${member.id}/reset-link`],
+      ["DELETE", ""],
+    ];
+    advanceClock(11 * MINUTE_MS);
+    for (const [method, path] of sensitive) {
+      const reply = await owner.api.send(method, base + path);
+      isProblem(t, reply, { status: 403, code: "reauthentication_required" });
+    }
+    t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
+    const again = await firstPartyToken(service, owner);
+    const { status } = await fetch(`${service.url}${base}/client/rotate`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${again}`, "content-type": "application/json" },
+      body: "{}",
+    });
+    t.is(status, 200);
+  },
+);
 
-test.serial("in the browser the person signs in again, and comes back to the form", async (t) => {
+test.serial("in a browser, the user signs in again and returns to the form", async (t) => {
   const { base, owner } = await createTeam(service);
-  const { person } = await browserOf(service, owner);
-  const client = await person.open(`${service.url}${base}/client`);
-  const form = await person.open(`${service.url}${base}/client/rotate`);
+  const { browser } = await browserOf(service, owner);
+  const client = await browser.open(`${service.url}${base}/client`);
+  const form = await browser.open(`${service.url}${base}/client/rotate`);
   advanceClock(11 * MINUTE_MS);
   for (const page of [
-    await person.press(form, "Make a new secret"),
-    await person.open(`${service.url}${base}/client/rotate`),
+    await browser.press(form, "Rotate secret"),
+    await browser.open(`${service.url}${base}/client/rotate`),
   ]) {
     t.truthy(page.html.querySelector("#password"), page.text);
   }
-  const asked = await person.open(`${service.url}${base}/client/rotate`);
-  const back = await person.signIn(asked, owner);
+  const asked = await browser.open(`${service.url}${base}/client/rotate`);
+  const back = await browser.signIn(asked, owner);
   t.is(back.url, `${service.url}${base}/client/rotate`);
-  t.is((await person.press(back, "Make a new secret")).status, 200);
+  t.is((await browser.press(back, "Rotate secret")).status, 200);
   t.is(client.status, 200);
 });
 
-test.serial("sec 112: an invitation is over after seven days", async (t) => {
+test.serial("an invitation expires after seven days", async (t) => {
   const { base, owner } = await createTeam(service);
   const { body } = await owner.api.send<{ url: string }>("POST", `${base}/invitations`, { json: {} });
   const path = new URL(body.url).pathname;
@@ -59,5 +62,5 @@ test.serial("sec 112: an invitation is over after seven days", async (t) => {
   const guest = await createColleague(service, undefined);
   t.is((await guest.api.send("GET", path)).status, 200);
   advanceClock(MINUTE_MS);
-  isProblem(t, await guest.api.send("POST", path), { status: 404, code: "invitation_over" });
+  isProblem(t, await guest.api.send("POST", path), { status: 404, code: "invitation_invalid" });
 });

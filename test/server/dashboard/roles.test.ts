@@ -1,34 +1,34 @@
 import test from "ava";
-import type { Role } from "../../../adapters/organizations.ts";
-import { apiAt, isMissing, isProblem } from "../../harness/api.ts";
-import { createTeam } from "../../harness/dashboard.ts";
+import type { Role } from "../../../adapters/organizations/store.ts";
+import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const team = await createTeam(service);
 test.after.always(() => service.close());
 
-const EVERYBODY: Role[] = ["owner", "admin", "member"];
+const ALL: Role[] = ["owner", "admin", "member"];
 const MANAGERS: Role[] = ["owner", "admin"];
 const OWNERS: Role[] = ["owner"];
-const NOBODY_ID = "usr_01AAAAAAAAAAAAAAAAAAAAAAAA";
+const UNKNOWN_ID = "usr_01AAAAAAAAAAAAAAAAAAAAAAAA";
 
-// Where a change would be made, the input is wrong or names nobody: whoever may is told so, and nothing changes.
+// Changes have invalid input or an unknown id: an allowed role gets that error, and nothing changes.
 const ROUTES: [method: string, path: string, json: object | undefined, roles: Role[], status: number][] = [
-  ["GET", "", undefined, EVERYBODY, 200],
+  ["GET", "", undefined, ALL, 200],
   ["PATCH", "", {}, MANAGERS, 422],
   ["POST", "", {}, MANAGERS, 422],
   ["POST", "/delete", {}, OWNERS, 422],
-  ["GET", "/members", undefined, EVERYBODY, 200],
-  ["PATCH", `/members/${NOBODY_ID}`, { role: "member" }, MANAGERS, 404],
-  ["DELETE", `/members/${NOBODY_ID}`, undefined, MANAGERS, 404],
-  ["POST", `/members/${NOBODY_ID}/reset-link`, {}, OWNERS, 404],
-  ["GET", `/members/${NOBODY_ID}/reset-link/view`, undefined, OWNERS, 404],
+  ["GET", "/members", undefined, ALL, 200],
+  ["PATCH", `/members/${UNKNOWN_ID}`, { role: "member" }, MANAGERS, 404],
+  ["DELETE", `/members/${UNKNOWN_ID}`, undefined, MANAGERS, 404],
+  ["POST", `/members/${UNKNOWN_ID}/reset-link`, {}, OWNERS, 404],
+  ["GET", `/members/${UNKNOWN_ID}/reset-link/view`, undefined, OWNERS, 404],
   ["GET", "/invitations", undefined, MANAGERS, 200],
   ["GET", "/invitations/new-link/view", undefined, MANAGERS, 404],
   ["POST", "/invitations", { role: "boss" }, MANAGERS, 422],
   ["DELETE", "/invitations/inv_1", undefined, MANAGERS, 404],
-  ["GET", "/plan", undefined, EVERYBODY, 200],
+  ["GET", "/plan", undefined, ALL, 200],
   ["PUT", "/plan", {}, MANAGERS, 422],
   ["POST", "/plan", {}, MANAGERS, 422],
   ["GET", "/client", undefined, MANAGERS, 200],
@@ -38,14 +38,14 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["DELETE", "/client/secrets/sec_1", undefined, MANAGERS, 404],
   ["PUT", "/client/redirect-uris", {}, MANAGERS, 422],
   ["POST", "/client/redirect-uris", {}, MANAGERS, 422],
-  ["GET", "/links", undefined, EVERYBODY, 200],
-  ["POST", "/links", {}, EVERYBODY, 422],
-  ["GET", "/links/lnk_1", undefined, EVERYBODY, 404],
-  ["PATCH", "/links/lnk_1", { title: "One" }, EVERYBODY, 404],
-  ["DELETE", "/links/lnk_1", undefined, EVERYBODY, 404],
-  ["GET", "/links/lnk_1/qr.svg", undefined, EVERYBODY, 404],
-  ["GET", "/links/lnk_1/analytics", undefined, EVERYBODY, 404],
-  ["GET", "/analytics", undefined, EVERYBODY, 200],
+  ["GET", "/links", undefined, ALL, 200],
+  ["POST", "/links", {}, ALL, 422],
+  ["GET", "/links/lnk_1", undefined, ALL, 404],
+  ["PATCH", "/links/lnk_1", { title: "One" }, ALL, 404],
+  ["DELETE", "/links/lnk_1", undefined, ALL, 404],
+  ["GET", "/links/lnk_1/qr.svg", undefined, ALL, 404],
+  ["GET", "/links/lnk_1/analytics", undefined, ALL, 404],
+  ["GET", "/analytics", undefined, ALL, 200],
   ["GET", "/webhooks", undefined, MANAGERS, 200],
   ["POST", "/webhooks", {}, MANAGERS, 422],
   ["GET", "/webhooks/whk_1", undefined, MANAGERS, 404],
@@ -56,8 +56,8 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["POST", "/webhooks/whk_1/test", undefined, MANAGERS, 404],
   ["GET", "/webhooks/whk_1/deliveries", undefined, MANAGERS, 404],
   ["POST", "/webhooks/whk_1/deliveries/evt_1/resend", undefined, MANAGERS, 404],
-  ["GET", "/apps", undefined, EVERYBODY, 200],
-  ["DELETE", "/apps/nothing", undefined, EVERYBODY, 404],
+  ["GET", "/apps", undefined, ALL, 200],
+  ["DELETE", "/apps/nothing", undefined, ALL, 404],
   ["GET", "/audit", undefined, MANAGERS, 200],
   ["GET", "/audit.csv", undefined, MANAGERS, 200],
 ];
@@ -65,34 +65,34 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
 for (const [method, path, json, roles, status] of ROUTES) {
   const options = json ? { json } : {};
 
-  test(`${method} …${path} is for ${roles.join(", ")}`, async (t) => {
-    for (const role of EVERYBODY) {
+  test(`${method} …${path} is allowed for ${roles.join(", ")} only`, async (t) => {
+    for (const role of ALL) {
       const reply = await team[role].api.send(method, team.base + path, options);
       if (roles.includes(role)) t.is(reply.status, status, `${role}: ${reply.text.slice(0, 300)}`);
       else isProblem(t, reply, { status: 403, code: "role_required" });
     }
   });
 
-  test(`sec 91: ${method} …${path} of somebody else's organization is not there`, async (t) => {
+  test(`${method} …${path} of another organization returns 404`, async (t) => {
     isMissing(t, await team.stranger.api.send(method, team.base + path, options));
-    isMissing(t, await team.owner.api.send(method, `/dashboard/organizations/org_nobody${path}`, options));
+    isMissing(t, await team.owner.api.send(method, `/dashboard/organizations/org_unknown${path}`, options));
   });
 
-  test(`${method} …${path} is closed to whoever is not signed in`, async (t) => {
+  test(`${method} …${path} requires a signed-in user`, async (t) => {
     isProblem(t, await apiAt(service.url).send(method, team.base + path, options), {
       status: 401,
       code: "sign_in_required",
     });
   });
 
-  test(`sec 49: a token of the API does not open ${method} …${path}`, async (t) => {
+  test(`${method} …${path} rejects an API token`, async (t) => {
     const organization = await service.createOrganization();
     const api = apiAt(service.url, await service.token(organization));
     t.is((await api.send(method, team.base + path, options)).status, 401);
   });
 }
 
-test("sec 91: what belongs to another organization is not there, even below one's own", async (t) => {
+test("a resource of another organization is not found below the user's own organization", async (t) => {
   const { owner, stranger, base, other } = team;
   const theirs = `/dashboard/organizations/${other.id}`;
   const client = (await stranger.api.send<{ secrets: { id: string }[] }>("GET", `${theirs}/client`)).body;

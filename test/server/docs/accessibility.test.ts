@@ -1,5 +1,5 @@
 import test from "ava";
-import { openPage, useChromium } from "../../harness/chromium.ts";
+import { openPage, useChromium } from "../../harness/browser/chromium.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -7,7 +7,7 @@ test.after.always(() => service.close());
 const inChromium = useChromium();
 
 inChromium(
-  "without JavaScript a code is explained where its type leads, and an example is read in full",
+  "without JavaScript, the type of an error leads to its code, and examples can be opened",
   async (t, browser) => {
     const { page, complaints } = await openPage(browser, { javaScriptEnabled: false });
     await page.goto(`${service.url}/docs#slug_taken`);
@@ -15,14 +15,14 @@ inChromium(
     const { y = -1 } = (await code.boundingBox()) ?? {};
     t.true(y >= 0 && y < 720, `${y}`);
 
-    const [answer] = await page.locator("#createLink details summary").all();
-    await answer?.click();
+    const [example] = await page.locator("#createLink details summary").all();
+    await example?.click();
     t.true(await page.locator("#createLink details pre").isVisible());
     t.deepEqual(complaints, []);
   },
 );
 
-inChromium("the contents lead to each chapter with the keyboard", async (t, browser) => {
+inChromium("the table of contents works with the keyboard", async (t, browser) => {
   const { page } = await openPage(browser);
   await page.goto(`${service.url}/docs`);
   const link = page.getByRole("navigation", { name: "Contents" }).getByRole("link", { name: "Rate limits" });

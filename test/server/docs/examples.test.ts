@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import test from "ava";
 import { parse } from "node-html-parser";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { apiAt } from "../../harness/api.ts";
+import { apiAt } from "../../harness/clients/api.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
 const app = await service.createOrganization();
-// The parser takes what is preformatted as plain text unless told otherwise.
+// By default, the parser treats preformatted elements as plain text.
 const html = parse(await (await fetch(`${service.url}/docs`)).text(), {
   blockTextElements: { script: true },
 });
@@ -21,12 +21,12 @@ test.after.always(async () => {
   await receiver.close();
 });
 
-/** What stands in a listing, as somebody copies it. */
+/** Returns a code block as a user copies it. */
 function listing(name: string): string {
   return html.querySelector(`[aria-label="${name}"]`)?.text ?? "";
 }
 
-/** Runs what was pasted into a shell, and reads the answer to its call. */
+/** Runs a script in a shell, and returns the status and body of its request. */
 async function paste(script: string, env: Record<string, string>) {
   const { stdout } = await run("sh", ["-c", script.replace("curl ", 'curl -s -w "\\n%{http_code}" ')], {
     env: { ...process.env, ...env },
@@ -35,8 +35,8 @@ async function paste(script: string, env: Record<string, string>) {
   return { status, body: lines.reverse().join("\n") };
 }
 
-test("the token of the page's example opens what its other examples call", async (t) => {
-  const script = `${listing("Getting a token")}; echo "$TOKEN"`;
+test("the token example gets a token that the other examples can use", async (t) => {
+  const script = `${listing("Get a token")}; echo "$TOKEN"`;
   const { stdout } = await run("sh", ["-c", script], {
     env: { ...process.env, CLIENT_ID: app.clientId, CLIENT_SECRET: app.clientSecret },
   });
@@ -46,13 +46,13 @@ test("the token of the page's example opens what its other examples call", async
 
 for (const [path, operations] of Object.entries(document.paths)) {
   for (const { summary, operationId, responses } of Object.values(operations)) {
-    test(`the example of ${operationId} does what it says`, async (t) => {
+    test(`the example of ${operationId} succeeds`, async (t) => {
       const own = await service.createOrganization();
       const token = await service.token(own);
       const api = apiAt(service.url, token);
       let script = listing(`Example: ${summary}`);
       t.regex(script, /^curl /);
-      // The ids of the page are examples: nothing is there under them.
+      // The ids on the page are examples; no resources have them.
       if (path.startsWith("/v1/links/{id}")) {
         script = script.replace(/lnk_\w+/, (await api.createLink()).id);
       }
@@ -73,13 +73,13 @@ for (const [path, operations] of Object.entries(document.paths)) {
   }
 }
 
-test("an example of a page of links is followed to the end", async (t) => {
+test("the pagination example returns the next page", async (t) => {
   const own = await service.createOrganization();
   const token = await service.token(own);
   const api = apiAt(service.url, token);
   await api.createLink();
   await api.createLink();
   const { body: page } = await api.get<{ next_cursor: string }>("/v1/links?limit=1");
-  const { status } = await paste(listing("The next page"), { TOKEN: token, CURSOR: page.next_cursor });
+  const { status } = await paste(listing("Next page"), { TOKEN: token, CURSOR: page.next_cursor });
   t.is(status, "200");
 });

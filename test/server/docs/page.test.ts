@@ -2,31 +2,31 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { parse } from "node-html-parser";
+import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { PROBLEMS } from "../../../resources/problems.ts";
-import { apiAt } from "../../harness/api.ts";
-import { connectMcp } from "../../harness/mcp.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ROOT } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const token = await service.token(await service.createOrganization());
-const answer = await fetch(`${service.url}/docs`);
-const text = await answer.text();
+const response = await fetch(`${service.url}/docs`);
+const text = await response.text();
 const html = parse(text, { blockTextElements: { script: true } });
 const ids = html.querySelectorAll("[id]").map((element) => element.id);
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
-const operations = Object.entries(document.paths).flatMap(([address, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ address, method, ...operation })),
+const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
 );
 test.after.always(() => service.close());
 
-test("the page is for everybody, and caches may keep it for a while", async (t) => {
-  t.is(answer.status, 200);
-  t.is(answer.headers.get("content-type"), "text/html; charset=utf-8");
-  t.is(answer.headers.get("cache-control"), "public, max-age=300");
-  t.false(answer.headers.has("set-cookie"));
-  const tag = answer.headers.get("etag") as string;
+test("the page is public and cacheable", async (t) => {
+  t.is(response.status, 200);
+  t.is(response.headers.get("content-type"), "text/html; charset=utf-8");
+  t.is(response.headers.get("cache-control"), "public, max-age=300");
+  t.false(response.headers.has("set-cookie"));
+  const tag = response.headers.get("etag") as string;
   const again = await fetch(`${service.url}/docs`, { headers: { "if-none-match": tag } });
   t.is(again.status, 304);
   const head = await fetch(`${service.url}/docs`, { method: "HEAD" });
@@ -34,26 +34,26 @@ test("the page is for everybody, and caches may keep it for a while", async (t) 
   t.is(head.headers.get("content-length"), String(Buffer.byteLength(text)));
 });
 
-test("the page loads nothing from elsewhere and runs no script", (t) => {
+test("the page loads nothing from other origins and runs no scripts", (t) => {
   t.is(html.querySelectorAll("script, iframe, object, embed, form").length, 0);
   for (const element of html.querySelectorAll("link, img")) {
-    const address = element.getAttribute("href") ?? element.getAttribute("src") ?? "";
-    t.regex(address, /^\/assets\//);
+    const url = element.getAttribute("href") ?? element.getAttribute("src") ?? "";
+    t.regex(url, /^\/assets\//);
   }
-  t.regex(answer.headers.get("content-security-policy") ?? "", /default-src 'none'/);
+  t.regex(response.headers.get("content-security-policy") ?? "", /default-src 'none'/);
   t.notRegex(text, / (style|on\w+)="/);
 });
 
 for (const other of ["/docs/x", "/Docs"]) {
-  test(`${other} is not the page`, async (t) => {
+  test(`${other} returns 404`, async (t) => {
     t.is((await fetch(service.url + other)).status, 404);
   });
 }
 
-test("every operation is there, with its call, its scopes, its fields and its answers", (t) => {
+test("every operation is documented with its request, scopes, fields and responses", (t) => {
   for (const {
     operationId,
-    address,
+    route,
     method,
     summary,
     security,
@@ -63,7 +63,7 @@ test("every operation is there, with its call, its scopes, its fields and its an
   } of operations) {
     const section = html.querySelector(`#${operationId}`);
     t.is(section?.querySelector("h3")?.text, summary);
-    t.is(section?.querySelector(".call")?.text, `${method.toUpperCase()} ${address}`);
+    t.is(section?.querySelector(".call")?.text, `${method.toUpperCase()} ${route}`);
     const shown = section?.text ?? "";
     for (const { oauth2 } of security) for (const scope of oauth2) t.true(shown.includes(scope), scope);
     const names = section?.querySelectorAll("td .name").map((name) => name.text) ?? [];
@@ -72,20 +72,20 @@ test("every operation is there, with its call, its scopes, its fields and its an
     const sent = document.components.schemas[$ref.split("/").at(-1) as string];
     for (const name of Object.keys(sent?.properties ?? {}))
       t.true(names.includes(name), `${operationId}: ${name}`);
-    const statuses = section?.querySelectorAll(".answers dt").map((status) => status.text);
+    const statuses = section?.querySelectorAll(".responses dt").map((status) => status.text);
     t.deepEqual(statuses, Object.keys(responses), operationId);
     t.true(section?.querySelector("pre")?.text.includes("curl "));
   }
 });
 
-test("every object of the document is there", (t) => {
+test("every object of the OpenAPI document is documented", (t) => {
   for (const [name, { properties = {} }] of Object.entries(document.components.schemas)) {
     const names = html.querySelectorAll(`#${name} td .name`).map((field) => field.text);
     for (const field of Object.keys(properties)) t.true(names.includes(field), `${name}: ${field}`);
   }
 });
 
-test("every event is there, with a link to the body that receivers get", (t) => {
+test("every event is documented, with a link to its body", (t) => {
   const rows = html.querySelectorAll("#receiving tbody tr");
   t.deepEqual(
     rows.map((row) => row.querySelector("code")?.text),
@@ -94,7 +94,7 @@ test("every event is there, with a link to the body that receivers get", (t) => 
   for (const row of rows) t.regex(row.querySelector("a")?.getAttribute("href") ?? "", /^#[A-Z]/);
 });
 
-test("every tool of MCP is there", async (t) => {
+test("every MCP tool is documented", async (t) => {
   const client = await connectMcp(`${service.url}/mcp`, token);
   const { tools } = await client.listTools();
   t.true(tools.length > 10);
@@ -108,7 +108,7 @@ test("every tool of MCP is there", async (t) => {
   await client.close();
 });
 
-test("no id is there twice, and every link within the page leads somewhere", (t) => {
+test("ids are unique, and every link within the page has a target", (t) => {
   t.is(new Set(ids).size, ids.length);
   const links = html
     .querySelectorAll('a[href^="#"]')
@@ -117,8 +117,8 @@ test("no id is there twice, and every link within the page leads somewhere", (t)
   for (const link of links) t.true(ids.includes(link), link);
 });
 
-test("the type of every problem leads to its explanation", (t) => {
-  const codes = new Set<string>(Object.keys(PROBLEMS));
+test("every error code is documented at its type", (t) => {
+  const codes = new Set<string>(Object.keys(PROBLEM_CODES));
   for (const { responses } of operations)
     for (const { content = {} } of Object.values(responses)) {
       const { allOf = [] } = (content["application/problem+json"]?.schema ?? {}) as {
@@ -134,11 +134,11 @@ test("the type of every problem leads to its explanation", (t) => {
   );
 });
 
-/** Every code that the sources name where they refuse something. */
+/** Returns every error code that the source throws. */
 function thrownCodes(): string[] {
   return ["resources", "server"].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts") && !file.startsWith("commands"))
+      .filter((file) => file.endsWith(".ts") && !file.startsWith("cli"))
       .flatMap((file) => [
         ...readFileSync(path.join(ROOT, folder, file), "utf8").matchAll(
           /(?:new Problem|super)\(\s*(?:\d{3}|[\w.]*status),\s*"(\w+)"/g,
@@ -148,7 +148,7 @@ function thrownCodes(): string[] {
   );
 }
 
-test("what is said of the errors is what is answered", async (t) => {
+test("an error response links to its code", async (t) => {
   const { body } = await apiAt(service.url, token).send("POST", "/v1/links", { json: { url: "ftp://x" } });
   t.is(body.type, `${service.url}/docs#invalid_url`);
   t.true(ids.includes("invalid_url"));

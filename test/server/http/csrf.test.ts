@@ -1,7 +1,7 @@
 import test from "ava";
-import { isProblem, read } from "../../harness/api.ts";
-import { browserOf } from "../../harness/dashboard.ts";
-import { Person } from "../../harness/person.ts";
+import { isProblem, read } from "../../harness/clients/api.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -10,55 +10,55 @@ test.after.always(() => service.close());
 const FOREIGN = "https://evil.example";
 const OTHER_PORT = "http://localhost:1";
 
-/** What a browser says of the page that a request comes from. */
+/** The headers in which a browser describes the page that sends a request. */
 const CROSS_SITE: Record<string, Record<string, string>> = {
   "from another origin": { origin: FOREIGN },
   "from another port of this host": { origin: OTHER_PORT },
   "from a page without an origin": { origin: "null" },
-  "from another origin that has our name in it": { origin: `${service.url}.evil.example` },
+  "from another origin that contains the own host": { origin: `${service.url}.evil.example` },
   "from another site": { origin: "null", "sec-fetch-site": "cross-site" },
-  "from a neighbour of the same site": { origin: OTHER_PORT, "sec-fetch-site": "same-site" },
-  "from another site, with our origin": { origin: service.url, "sec-fetch-site": "cross-site" },
-  "from no page at all": { origin: service.url, "sec-fetch-site": "none" },
+  "from another origin of the same site": { origin: OTHER_PORT, "sec-fetch-site": "same-site" },
+  "from another site, with the own origin": { origin: service.url, "sec-fetch-site": "cross-site" },
+  "from no page": { origin: service.url, "sec-fetch-site": "none" },
 };
 
 const OURS: Record<string, Record<string, string>> = {
-  "from our origin": { origin: service.url },
-  "from our page, which hides its origin": { origin: "null", "sec-fetch-site": "same-origin" },
-  "from no browser": {},
+  "from the own origin": { origin: service.url },
+  "from an own page, which hides its origin": { origin: "null", "sec-fetch-site": "same-origin" },
+  "from a program": {},
 };
 
 type Sending = { method?: string; form?: Record<string, string>; json?: object; headers: object };
 
-/** Sends what a page could send, with the cookies of the person's browser. */
-async function send(person: Person, path: string, { method = "POST", form, json, headers }: Sending) {
+/** Sends what a page could send, with the cookies of the user's browser. */
+async function send(browser: TestBrowser, path: string, { method = "POST", form, json, headers }: Sending) {
   const url = service.url + path;
   return fetch(url, {
     method,
-    body: form ? new URLSearchParams(form) : json ? JSON.stringify(json) : undefined,
+    body: form ? new URLSearchParams(form) : json ? JSON.stringify(json) : null,
     redirect: "manual",
     headers: {
       accept: form ? "text/html" : "application/json",
       ...(json && { "content-type": "application/json" }),
-      cookie: await person.jar.getCookieString(url),
+      cookie: await browser.jar.getCookieString(url),
       ...headers,
     },
   });
 }
 
-/** Somebody whose browser is signed in, and the token in the forms of that browser. */
+/** Creates a user with a signed-in browser, and the CSRF token of its forms. */
 async function visitor() {
   const user = await service.createUser([]);
-  const { person, page } = await browserOf(service, user);
+  const { browser, page } = await browserOf(service, user);
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value as string;
-  return { user, person, csrf };
+  return { user, browser, csrf };
 }
 
 type Visitor = Awaited<ReturnType<typeof visitor>>;
 
-/** That nothing happened: still signed in, in two places, with the old password, and owner of nothing. */
-async function isUntouched(t: { is: typeof test.prototype.is }, { user, person }: Visitor) {
-  const account = await person.open(`${service.url}/dashboard/account`, {
+/** Asserts that nothing changed: both sessions, the password and the organizations are the same. */
+async function isUntouched(t: { is: typeof test.prototype.is }, { user, browser }: Visitor) {
+  const account = await browser.open(`${service.url}/dashboard/account`, {
     headers: { accept: "application/json" },
   });
   t.is(account.status, 200);
@@ -80,14 +80,14 @@ const changes = ({ user }: Visitor): [method: string, path: string, fields: Reco
 ];
 
 for (const [what, headers] of Object.entries(CROSS_SITE)) {
-  test(`sec 119: no change that comes ${what} is made, not even with the token of the form`, async (t) => {
+  test(`a change ${what} is rejected, even with a CSRF token`, async (t) => {
     const visit = await visitor();
     await browserOf(service, visit.user);
-    const { person, csrf } = visit;
+    const { browser, csrf } = visit;
     for (const [method, path, fields] of changes(visit)) {
-      const form = await send(person, path, { method, form: { ...fields, csrf }, headers });
+      const form = await send(browser, path, { method, form: { ...fields, csrf }, headers });
       t.is(form.status, 403, path);
-      const json = await send(person, path, {
+      const json = await send(browser, path, {
         method,
         json: fields,
         headers: { ...headers, "x-csrf-token": csrf },
@@ -99,22 +99,22 @@ for (const [what, headers] of Object.entries(CROSS_SITE)) {
 }
 
 const TOKENS: Record<string, (other: Visitor) => string | undefined> = {
-  "without the token of the form": () => undefined,
+  "without a CSRF token": () => undefined,
   "with an empty token": () => "",
-  "with a token that was made up": () => "a".repeat(43),
+  "with a made-up token": () => "a".repeat(43),
   "with the token of another session": ({ csrf }) => csrf,
 };
 
 for (const [what, tokenOf] of Object.entries(TOKENS)) {
-  test(`sec 119: no change ${what} is made, as JSON or as a form`, async (t) => {
+  test(`a change ${what} is rejected, as JSON and as a form`, async (t) => {
     const [visit, other] = [await visitor(), await visitor()];
     await browserOf(service, visit.user);
     const token = tokenOf(other);
     const headers = { origin: service.url, "sec-fetch-site": "same-origin" };
     for (const [method, path, fields] of changes(visit)) {
       const form = { ...fields, ...(token !== undefined && { csrf: token }) };
-      t.is((await send(visit.person, path, { method, form, headers })).status, 403, path);
-      const json = await send(visit.person, path, {
+      t.is((await send(visit.browser, path, { method, form, headers })).status, 403, path);
+      const json = await send(visit.browser, path, {
         method,
         json: fields,
         headers: { ...headers, ...(token && { "x-csrf-token": token }) },
@@ -125,7 +125,7 @@ for (const [what, tokenOf] of Object.entries(TOKENS)) {
   });
 }
 
-test("sec 119: JSON in the clothes of plain text, which needs no leave of ours to be sent, changes nothing", async (t) => {
+test("JSON sent as plain text, which needs no CORS preflight, changes nothing", async (t) => {
   const visit = await visitor();
   await browserOf(service, visit.user);
   for (const [method, path, fields] of changes(visit)) {
@@ -135,7 +135,7 @@ test("sec 119: JSON in the clothes of plain text, which needs no leave of ours t
       headers: {
         "content-type": "text/plain",
         origin: service.url,
-        cookie: await visit.person.jar.getCookieString(service.url + path),
+        cookie: await visit.browser.jar.getCookieString(service.url + path),
       },
     });
     t.is(answer.status, 415, path);
@@ -143,33 +143,36 @@ test("sec 119: JSON in the clothes of plain text, which needs no leave of ours t
   await isUntouched(t, visit);
 });
 
-test("sec 119: no address changes anything when it is only opened", async (t) => {
+test("no GET request changes anything", async (t) => {
   const visit = await visitor();
   await browserOf(service, visit.user);
   for (const [, path, fields] of changes(visit)) {
-    await visit.person.open(`${service.url}${path}?${new URLSearchParams({ ...fields, csrf: visit.csrf })}`);
+    await visit.browser.open(`${service.url}${path}?${new URLSearchParams({ ...fields, csrf: visit.csrf })}`);
   }
   await isUntouched(t, visit);
 });
 
 for (const [what, headers] of Object.entries(OURS)) {
-  test(`a change that comes ${what} is made with the token, in the form or in its header`, async (t) => {
-    const { person, csrf } = await visitor();
+  test(`a change ${what} succeeds with the token, in the form or in its header`, async (t) => {
+    const { browser, csrf } = await visitor();
     const path = "/dashboard/organizations";
-    t.is((await send(person, path, { form: { name: "One", csrf }, headers })).status, 303);
+    t.is((await send(browser, path, { form: { name: "One", csrf }, headers })).status, 303);
     const json = { json: { name: "Two" }, headers: { ...headers, "x-csrf-token": csrf } };
-    t.is((await send(person, path, json)).status, 201);
-    t.is((await send(person, "/auth/logout", { form: { csrf }, headers })).status, 303);
+    t.is((await send(browser, path, json)).status, 201);
+    t.is((await send(browser, "/auth/logout", { form: { csrf }, headers })).status, 303);
   });
 
-  test(`a form that comes ${what} signs in and registers, with a session and a 303`, async (t) => {
+  test(`a form ${what} can sign in and register, with a session and a 303`, async (t) => {
     const { username, password } = await service.createUser([]);
-    const signIn = await send(new Person(service.url), "/auth/login", {
+    const signIn = await send(new TestBrowser(service.url), "/auth/login", {
       form: { username, password },
       headers,
     });
     const registration = { username: `${username}-2`, password };
-    const register = await send(new Person(service.url), "/auth/register", { form: registration, headers });
+    const register = await send(new TestBrowser(service.url), "/auth/register", {
+      form: registration,
+      headers,
+    });
     for (const answer of [signIn, register]) {
       t.is(answer.status, 303);
       t.is(answer.headers.get("location"), "/dashboard");
@@ -179,15 +182,15 @@ for (const [what, headers] of Object.entries(OURS)) {
 }
 
 for (const [what, headers] of Object.entries(CROSS_SITE)) {
-  test(`sec 119: a form that comes ${what} neither signs in nor registers`, async (t) => {
+  test(`a form ${what} can neither sign in nor register`, async (t) => {
     const { username, password } = await service.createUser([]);
-    const person = new Person(service.url);
+    const browser = new TestBrowser(service.url);
     const newcomer = `${username}-2`;
     for (const [path, name] of [
       ["/auth/login", username],
       ["/auth/register", newcomer],
     ] as const) {
-      const answer = await send(person, path, { form: { username: name, password }, headers });
+      const answer = await send(browser, path, { form: { username: name, password }, headers });
       t.is(answer.status, 403, path);
       t.deepEqual(answer.headers.getSetCookie(), []);
     }
@@ -195,19 +198,19 @@ for (const [what, headers] of Object.entries(CROSS_SITE)) {
   });
 }
 
-test("sec 119: a token in the header needs no token of a form: no other site can send it", async (t) => {
+test("a bearer token needs no CSRF token, because no other site can send it", async (t) => {
   const { user } = await visitor();
   const { username, password } = user;
-  const login = await send(new Person(service.url), "/auth/login", {
+  const login = await send(new TestBrowser(service.url), "/auth/login", {
     json: { username, password },
     headers: {},
   });
   const { access_token } = (await login.json()) as { access_token: string };
   const headers = { authorization: `Bearer ${access_token}`, origin: FOREIGN };
-  const made = await send(new Person(service.url), "/dashboard/organizations", {
+  const made = await send(new TestBrowser(service.url), "/dashboard/organizations", {
     json: { name: "Mine" },
     headers,
   });
   t.is(made.status, 201);
-  t.is(made.headers.get("access-control-allow-origin"), null, "though its page may not read the answer");
+  t.is(made.headers.get("access-control-allow-origin"), null, "a foreign page can't read the response");
 });

@@ -1,16 +1,16 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { authorizeUrl, createApp } from "../harness/oauth.ts";
-import { freePort } from "../harness/port.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService } from "../harness/service.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { freePort } from "../../harness/port.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const BASE_URL = "https://links.example.com";
 const port = await freePort();
 const service = await startTestService({ BASE_URL, PORT: String(port), TRUST_PROXY: "1" });
 test.after.always(() => service.close());
 
-/** A browser behind the proxy that ends TLS: it passes the name on, and speaks http. */
+/** A browser behind a proxy that terminates TLS, forwards the Host and speaks http. */
 function browser() {
   const cookies = new Map<string, string>();
   const seen: string[] = [];
@@ -38,7 +38,7 @@ function browser() {
 
 const pathOf = (url: URL | undefined) => `${url?.pathname}${url?.search}`;
 
-test("sec 114: behind a TLS proxy a person signs in, and every cookie is Secure, HttpOnly and of this host", async (t) => {
+test("behind a TLS proxy, every cookie of a sign-in is Secure, HttpOnly and host-only", async (t) => {
   const { app, user } = await createApp(service);
   const { send, seen, cookies } = browser();
   const asked = await send(authorizeUrl(service, app).slice(BASE_URL.length));
@@ -65,7 +65,7 @@ test("sec 114: behind a TLS proxy a person signs in, and every cookie is Secure,
   }
 });
 
-test("sec 114: behind a TLS proxy the dashboard is entered with a cookie of this host alone", async (t) => {
+test("behind a TLS proxy, the dashboard uses a __Host- cookie", async (t) => {
   const { username, password } = await service.createUser([]);
   const { send, seen, cookies } = browser();
   const inside = await send("/auth/login", { username, password });
@@ -94,7 +94,7 @@ test("sec 114: behind a TLS proxy the dashboard is entered with a cookie of this
   }
 });
 
-test("sec 120: every answer over https carries HSTS, also errors", async (t) => {
+test("every response over https carries HSTS, also errors", async (t) => {
   const { send } = browser();
   for (const path of [
     "/.well-known/openid-configuration",
@@ -107,7 +107,7 @@ test("sec 120: every answer over https carries HSTS, also errors", async (t) => 
   }
 });
 
-test("sec 2: every address in the metadata is https at our own name, whatever the proxy speaks to us", async (t) => {
+test("every URL in the metadata is https at the configured host, although the proxy speaks http", async (t) => {
   const { send } = browser();
   const document = JSON.parse((await send("/.well-known/openid-configuration")).text);
   t.is(document.issuer, BASE_URL);

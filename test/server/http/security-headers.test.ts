@@ -1,11 +1,11 @@
 import test, { type ExecutionContext } from "ava";
 import knexFactory from "knex";
 import { type HTMLElement, parse } from "node-html-parser";
-import { knexConfig } from "../../adapters/engine.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { authorizeUrl, createApp } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const ENCRYPTION_KEY = Buffer.alloc(32, 5).toString("base64url");
@@ -18,8 +18,8 @@ test.after.always(async () => {
 });
 const html = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
 
-async function openSignIn(person = new Person(service.url)) {
-  return { person, page: await person.open(authorizeUrl(service, app)) };
+async function openSignIn(browser = new TestBrowser(service.url)) {
+  return { browser, page: await browser.open(authorizeUrl(service, app)) };
 }
 
 async function resetLink(): Promise<string> {
@@ -37,43 +37,43 @@ async function load(url: string, init: RequestInit = {}): Promise<Shown> {
 
 const large = new URLSearchParams({ password: "x".repeat(20_000) });
 
-/** Every kind of page, and the status that it has. */
+/** Every kind of page with its status. */
 const PAGES: Record<string, [status: number, show: () => Promise<Shown>]> = {
   "sign-in": [200, async () => (await openSignIn()).page],
   "wrong password": [
     400,
     async () => {
-      const { person, page } = await openSignIn();
-      return person.signIn(page, { ...user, password: "not the password" });
+      const { browser, page } = await openSignIn();
+      return browser.signIn(page, { ...user, password: "not the password" });
     },
   ],
   consent: [
     200,
     async () => {
-      const { person, page } = await openSignIn();
-      return person.signIn(page, user);
+      const { browser, page } = await openSignIn();
+      return browser.signIn(page, user);
     },
   ],
   "account choice": [
     200,
     async () => {
-      const { person, page } = await openSignIn();
-      await person.signIn(page, user);
-      return person.open(authorizeUrl(service, app, { prompt: "select_account" }));
+      const { browser, page } = await openSignIn();
+      await browser.signIn(page, user);
+      return browser.open(authorizeUrl(service, app, { prompt: "select_account" }));
     },
   ],
   "consent without an organization": [
     422,
     async () => {
-      const { person, page } = await openSignIn();
-      return person.press(await person.signIn(page, user), "Allow", { organization_id: "org_none" });
+      const { browser, page } = await openSignIn();
+      return browser.press(await browser.signIn(page, user), "Allow", { organization_id: "org_none" });
     },
   ],
   "authorization error": [
     400,
     () => load(authorizeUrl(service, app, { redirect_uri: "https://evil.test/" })),
   ],
-  "unknown client": [400, () => load(authorizeUrl(service, { ...app, clientId: "lgc_nobody" }))],
+  "unknown client": [400, () => load(authorizeUrl(service, { ...app, clientId: "lgc_none" }))],
   "a sign-in of another browser": [400, async () => load((await openSignIn()).page.url)],
   "a form that is too large": [
     413,
@@ -87,13 +87,13 @@ const PAGES: Record<string, [status: number, show: () => Promise<Shown>]> = {
     422,
     async () => load(await resetLink(), { method: "POST", body: new URLSearchParams({ password: "weak" }) }),
   ],
-  "reset link that is over": [404, () => load(`${service.url}/auth/reset-password/nothing`)],
+  "invalid reset link": [404, () => load(`${service.url}/auth/reset-password/nothing`)],
   "reset form that is too large": [413, async () => load(await resetLink(), { method: "POST", body: large })],
   "unknown short link": [404, () => load(`${service.url}/no-such-link`)],
-  "unknown address": [404, () => load(`${service.url}/no/such/page`)],
+  "unknown URL": [404, () => load(`${service.url}/no/such/page`)],
 };
 
-/** What the browser is told on every page. */
+/** Asserts the security headers of every page. */
 function checkHeaders(t: ExecutionContext, { url, headers }: Shown) {
   const isOfAuthorization = /^\/(interaction|oauth\/authorize)/.test(new URL(url).pathname);
   t.is(headers.get("content-type"), "text/html; charset=utf-8");
@@ -116,16 +116,16 @@ function checkHeaders(t: ExecutionContext, { url, headers }: Shown) {
 
 for (const [name, [status, show]] of Object.entries(PAGES)) {
   test.serial(
-    `sec 21, 23, 120: the page “${name}” cannot be framed, refers nobody, loads nothing foreign`,
+    `the page “${name}” can't be framed, sends no referrer and loads nothing from other origins`,
     async (t) => {
       const shown = await show();
       t.is(shown.status, status);
       checkHeaders(t, shown);
-      t.truthy(shown.html.querySelector("h1"), "it is a page of ours");
+      t.truthy(shown.html.querySelector("h1"), "it is a page of this service");
       t.is(shown.html.querySelectorAll("script, style, [style], iframe, object, embed, base").length, 0);
       for (const element of shown.html.querySelectorAll("[src], [href], [action]")) {
         const { src, href, action } = element.attributes;
-        t.regex(src ?? href ?? action ?? "", /^\/(?!\/)/, "our own origin");
+        t.regex(src ?? href ?? action ?? "", /^\/(?!\/)/, "same origin");
         if (href) t.is((await fetch(service.url + href)).status, 200, href);
       }
       for (const [attribute] of shown.html
@@ -137,8 +137,8 @@ for (const [name, [status, show]] of Object.entries(PAGES)) {
   );
 }
 
-test.serial("sec 22: a sign-in and a consent are followed by a 303", async (t) => {
-  const { person, page } = await openSignIn();
+test.serial("a sign-in and a consent redirect with a 303", async (t) => {
+  const { browser, page } = await openSignIn();
   const form = new URLSearchParams({
     csrf: page.html.querySelector("[name=csrf]")?.attributes.value ?? "",
     username: user.username,
@@ -148,13 +148,13 @@ test.serial("sec 22: a sign-in and a consent are followed by a 303", async (t) =
     method: "POST",
     body: form,
     redirect: "manual",
-    headers: { cookie: await person.jar.getCookieString(page.url) },
+    headers: { cookie: await browser.jar.getCookieString(page.url) },
   });
   t.is(answer.status, 303);
 });
 
 test.serial(
-  "the forms of an authorization may redirect anywhere with the app, the others only here",
+  "forms of an authorization may redirect anywhere with the app, and others only to this origin",
   async (t) => {
     const { page } = await openSignIn();
     t.notRegex(page.headers.get("content-security-policy") ?? "", /form-action/);
@@ -163,7 +163,7 @@ test.serial(
   },
 );
 
-test.serial("what is not a page says so in JSON, with the same headers", async (t) => {
+test.serial("an error without a page is JSON with the same headers", async (t) => {
   const answer = await fetch(`${service.url}/no/such/page`);
   t.is(answer.status, 404);
   t.is(answer.headers.get("x-content-type-options"), "nosniff");
@@ -171,7 +171,7 @@ test.serial("what is not a page says so in JSON, with the same headers", async (
 });
 
 test.serial(
-  "sec 99: an error of ours is a page or JSON with the request id, without a stack or a statement",
+  "an unexpected error is a page or JSON with the request ID, without a stack or a statement",
   async (t) => {
     const link = await resetLink();
     const knex = knexFactory(knexConfig(database.url));

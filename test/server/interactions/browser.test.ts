@@ -1,11 +1,11 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events.ts";
-import { startCallbackServer } from "../harness/callback.ts";
-import { openPage, tabTo, useChromium } from "../harness/chromium.ts";
-import { discover } from "../harness/flow.ts";
-import { bearer, startTestService, type TestUser } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { openPage, tabTo, useChromium } from "../../harness/browser/chromium.ts";
+import { startCallbackServer } from "../../harness/callback.ts";
+import { discover } from "../../harness/clients/flow.ts";
+import { bearer, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization("Acme & Søns");
@@ -53,7 +53,7 @@ async function press(page: Page, button: string) {
 }
 
 inChromium(
-  "with the keyboard alone, a person signs in, allows the access, and the app gets tokens",
+  "a user signs in and allows access with only the keyboard, and the app gets tokens",
   async (t, browser) => {
     const { page, complaints } = await openPage(browser);
     const { config, url, checks } = await startFlow();
@@ -63,15 +63,15 @@ inChromium(
 
     await signIn(page, { ...ada, password: "not the password" });
     await page.waitForSelector("[role=alert]");
-    t.is(await page.textContent("[role=alert]"), "The username or the password is wrong.");
+    t.is(await page.textContent("[role=alert]"), "Incorrect username or password.");
     t.is(await page.inputValue("#username"), ada.username);
     t.is(await page.inputValue("#password"), "");
-    t.is(await page.locator(":focus").getAttribute("id"), "password", "the name is there already");
+    t.is(await page.locator(":focus").getAttribute("id"), "password", "the username is filled in");
 
     await page.keyboard.type(ada.password);
     await page.keyboard.press("Enter");
     await page.waitForSelector("text=Allow access?");
-    t.regex((await page.textContent("main")) ?? "", /An app of Acme & Søns would like to act for you/);
+    t.regex((await page.textContent("main")) ?? "", /Acme & Søns is requesting access as/);
     await tabTo(page, "First");
     await page.keyboard.press("ArrowDown");
     await press(page, "Allow");
@@ -81,13 +81,13 @@ inChromium(
     const tokens = await oidc.authorizationCodeGrant(config, new URL(page.url()), checks);
     t.is(tokens.claims()?.sub, ada.id);
     const answer = await fetch(`${service.url}/v1/organization`, { headers: bearer(tokens.access_token) });
-    t.is(((await answer.json()) as { id: string }).id, second.id, "the organization that was chosen");
+    t.is(((await answer.json()) as { id: string }).id, second.id, "the selected organization");
     t.deepEqual(complaints, []);
     await page.context().close();
   },
 );
 
-inChromium("Cancel sends the person back to the app without a code", async (t, browser) => {
+inChromium("Cancel redirects to the app without a code", async (t, browser) => {
   const { page, complaints } = await openPage(browser);
   const { config, url, checks } = await startFlow();
   await page.goto(url);
@@ -103,31 +103,28 @@ inChromium("Cancel sends the person back to the app without a code", async (t, b
   await page.context().close();
 });
 
-inChromium(
-  "prompt=login lets another person sign in; who was signed in before is signed out",
-  async (t, browser) => {
-    const { page, complaints } = await openPage(browser);
-    await page.goto((await startFlow()).url);
-    await signIn(page, ada);
-    await page.waitForSelector("text=Allow access?");
+inChromium("prompt=login lets another user sign in and signs the previous one out", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  await page.goto((await startFlow()).url);
+  await signIn(page, ada);
+  await page.waitForSelector("text=Allow access?");
 
-    const { config, url, checks } = await startFlow({ prompt: "login" });
-    await page.goto(url);
-    await signIn(page, grace);
-    await page.waitForSelector("text=Allow access?");
-    t.true((await page.textContent("main"))?.includes(grace.username));
-    await press(page, "Allow");
-    await page.waitForSelector("text=Back in the app");
-    const tokens = await oidc.authorizationCodeGrant(config, new URL(page.url()), checks);
-    t.is(tokens.claims()?.sub, grace.id);
-    await page.goto((await startFlow()).url);
-    t.true((await page.textContent("main"))?.includes(grace.username), "and stays signed in");
-    t.deepEqual(complaints, []);
-    await page.context().close();
-  },
-);
+  const { config, url, checks } = await startFlow({ prompt: "login" });
+  await page.goto(url);
+  await signIn(page, grace);
+  await page.waitForSelector("text=Allow access?");
+  t.true((await page.textContent("main"))?.includes(grace.username));
+  await press(page, "Allow");
+  await page.waitForSelector("text=Back in the app");
+  const tokens = await oidc.authorizationCodeGrant(config, new URL(page.url()), checks);
+  t.is(tokens.claims()?.sub, grace.id);
+  await page.goto((await startFlow()).url);
+  t.true((await page.textContent("main"))?.includes(grace.username), "the new user stays signed in");
+  t.deepEqual(complaints, []);
+  await page.context().close();
+});
 
-inChromium("without JavaScript every step works as well", async (t, browser) => {
+inChromium("every step works without JavaScript", async (t, browser) => {
   const { page } = await openPage(browser, { javaScriptEnabled: false });
   const { url } = await startFlow();
   await page.goto(url);
@@ -140,13 +137,13 @@ inChromium("without JavaScript every step works as well", async (t, browser) => 
   await page.context().close();
 });
 
-inChromium("sec 21: a page of another origin cannot put ours into a frame", async (t, browser) => {
+inChromium("a page on another origin can't frame our pages", async (t, browser) => {
   const { page, complaints } = await openPage(browser);
   const { url } = await startFlow();
   await page.goto(CALLBACK.replace("/callback", "/frame"));
-  const refused = page.waitForEvent("console");
+  const blocked = page.waitForEvent("console");
   await page.setContent(`<iframe src="${url.replaceAll("&", "&amp;")}"></iframe>`);
-  await refused;
+  await blocked;
   t.true(page.frames().every((frame) => !frame.url().startsWith(service.url)));
   t.true(
     complaints.some((complaint) => /frame/i.test(complaint)),
@@ -155,7 +152,7 @@ inChromium("sec 21: a page of another origin cannot put ours into a frame", asyn
   await page.context().close();
 });
 
-inChromium("nothing leads back into a sign-in that is over", async (t, browser) => {
+inChromium("the consent page can't be opened again after the approval", async (t, browser) => {
   const { page } = await openPage(browser);
   const { url } = await startFlow();
   await page.goto(url);
@@ -166,7 +163,7 @@ inChromium("nothing leads back into a sign-in that is over", async (t, browser) 
   await page.waitForSelector("text=Back in the app");
   const before = arrived.length;
   await page.goto(consent);
-  t.is(await page.textContent("h1"), "This page is over");
+  t.is(await page.textContent("h1"), "This sign-in request has expired");
   t.is(arrived.length, before);
   await page.context().close();
 });

@@ -1,20 +1,20 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import {
   allow,
-  ask,
   authorizeUrl,
   codeFor,
   createApp,
-  newTokens,
+  isAcceptedByApi,
   openConsent,
-  opensApi,
+  postAsClient,
   redeemCode,
   refresh,
+  runCodeFlow,
   sendForm,
-} from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+} from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, own } = await createApp(service);
@@ -27,19 +27,19 @@ async function organizationOf(token: unknown): Promise<string> {
   return ((await answer.json()) as { id: string }).id;
 }
 
-test("a person of two organizations chooses one, and the access is for that one", async (t) => {
-  const person = new Person(service.url);
+test("a member of two organizations selects one, and the tokens are for that one", async (t) => {
+  const browser = new TestBrowser(service.url);
   for (const { id } of [second, own, second]) {
-    const tokens = await newTokens(service, app, user, { person, organizationId: id });
+    const tokens = await runCodeFlow(service, app, user, { browser, organizationId: id });
     t.is(await organizationOf(tokens.accessToken), id);
     const { body } = await refresh(service, app, tokens.refreshToken);
     t.is(await organizationOf(body.access_token), id);
   }
 });
 
-test("the first organization is the one that is chosen beforehand", async (t) => {
-  const person = new Person(service.url);
-  const page = await openConsent(person, user, authorizeUrl(service, app));
+test("the first organization is preselected", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const page = await openConsent(browser, user, authorizeUrl(service, app));
   const radios = page.html.querySelectorAll("[type=radio]");
   t.deepEqual(
     radios.map((radio) => radio.attributes.value),
@@ -48,95 +48,98 @@ test("the first organization is the one that is chosen beforehand", async (t) =>
   t.is(radios.filter((radio) => radio.attributes.checked !== undefined).length, 1);
 });
 
-test("only own paid organizations can be chosen", async (t) => {
+test("only the user's own paid organizations can be selected", async (t) => {
   const free = await service.createOrganization("Free", "free");
   const foreign = await service.createOrganization();
   const member = await service.createUser([own.id, free.id]);
-  const person = new Person(service.url);
+  const browser = new TestBrowser(service.url);
   for (const organization_id of [free.id, foreign.id, app.id, "org_nothing", "", undefined]) {
-    const page = await openConsent(person, member, authorizeUrl(service, app));
-    const answer = await sendForm(person, page, { decision: "allow", organization_id });
+    const page = await openConsent(browser, member, authorizeUrl(service, app));
+    const answer = await sendForm(browser, page, { decision: "allow", organization_id });
     t.is(answer.status, 422, String(organization_id));
     t.is(answer.headers.get("location"), null);
   }
 });
 
-test("the app's own organization is not acted for unless the person belongs to it", async (t) => {
-  const person = new Person(service.url);
-  const page = await openConsent(person, user, authorizeUrl(service, app));
+test("the client's organization can be selected only by its members", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const page = await openConsent(browser, user, authorizeUrl(service, app));
   t.is(page.html.querySelector(`[value="${app.id}"]`), null);
   const insider = await service.createUser([app.id]);
-  const { accessToken } = await newTokens(service, app, insider);
+  const { accessToken } = await runCodeFlow(service, app, insider);
   t.is(await organizationOf(accessToken), app.id);
 });
 
-for (const [what, plans] of Object.entries({ "no organization": [], "free ones only": ["free"] as const })) {
-  test(`a person with ${what} sees no Allow button, and cannot allow without it`, async (t) => {
+for (const [what, plans] of Object.entries({
+  "no organization": [],
+  "only a Free plan organization": ["free"] as const,
+})) {
+  test(`a user with ${what} sees no Allow button and can't approve without it`, async (t) => {
     const ids: string[] = [];
     for (const plan of plans) ids.push((await service.createOrganization("Free", plan)).id);
-    const lonely = await service.createUser(ids);
-    const person = new Person(service.url);
-    const page = await openConsent(person, lonely, authorizeUrl(service, app));
+    const visitor = await service.createUser(ids);
+    const browser = new TestBrowser(service.url);
+    const page = await openConsent(browser, visitor, authorizeUrl(service, app));
     t.deepEqual(
       page.html.querySelectorAll("button").map((button) => button.text.trim()),
       ["Cancel"],
     );
     for (const organization_id of [...ids, own.id, undefined]) {
-      t.is((await sendForm(person, page, { decision: "allow", organization_id })).status, 422);
+      t.is((await sendForm(browser, page, { decision: "allow", organization_id })).status, 422);
     }
-    const end = new URL((await person.press(page, "Cancel")).url);
+    const end = new URL((await browser.press(page, "Cancel")).url);
     t.is(end.searchParams.get("error"), "access_denied");
   });
 }
 
-test("an organization that stops paying while the page is open cannot be chosen", async (t) => {
-  const passing = await service.createOrganization();
-  const member = await service.createUser([passing.id]);
-  const person = new Person(service.url);
-  const page = await openConsent(person, member, authorizeUrl(service, app));
-  await service.storage.organizations.setPlan(passing.id, "free", OPERATOR);
-  const { status } = await sendForm(person, page, { decision: "allow", organization_id: passing.id });
+test("an organization downgraded while the page is open can't be selected", async (t) => {
+  const downgraded = await service.createOrganization();
+  const member = await service.createUser([downgraded.id]);
+  const browser = new TestBrowser(service.url);
+  const page = await openConsent(browser, member, authorizeUrl(service, app));
+  await service.storage.organizations.setPlan(downgraded.id, "free", OPERATOR);
+  const { status } = await sendForm(browser, page, { decision: "allow", organization_id: downgraded.id });
   t.is(status, 422);
 });
 
-test("each authorization is a grant of its own: to end one leaves the other", async (t) => {
-  const person = new Person(service.url);
-  const first = await newTokens(service, app, user, { person, organizationId: own.id });
-  const other = await newTokens(service, app, user, { person, organizationId: second.id });
-  const same = await newTokens(service, app, user, { person, organizationId: own.id });
-  t.is((await ask(service, "revoke", app, { token: first.refreshToken })).status, 200);
-  t.false(await opensApi(service, first.accessToken));
+test("each authorization creates its own grant, and revoking one keeps the others", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const first = await runCodeFlow(service, app, user, { browser, organizationId: own.id });
+  const other = await runCodeFlow(service, app, user, { browser, organizationId: second.id });
+  const same = await runCodeFlow(service, app, user, { browser, organizationId: own.id });
+  t.is((await postAsClient(service, "revoke", app, { token: first.refreshToken })).status, 200);
+  t.false(await isAcceptedByApi(service, first.accessToken));
   t.is((await refresh(service, app, first.refreshToken)).status, 400);
   for (const { accessToken, refreshToken } of [other, same]) {
-    t.true(await opensApi(service, accessToken));
+    t.true(await isAcceptedByApi(service, accessToken));
     t.is((await refresh(service, app, refreshToken)).status, 200);
   }
 });
 
-test("two authorizations under way in one browser do not mix", async (t) => {
-  const person = new Person(service.url);
-  await allow(service, user, authorizeUrl(service, app), { person });
-  const one = await person.open(authorizeUrl(service, app, { state: "one", scope: "links:read" }));
-  const two = await person.open(authorizeUrl(service, app, { state: "two", scope: "links:write" }));
+test("two concurrent authorizations in one browser stay separate", async (t) => {
+  const browser = new TestBrowser(service.url);
+  await allow(service, user, authorizeUrl(service, app), { browser });
+  const one = await browser.open(authorizeUrl(service, app, { state: "one", scope: "links:read" }));
+  const two = await browser.open(authorizeUrl(service, app, { state: "two", scope: "links:write" }));
   const ends = [
-    await person.press(one, "Allow", { organization_id: own.id }),
-    await person.press(two, "Allow", { organization_id: second.id }),
+    await browser.press(one, "Allow", { organization_id: own.id }),
+    await browser.press(two, "Allow", { organization_id: second.id }),
   ].map(({ url }) => new URL(url).searchParams);
   t.deepEqual(
     ends.map((query) => query.get("state")),
     ["one", "two"],
   );
-  const answers = [];
-  for (const query of ends) answers.push(await redeemCode(service, app, String(query.get("code"))));
+  const responses = [];
+  for (const query of ends) responses.push(await redeemCode(service, app, String(query.get("code"))));
   t.deepEqual(
-    answers.map(({ body }) => body.scope),
+    responses.map(({ body }) => body.scope),
     ["links:read", "links:write"],
   );
-  t.is(await organizationOf(answers[0]?.body.access_token), own.id);
-  t.is(await organizationOf(answers[1]?.body.access_token), second.id);
+  t.is(await organizationOf(responses[0]?.body.access_token), own.id);
+  t.is(await organizationOf(responses[1]?.body.access_token), second.id);
 });
 
-test("the id_token names the organization that was chosen", async (t) => {
+test("the id_token names the selected organization", async (t) => {
   const code = await codeFor(service, app, user, {
     changes: { scope: "openid links:read" },
     organizationId: second.id,

@@ -1,7 +1,7 @@
 import test from "ava";
-import { authorizeUrl, createApp, openConsent, redeemCode, sendForm } from "../harness/oauth.ts";
-import { type Page, Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { authorizeUrl, createApp, openConsent, redeemCode, sendForm } from "../../harness/clients/oauth.ts";
+import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
@@ -9,86 +9,86 @@ test.after.always(() => service.close());
 
 const ALLOW = { decision: "allow", organization_id: own.id };
 
-async function atConsent() {
-  const person = new Person(service.url);
-  return { person, page: await openConsent(person, user, authorizeUrl(service, app)) };
+async function openConsentPage() {
+  const browser = new TestBrowser(service.url);
+  return { browser, page: await openConsent(browser, user, authorizeUrl(service, app)) };
 }
 
-/** Whether the right form still leads to a code: nothing before has used it up. */
-async function canStillAllow(person: Person, page: Page): Promise<boolean> {
-  return new URL((await person.press(page, "Allow")).url).searchParams.has("code");
+/** Returns whether the consent page still leads to a code. */
+async function canStillAllow(browser: TestBrowser, page: Page): Promise<boolean> {
+  return new URL((await browser.press(page, "Allow")).url).searchParams.has("code");
 }
 
-const FORGED: Record<string, string | undefined> = {
-  "no form token": undefined,
-  "an empty form token": "",
-  "another form token": "x".repeat(43),
-  "a form token of half the length": "AAAA",
+const INVALID_TOKENS: Record<string, string | undefined> = {
+  "no CSRF token": undefined,
+  "an empty CSRF token": "",
+  "an invalid CSRF token": "x".repeat(43),
+  "a truncated CSRF token": "AAAA",
 };
 
-for (const [what, csrf] of Object.entries(FORGED)) {
-  test(`sec 26: a consent with ${what} is refused and changes nothing`, async (t) => {
-    const { person, page } = await atConsent();
-    const { status, headers } = await sendForm(person, page, { ...ALLOW, csrf });
+for (const [what, csrf] of Object.entries(INVALID_TOKENS)) {
+  test(`a consent with ${what} is rejected and changes nothing`, async (t) => {
+    const { browser, page } = await openConsentPage();
+    const { status, headers } = await sendForm(browser, page, { ...ALLOW, csrf });
     t.is(status, 400);
     t.is(headers.get("location"), null);
-    t.true(await canStillAllow(person, page));
+    t.true(await canStillAllow(browser, page));
   });
 }
 
-test("sec 26: the form token of one authorization is no good for another", async (t) => {
-  const [first, second] = [await atConsent(), await atConsent()];
+test("the CSRF token of one authorization is rejected for another", async (t) => {
+  const [first, second] = [await openConsentPage(), await openConsentPage()];
   const csrf = first.page.html.querySelector("[name=csrf]")?.attributes.value;
-  t.is((await sendForm(second.person, second.page, { ...ALLOW, csrf })).status, 400);
+  t.is((await sendForm(second.browser, second.page, { ...ALLOW, csrf })).status, 400);
 });
 
-test("sec 26: a sign-in without the form token is refused, right password or not", async (t) => {
-  const person = new Person(service.url);
-  const page = await person.open(authorizeUrl(service, app));
+test("a sign-in without a CSRF token is rejected even with the correct password", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(authorizeUrl(service, app));
   const { username, password } = user;
-  t.is((await sendForm(person, page, { username, password, csrf: undefined })).status, 400);
-  t.truthy((await person.open(page.url)).html.querySelector("#password"));
+  t.is((await sendForm(browser, page, { username, password, csrf: undefined })).status, 400);
+  t.truthy((await browser.open(page.url)).html.querySelector("#password"));
 });
 
-test("sec 26: a consent by GET is none", async (t) => {
-  const { person, page } = await atConsent();
+test("a consent sent with GET is rejected", async (t) => {
+  const { browser, page } = await openConsentPage();
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
   const query = new URLSearchParams({ csrf, ...ALLOW });
-  const answer = await person.open(`${page.url}/consent?${query}`);
+  const answer = await browser.open(`${page.url}/consent?${query}`);
   t.is(answer.status, 404);
-  t.true(await canStillAllow(person, page));
+  t.true(await canStillAllow(browser, page));
 });
 
-test("sec 26, 28: another browser can neither see, sign in at, nor allow an authorization", async (t) => {
-  const { person, page } = await atConsent();
-  const stranger = new Person(service.url);
-  const itsOwn = await openConsent(stranger, user, authorizeUrl(service, app));
-  for (const other of [new Person(service.url), stranger]) {
+test("another browser can neither open nor approve an authorization", async (t) => {
+  const { browser, page } = await openConsentPage();
+  const stranger = new TestBrowser(service.url);
+  const ownConsent = await openConsent(stranger, user, authorizeUrl(service, app));
+  for (const other of [new TestBrowser(service.url), stranger]) {
     t.is((await other.open(page.url)).status, 400);
     const { status, headers } = await sendForm(other, page, ALLOW);
     t.is(status, 400);
     t.is(headers.get("location"), null);
   }
-  t.true(await canStillAllow(stranger, itsOwn));
-  t.true(await canStillAllow(person, page));
+  t.true(await canStillAllow(stranger, ownConsent));
+  t.true(await canStillAllow(browser, page));
 });
 
-test("sec 28: another browser cannot go on where one has allowed", async (t) => {
-  const { person, page } = await atConsent();
-  const allowed = await sendForm(person, page, ALLOW);
+test("another browser can't resume an approved authorization", async (t) => {
+  const { browser, page } = await openConsentPage();
+  const allowed = await sendForm(browser, page, ALLOW);
   const resume = String(allowed.headers.get("location"));
   t.regex(resume, /\/oauth\/authorize\/[\w-]+$/);
-  for (const other of [new Person(service.url), (await atConsent()).person]) {
+  for (const other of [new TestBrowser(service.url), (await openConsentPage()).browser]) {
     const answer = await other.open(resume);
     t.is(answer.status, 400);
     t.false(answer.url.includes("code="));
   }
-  t.true((await person.open(resume)).url.includes("code="));
+  t.true((await browser.open(resume)).url.includes("code="));
 });
 
-test("sec 28: a cookie that was changed opens nothing", async (t) => {
-  const { person, page } = await atConsent();
-  const cookie = await person.jar.getCookieString(page.url);
+test("a modified interaction cookie is rejected", async (t) => {
+  const { browser, page } = await openConsentPage();
+  const cookie = await browser.jar.getCookieString(page.url);
   for (const changed of [
     cookie.replace(/interaction\.sig=[^;]+/, "interaction.sig=AAAA"),
     cookie.replace(/interaction\.sig=[^;]+;? ?/, ""),
@@ -99,22 +99,22 @@ test("sec 28: a cookie that was changed opens nothing", async (t) => {
   }
 });
 
-test("sec 28: a finished authorization is over: neither page, nor form, nor way on", async (t) => {
-  const { person, page } = await atConsent();
-  const resume = String((await sendForm(person, page, ALLOW)).headers.get("location"));
-  const cookies = await person.jar.getCookieString(resume);
-  t.true((await person.open(resume)).url.includes("code="));
+test("a completed authorization can't be opened, submitted or resumed again", async (t) => {
+  const { browser, page } = await openConsentPage();
+  const resume = String((await sendForm(browser, page, ALLOW)).headers.get("location"));
+  const cookies = await browser.jar.getCookieString(resume);
+  t.true((await browser.open(resume)).url.includes("code="));
   const again = await fetch(resume, { headers: { cookie: cookies }, redirect: "manual" });
   t.is(again.status, 400);
-  t.is((await person.open(page.url)).status, 400);
-  t.is((await sendForm(person, page, ALLOW)).status, 400);
+  t.is((await browser.open(page.url)).status, 400);
+  t.is((await sendForm(browser, page, ALLOW)).status, 400);
 });
 
-test("sec 28: one approval gone on with 10 times at once gives one code", async (t) => {
+test("resuming one approval concurrently yields one code", async (t) => {
   for (let round = 0; round < 5; round++) {
-    const { person, page } = await atConsent();
-    const resume = String((await sendForm(person, page, ALLOW)).headers.get("location"));
-    const cookie = await person.jar.getCookieString(resume);
+    const { browser, page } = await openConsentPage();
+    const resume = String((await sendForm(browser, page, ALLOW)).headers.get("location"));
+    const cookie = await browser.jar.getCookieString(resume);
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => fetch(resume, { headers: { cookie }, redirect: "manual" })),
     );
@@ -128,38 +128,38 @@ test("sec 28: one approval gone on with 10 times at once gives one code", async 
   }
 });
 
-test("sec 28: one form sent 10 times at once gives at most one code", async (t) => {
-  const { person, page } = await atConsent();
-  const answers = await Promise.all(Array.from({ length: 10 }, () => sendForm(person, page, ALLOW)));
+test("submitting one consent form concurrently yields one code", async (t) => {
+  const { browser, page } = await openConsentPage();
+  const answers = await Promise.all(Array.from({ length: 10 }, () => sendForm(browser, page, ALLOW)));
   for (const { status } of answers) t.true(status === 303 || status === 400, String(status));
   const resumes = answers.flatMap(({ headers }) => headers.get("location") ?? []);
   t.true(resumes.length >= 1);
-  const cookie = await person.jar.getCookieString(String(resumes[0]));
+  const cookie = await browser.jar.getCookieString(String(resumes[0]));
   const ends = await Promise.all(
     resumes.map((url) => fetch(url, { headers: { cookie }, redirect: "manual" })),
   );
   t.is(ends.filter(({ headers }) => headers.get("location")?.includes("code=")).length, 1);
 });
 
-test("the step of consent cannot be done before the sign-in", async (t) => {
-  const person = new Person(service.url);
-  const page = await person.open(authorizeUrl(service, app));
+test("consent can't be submitted before signing in", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(authorizeUrl(service, app));
   const form = page.html.querySelector("form");
   form?.setAttribute("action", String(form.attributes.action).replace("sign-in", "consent"));
-  t.is((await sendForm(person, page, ALLOW)).status, 400);
+  t.is((await sendForm(browser, page, ALLOW)).status, 400);
 });
 
-test("a decision that is not allow is a no", async (t) => {
+test("any decision other than allow denies access", async (t) => {
   for (const decision of ["cancel", "", "ALLOW", "yes", undefined]) {
-    const { person, page } = await atConsent();
-    const { headers } = await sendForm(person, page, { ...ALLOW, decision });
-    const end = await person.open(String(headers.get("location")));
+    const { browser, page } = await openConsentPage();
+    const { headers } = await sendForm(browser, page, { ...ALLOW, decision });
+    const end = await browser.open(String(headers.get("location")));
     t.is(new URL(end.url).searchParams.get("error"), "access_denied", String(decision));
   }
 });
 
-test("an authorization can be begun again after a no", async (t) => {
-  const { person, page } = await atConsent();
-  await person.press(page, "Cancel");
-  t.true(await canStillAllow(person, await person.open(authorizeUrl(service, app))));
+test("a new authorization can be started after a cancellation", async (t) => {
+  const { browser, page } = await openConsentPage();
+  await browser.press(page, "Cancel");
+  t.true(await canStillAllow(browser, await browser.open(authorizeUrl(service, app))));
 });

@@ -1,34 +1,36 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { authorizeUrl, createApp, openConsent, sendForm } from "../harness/oauth.ts";
-import { type Page, Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { authorizeUrl, createApp, openConsent, sendForm } from "../../harness/clients/oauth.ts";
+import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
 test.after.always(() => service.close());
 
-/** Every kind of page that an authorization can show. */
-async function pages(): Promise<Record<string, Page>> {
-  const person = new Person(service.url);
-  const signIn = await person.open(authorizeUrl(service, app));
-  const again = await person.signIn(signIn, { ...user, password: "wrong" });
-  const consent = await person.signIn(again, user);
-  const choice = await person.open(authorizeUrl(service, app, { prompt: "select_account" }));
-  const refusal = await person.open(authorizeUrl(service, app, { redirect_uri: "https://evil.example/" }));
-  const over = await person.open(`${service.url}/interaction/nobody`);
-  return { signIn, again, consent, choice, refusal, over };
+/** Opens every kind of page that an authorization can show. */
+async function openPages(): Promise<Record<string, Page>> {
+  const browser = new TestBrowser(service.url);
+  const signIn = await browser.open(authorizeUrl(service, app));
+  const failedSignIn = await browser.signIn(signIn, { ...user, password: "wrong" });
+  const consent = await browser.signIn(failedSignIn, user);
+  const choice = await browser.open(authorizeUrl(service, app, { prompt: "select_account" }));
+  const invalidRequest = await browser.open(
+    authorizeUrl(service, app, { redirect_uri: "https://evil.example/" }),
+  );
+  const expired = await browser.open(`${service.url}/interaction/unknown`);
+  return { signIn, failedSignIn, consent, choice, invalidRequest, expired };
 }
 
-test("sec 21: no page can be framed", async (t) => {
-  for (const [name, { headers }] of Object.entries(await pages())) {
+test("no page can be framed", async (t) => {
+  for (const [name, { headers }] of Object.entries(await openPages())) {
     t.is(headers.get("x-frame-options"), "DENY", name);
     t.regex(headers.get("content-security-policy") ?? "", /frame-ancestors 'none'/, name);
   }
 });
 
-test("sec 21: no page runs a script or loads from elsewhere", async (t) => {
-  for (const [name, { headers, html }] of Object.entries(await pages())) {
+test("no page runs a script or loads anything from another origin", async (t) => {
+  for (const [name, { headers, html }] of Object.entries(await openPages())) {
     const policy = headers.get("content-security-policy") ?? "";
     t.regex(policy, /default-src 'none'/, name);
     t.regex(policy, /base-uri 'none'/, name);
@@ -40,45 +42,45 @@ test("sec 21: no page runs a script or loads from elsewhere", async (t) => {
   }
 });
 
-test("sec 23: no page tells another one its address, none is kept", async (t) => {
-  for (const [name, { headers }] of Object.entries(await pages())) {
+test("no page sends a referrer or is cached", async (t) => {
+  for (const [name, { headers }] of Object.entries(await openPages())) {
     t.is(headers.get("referrer-policy"), "no-referrer", name);
     t.is(headers.get("x-content-type-options"), "nosniff", name);
     t.regex(headers.get("cache-control") ?? "", /no-store/, name);
   }
 });
 
-test("sec 22: the answer to a sign-in and to a consent is a 303", async (t) => {
-  const person = new Person(service.url);
+test("signing in and approving redirect with 303", async (t) => {
+  const browser = new TestBrowser(service.url);
   const url = authorizeUrl(service, app);
   const { username, password } = user;
-  const signedIn = await sendForm(person, await person.open(url), { username, password });
+  const signedIn = await sendForm(browser, await browser.open(url), { username, password });
   t.is(signedIn.status, 303);
-  const consent = await openConsent(person, user, url);
-  const allowed = await sendForm(person, consent, { decision: "allow", organization_id: own.id });
+  const consent = await openConsent(browser, user, url);
+  const allowed = await sendForm(browser, consent, { decision: "allow", organization_id: own.id });
   t.is(allowed.status, 303);
 });
 
-test("sec 27: the consent page names the app, the person, where it leads, the scopes and the lifetime", async (t) => {
+test("the consent page names the app, the user, the redirect host, the scopes and the lifetime", async (t) => {
   const scope = "openid links:write webhooks:read";
-  const person = new Person(service.url);
-  const { text } = await openConsent(person, user, authorizeUrl(service, app, { scope }));
+  const browser = new TestBrowser(service.url);
+  const { text } = await openConsent(browser, user, authorizeUrl(service, app, { scope }));
   for (const part of [
     app.name,
     user.username,
     own.name,
     "app.example.com",
-    "Create, change and delete links",
-    "See the webhooks of the organization",
-    "Know who you are",
+    "Create, edit and delete links",
+    "View webhooks",
+    "View your user ID",
     "90 days",
   ]) {
     t.true(text.includes(part), part);
   }
-  t.false(text.includes("Create, change and delete webhooks"));
+  t.false(text.includes("Create, edit and delete webhooks"));
 });
 
-test("sec 27: the name of an organization is text", async (t) => {
+test("organization names are escaped", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   const evil = await service.createOrganization(name);
   await service.storage.clients.setRedirectUris(evil.id, ["https://app.example.com/callback"], OPERATOR);
@@ -86,10 +88,10 @@ test("sec 27: the name of an organization is text", async (t) => {
     const ids: string[] = [];
     for (const one of names) ids.push((await service.createOrganization(one)).id);
     const victim = await service.createUser(ids);
-    const person = new Person(service.url);
-    const signIn = await person.open(authorizeUrl(service, evil));
-    const consent = await person.signIn(signIn, victim);
-    const choice = await person.open(authorizeUrl(service, evil, { prompt: "select_account" }));
+    const browser = new TestBrowser(service.url);
+    const signIn = await browser.open(authorizeUrl(service, evil));
+    const consent = await browser.signIn(signIn, victim);
+    const choice = await browser.open(authorizeUrl(service, evil, { prompt: "select_account" }));
     for (const page of [signIn, consent, choice]) {
       t.is(page.html.querySelector("img"), null);
       t.true(page.html.querySelector("main")?.textContent.includes(name) ?? false);
@@ -97,27 +99,27 @@ test("sec 27: the name of an organization is text", async (t) => {
   }
 });
 
-test("sec 27: what a link fills in for the person is text", async (t) => {
+test("a login hint is escaped", async (t) => {
   const hint = `"><img src=x onerror=alert(1)>`;
   const url = authorizeUrl(service, app, { login_hint: hint });
-  const page = await new Person(service.url).open(url);
+  const page = await new TestBrowser(service.url).open(url);
   t.is(page.html.querySelector("img"), null);
   t.is(page.html.querySelector("#username")?.getAttribute("value"), hint);
 });
 
-test("a redirect to this computer is warned of", async (t) => {
-  const { app: native, user: person } = await createApp(service, [
+test("the consent page warns about a redirect to the user's own computer", async (t) => {
+  const { app: native, user: owner } = await createApp(service, [
     "http://127.0.0.1/cb",
     "com.example.app:/cb",
   ]);
   const open = (redirect_uri: string) =>
-    openConsent(new Person(service.url), person, authorizeUrl(service, native, { redirect_uri }));
-  t.regex((await open("http://127.0.0.1:4321/cb")).text, /runs on this computer/);
+    openConsent(new TestBrowser(service.url), owner, authorizeUrl(service, native, { redirect_uri }));
+  t.regex((await open("http://127.0.0.1:4321/cb")).text, /runs on your computer/);
   t.true((await open("com.example.app:/cb")).text.includes("com.example.app"));
 });
 
-test("sec 120: the pages of an authorization keep every directive but form-action", async (t) => {
-  const { refusal, ...steps } = await pages();
+test("the pages of an authorization have every CSP directive except form-action", async (t) => {
+  const { invalidRequest, ...steps } = await openPages();
   for (const [name, { headers }] of Object.entries(steps)) {
     t.deepEqual(
       (headers.get("content-security-policy") ?? "").split("; ").sort(),
@@ -133,21 +135,21 @@ test("sec 120: the pages of an authorization keep every directive but form-actio
       name,
     );
   }
-  t.regex(refusal?.headers.get("content-security-policy") ?? "", /; form-action 'self'(;|$)/);
+  t.regex(invalidRequest?.headers.get("content-security-policy") ?? "", /; form-action 'self'(;|$)/);
 });
 
 test("the pages of an authorization keep a popup connected to the app that opened it", async (t) => {
-  const person = new Person(service.url);
+  const browser = new TestBrowser(service.url);
   const shown = [
-    ...Object.values(await pages()),
-    await person.open(authorizeUrl(service, app, { prompt: "none" })),
-    await person.open(`${service.url}/oauth/authorize/nothing`),
-    await person.open(`${service.url}/auth/sso`),
-    await person.open(`${service.url}/auth/sso/callback`),
+    ...Object.values(await openPages()),
+    await browser.open(authorizeUrl(service, app, { prompt: "none" })),
+    await browser.open(`${service.url}/oauth/authorize/nothing`),
+    await browser.open(`${service.url}/auth/sso`),
+    await browser.open(`${service.url}/auth/sso/callback`),
   ];
   for (const { url, headers } of shown) t.is(headers.get("cross-origin-opener-policy"), "unsafe-none", url);
   for (const path of ["/auth/login", "/auth/register", "/dashboard", "/auth/ssorry", "/docs"]) {
-    const { headers } = await person.open(service.url + path);
+    const { headers } = await browser.open(service.url + path);
     t.is(headers.get("cross-origin-opener-policy"), "same-origin", path);
   }
 });

@@ -1,13 +1,13 @@
 import test, { type ExecutionContext } from "ava";
 import type { Browser, Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events.ts";
-import { startCallbackServer } from "../harness/callback.ts";
-import { openPage, useChromium } from "../harness/chromium.ts";
-import { providerSettings } from "../harness/identity-provider.ts";
-import { authorizeUrl } from "../harness/oauth.ts";
-import { startOidcProvider } from "../harness/oidc-identity-provider.ts";
-import { freePort } from "../harness/port.ts";
-import { startTestService, type TestUser } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { openPage, useChromium } from "../../harness/browser/chromium.ts";
+import { startCallbackServer } from "../../harness/callback.ts";
+import { authorizeUrl } from "../../harness/clients/oauth.ts";
+import { freePort } from "../../harness/port.ts";
+import { providerSettings } from "../../harness/providers/identity-provider.ts";
+import { startOidcProvider } from "../../harness/providers/oidc-identity-provider.ts";
+import { startTestService, type TestUser } from "../../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
@@ -33,13 +33,13 @@ async function signIn(page: Page, { username, password }: TestUser) {
   await press(page, "Sign in");
 }
 
-/** A page of the app, on an origin of its own, that opens an authorization in a popup and waits for it. */
-async function openPopup(browser: Browser, parameters: Record<string, string> = {}) {
+/** Opens a page of the app, on another origin, which opens an authorization in a popup. */
+async function openPageWithPopup(browser: Browser, parameters: Record<string, string> = {}) {
   const { page, complaints } = await openPage(browser);
-  return { page, complaints, popup: await popUp(page, parameters) };
+  return { page, complaints, popup: await openPopup(page, parameters) };
 }
 
-async function popUp(page: Page, parameters: Record<string, string> = {}): Promise<Page> {
+async function openPopup(page: Page, parameters: Record<string, string> = {}): Promise<Page> {
   await page.goto(callback.url.replace("/callback", "/opener"));
   await page.evaluate(`addEventListener("message", ({ data }) => { window.answer = data; })`);
   const url = authorizeUrl(service, app, { redirect_uri: callback.url, ...parameters });
@@ -50,33 +50,30 @@ async function popUp(page: Page, parameters: Record<string, string> = {}): Promi
   return popup;
 }
 
-/** That the opener still holds its popup, which has come to the consent page, and gets the answer from there. */
-async function isHeardOf(t: ExecutionContext, page: Page, popup: Page) {
+/** Asserts that the opener keeps its popup up to the consent page, and gets the response from it. */
+async function assertConnected(t: ExecutionContext, page: Page, popup: Page) {
   await popup.getByText("Allow access?").waitFor();
-  t.false(await page.evaluate<boolean>("popup.closed"), "the opener holds the popup");
+  t.false(await page.evaluate<boolean>("popup.closed"), "the opener still has the popup");
   await press(popup, "Allow");
   await page.waitForFunction("window.answer");
   t.regex(await page.evaluate<string>("window.answer"), /\/callback\?code=/);
   t.regex(await page.evaluate<string>("popup.location.href"), /\/callback\?code=/);
 }
 
-inChromium(
-  "an app that opens the authorization in a popup gets the answer from there",
-  async (t, browser) => {
-    const { page, popup, complaints } = await openPopup(browser);
-    await popup.getByLabel("Username").waitFor();
-    t.false(await page.evaluate<boolean>("popup.closed"), "at the sign-in");
-    await signIn(popup, { ...user, password: "not the password" });
-    await popup.getByRole("alert").waitFor();
-    t.false(await page.evaluate<boolean>("popup.closed"), "after a wrong password");
-    await signIn(popup, user);
-    await isHeardOf(t, page, popup);
-    t.deepEqual(complaints, []);
-    await page.context().close();
-  },
-);
+inChromium("an app that opens the authorization in a popup gets the response from it", async (t, browser) => {
+  const { page, popup, complaints } = await openPageWithPopup(browser);
+  await popup.getByLabel("Username").waitFor();
+  t.false(await page.evaluate<boolean>("popup.closed"), "on the sign-in page");
+  await signIn(popup, { ...user, password: "not the password" });
+  await popup.getByRole("alert").waitFor();
+  t.false(await page.evaluate<boolean>("popup.closed"), "after a wrong password");
+  await signIn(popup, user);
+  await assertConnected(t, page, popup);
+  t.deepEqual(complaints, []);
+  await page.context().close();
+});
 
-inChromium("a popup comes back from the identity provider to the app that opened it", async (t, browser) => {
+inChromium("a popup stays connected to its opener across SSO", async (t, browser) => {
   const { page } = await openPage(browser);
   await page.goto(`${service.url}/auth/sso`);
   await page.fill("[name=username]", "lin");
@@ -86,30 +83,27 @@ inChromium("a popup comes back from the identity provider to the app that opened
   await service.storage.organizations.addMember(own.id, lin?.id as string, "member", OPERATOR);
   await page.context().clearCookies({ name: "session" });
 
-  const popup = await popUp(page);
+  const popup = await openPopup(page);
   await popup.getByRole("link", { name: "Continue with Example ID" }).click();
-  await isHeardOf(t, page, popup);
+  await assertConnected(t, page, popup);
   await page.context().close();
 });
 
-inChromium(
-  "a popup in which another person signs in stays with the app that opened it",
-  async (t, browser) => {
-    const { page } = await openPage(browser);
-    await page.goto(`${service.url}/auth/login`);
-    await signIn(page, await service.createUser([own.id]));
-    await page.waitForURL("**/dashboard/**");
+inChromium("a popup stays connected to its opener when another user signs in", async (t, browser) => {
+  const { page } = await openPage(browser);
+  await page.goto(`${service.url}/auth/login`);
+  await signIn(page, await service.createUser([own.id]));
+  await page.waitForURL("**/dashboard/**");
 
-    const popup = await popUp(page, { prompt: "login" });
-    await signIn(popup, user);
-    await popup.getByText(user.username).waitFor();
-    await isHeardOf(t, page, popup);
-    await page.context().close();
-  },
-);
+  const popup = await openPopup(page, { prompt: "login" });
+  await signIn(popup, user);
+  await popup.getByText(user.username).waitFor();
+  await assertConnected(t, page, popup);
+  await page.context().close();
+});
 
-inChromium("a popup on any other page is disconnected from the page that opened it", async (t, browser) => {
-  const { page, popup } = await openPopup(browser);
+inChromium("a popup on any other page is disconnected from its opener", async (t, browser) => {
+  const { page, popup } = await openPageWithPopup(browser);
   await popup.goto(`${service.url}/auth/login`);
   await page.waitForFunction("popup.closed");
   t.pass();

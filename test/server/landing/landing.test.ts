@@ -1,10 +1,10 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { browserOf } from "../harness/dashboard.ts";
-import { Person } from "../harness/person.ts";
-import { freePort } from "../harness/port.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService, type TestService } from "../harness/service.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { freePort } from "../../harness/port.ts";
+import { startTestService, type TestService } from "../../harness/service.ts";
 
 const shortPort = await freePort();
 const [service, invite, apart] = await Promise.all([
@@ -33,7 +33,7 @@ async function open({ url }: TestService, headers: Record<string, string> = HTML
 const hrefsIn = ({ html }: { html: ReturnType<typeof parse> }) =>
   html.querySelectorAll("a").map(({ attributes }) => attributes.href);
 
-test("a visitor who is signed out sees what linkgate is, and where to begin", async (t) => {
+test("a signed-out visitor sees what linkgate is and where to start", async (t) => {
   const page = await open(service);
   t.is(page.status, 200);
   t.is(page.headers.get("content-type"), "text/html; charset=utf-8");
@@ -44,39 +44,39 @@ test("a visitor who is signed out sees what linkgate is, and where to begin", as
   for (const href of ["/auth/login", "/auth/register", "/docs", "/.well-known/oauth-authorization-server"])
     t.true(hrefs.includes(href), href);
   for (const href of hrefs) t.is((await fetch(new URL(href ?? "", service.url))).status, 200, href);
-  for (const address of [service.addresses.api, service.addresses.mcp])
+  for (const address of [service.urls.api, service.urls.mcp])
     t.true(
       page.html.querySelectorAll("code").some(({ text }) => text === address),
       address,
     );
 });
 
-test("an account is offered only where a visitor may create one", async (t) => {
+test("registration is offered only where a visitor may register", async (t) => {
   const hrefs = hrefsIn(await open(invite));
   t.true(hrefs.includes("/auth/login"));
   t.false(hrefs.includes("/auth/register"));
 });
 
-test("a user who is signed in goes on to the dashboard", async (t) => {
-  const { person } = await browserOf(service, await service.createUser([]));
-  person.follows = false;
-  const answer = await person.open(`${service.url}/`);
+test("a signed-in user is redirected to the dashboard", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
+  browser.follows = false;
+  const answer = await browser.open(`${service.url}/`);
   t.is(answer.status, 303);
   t.is(answer.headers.get("location"), "/dashboard");
-  person.follows = true;
-  t.is((await person.open(`${service.url}/`)).status, 200);
+  browser.follows = true;
+  t.is((await browser.open(`${service.url}/`)).status, 200);
 });
 
-test("a session that has ended gets the landing page", async (t) => {
-  const person = new Person(service.url);
-  await person.jar.setCookie("session=made-up", service.url);
-  const page = await person.open(`${service.url}/`);
+test("an invalid session gets the landing page", async (t) => {
+  const browser = new TestBrowser(service.url);
+  await browser.jar.setCookie("session=made-up", service.url);
+  const page = await browser.open(`${service.url}/`);
   t.is(page.url, `${service.url}/`);
   t.true(page.html.querySelectorAll("a").some(({ text }) => text === "Sign in"));
 });
 
-test("a program gets the addresses as JSON, signed in or not", async (t) => {
-  const { base, api, mcp } = service.addresses;
+test("a program gets the URLs as JSON, signed in or not", async (t) => {
+  const { base, api, mcp } = service.urls;
   const expected = {
     name: "linkgate",
     documentation_url: `${base}/docs`,
@@ -87,8 +87,8 @@ test("a program gets the addresses as JSON, signed in or not", async (t) => {
     authorization_server_metadata_url: `${base}/.well-known/oauth-authorization-server`,
     protected_resource_metadata_url: `${base}/.well-known/oauth-protected-resource`,
   };
-  const { person } = await browserOf(service, await service.createUser([]));
-  const cookie = await person.jar.getCookieString(service.url);
+  const { browser } = await browserOf(service, await service.createUser([]));
+  const cookie = await browser.jar.getCookieString(service.url);
   for (const headers of [
     { accept: "application/json" },
     { accept: "*/*" },
@@ -103,7 +103,7 @@ test("a program gets the addresses as JSON, signed in or not", async (t) => {
       t.is((await fetch(url)).status, 200, name);
 });
 
-test("HEAD answers as GET does, without a body", async (t) => {
+test("HEAD responds like GET without a body", async (t) => {
   const head = await open(service, HTML, "HEAD");
   t.is(head.status, 200);
   t.is(head.text, "");
@@ -111,7 +111,7 @@ test("HEAD answers as GET does, without a body", async (t) => {
 });
 
 for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
-  test(`${method} / is 405 with the methods that are allowed`, async (t) => {
+  test(`${method} / is 405 with the allowed methods`, async (t) => {
     const answer = await open(service, { accept: "application/json" }, method);
     t.is(answer.status, 405);
     t.is(answer.headers.get("allow"), "GET, HEAD");
@@ -119,7 +119,7 @@ for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
   });
 }
 
-test("sec 120: the landing page runs and loads only what is ours", async (t) => {
+test("the landing page loads nothing from other origins", async (t) => {
   const { headers, html } = await open(service);
   t.is(headers.get("x-frame-options"), "DENY");
   t.is(headers.get("x-content-type-options"), "nosniff");
@@ -130,7 +130,7 @@ test("sec 120: the landing page runs and loads only what is ours", async (t) => 
     t.regex(attributes.src ?? attributes.href ?? "", /^\/assets\//);
 });
 
-test("a server of the resources alone says what it serves, and offers no sign-in", async (t) => {
+test("a server without sign-in describes what it serves and offers no sign-in", async (t) => {
   const page = await open(resources);
   t.is(page.status, 200);
   const hrefs = hrefsIn(page);
@@ -141,7 +141,7 @@ test("a server of the resources alone says what it serves, and offers no sign-in
   for (const href of ["/docs", "/.well-known/oauth-protected-resource"]) t.true(hrefs.includes(href), href);
   for (const href of hrefs) t.is((await fetch(new URL(href ?? "", resources.url))).status, 200, href);
   const json = JSON.parse((await open(resources, { accept: "application/json" })).text);
-  t.is(json.mcp_url, resources.addresses.mcp);
+  t.is(json.mcp_url, resources.urls.mcp);
 });
 
 test("the host of the short links has no landing page", async (t) => {
@@ -171,7 +171,7 @@ for (const [slashed, path] of [
   });
 }
 
-test("the metrics count / as a route of its own", async (t) => {
+test("the metrics count / as a separate route", async (t) => {
   await open(service);
   const { text } = await sendRaw(service.url, "/metrics");
   t.regex(text, /^linkgate_http_requests_total\{method="GET",route="\/",status="200"\} \d+$/m);

@@ -1,12 +1,12 @@
 import test from "ava";
 import knexFactory from "knex";
 import Koa from "koa";
-import { knexConfig } from "../../adapters/engine.ts";
-import { trustProxies } from "../../server/address.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { freePort } from "../harness/port.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { trustProxies } from "../../../server/http/client-ip.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { freePort } from "../../harness/port.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 const metricsPort = await freePort();
 const [service, apart] = await Promise.all([
@@ -18,7 +18,7 @@ test.after.always(() => Promise.all([service.close(), apart.close()]));
 const FOREIGN = ["host", "evil.test"];
 const { host } = new URL(service.url);
 
-test("/healthz, /readyz and /metrics answer under any name", async (t) => {
+test("/healthz, /readyz and /metrics respond for any Host", async (t) => {
   for (const headers of [[], FOREIGN]) {
     t.is((await sendRaw(service.url, "/healthz", { headers })).text, '{"status":"ok"}');
     t.is((await sendRaw(service.url, "/readyz", { headers })).text, '{"status":"ready"}');
@@ -40,7 +40,7 @@ test("/metrics counts requests by method, route and status", async (t) => {
   t.regex(text, /^linkgate_http_request_duration_seconds_count\{route="\/v1\/links"\} \d+$/m);
 });
 
-test("addresses that callers make up are not remembered, whatever they are refused with", async (t) => {
+test("made-up paths create no labels with any status", async (t) => {
   for (const path of [
     "/v1/madeup",
     "/oauth/madeup",
@@ -56,7 +56,7 @@ test("addresses that callers make up are not remembered, whatever they are refus
   t.notRegex((await sendRaw(service.url, "/metrics")).text, /madeup/);
 });
 
-test("with METRICS_PORT, /metrics is there and nowhere else, and nothing else is there", async (t) => {
+test("with METRICS_PORT, that port serves /metrics and nothing else, and the main port doesn't serve it", async (t) => {
   const metrics = `http://127.0.0.1:${metricsPort}`;
   t.is((await sendRaw(apart.url, "/metrics")).status, 404);
   t.is((await sendRaw(apart.url, "/metrics", { headers: FOREIGN })).status, 421);
@@ -86,7 +86,7 @@ const PATHS = [
   "/assets/style.css",
 ];
 
-test("sec 3: a foreign Host gets 421 at every other address", async (t) => {
+test("a foreign Host gets 421 at every other path", async (t) => {
   const hosts = [
     "evil.test",
     `evil.test:${service.url.split(":")[2]}`,
@@ -104,7 +104,7 @@ test("sec 3: a foreign Host gets 421 at every other address", async (t) => {
   }
 });
 
-test("the name is compared without regard to case", async (t) => {
+test("the Host is compared case-insensitively", async (t) => {
   const { status } = await sendRaw(service.url, "/oauth/jwks", { headers: ["host", host.toUpperCase()] });
   t.is(status, 200);
 });
@@ -122,7 +122,7 @@ for (const [name, target] of [
   ["no proxy", service],
   ["TRUST_PROXY=1", apart],
 ] as const) {
-  test(`sec 3: what a header says of the address appears nowhere, with ${name}`, async (t) => {
+  test(`the values of ${name} appear in no response`, async (t) => {
     const paths = [...PATHS, "/oauth/authorize?client_id=x&redirect_uri=https://app.example.com/cb"];
     for (const path of paths) {
       const plain = await sendRaw(target.url, path);
@@ -138,7 +138,7 @@ for (const [name, target] of [
   });
 }
 
-test("sec 3: an absolute request target does not change what is printed", async (t) => {
+test("an absolute request target doesn't change the URLs in responses", async (t) => {
   for (const path of ["/.well-known/openid-configuration", "/v1/links"]) {
     const answer = await sendRaw(service.url, `http://evil.test${path}`);
     t.false(JSON.stringify(answer).includes("evil.test"), path);
@@ -154,6 +154,12 @@ const FORWARDED: [proxies: number, header: string | undefined, address: string][
   [2, "10.0.0.1", "direct"],
   [1, " , 203.0.113.1 ,", "203.0.113.1"],
   [1, "2001:db8::1", "2001:db8::1"],
+  [1, "2001:0DB8:0:0::1", "2001:db8::1"],
+  [1, "[2001:db8::1]", "2001:db8::1"],
+  [1, "[2001:db8::1]:5678", "2001:db8::1"],
+  [1, "203.0.113.1:5678", "203.0.113.1"],
+  [1, "::ffff:203.0.113.1", "203.0.113.1"],
+  [1, "unknown", "unknown"],
 ];
 
 for (const [proxies, header, address] of FORWARDED) {
@@ -173,7 +179,7 @@ for (const [proxies, header, address] of FORWARDED) {
   });
 }
 
-test("/readyz is 503 when the schema is not up to date, and says no more", async (t) => {
+test("/readyz is 503 while migrations are pending, without details", async (t) => {
   const database = await createTestDatabase();
   const behind = await startTestService({
     DATABASE_URL: database.url,
@@ -184,7 +190,7 @@ test("/readyz is 503 when the schema is not up to date, and says no more", async
   const answer = await sendRaw(behind.url, "/readyz");
   t.is(answer.status, 503);
   t.is(answer.text, '{"status":"not migrated"}');
-  t.is((await sendRaw(behind.url, "/healthz")).status, 200, "the process is alive all the same");
+  t.is((await sendRaw(behind.url, "/healthz")).status, 200, "the process is alive");
   await knex.destroy();
   await behind.close();
   await database.drop();

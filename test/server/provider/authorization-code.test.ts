@@ -1,85 +1,85 @@
 import test from "ava";
-import { advanceClock } from "../harness/clock.ts";
-import { REDIRECT_URI } from "../harness/flow.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   codeFor,
   createApp,
   type Fields,
-  newTokens,
-  opensApi,
+  isAcceptedByApi,
   redeemCode,
   refresh,
-} from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+  runCodeFlow,
+} from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
 const other = await createApp(service);
 test.after.always(() => service.close());
 
-test("sec 34: a code is redeemed once; a duplicate in time gets nothing and ends nothing", async (t) => {
-  const { code, accessToken, refreshToken } = await newTokens(service, app, user);
+test("a duplicate redemption within 10 seconds is rejected and revokes nothing", async (t) => {
+  const { code, accessToken, refreshToken } = await runCodeFlow(service, app, user);
   const { status, body } = await redeemCode(service, app, code);
   t.is(status, 400);
   t.is(body.error, "invalid_grant");
-  t.true(await opensApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, accessToken));
   t.is((await refresh(service, app, refreshToken)).status, 200);
 });
 
-test.serial("sec 35: a replay after the window ends all that came of the code", async (t) => {
-  const { code, accessToken, refreshToken } = await newTokens(service, app, user);
-  const bystander = await newTokens(service, app, user);
+test.serial("a replay after the retry window revokes every token issued from the code", async (t) => {
+  const { code, accessToken, refreshToken } = await runCodeFlow(service, app, user);
+  const bystander = await runCodeFlow(service, app, user);
   const { body: refreshed } = await refresh(service, app, refreshToken);
   advanceClock(11_000);
   t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
-  t.false(await opensApi(service, accessToken));
-  t.false(await opensApi(service, refreshed.access_token));
+  t.false(await isAcceptedByApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, refreshed.access_token));
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
-  t.true(await opensApi(service, bystander.accessToken));
+  t.true(await isAcceptedByApi(service, bystander.accessToken));
 });
 
-test.serial("sec 35: a replay is recognised long after the code's own minute", async (t) => {
-  const { code, refreshToken } = await newTokens(service, app, user);
+test.serial("a replay is detected long after the code has expired, even after a purge", async (t) => {
+  const { code, refreshToken } = await runCodeFlow(service, app, user);
   advanceClock(20 * 24 * 3600_000);
-  await service.storage.sweep();
+  await service.storage.purgeExpired();
   t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
 });
 
-const HARMLESS: [what: string, changes: Fields][] = [
+const HARMLESS_REPLAYS: [what: string, changes: Fields][] = [
   ["a wrong verifier", { code_verifier: "x".repeat(43) }],
   ["no verifier", { code_verifier: undefined }],
-  ["another redirect_uri", { redirect_uri: "https://app.example.com/other" }],
+  ["a different redirect_uri", { redirect_uri: "https://app.example.com/other" }],
 ];
 
-for (const [what, changes] of HARMLESS) {
-  test.serial(`sec 36: a replay with ${what} ends nothing`, async (t) => {
-    const { code, accessToken, refreshToken } = await newTokens(service, app, user);
+for (const [what, changes] of HARMLESS_REPLAYS) {
+  test.serial(`a replay with ${what} revokes nothing`, async (t) => {
+    const { code, accessToken, refreshToken } = await runCodeFlow(service, app, user);
     advanceClock(11_000);
     t.is((await redeemCode(service, app, code, changes)).status, 400);
-    t.true(await opensApi(service, accessToken));
+    t.true(await isAcceptedByApi(service, accessToken));
     t.is((await refresh(service, app, refreshToken)).status, 200);
   });
 }
 
-test.serial("sec 36, 40: another client can neither redeem a code nor end what came of it", async (t) => {
+test.serial("another client can neither redeem a code nor revoke its tokens", async (t) => {
   const fresh = await codeFor(service, app, user);
   t.is((await redeemCode(service, other.app, fresh)).body.error, "invalid_grant");
   t.is((await redeemCode(service, app, fresh)).status, 200);
-  const { code, accessToken } = await newTokens(service, app, user);
+  const { code, accessToken } = await runCodeFlow(service, app, user);
   advanceClock(11_000);
   t.is((await redeemCode(service, other.app, code)).body.error, "invalid_grant");
-  t.true(await opensApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, accessToken));
 });
 
-test.serial("sec 36: a replay with a wrong secret ends nothing", async (t) => {
-  const { code, accessToken } = await newTokens(service, app, user);
+test.serial("a replay with a wrong client secret revokes nothing", async (t) => {
+  const { code, accessToken } = await runCodeFlow(service, app, user);
   advanceClock(11_000);
   t.is((await redeemCode(service, { ...app, clientSecret: "lgs_wrong" }, code)).status, 401);
-  t.true(await opensApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, accessToken));
 });
 
-test.serial("sec 39: a code lives for 60 s", async (t) => {
+test.serial("a code expires after 60 seconds", async (t) => {
   const code = await codeFor(service, app, user);
   advanceClock(58_000);
   t.is((await redeemCode(service, app, code)).status, 200);
@@ -89,14 +89,14 @@ test.serial("sec 39: a code lives for 60 s", async (t) => {
 });
 
 const WRONG_URIS: Record<string, string> = {
-  "another one": "https://app.example.com/other",
-  "one with a slash behind it": `${REDIRECT_URI}/`,
-  "one with a query": `${REDIRECT_URI}?x=1`,
-  "one in capitals": REDIRECT_URI.toUpperCase(),
+  "a different path": "https://app.example.com/other",
+  "a trailing slash": `${REDIRECT_URI}/`,
+  "a query": `${REDIRECT_URI}?x=1`,
+  "upper-case letters": REDIRECT_URI.toUpperCase(),
 };
 
 for (const [what, uri] of Object.entries(WRONG_URIS)) {
-  test(`sec 40, 41: a redirect_uri that is ${what} does not redeem a code`, async (t) => {
+  test(`a redemption whose redirect_uri has ${what} is rejected and leaves the code valid`, async (t) => {
     const code = await codeFor(service, app, user);
     const { status, body } = await redeemCode(service, app, code, { redirect_uri: uri });
     t.is(status, 400);
@@ -105,45 +105,49 @@ for (const [what, uri] of Object.entries(WRONG_URIS)) {
   });
 }
 
-test("sec 41: with one registered URI it may be left out, at both steps or at either", async (t) => {
+test("a client with one redirect URI may omit it from the authorization request, the token request, or both", async (t) => {
   for (const changes of [{}, { redirect_uri: undefined }]) {
     const code = await codeFor(service, app, user, { changes });
-    t.is((await redeemCode(service, app, code, { redirect_uri: undefined })).status, 200);
+    t.is(
+      (await redeemCode(service, app, code, { redirect_uri: undefined })).status,
+      200,
+      JSON.stringify(changes),
+    );
   }
   const code = await codeFor(service, app, user, { changes: { redirect_uri: undefined } });
   t.is((await redeemCode(service, app, code)).status, 200);
 });
 
-test("sec 41: with two registered URIs it may not be left out", async (t) => {
-  const { app: two, user: person } = await createApp(service, [REDIRECT_URI, "https://app.example.com/2"]);
-  const code = await codeFor(service, two, person);
+test("a client with several redirect URIs must repeat it in the token request", async (t) => {
+  const { app: two, user: owner } = await createApp(service, [REDIRECT_URI, "https://app.example.com/2"]);
+  const code = await codeFor(service, two, owner);
   t.is((await redeemCode(service, two, code, { redirect_uri: undefined })).status, 400);
   t.is((await redeemCode(service, two, code)).status, 200);
 });
 
-test("sec 40: a loopback port is the one of the authorization", async (t) => {
-  const { app: native, user: person } = await createApp(service, ["http://127.0.0.1/cb"]);
+test("a loopback port in the token request must match the authorization request", async (t) => {
+  const { app: native, user: owner } = await createApp(service, ["http://127.0.0.1/cb"]);
   const redirect_uri = "http://127.0.0.1:5000/cb";
-  const code = await codeFor(service, native, person, { changes: { redirect_uri } });
+  const code = await codeFor(service, native, owner, { changes: { redirect_uri } });
   const other = await redeemCode(service, native, code, { redirect_uri: "http://127.0.0.1:5001/cb" });
   t.is(other.body.error, "invalid_grant");
   t.is((await redeemCode(service, native, code, { redirect_uri })).status, 200);
 });
 
-const NOT_CODES: Record<string, (code: string) => string | undefined> = {
-  "no code": () => undefined,
+const INVALID_CODES: Record<string, (code: string) => string | undefined> = {
+  "a missing code": () => undefined,
   "an unknown code": () => "x".repeat(43),
-  "a shortened code": (code) => code.slice(0, -1),
-  "a lengthened code": (code) => `${code}A`,
-  "a code with a space behind it": (code) => `${code} `,
+  "a truncated code": (code) => code.slice(0, -1),
+  "a code with an extra character": (code) => `${code}A`,
+  "a code with a trailing space": (code) => `${code} `,
   "a code with a NUL": (code) => `${code}\u0000`,
-  "a code in another case": (code) =>
+  "a code with a letter in the other case": (code) =>
     code.replace(/[a-z]/i, (letter) => String.fromCharCode(letter.charCodeAt(0) ^ 32)),
-  "a code of 10 kB": (code) => code.repeat(250),
+  "a code of 10 KB": (code) => code.repeat(250),
 };
 
-for (const [what, mutate] of Object.entries(NOT_CODES)) {
-  test(`sec 50: ${what} gets no token and leaves the right one good`, async (t) => {
+for (const [what, mutate] of Object.entries(INVALID_CODES)) {
+  test(`${what} is rejected and leaves the real code valid`, async (t) => {
     const code = await codeFor(service, app, user);
     const { status, body } = await redeemCode(service, app, code, { code: mutate(code) });
     t.is(status, 400);

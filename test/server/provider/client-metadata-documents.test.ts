@@ -1,18 +1,18 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import test from "ava";
-import { authorizeUrl, createApp, formOf, read } from "../harness/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { authorizeUrl, createApp, formOf, read } from "../../harness/clients/oauth.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ CIMD: "on" });
 const { app } = await createApp(service);
-// Where a document would be found, if the service said a word there.
-let heard = 0;
+// A listener at the URL of the metadata documents, which must never receive a byte.
+let received = 0;
 const site = createServer((socket) => {
   socket
     .on("error", () => {})
     .on("data", () => {
-      heard += 1;
+      received += 1;
       socket.destroy();
     });
 }).listen(0, "127.0.0.1");
@@ -23,13 +23,13 @@ test.after.always(async () => {
   await service.close();
 });
 
-test("the metadata tells that documents are known as clients, and public ones with them", async (t) => {
+test("discovery lists metadata documents and public clients as supported", async (t) => {
   const { body } = await read(fetch(`${service.url}/.well-known/oauth-authorization-server`));
   t.true(body.client_id_metadata_document_supported);
   t.true((body.token_endpoint_auth_methods_supported as string[]).includes("none"));
 });
 
-test("with CIMD off neither is told, and such a client is unknown", async (t) => {
+test("with CIMD off, discovery omits both, and such a client is unknown", async (t) => {
   const plain = await startTestService();
   t.teardown(() => plain.close());
   const { body } = await read(fetch(`${plain.url}/.well-known/oauth-authorization-server`));
@@ -37,7 +37,7 @@ test("with CIMD off neither is told, and such a client is unknown", async (t) =>
   t.false((body.token_endpoint_auth_methods_supported as string[]).includes("none"));
   const url = authorizeUrl(plain, { ...app, clientId: `https://127.0.0.1:${port}/client.json` });
   t.is((await fetch(url, { redirect: "manual" })).status, 400);
-  t.is(heard, 0);
+  t.is(received, 0);
 });
 
 const DOCUMENTS = [
@@ -56,7 +56,7 @@ const DOCUMENTS = [
 ];
 
 for (const clientId of DOCUMENTS) {
-  test(`a document at ${clientId.replace(String(port), "…")} is not fetched, nobody is sent anywhere`, async (t) => {
+  test(`a metadata document at ${clientId.replace(String(port), "…")} is not fetched, and its client is rejected`, async (t) => {
     const url = authorizeUrl(service, { ...app, clientId });
     const answer = await fetch(url, { redirect: "manual" });
     t.true(answer.status >= 400 && answer.status < 500, String(answer.status));
@@ -68,11 +68,11 @@ for (const clientId of DOCUMENTS) {
       ),
     );
     t.true(token.status === 400 || token.status === 401, token.text);
-    t.is(heard, 0);
+    t.is(received, 0);
   });
 }
 
-test("the clients of organizations need their secret all the same", async (t) => {
+test("clients of organizations still need their secret", async (t) => {
   const fields = { grant_type: "client_credentials", client_id: app.clientId };
   t.is((await read(postForm(`${service.url}/oauth/token`, fields))).status, 401);
   t.regex(await service.token(app), /^lga_/);

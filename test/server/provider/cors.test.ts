@@ -1,6 +1,6 @@
 import test from "ava";
-import { basic } from "../harness/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { basic } from "../../harness/clients/oauth.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
 
 const ALLOWED = "https://console.example.com";
 const service = await startTestService({ ALLOWED_ORIGINS: ALLOWED });
@@ -10,7 +10,7 @@ test.after.always(() => service.close());
 const REQUEST = { grant_type: "client_credentials" };
 const ask = (origin: string) => postForm(`${service.url}/oauth/token`, REQUEST, { ...basic(app), origin });
 
-test("sec 121: an allowed origin may ask the token endpoint, and ours may", async (t) => {
+test("allowed origins and the service's own can call the token endpoint", async (t) => {
   for (const origin of [ALLOWED, service.url]) {
     const { status, headers } = await ask(origin);
     t.is(status, 200);
@@ -27,7 +27,7 @@ for (const origin of [
   `${ALLOWED}:8443`,
   "https://example.com",
 ]) {
-  test(`sec 121: scripts of ${origin} read nothing of the token endpoint`, async (t) => {
+  test(`scripts on ${origin} can't read the token endpoint's response`, async (t) => {
     const { status, headers } = await ask(origin);
     t.is(headers.get("access-control-allow-origin"), null);
     t.not(status, 200);

@@ -1,29 +1,29 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { openDatabase } from "../../adapters/database.ts";
-import { createPasswords } from "../../server/passwords.ts";
-import { createTestDatabase } from "../harness/database.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { createPasswords } from "../../../server/credentials/passwords.ts";
 import {
-  ask,
   authorizeUrl,
   codeFor,
   createApp,
-  newTokens,
+  isAcceptedByApi,
   openConsent,
-  opensApi,
+  postAsClient,
   redeemCode,
   refresh,
+  runCodeFlow,
   sendForm,
-} from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+} from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const service = await startTestService({
   DATABASE_URL: database.url,
   ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
 });
-// There is no call yet that disables a person or ends a membership: the rows are changed beside the service.
+// The service can't disable a user yet, so the tests change the rows directly.
 const { knex, close } = openDatabase(database.url);
 test.after.always(async () => {
   await close();
@@ -31,48 +31,48 @@ test.after.always(async () => {
   await database.drop();
 });
 
-const ENDINGS: Record<string, (userId: string, organizationId: string) => Promise<unknown>> = {
+const REVOCATIONS: Record<string, (userId: string, organizationId: string) => Promise<unknown>> = {
   "is disabled": (id) => knex("users").where({ id }).update({ disabled_at: Date.now() }),
   "leaves the organization": (user_id, organization_id) =>
     knex("memberships").where({ user_id, organization_id }).delete(),
 };
 
-for (const [what, end] of Object.entries(ENDINGS)) {
-  test(`sec 60, 72, 82: when a person ${what} nothing that was allowed goes on`, async (t) => {
+for (const [what, revokeAccess] of Object.entries(REVOCATIONS)) {
+  test(`when a user ${what}, every token they authorized is rejected`, async (t) => {
     const { app, own, user } = await createApp(service);
-    const { accessToken, refreshToken } = await newTokens(service, app, user);
+    const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
     const code = await codeFor(service, app, user);
-    await end(user.id, own.id);
-    t.false(await opensApi(service, accessToken));
+    await revokeAccess(user.id, own.id);
+    t.false(await isAcceptedByApi(service, accessToken));
     t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
     t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
     for (const token of [accessToken, refreshToken]) {
-      t.deepEqual((await ask(service, "introspect", app, { token })).body, { active: false });
+      t.deepEqual((await postAsClient(service, "introspect", app, { token })).body, { active: false });
     }
-    t.is((await ask(service, "token", app, { grant_type: "client_credentials" })).status, 200);
+    t.is((await postAsClient(service, "token", app, { grant_type: "client_credentials" })).status, 200);
   });
 
-  test(`a person who ${what} while the consent page is open cannot allow`, async (t) => {
+  test(`a user who ${what} while the consent page is open can't approve the request`, async (t) => {
     const { app, own, user } = await createApp(service);
-    const person = new Person(service.url);
-    const page = await openConsent(person, user, authorizeUrl(service, app));
-    await end(user.id, own.id);
-    const answer = await sendForm(person, page, { decision: "allow", organization_id: own.id });
+    const browser = new TestBrowser(service.url);
+    const page = await openConsent(browser, user, authorizeUrl(service, app));
+    await revokeAccess(user.id, own.id);
+    const answer = await sendForm(browser, page, { decision: "allow", organization_id: own.id });
     const location = answer.headers.get("location");
-    const last = location ? await person.open(location) : undefined;
+    const last = location ? await browser.open(location) : undefined;
     t.false(last?.url.includes("code=") ?? false);
   });
 }
 
-test("who is disabled cannot sign in, and is told nothing else than a wrong password", async (t) => {
+test("a disabled user can't sign in and gets the same error as for a wrong password", async (t) => {
   const { app, own, user } = await createApp(service);
   const other = await service.createUser([own.id]);
   await knex("users").where({ id: user.id }).update({ disabled_at: Date.now() });
   const url = authorizeUrl(service, app);
   const alerts: (string | undefined)[] = [];
-  for (const someone of [user, { ...other, password: "wrong" }, { ...other, username: "nobody" }]) {
-    const person = new Person(service.url);
-    const page = await person.signIn(await person.open(url), someone);
+  for (const credentials of [user, { ...other, password: "wrong" }, { ...other, username: "unknown" }]) {
+    const browser = new TestBrowser(service.url);
+    const page = await browser.signIn(await browser.open(url), credentials);
     t.is(page.status, 400);
     alerts.push(page.html.querySelector("[role=alert]")?.text);
   }
@@ -80,49 +80,49 @@ test("who is disabled cannot sign in, and is told nothing else than a wrong pass
   t.truthy(alerts[0]);
 });
 
-const NAMES: Record<string, (name: string) => string> = {
-  "a NUL": (name) => `${name}\u0000`,
-  "only a NUL": () => "\u0000",
-  "a line end": (name) => `${name}\n`,
-  "a lone surrogate": (name) => `${name}\ud800`,
-  "10 kB": (name) => name.repeat(1000),
-  nothing: () => "",
+const INVALID_USERNAMES: Record<string, (name: string) => string> = {
+  "a NUL in the username": (name) => `${name}\u0000`,
+  "only a NUL as the username": () => "\u0000",
+  "a line break in the username": (name) => `${name}\n`,
+  "a lone surrogate in the username": (name) => `${name}\ud800`,
+  "a username of 10 KB": (name) => name.repeat(1000),
+  "an empty username": () => "",
 };
 
-for (const [what, mutate] of Object.entries(NAMES)) {
-  test(`sec 51: a sign-in with a name of ${what} is refused like a wrong password`, async (t) => {
+for (const [what, mutate] of Object.entries(INVALID_USERNAMES)) {
+  test(`a sign-in with ${what} fails like one with a wrong password`, async (t) => {
     const { app, user } = await createApp(service);
-    const person = new Person(service.url);
-    const page = await person.open(authorizeUrl(service, app));
-    const answer = await person.signIn(page, { ...user, username: mutate(user.username) });
+    const browser = new TestBrowser(service.url);
+    const page = await browser.open(authorizeUrl(service, app));
+    const answer = await browser.signIn(page, { ...user, username: mutate(user.username) });
     t.is(answer.status, 400);
     t.truthy(answer.html.querySelector("[role=alert]"));
-    t.truthy((await person.signIn(answer, user)).html.querySelector("[name=csrf]"));
+    t.truthy((await browser.signIn(answer, user)).html.querySelector("[name=csrf]"));
   });
 }
 
-test("the session of a disabled person opens no consent page", async (t) => {
+test("a disabled user's session opens no consent page", async (t) => {
   const { app, user } = await createApp(service);
-  const person = new Person(service.url);
-  await openConsent(person, user, authorizeUrl(service, app));
+  const browser = new TestBrowser(service.url);
+  await openConsent(browser, user, authorizeUrl(service, app));
   await knex("users").where({ id: user.id }).update({ disabled_at: Date.now() });
-  const page = await person.open(authorizeUrl(service, app));
+  const page = await browser.open(authorizeUrl(service, app));
   t.is(page.html.querySelectorAll("button").filter((button) => button.text.trim() === "Allow").length, 0);
-  const silent = await person.open(authorizeUrl(service, app, { prompt: "none" }));
+  const silent = await browser.open(authorizeUrl(service, app, { prompt: "none" }));
   t.is(new URL(silent.url).searchParams.get("code"), null);
 });
 
-test("sec 72: a new password ends what was allowed, and the session", async (t) => {
+test("a password reset revokes the user's authorized apps and sessions", async (t) => {
   const { app, user } = await createApp(service);
-  const person = new Person(service.url);
-  const { accessToken, refreshToken } = await newTokens(service, app, user, { person });
+  const browser = new TestBrowser(service.url);
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
   const own = await service.token(app);
   const { accounts } = service.storage;
   const link = await accounts.createResetToken(user.id, 60_000);
   t.true(await accounts.resetPassword(link, await createPasswords().hash("another fine password")));
-  t.false(await opensApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, accessToken));
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
-  t.true(await opensApi(service, own));
-  const page = await person.open(authorizeUrl(service, app));
+  t.true(await isAcceptedByApi(service, own));
+  const page = await browser.open(authorizeUrl(service, app));
   t.truthy(page.html.querySelector("#password"));
 });

@@ -1,7 +1,7 @@
 import test from "ava";
-import { type Answer, authorizeUrl, createApp, read } from "../harness/oauth.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { startTestService } from "../harness/service.ts";
+import { type Answer, authorizeUrl, createApp, read } from "../../harness/clients/oauth.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -9,26 +9,26 @@ test.after.always(() => service.close());
 const PATHS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
 const metadata = async (path = PATHS[0]) => read(fetch(service.url + path));
 
-test("sec 1: the metadata names the issuer byte for byte, as JSON", async (t) => {
+test("the metadata is JSON and names the exact issuer", async (t) => {
   const { status, headers, body } = await metadata();
   t.is(status, 200);
   t.regex(headers.get("content-type") ?? "", /^application\/json/);
   t.is(body.issuer, service.url);
 });
 
-test("sec 2: both discovery documents are the same, and every address is the issuer's", async (t) => {
+test("both discovery documents are identical, and every URL has the issuer's origin", async (t) => {
   const [oauth, openid] = (await Promise.all(PATHS.map(metadata))) as [Answer, Answer];
   t.deepEqual(oauth.body, openid.body);
-  const addresses = Object.entries(oauth.body).filter(([name]) => /_(endpoint|uri)$/.test(name));
-  t.true(addresses.length >= 6);
-  for (const [name, address] of addresses) t.true(String(address).startsWith(`${service.url}/`), name);
+  const urls = Object.entries(oauth.body).filter(([name]) => /_(endpoint|uri)$/.test(name));
+  t.true(urls.length >= 6);
+  for (const [name, url] of urls) t.true(String(url).startsWith(`${service.url}/`), name);
 });
 
-test("sec 4: S256 is the only challenge method", async (t) => {
+test("S256 is the only code challenge method", async (t) => {
   t.deepEqual((await metadata()).body.code_challenge_methods_supported, ["S256"]);
 });
 
-test("sec 5: code is the only response type, and neither implicit nor password is a grant", async (t) => {
+test("code is the only response type, and the implicit and password grants are not supported", async (t) => {
   const { body } = await metadata();
   t.deepEqual(body.response_types_supported, ["code"]);
   t.deepEqual(body.response_modes_supported, ["query"]);
@@ -39,11 +39,11 @@ test("sec 5: code is the only response type, and neither implicit nor password i
   ]);
 });
 
-test("sec 6: the metadata says that iss is sent", async (t) => {
+test("the metadata advertises the iss response parameter", async (t) => {
   t.true((await metadata()).body.authorization_response_iss_parameter_supported);
 });
 
-test("sec 7: the methods of client authentication are told for each endpoint, none is not among them", async (t) => {
+test("client authentication methods are listed for each endpoint, without none", async (t) => {
   const { body } = await metadata();
   for (const endpoint of ["token", "revocation", "introspection"]) {
     t.deepEqual(
@@ -54,7 +54,7 @@ test("sec 7: the methods of client authentication are told for each endpoint, no
   }
 });
 
-test("sec 7: every endpoint that is advertised is there, and no other one is", async (t) => {
+test("every advertised endpoint exists, and no other endpoint is advertised", async (t) => {
   const { body } = await metadata();
   const gets = ["authorization_endpoint", "jwks_uri"];
   const posts = ["token", "revocation", "introspection", "pushed_authorization_request"].map(
@@ -79,7 +79,7 @@ test("the scopes and the protected resources are listed", async (t) => {
   t.deepEqual(body.protected_resources, [service.url, `${service.url}/v1`, `${service.url}/mcp`]);
 });
 
-test("the keys are public, and only the public half", async (t) => {
+test("the key set is public and contains no private key", async (t) => {
   const { body } = await read(fetch(`${service.url}/oauth/jwks`));
   const keys = body.keys as Record<string, string>[];
   t.is(keys.length, 1);
@@ -87,7 +87,7 @@ test("the keys are public, and only the public half", async (t) => {
 });
 
 for (const path of [...PATHS, "/oauth/authorize"]) {
-  test(`sec 3: a foreign Host is refused at ${path}`, async (t) => {
+  test(`a foreign Host header is rejected at ${path}`, async (t) => {
     for (const host of ["evil.test", `evil.test:${new URL(service.url).port}`, "LOCALHOST.evil.test"]) {
       const { status, headers, text } = await sendRaw(service.url, path, { headers: ["host", host] });
       t.is(status, 421, host);
@@ -95,7 +95,7 @@ for (const path of [...PATHS, "/oauth/authorize"]) {
     }
   });
 
-  test(`sec 3: what a proxy header says about the host appears nowhere at ${path}`, async (t) => {
+  test(`forwarded host headers are ignored at ${path}`, async (t) => {
     const { app } = await createApp(service);
     const url = new URL(path === "/oauth/authorize" ? authorizeUrl(service, app) : service.url + path);
     const { status, headers, text } = await sendRaw(service.url, url.pathname + url.search, {

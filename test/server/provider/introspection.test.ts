@@ -1,8 +1,8 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { ask, codeFor, createApp, newTokens, refresh } from "../harness/oauth.ts";
-import { startTestService, type TestOrganization } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { codeFor, createApp, postAsClient, refresh, runCodeFlow } from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService, type TestOrganization } from "../../harness/service.ts";
 
 const SECRET = "a-secret-of-the-resource-server-0123456789";
 const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
@@ -18,7 +18,10 @@ test.after.always(() => service.close());
 
 const INACTIVE = { active: false };
 const introspect = async (token: string, client = app, hint?: string) => {
-  const { status, body } = await ask(service, "introspect", client, { token, token_type_hint: hint });
+  const { status, body } = await postAsClient(service, "introspect", client, {
+    token,
+    token_type_hint: hint,
+  });
   if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
   return body;
 };
@@ -35,8 +38,8 @@ test("a client sees its own token", async (t) => {
   t.true(Math.abs(Number(body.exp) - now - 3600) < 5);
 });
 
-test("a client sees who has allowed its token", async (t) => {
-  const { accessToken, refreshToken } = await newTokens(service, app, user);
+test("a client sees the user who authorized its token", async (t) => {
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
   t.is((await introspect(accessToken)).sub, user.id);
   const body = await introspect(refreshToken);
   t.true(body.active);
@@ -44,8 +47,8 @@ test("a client sees who has allowed its token", async (t) => {
 });
 
 for (const hint of [undefined, "access_token", "refresh_token", "bogus"]) {
-  test(`sec 80: of another client's tokens nothing is told, with the hint ${hint}`, async (t) => {
-    const { accessToken, refreshToken } = await newTokens(service, app, user);
+  test(`another client's tokens are inactive with the hint ${hint}`, async (t) => {
+    const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
     for (const token of [accessToken, refreshToken, await service.token(app)]) {
       t.deepEqual(await introspect(token, other.app, hint), INACTIVE);
     }
@@ -53,7 +56,7 @@ for (const hint of [undefined, "access_token", "refresh_token", "bogus"]) {
 }
 
 const JWT = "eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
-const NO_TOKENS = [
+const INVALID_TOKENS = [
   JWT,
   "a.b.c",
   "..",
@@ -67,19 +70,19 @@ const NO_TOKENS = [
   "dashboard",
 ];
 
-for (const token of NO_TOKENS) {
-  test(`sec 81: ${JSON.stringify(token.slice(0, 40))} is exactly inactive, for everybody who may ask`, async (t) => {
+for (const token of INVALID_TOKENS) {
+  test(`the response for ${JSON.stringify(token.slice(0, 40))} is exactly {"active":false} for every caller`, async (t) => {
     for (const client of [app, resourceServer]) t.deepEqual(await introspect(token, client), INACTIVE);
   });
 }
 
-test.serial("sec 81, 82: expired and revoked tokens are exactly inactive", async (t) => {
-  const revoked = await newTokens(service, app, user);
-  await ask(service, "revoke", app, { token: revoked.accessToken });
+test.serial('the response for expired and revoked tokens is exactly {"active":false}', async (t) => {
+  const revoked = await runCodeFlow(service, app, user);
+  await postAsClient(service, "revoke", app, { token: revoked.accessToken });
   const own = await service.token(app);
-  await ask(service, "revoke", app, { token: own });
+  await postAsClient(service, "revoke", app, { token: own });
   const expired = await service.token(app);
-  const old = await newTokens(service, app, user);
+  const old = await runCodeFlow(service, app, user);
   advanceClock(3601_000);
   for (const token of [revoked.accessToken, revoked.refreshToken, own, expired, old.accessToken]) {
     for (const client of [app, resourceServer]) t.deepEqual(await introspect(token, client), INACTIVE);
@@ -88,9 +91,9 @@ test.serial("sec 81, 82: expired and revoked tokens are exactly inactive", async
 });
 
 test.serial(
-  "sec 82: a rotated refresh token is inactive after the window, a code is never a token",
+  "a rotated refresh token is inactive after the retry window, and a code is always inactive",
   async (t) => {
-    const { refreshToken } = await newTokens(service, app, user);
+    const { refreshToken } = await runCodeFlow(service, app, user);
     advanceClock(22 * 24 * 3600_000);
     const { body } = await refresh(service, app, refreshToken);
     advanceClock(11_000);
@@ -102,37 +105,37 @@ test.serial(
 );
 
 test("resource-server sees every access token, with the organization and its plan", async (t) => {
-  const { accessToken } = await newTokens(service, app, user);
-  const ofPerson = await introspect(accessToken, resourceServer);
-  t.true(ofPerson.active);
-  t.is(ofPerson.client_id, app.clientId);
-  t.is(ofPerson.sub, user.id);
-  t.is(ofPerson.organization_id, own.id);
-  t.is(ofPerson.plan, "growth");
+  const { accessToken } = await runCodeFlow(service, app, user);
+  const delegated = await introspect(accessToken, resourceServer);
+  t.true(delegated.active);
+  t.is(delegated.client_id, app.clientId);
+  t.is(delegated.sub, user.id);
+  t.is(delegated.organization_id, own.id);
+  t.is(delegated.plan, "growth");
   const premium = await service.createOrganization(undefined, "premium");
-  const ofClient = await introspect(await service.token(premium), resourceServer);
-  t.is(ofClient.organization_id, premium.id);
-  t.is(ofClient.plan, "premium");
+  const byClient = await introspect(await service.token(premium), resourceServer);
+  t.is(byClient.organization_id, premium.id);
+  t.is(byClient.plan, "premium");
 });
 
-test("the organization and the plan are told to resource-server alone", async (t) => {
-  const { accessToken } = await newTokens(service, app, user);
+test("only resource-server sees the organization and its plan", async (t) => {
+  const { accessToken } = await runCodeFlow(service, app, user);
   const body = await introspect(accessToken);
   t.false("organization_id" in body);
   t.false("plan" in body);
 });
 
-test("resource-server sees nobody's refresh token", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user);
+test("resource-server sees no refresh tokens", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user);
   for (const hint of [undefined, "refresh_token"]) {
-    t.deepEqual(await introspect(refreshToken, resourceServer, hint), INACTIVE);
+    t.deepEqual(await introspect(refreshToken, resourceServer, hint), INACTIVE, String(hint));
   }
 });
 
-for (const which of ["client", "person"] as const) {
-  test(`sec 60, 82: the plan of the ${which}'s organization ends: inactive, but resource-server sees it as free`, async (t) => {
+for (const which of ["client", "user"] as const) {
+  test(`after a downgrade of the ${which}'s organization its tokens are inactive, except for resource-server`, async (t) => {
     const mine = await createApp(service);
-    const { accessToken, refreshToken } = await newTokens(service, mine.app, mine.user);
+    const { accessToken, refreshToken } = await runCodeFlow(service, mine.app, mine.user);
     const token = which === "client" ? await service.token(mine.app) : accessToken;
     const id = which === "client" ? mine.app.id : mine.own.id;
     await service.storage.organizations.setPlan(id, "free", OPERATOR);
@@ -149,18 +152,18 @@ for (const which of ["client", "person"] as const) {
   });
 }
 
-test("resource-server may ask, and nothing else", async (t) => {
-  const { accessToken } = await newTokens(service, app, user);
-  const token = await ask(service, "token", resourceServer, { grant_type: "client_credentials" });
+test("resource-server can introspect tokens but neither request nor revoke them", async (t) => {
+  const { accessToken } = await runCodeFlow(service, app, user);
+  const token = await postAsClient(service, "token", resourceServer, { grant_type: "client_credentials" });
   t.is(token.body.error, "unauthorized_client");
-  await ask(service, "revoke", resourceServer, { token: accessToken });
+  await postAsClient(service, "revoke", resourceServer, { token: accessToken });
   t.true((await introspect(accessToken)).active);
 });
 
-test("sec 79: resource-server needs its secret", async (t) => {
-  const { accessToken } = await newTokens(service, app, user);
+test("resource-server must authenticate with its secret", async (t) => {
+  const { accessToken } = await runCodeFlow(service, app, user);
   for (const clientSecret of ["x", SECRET.slice(0, -1), `${SECRET}x`, "kept-as-a-hash"]) {
-    const { status, body } = await ask(
+    const { status, body } = await postAsClient(
       service,
       "introspect",
       { ...resourceServer, clientSecret },
@@ -171,13 +174,13 @@ test("sec 79: resource-server needs its secret", async (t) => {
   }
 });
 
-test("without a token there is nothing to ask about", async (t) => {
-  t.is((await ask(service, "introspect", app, {})).body.error, "invalid_request");
+test("introspection without a token is rejected with invalid_request", async (t) => {
+  t.is((await postAsClient(service, "introspect", app, {})).body.error, "invalid_request");
 });
 
-test("without RESOURCE_SERVER_SECRET there is no such client", async (t) => {
+test("without RESOURCE_SERVER_SECRET the client resource-server does not exist", async (t) => {
   const plain = await startTestService();
   t.teardown(() => plain.close());
-  const { status } = await ask(plain, "introspect", resourceServer, { token: "x" });
+  const { status } = await postAsClient(plain, "introspect", resourceServer, { token: "x" });
   t.is(status, 401);
 });

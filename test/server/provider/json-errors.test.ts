@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import test, { type ExecutionContext } from "ava";
 import knexFactory from "knex";
-import { knexConfig } from "../../adapters/engine.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { authorizeUrl, basic, createApp, formOf, read } from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { authorizeUrl, basic, createApp, formOf, read } from "../../harness/clients/oauth.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const service = await startTestService({
@@ -21,14 +21,14 @@ test.after.always(async () => {
 const ACCEPTS: Record<string, string> = {
   "Java's HttpURLConnection": "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
   "a browser": "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8",
-  "text/html alone": "text/html",
-  anything: "*/*",
+  "text/html only": "text/html",
+  "any type": "*/*",
 };
 const BROWSER = { accept: ACCEPTS["a browser"] as string };
 const ENDPOINTS = ["token", "revoke", "introspect", "par"];
 const CREDENTIALS = { grant_type: "client_credentials" };
 
-type Refusal = [what: string, status: number, path: string, init?: RequestInit];
+type Failure = [what: string, status: number, path: string, init?: RequestInit];
 
 const post = (body: URLSearchParams | string, headers: Record<string, string> = {}): RequestInit => ({
   method: "POST",
@@ -36,29 +36,29 @@ const post = (body: URLSearchParams | string, headers: Record<string, string> = 
   headers,
 });
 
-const REFUSALS: Refusal[] = [
-  ...ENDPOINTS.flatMap((endpoint): Refusal[] => {
+const FAILURES: Failure[] = [
+  ...ENDPOINTS.flatMap((endpoint): Failure[] => {
     const path = `/oauth/${endpoint}`;
     return [
       [`a wrong secret at ${endpoint}`, 401, path, post(formOf({}), basic({ ...app, clientSecret: "x" }))],
       [`a missing parameter at ${endpoint}`, 400, path, post(formOf({}), basic(app))],
       [`no credentials at ${endpoint}`, endpoint === "introspect" ? 401 : 400, path, post(formOf({}))],
       [`GET at ${endpoint}`, 405, path],
-      [`JSON at ${endpoint}`, 400, path, post("{}", { "content-type": "application/json" })],
-      [`60 kB at ${endpoint}`, 400, path, post(formOf({ x: "x".repeat(60_000) }), basic(app))],
+      [`a JSON body at ${endpoint}`, 400, path, post("{}", { "content-type": "application/json" })],
+      [`a body of 60 KB at ${endpoint}`, 400, path, post(formOf({ x: "x".repeat(60_000) }), basic(app))],
     ];
   }),
   ["an unknown scope", 400, "/oauth/token", post(formOf({ ...CREDENTIALS, scope: "admin" }), basic(app))],
-  ["an unknown address", 404, "/oauth/nothing"],
+  ["an unknown path", 404, "/oauth/nothing"],
   ["a trailing slash", 404, "/oauth/token/", post(formOf(CREDENTIALS), basic(app))],
-  ["POST at the keys", 405, "/oauth/jwks", { method: "POST" }],
+  ["POST at the key set", 405, "/oauth/jwks", { method: "POST" }],
   ["an unknown document", 404, "/.well-known/nothing"],
   ["POST at the metadata", 404, "/.well-known/openid-configuration", { method: "POST" }],
   ["DELETE at the metadata", 404, "/.well-known/oauth-authorization-server", { method: "DELETE" }],
-  ["metadata of no resource", 404, "/.well-known/oauth-protected-resource/nothing"],
+  ["metadata of an unknown resource", 404, "/.well-known/oauth-protected-resource/nothing"],
 ];
 
-async function isRefusedInJson(t: ExecutionContext, [what, status, path, init]: Refusal) {
+async function assertJsonError(t: ExecutionContext, [what, status, path, init]: Failure) {
   for (const [who, accept] of Object.entries(ACCEPTS)) {
     const headers = { ...(init?.headers as Record<string, string>), accept };
     const answer = await read(fetch(service.url + path, { ...init, headers }));
@@ -68,13 +68,13 @@ async function isRefusedInJson(t: ExecutionContext, [what, status, path, init]: 
   }
 }
 
-for (const refusal of REFUSALS) {
-  const [what, status] = refusal;
-  test(`sec 44: ${what} is a ${status} in JSON for every Accept header`, isRefusedInJson, refusal);
+for (const failure of FAILURES) {
+  const [what, status] = failure;
+  test(`${what} gets ${status} in JSON for every Accept header`, assertJsonError, failure);
 }
 
 for (const [who, accept] of Object.entries(ACCEPTS)) {
-  test(`keys and metadata are JSON for ${who}`, async (t) => {
+  test(`the key set and the metadata are JSON for ${who}`, async (t) => {
     for (const path of [
       "/oauth/jwks",
       "/.well-known/openid-configuration",
@@ -89,11 +89,11 @@ for (const [who, accept] of Object.entries(ACCEPTS)) {
 }
 
 for (const [what, url, init] of [
-  ["a bad request", authorizeUrl(service, app, { redirect_uri: "https://evil.example/" })],
+  ["an invalid redirect URI", authorizeUrl(service, app, { redirect_uri: "https://evil.example/" })],
   ["an expired request", `${service.url}/oauth/authorize/nothing`],
-  ["a form that is too large", `${service.url}/oauth/authorize`, post(formOf({ x: "x".repeat(60_000) }))],
+  ["an oversized form", `${service.url}/oauth/authorize`, post(formOf({ x: "x".repeat(60_000) }))],
 ] as [string, string, RequestInit?][]) {
-  test(`at the authorization endpoint ${what} stays a page in a browser`, async (t) => {
+  test(`in a browser, ${what} at the authorization endpoint gets a page`, async (t) => {
     const { status, headers, text } = await read(fetch(url, { ...init, headers: BROWSER }));
     t.true(status >= 400 && status < 500, String(status));
     t.regex(headers.get("content-type") ?? "", /^text\/html/);
@@ -101,19 +101,19 @@ for (const [what, url, init] of [
   });
 }
 
-test.serial("sec 44, 57: too many guesses are a 429 in JSON for every Accept header", async (t) => {
+test.serial("too many failed authentications get 429 in JSON for every Accept header", async (t) => {
   const { app: guessed } = await createApp(service);
-  // Also with a browser's header: the limit reads the error from the JSON.
+  // Sends a browser's header, because the limit reads the error code from the JSON body.
   const headers = { ...basic({ ...guessed, clientSecret: "lgs_wrong" }), ...BROWSER };
   const guess = post(formOf(CREDENTIALS), headers);
   let { status } = await fetch(`${service.url}/oauth/token`, guess);
   for (let guesses = 1; guesses < 60 && status !== 429; guesses++) {
     ({ status } = await fetch(`${service.url}/oauth/token`, guess));
   }
-  await isRefusedInJson(t, ["a guess", 429, "/oauth/token", guess]);
+  await assertJsonError(t, ["a guess", 429, "/oauth/token", guess]);
 });
 
-test.serial("sec 44, 99: a server error is a 500 in JSON for every Accept header", async (t) => {
+test.serial("a server error gets 500 in JSON for every Accept header", async (t) => {
   const knex = knexFactory(knexConfig(database.url));
   await knex.schema.renameTable("clients", "gone");
   t.teardown(async () => {
@@ -122,6 +122,6 @@ test.serial("sec 44, 99: a server error is a 500 in JSON for every Accept header
   });
   for (const endpoint of ENDPOINTS) {
     const request = post(formOf(CREDENTIALS), basic(app));
-    await isRefusedInJson(t, [endpoint, 500, `/oauth/${endpoint}`, request]);
+    await assertJsonError(t, [endpoint, 500, `/oauth/${endpoint}`, request]);
   }
 });

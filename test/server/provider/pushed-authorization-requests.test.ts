@@ -1,11 +1,19 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { discover, REDIRECT_URI } from "../harness/flow.ts";
-import { allow, ask, createApp, type Fields, openConsent, redeemCode, VERIFIER } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { discover, REDIRECT_URI } from "../../harness/clients/flow.ts";
+import {
+  allow,
+  createApp,
+  type Fields,
+  openConsent,
+  postAsClient,
+  redeemCode,
+  VERIFIER,
+} from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
@@ -22,9 +30,9 @@ const REQUEST: Fields = {
 };
 
 const push = (changes: Fields = {}, client = app) =>
-  ask(service, "par", client, { client_id: client.clientId, ...REQUEST, ...changes });
+  postAsClient(service, "par", client, { client_id: client.clientId, ...REQUEST, ...changes });
 
-async function pushed(changes: Fields = {}): Promise<string> {
+async function requestUriFor(changes: Fields = {}): Promise<string> {
   const { status, body, text } = await push(changes);
   if (status !== 201) throw new Error(text);
   return String(body.request_uri);
@@ -33,7 +41,7 @@ async function pushed(changes: Fields = {}): Promise<string> {
 const urlFor = (request_uri: string, changes: Record<string, string> = {}) =>
   `${service.url}/oauth/authorize?${new URLSearchParams({ client_id: app.clientId, request_uri, ...changes })}`;
 
-test("openid-client pushes a request, and the flow goes through", async (t) => {
+test("openid-client completes the code flow with a pushed request", async (t) => {
   const config = await discover(service, app);
   const verifier = oidc.randomPKCECodeVerifier();
   const url = await oidc.buildAuthorizationUrlWithPAR(config, {
@@ -49,7 +57,7 @@ test("openid-client pushes a request, and the flow goes through", async (t) => {
   t.is(tokens.claims()?.organization_id, own.id);
 });
 
-test("a pushed request is a 201 with an address for a minute", async (t) => {
+test("a pushed request gets 201 and a request_uri that is valid for one minute", async (t) => {
   const { status, body, headers } = await push();
   t.is(status, 201);
   t.regex(String(body.request_uri), /^urn:ietf:params:oauth:request_uri:[\w-]{43,}$/);
@@ -57,23 +65,23 @@ test("a pushed request is a 201 with an address for a minute", async (t) => {
   t.regex(headers.get("cache-control") ?? "", /no-store/);
 });
 
-test("a nonce that is pushed without openid is ignored", async (t) => {
-  const callback = await allow(service, user, urlFor(await pushed({ nonce: "n-0S6_WzA2Mj" })));
+test("a nonce pushed without openid is ignored", async (t) => {
+  const callback = await allow(service, user, urlFor(await requestUriFor({ nonce: "n-0S6_WzA2Mj" })));
   const { status, body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
   t.is(status, 200);
   t.is(body.id_token, undefined);
 });
 
-test("a nonce that is pushed with openid is in the id_token", async (t) => {
-  const request = await pushed({ nonce: "n-0S6_WzA2Mj", scope: "openid links:read" });
+test("a nonce pushed with openid is in the id_token", async (t) => {
+  const request = await requestUriFor({ nonce: "n-0S6_WzA2Mj", scope: "openid links:read" });
   const callback = await allow(service, user, urlFor(request));
   const { body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
   const [, payload = ""] = String(body.id_token).split(".");
   t.is(JSON.parse(Buffer.from(payload, "base64url").toString()).nonce, "n-0S6_WzA2Mj");
 });
 
-test("what was pushed counts, not what the address says beside it", async (t) => {
-  const url = urlFor(await pushed({ scope: "links:read" }), {
+test("pushed parameters take precedence over those in the URL", async (t) => {
+  const url = urlFor(await requestUriFor({ scope: "links:read" }), {
     scope: "links:write webhooks:write",
     redirect_uri: "https://evil.example/",
     state: "another",
@@ -87,31 +95,37 @@ test("what was pushed counts, not what the address says beside it", async (t) =>
   t.is(body.scope, "links:read");
 });
 
-test("without a scope the default is pushed, and resources are known by any of their forms", async (t) => {
-  const url = urlFor(await pushed({ scope: undefined, resource: `${service.url}/v1/` }));
+test("a pushed request without a scope gets the default, and its resource is canonicalized", async (t) => {
+  const url = urlFor(await requestUriFor({ scope: undefined, resource: `${service.url}/v1/` }));
   const callback = await allow(service, user, url);
   const { body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
   t.is(body.scope, "links:read links:write");
-  const { body: token } = await ask(service, "introspect", app, { token: String(body.access_token) });
+  const { body: token } = await postAsClient(service, "introspect", app, {
+    token: String(body.access_token),
+  });
   t.is(token.aud, `${service.url}/v1`);
 });
 
-const REFUSED: [what: string, changes: Fields, error: RegExp][] = [
+const INVALID_REQUESTS: [what: string, changes: Fields, error: RegExp][] = [
   ["no response_type", { response_type: undefined }, /^invalid_request$/],
-  ["the implicit grant", { response_type: "token" }, /^unsupported_response_type$/],
-  ["the mode fragment", { response_mode: "fragment" }, /^(invalid_request|unsupported_response_mode)$/],
+  ["the implicit response type", { response_type: "token" }, /^unsupported_response_type$/],
+  [
+    "the response mode fragment",
+    { response_mode: "fragment" },
+    /^(invalid_request|unsupported_response_mode)$/,
+  ],
   [
     "an unregistered redirect_uri",
     { redirect_uri: "https://evil.example/" },
     /^invalid_(request|redirect_uri)$/,
   ],
   [
-    "no redirect_uri that is registered",
+    "a redirect_uri with a trailing slash",
     { redirect_uri: `${REDIRECT_URI}/` },
     /^invalid_(request|redirect_uri)$/,
   ],
   ["no challenge", { code_challenge: undefined }, /^invalid_request$/],
-  ["the method plain", { code_challenge_method: "plain" }, /^invalid_request$/],
+  ["the challenge method plain", { code_challenge_method: "plain" }, /^invalid_request$/],
   ["an unknown scope", { scope: "admin:all" }, /^invalid_scope$/],
   ["an unknown resource", { resource: "https://evil.example/" }, /^invalid_target$/],
   [
@@ -120,13 +134,13 @@ const REFUSED: [what: string, changes: Fields, error: RegExp][] = [
     /^(invalid_request|request_uri_not_supported)$/,
   ],
   ["a request object", { request: "e30.e30." }, /^request_not_supported$/],
-  ["state twice", { state: ["a", "b"] }, /^invalid_request$/],
+  ["a repeated state", { state: ["a", "b"] }, /^invalid_request$/],
   ["no client_id (RFC 9126 §2.1)", { client_id: undefined }, /^invalid_request$/],
   ["another client's id", { client_id: other.app.clientId }, /^invalid_request$/],
 ];
 
-for (const [what, changes, error] of REFUSED) {
-  test(`sec 52: a pushed request with ${what} is refused at once`, async (t) => {
+for (const [what, changes, error] of INVALID_REQUESTS) {
+  test(`a pushed request with ${what} is rejected immediately`, async (t) => {
     const { status, body } = await push(changes);
     t.is(status, 400);
     t.regex(String(body.error), error);
@@ -135,39 +149,39 @@ for (const [what, changes, error] of REFUSED) {
 }
 
 async function errorOf(url: string): Promise<{ status: number; error: string | null; code: string | null }> {
-  const page = await new Person(service.url).open(url);
+  const page = await new TestBrowser(service.url).open(url);
   const { searchParams } = new URL(page.url);
   return { status: page.status, error: searchParams.get("error"), code: searchParams.get("code") };
 }
 
-test.serial("a pushed request that gave a code gives no other one, at once or later", async (t) => {
-  const url = urlFor(await pushed());
-  const person = new Person(service.url);
-  t.truthy((await allow(service, user, url, { person })).searchParams.get("code"));
-  const again = (await allow(service, user, url, { person })).searchParams;
+test.serial("a pushed request that led to a code can't be used again, immediately or later", async (t) => {
+  const url = urlFor(await requestUriFor());
+  const browser = new TestBrowser(service.url);
+  t.truthy((await allow(service, user, url, { browser })).searchParams.get("code"));
+  const again = (await allow(service, user, url, { browser })).searchParams;
   t.is(again.get("error"), "invalid_request_uri");
   t.is(again.get("code"), null);
   advanceClock(11_000);
   t.is((await errorOf(url)).error, "invalid_request_uri");
 });
 
-test("a pushed request opened in two browsers gives one code", async (t) => {
-  const url = urlFor(await pushed());
-  const people = [new Person(service.url), new Person(service.url)];
+test("a pushed request opened in two browsers leads to one code", async (t) => {
+  const url = urlFor(await requestUriFor());
+  const browsers = [new TestBrowser(service.url), new TestBrowser(service.url)];
   const consents = [];
-  for (const person of people) consents.push({ person, page: await openConsent(person, user, url) });
-  const ends = await Promise.all(consents.map(({ person, page }) => person.press(page, "Allow")));
+  for (const browser of browsers) consents.push({ browser, page: await openConsent(browser, user, url) });
+  const ends = await Promise.all(consents.map(({ browser, page }) => browser.press(page, "Allow")));
   t.is(ends.filter(({ url: end }) => new URL(end).searchParams.has("code")).length, 1);
 });
 
-test.serial("a pushed request is over after a minute", async (t) => {
-  const url = urlFor(await pushed());
+test.serial("a pushed request expires after one minute", async (t) => {
+  const url = urlFor(await requestUriFor());
   advanceClock(61_000);
   t.is((await errorOf(url)).error, "invalid_request_uri");
 });
 
-test("another client cannot use a pushed request", async (t) => {
-  const url = urlFor(await pushed(), { client_id: other.app.clientId });
+test("another client can't use a pushed request", async (t) => {
+  const url = urlFor(await requestUriFor(), { client_id: other.app.clientId });
   const { error, code } = await errorOf(url);
   t.truthy(error);
   t.is(code, null);
@@ -180,34 +194,34 @@ for (const uri of [
   "http://127.0.0.1/",
   "x",
 ]) {
-  test(`nothing is fetched or found at the request_uri ${uri}`, async (t) => {
+  test(`the request_uri ${uri} is rejected and not fetched`, async (t) => {
     const { status, error, code } = await errorOf(urlFor(uri));
     t.true(status === 400 || error !== null);
     t.is(code, null);
   });
 }
 
-test("a pushed request is no token and no code", async (t) => {
-  const id = (await pushed()).split(":").at(-1) ?? "";
-  t.deepEqual((await ask(service, "introspect", app, { token: id })).body, { active: false });
+test("a request_uri is neither a token nor a code", async (t) => {
+  const id = (await requestUriFor()).split(":").at(-1) ?? "";
+  t.deepEqual((await postAsClient(service, "introspect", app, { token: id })).body, { active: false });
   t.is((await redeemCode(service, app, id)).body.error, "invalid_grant");
 });
 
-test("sec 25: prompt=none gives no code by a pushed request either, and uses it up no further", async (t) => {
-  t.is((await errorOf(urlFor(await pushed({ prompt: "none" })))).error, "login_required");
-  const person = new Person(service.url);
-  await allow(service, user, urlFor(await pushed()), { person });
-  const page = await person.open(urlFor(await pushed({ prompt: "none" })));
+test("prompt=none in a pushed request leads to no code", async (t) => {
+  t.is((await errorOf(urlFor(await requestUriFor({ prompt: "none" })))).error, "login_required");
+  const browser = new TestBrowser(service.url);
+  await allow(service, user, urlFor(await requestUriFor()), { browser });
+  const page = await browser.open(urlFor(await requestUriFor({ prompt: "none" })));
   t.is(new URL(page.url).searchParams.get("error"), "consent_required");
 });
 
-test("without a paid plan nothing is pushed, and what was pushed before leads nowhere", async (t) => {
+test("a client on the Free plan can neither push a request nor use one pushed before", async (t) => {
   const mine = await createApp(service);
   const { body } = await push({}, mine.app);
   await service.storage.organizations.setPlan(mine.app.id, "free", OPERATOR);
-  const refused = await push({}, mine.app);
-  t.is(refused.status, 400);
-  t.is(refused.body.error, "unauthorized_client");
+  const rejected = await push({}, mine.app);
+  t.is(rejected.status, 400);
+  t.is(rejected.body.error, "unauthorized_client");
   const url = urlFor(String(body.request_uri), { client_id: mine.app.clientId });
   t.is((await errorOf(url)).error, "unauthorized_client");
 });

@@ -1,6 +1,6 @@
 import test from "ava";
-import { allow, authorizeUrl, createApp } from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+import { allow, authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 
@@ -8,8 +8,8 @@ const service = await startTestService();
 const { app, user } = await createApp(service, [REGISTERED, "http://127.0.0.1/cb"]);
 test.after.always(() => service.close());
 
-/** Each is near to a registered URI, and is not it. */
-const MUTATIONS = [
+/** Variations of the registered URI. */
+const VARIATIONS = [
   "https://app.example.com/cb/A",
   "https://APP.example.com/cb/a",
   "HTTPS://app.example.com/cb/a",
@@ -46,21 +46,21 @@ const MUTATIONS = [
   "data:text/html,x",
 ];
 
-async function refuse(url: string) {
+async function request(url: string) {
   const response = await fetch(url, { redirect: "manual" });
   return { status: response.status, location: response.headers.get("location"), text: await response.text() };
 }
 
-for (const uri of MUTATIONS) {
-  test(`sec 10, 11: ${JSON.stringify(uri)} is not the registered URI, and nobody is sent there`, async (t) => {
-    const { status, location, text } = await refuse(authorizeUrl(service, app, { redirect_uri: uri }));
+for (const uri of VARIATIONS) {
+  test(`the unregistered ${JSON.stringify(uri)} is rejected without a redirect`, async (t) => {
+    const { status, location, text } = await request(authorizeUrl(service, app, { redirect_uri: uri }));
     t.is(status, 400);
     t.is(location, null);
     t.regex(text, /^<!doctype html>/);
   });
 }
 
-const LOOPBACK_MUTATIONS = [
+const LOOPBACK_VARIATIONS = [
   "http://localhost/cb",
   "http://localhost:5000/cb",
   "http://[::1]:5000/cb",
@@ -79,38 +79,38 @@ const LOOPBACK_MUTATIONS = [
   "http://127.0.0.1.evil.example:5000/cb",
 ];
 
-for (const uri of LOOPBACK_MUTATIONS) {
-  test(`sec 10: on loopback only the port is free, so ${uri} is refused`, async (t) => {
-    const { status, location } = await refuse(authorizeUrl(service, app, { redirect_uri: uri }));
+for (const uri of LOOPBACK_VARIATIONS) {
+  test(`the loopback URI ${uri}, which differs in more than its port, is rejected`, async (t) => {
+    const { status, location } = await request(authorizeUrl(service, app, { redirect_uri: uri }));
     t.is(status, 400);
     t.is(location, null);
   });
 }
 
-test("sec 10: on loopback any port will do", async (t) => {
+test("a loopback redirect URI matches with any port", async (t) => {
   for (const uri of ["http://127.0.0.1:1024/cb", "http://127.0.0.1:65535/cb", "http://127.0.0.1/cb"]) {
     const callback = await allow(service, user, authorizeUrl(service, app, { redirect_uri: uri }));
-    t.is(callback.href.split("?")[0], uri);
-    t.truthy(callback.searchParams.get("code"));
+    t.is(callback.href.split("?")[0], uri, uri);
+    t.truthy(callback.searchParams.get("code"), uri);
   }
 });
 
-const WITHOUT_CLIENT: [string, Record<string, string | string[] | undefined>][] = [
+const INVALID_CLIENTS: [string, Record<string, string | string[] | undefined>][] = [
   ["no client_id", { client_id: undefined }],
   ["an unknown client_id", { client_id: "lgc_nobody" }],
-  ["a client_id in another case", { client_id: app.clientId.toUpperCase() }],
-  ["a client_id with a space behind it", { client_id: `${app.clientId} ` }],
+  ["an upper-case client_id", { client_id: app.clientId.toUpperCase() }],
+  ["a client_id with a trailing space", { client_id: `${app.clientId} ` }],
   ["a client_id with a NUL", { client_id: `${app.clientId}\u0000` }],
-  ["a client_id of 10 kB", { client_id: "x".repeat(10_000) }],
-  ["client_id twice", { client_id: [app.clientId, "lgc_nobody"] }],
-  ["no redirect_uri beside two registered ones", { redirect_uri: undefined }],
-  ["redirect_uri twice", { redirect_uri: [REGISTERED, "https://evil.example/"] }],
-  ["the client of the dashboard", { client_id: "dashboard", redirect_uri: REGISTERED }],
+  ["a client_id of 10 KB", { client_id: "x".repeat(10_000) }],
+  ["a repeated client_id", { client_id: [app.clientId, "lgc_nobody"] }],
+  ["no redirect_uri for a client with two", { redirect_uri: undefined }],
+  ["a repeated redirect_uri", { redirect_uri: [REGISTERED, "https://evil.example/"] }],
+  ["the dashboard's client", { client_id: "dashboard", redirect_uri: REGISTERED }],
 ];
 
-for (const [what, changes] of WITHOUT_CLIENT) {
-  test(`sec 11: ${what} gets a page, not a redirect`, async (t) => {
-    const { status, location, text } = await refuse(
+for (const [what, changes] of INVALID_CLIENTS) {
+  test(`a request with ${what} gets an error page and no redirect`, async (t) => {
+    const { status, location, text } = await request(
       authorizeUrl(service, app, { redirect_uri: REGISTERED, ...changes }),
     );
     t.is(status, 400);
@@ -119,15 +119,15 @@ for (const [what, changes] of WITHOUT_CLIENT) {
   });
 }
 
-test("sec 11: a client without redirect URIs has no authorization", async (t) => {
+test("a client without redirect URIs can't use the authorization endpoint", async (t) => {
   const bare = await service.createOrganization();
-  const { status, location } = await refuse(authorizeUrl(service, bare));
+  const { status, location } = await request(authorizeUrl(service, bare));
   t.is(status, 400);
   t.is(location, null);
 });
 
-test("the only registered URI may be left out", async (t) => {
-  const { app: single, user: person } = await createApp(service, [REGISTERED]);
-  const callback = await allow(service, person, authorizeUrl(service, single, { redirect_uri: undefined }));
+test("a client with one redirect URI may omit it", async (t) => {
+  const { app: single, user: owner } = await createApp(service, [REGISTERED]);
+  const callback = await allow(service, owner, authorizeUrl(service, single, { redirect_uri: undefined }));
   t.true(callback.href.startsWith(`${REGISTERED}?`));
 });

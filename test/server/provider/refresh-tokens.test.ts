@@ -1,9 +1,16 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { advanceClock } from "../harness/clock.ts";
-import { discover } from "../harness/flow.ts";
-import { ask, createApp, type Fields, newTokens, opensApi, refresh } from "../harness/oauth.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { discover } from "../../harness/clients/flow.ts";
+import {
+  createApp,
+  type Fields,
+  isAcceptedByApi,
+  postAsClient,
+  refresh,
+  runCodeFlow,
+} from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
@@ -13,8 +20,8 @@ test.after.always(() => service.close());
 const HOUR = 3600_000;
 const DAY = 24 * HOUR;
 
-test("the same refresh token is good again and again, each time for a new access token", async (t) => {
-  const { refreshToken, accessToken } = await newTokens(service, app, user);
+test("a refresh token can be used repeatedly, each time for a new access token", async (t) => {
+  const { refreshToken, accessToken } = await runCodeFlow(service, app, user);
   const seen = new Set([accessToken]);
   for (let round = 0; round < 3; round++) {
     const { status, body } = await refresh(service, app, refreshToken);
@@ -22,46 +29,46 @@ test("the same refresh token is good again and again, each time for a new access
     t.is(body.refresh_token, refreshToken);
     t.is(body.token_type, "Bearer");
     t.is(body.expires_in, 3600);
-    t.true(await opensApi(service, body.access_token));
+    t.true(await isAcceptedByApi(service, body.access_token));
     seen.add(String(body.access_token));
   }
   t.is(seen.size, 4);
-  t.true(await opensApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, accessToken));
 });
 
-test("sec 65: another client cannot use a refresh token, and its try ends nothing", async (t) => {
-  const { refreshToken, accessToken } = await newTokens(service, app, user);
+test("another client can't use a refresh token, and the attempt revokes nothing", async (t) => {
+  const { refreshToken, accessToken } = await runCodeFlow(service, app, user);
   t.is((await refresh(service, other.app, refreshToken)).body.error, "invalid_grant");
-  t.true(await opensApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, accessToken));
   t.is((await refresh(service, app, refreshToken)).status, 200);
 });
 
-test("sec 65: a wrong secret does not use a refresh token, and ends nothing", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user);
+test("a refresh with a wrong secret is rejected and revokes nothing", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user);
   t.is((await refresh(service, { ...app, clientSecret: "x" }, refreshToken)).status, 401);
   t.is((await refresh(service, app, refreshToken)).status, 200);
 });
 
 const SCOPE = "openid links:write webhooks:read";
-const NARROWED: [asked: string, granted: string][] = [
+const NARROWED: [requested: string, granted: string][] = [
   ["links:write", "links:write"],
   ["links:read", "links:read"],
   ["webhooks:read links:read", "links:read webhooks:read"],
   ["openid links:read", "openid links:read"],
 ];
 
-for (const [asked, granted] of NARROWED) {
-  test(`sec 66: ${SCOPE} may become ${asked}, and next time it is whole again`, async (t) => {
-    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: SCOPE } });
-    const { status, body } = await refresh(service, app, refreshToken, { scope: asked });
+for (const [requested, granted] of NARROWED) {
+  test(`a refresh may narrow ${SCOPE} to ${requested} without changing the grant`, async (t) => {
+    const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: SCOPE } });
+    const { status, body } = await refresh(service, app, refreshToken, { scope: requested });
     t.is(status, 200);
     t.deepEqual(String(body.scope).split(" ").sort(), granted.split(" ").sort());
     t.is((await refresh(service, app, refreshToken)).body.scope, SCOPE);
   });
 }
 
-test("sec 66: a token that was narrowed to read cannot write", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user, { changes: { scope: "links:write" } });
+test("an access token narrowed to read can't write", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: "links:write" } });
   const { body } = await refresh(service, app, refreshToken, { scope: "links:read" });
   const headers = { ...bearer(String(body.access_token)), "content-type": "application/json" };
   const url = `${service.url}/v1/links`;
@@ -78,8 +85,8 @@ for (const scope of [
   "LINKS:WRITE",
   "offline_access",
 ]) {
-  test(`sec 66: ${SCOPE} cannot become ${scope}`, async (t) => {
-    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: SCOPE } });
+  test(`a refresh of ${SCOPE} for ${scope} is rejected`, async (t) => {
+    const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: SCOPE } });
     const { status, body } = await refresh(service, app, refreshToken, { scope });
     t.is(status, 400);
     t.is(body.error, "invalid_scope");
@@ -87,7 +94,7 @@ for (const scope of [
   });
 }
 
-const REPEATED: [asked: string, granted: string, changes?: Fields][] = [
+const REPEATED: [requested: string, granted: string, changes?: Fields][] = [
   ["links:write offline_access", "links:write"],
   ["openid offline_access links:write", "openid links:write"],
   ["openid links:read webhooks:read", "openid links:read webhooks:read"],
@@ -95,11 +102,13 @@ const REPEATED: [asked: string, granted: string, changes?: Fields][] = [
   ["openid offline_access", "openid", { prompt: "consent" }],
 ];
 
-for (const [asked, granted, changes] of REPEATED) {
-  const how = new URLSearchParams({ scope: asked, ...changes } as Record<string, string>).toString();
-  test(`what was asked may be sent again at the refresh: ${how}`, async (t) => {
-    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: asked, ...changes } });
-    for (const scope of [asked, asked.split(" ").reverse().join(" ")]) {
+for (const [requested, granted, changes] of REPEATED) {
+  const request = new URLSearchParams({ scope: requested, ...changes } as Record<string, string>).toString();
+  test(`a refresh may repeat the parameters of the authorization request ${request}`, async (t) => {
+    const { refreshToken } = await runCodeFlow(service, app, user, {
+      changes: { scope: requested, ...changes },
+    });
+    for (const scope of [requested, requested.split(" ").reverse().join(" ")]) {
       const { status, body, text } = await refresh(service, app, refreshToken, { scope });
       t.is(status, 200, text);
       t.deepEqual(String(body.scope).split(" ").sort(), granted.split(" ").sort());
@@ -108,9 +117,9 @@ for (const [asked, granted, changes] of REPEATED) {
   });
 }
 
-test.serial("what was asked may be sent again when the refresh token is rotated", async (t) => {
+test.serial("a refresh may repeat the scope of the authorization request after a rotation", async (t) => {
   const scope = "openid offline_access links:write";
-  const { refreshToken } = await newTokens(service, app, user, { changes: { scope } });
+  const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope } });
   advanceClock(25 * DAY);
   const rotated = await refresh(service, app, refreshToken, { scope });
   t.is(rotated.status, 200);
@@ -120,9 +129,9 @@ test.serial("what was asked may be sent again when the refresh token is rotated"
 });
 
 for (const scope of ["openid links:write", "openid offline_access links:write", "openid"]) {
-  test(`sec 66: a refresh without openid at the start cannot become ${scope}`, async (t) => {
-    const asked = "links:write offline_access";
-    const { refreshToken } = await newTokens(service, app, user, { changes: { scope: asked } });
+  test(`a refresh of a grant without openid for ${scope} is rejected`, async (t) => {
+    const requested = "links:write offline_access";
+    const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: requested } });
     const { status, body } = await refresh(service, app, refreshToken, { scope });
     t.is(status, 400);
     t.is(body.error, "invalid_scope");
@@ -130,29 +139,29 @@ for (const scope of ["openid links:write", "openid offline_access links:write", 
   });
 }
 
-test("sec 66: offline_access alone is nothing to refresh for, even where it was granted", async (t) => {
+test("a refresh for offline_access only is rejected, even if it was granted", async (t) => {
   const changes = { scope: "links:write offline_access", prompt: "consent" };
-  const { refreshToken } = await newTokens(service, app, user, { changes });
+  const { refreshToken } = await runCodeFlow(service, app, user, { changes });
   for (const scope of ["offline_access", "offline_access offline_access"]) {
     const { status, body } = await refresh(service, app, refreshToken, { scope });
-    t.is(status, 400);
-    t.is(body.error, "invalid_scope");
+    t.is(status, 400, scope);
+    t.is(body.error, "invalid_scope", scope);
   }
 });
 
-test("sec 66: links:read cannot become links:write", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user, { changes: { scope: "links:read" } });
+test("a refresh can't extend links:read to links:write", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: "links:read" } });
   t.is((await refresh(service, app, refreshToken, { scope: "links:write" })).body.error, "invalid_scope");
 });
 
-test("openid-client refreshes, with the id_token again", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user, { changes: { scope: "openid links:read" } });
+test("openid-client refreshes and gets a new id_token", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: "openid links:read" } });
   const tokens = await oidc.refreshTokenGrant(await discover(service, app), refreshToken);
   t.is(tokens.claims()?.sub, user.id);
   t.is(tokens.claims()?.organization_id, own.id);
 });
 
-const NO_TOKENS = (token: string) => [
+const modified = (token: string) => [
   token.slice(0, -1),
   `${token}A`,
   ` ${token}`,
@@ -162,37 +171,37 @@ const NO_TOKENS = (token: string) => [
   "lgr_",
 ];
 
-test("sec 50: a refresh token that was changed is none", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user);
-  for (const token of NO_TOKENS(refreshToken)) {
+test("a modified refresh token is rejected", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user);
+  for (const token of modified(refreshToken)) {
     t.is((await refresh(service, app, token)).body.error, "invalid_grant", token);
   }
   t.is((await refresh(service, app, refreshToken)).status, 200);
 });
 
-test.serial("an access token lives for one hour", async (t) => {
-  const { accessToken } = await newTokens(service, app, user);
+test.serial("an access token expires after one hour", async (t) => {
+  const { accessToken } = await runCodeFlow(service, app, user);
   const own = await service.token(app);
   advanceClock(HOUR - 2000);
-  t.true(await opensApi(service, accessToken));
-  t.true(await opensApi(service, own));
+  t.true(await isAcceptedByApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, own));
   advanceClock(3000);
-  t.false(await opensApi(service, accessToken));
-  t.false(await opensApi(service, own));
-  t.deepEqual((await ask(service, "introspect", app, { token: own })).body, { active: false });
+  t.false(await isAcceptedByApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, own));
+  t.deepEqual((await postAsClient(service, "introspect", app, { token: own })).body, { active: false });
 });
 
-test.serial("sec 71: a refresh token that is left alone for 30 days is dead", async (t) => {
-  const { refreshToken } = await newTokens(service, app, user);
-  const late = await newTokens(service, app, user);
+test.serial("a refresh token expires after 30 days without use", async (t) => {
+  const { refreshToken } = await runCodeFlow(service, app, user);
+  const late = await runCodeFlow(service, app, user);
   advanceClock(30 * DAY - 2000);
   t.is((await refresh(service, app, refreshToken)).status, 200);
   advanceClock(3000);
   t.is((await refresh(service, app, late.refreshToken)).body.error, "invalid_grant");
 });
 
-test.serial("sec 71: after 90 days everything is dead, however often it was refreshed", async (t) => {
-  let { refreshToken } = await newTokens(service, app, user);
+test.serial("all tokens of a grant expire after 90 days, regardless of use", async (t) => {
+  let { refreshToken } = await runCodeFlow(service, app, user);
   let accessToken: unknown;
   for (let days = 25; days < 90; days += 25) {
     advanceClock(25 * DAY);
@@ -206,5 +215,5 @@ test.serial("sec 71: after 90 days everything is dead, however often it was refr
   t.is((await refresh(service, app, refreshToken)).status, 200, "day 89");
   advanceClock(DAY + 2000);
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant", "day 90");
-  t.false(await opensApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, accessToken));
 });

@@ -1,66 +1,63 @@
 import test from "ava";
 import {
-  ask,
   authorizeUrl,
   codeFor,
   createApp,
   type Fields,
-  opensApi,
+  isAcceptedByApi,
+  postAsClient,
   redeemCode,
   refresh,
-} from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+} from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
-const person = new Person(service.url);
+const browser = new TestBrowser(service.url);
 const base = service.url;
 const api = `${base}/v1`;
 const mcp = `${base}/mcp`;
 test.after.always(() => service.close());
 
 const audienceOf = async (token: unknown) =>
-  (await ask(service, "introspect", app, { token: String(token) })).body.aud;
+  (await postAsClient(service, "introspect", app, { token: String(token) })).body.aud;
 
-const code = (changes: Fields = {}) => codeFor(service, app, user, { changes, person });
+const newCode = (changes: Fields = {}) => codeFor(service, app, user, { changes, browser });
 
-test.serial(
-  "what was authorized without a resource is for both, and may be narrowed for each token",
-  async (t) => {
-    for (const [resource, audience] of [
+test.serial("a grant without a resource covers both, and each token may be narrowed to one", async (t) => {
+  for (const [resource, audience] of [
+    [undefined, base],
+    [base, base],
+    [api, api],
+    [mcp, mcp],
+    [`${api}/`, api],
+  ] as const) {
+    const { status, body } = await redeemCode(service, app, await newCode(), { resource });
+    t.is(status, 200, audience);
+    t.is(await audienceOf(body.access_token), audience, audience);
+    for (const [next, nextAudience] of [
       [undefined, base],
-      [base, base],
       [api, api],
-      [mcp, mcp],
-      [`${api}/`, api],
+      [`${mcp}/`, mcp],
     ] as const) {
-      const { status, body } = await redeemCode(service, app, await code(), { resource });
-      t.is(status, 200);
-      t.is(await audienceOf(body.access_token), audience);
-      for (const [next, then] of [
-        [undefined, base],
-        [api, api],
-        [`${mcp}/`, mcp],
-      ] as const) {
-        const again = await refresh(service, app, String(body.refresh_token), { resource: next });
-        t.is(again.status, 200);
-        t.is(await audienceOf(again.body.access_token), then);
-      }
+      const again = await refresh(service, app, String(body.refresh_token), { resource: next });
+      t.is(again.status, 200, nextAudience);
+      t.is(await audienceOf(again.body.access_token), nextAudience, nextAudience);
     }
-  },
-);
+  }
+});
 
-test.serial("sec 67: what was authorized with a resource stays with it", async (t) => {
+test.serial("a grant for one resource issues tokens only for that resource", async (t) => {
   for (const granted of [api, mcp, base]) {
-    const { body } = await redeemCode(service, app, await code({ resource: granted }));
+    const { body } = await redeemCode(service, app, await newCode({ resource: granted }));
     t.is(await audienceOf(body.access_token), granted);
     const token = String(body.refresh_token);
     t.is(await audienceOf((await refresh(service, app, token)).body.access_token), granted);
     for (const other of [api, mcp, base].filter((one) => one !== granted)) {
-      const { status, body: refusal } = await refresh(service, app, token, { resource: other });
+      const { status, body: rejection } = await refresh(service, app, token, { resource: other });
       t.is(status, 400, `${granted} → ${other}`);
-      t.is(refusal.error, "invalid_target");
+      t.is(rejection.error, "invalid_target");
     }
     t.is((await refresh(service, app, token, { resource: granted })).status, 200);
   }
@@ -80,8 +77,8 @@ for (const [first, second, third, audience] of VARIANTS) {
   const parts = [first, second, third].map(
     (text) => text.replace(base, "").replace(upper, "UPPER") || "base",
   );
-  test.serial(`one resource written as ${parts.join(", then ")} is one resource`, async (t) => {
-    const { status, body } = await redeemCode(service, app, await code({ resource: first }), {
+  test.serial(`a resource spelled ${parts.join(", then ")} is the same resource`, async (t) => {
+    const { status, body } = await redeemCode(service, app, await newCode({ resource: first }), {
       resource: second,
     });
     t.is(status, 200);
@@ -106,18 +103,18 @@ const UNKNOWN = [
 
 for (const resource of UNKNOWN) {
   test.serial(
-    `sec 67: ${resource.replace(base, "")} is invalid_target at every step, and costs neither code nor token`,
+    `the resource ${resource.replace(base, "")} is rejected at every step and consumes neither code nor token`,
     async (t) => {
-      const page = await person.open(authorizeUrl(service, app, { resource }));
+      const page = await browser.open(authorizeUrl(service, app, { resource }));
       t.is(new URL(page.url).searchParams.get("error"), "invalid_target");
-      const given = await code();
-      t.is((await redeemCode(service, app, given, { resource })).body.error, "invalid_target");
-      const { status, body } = await redeemCode(service, app, given);
+      const code = await newCode();
+      t.is((await redeemCode(service, app, code, { resource })).body.error, "invalid_target");
+      const { status, body } = await redeemCode(service, app, code);
       t.is(status, 200);
       const token = String(body.refresh_token);
       t.is((await refresh(service, app, token, { resource })).body.error, "invalid_target");
       t.is((await refresh(service, app, token)).status, 200);
-      t.true(await opensApi(service, body.access_token));
+      t.true(await isAcceptedByApi(service, body.access_token));
     },
   );
 }
@@ -128,11 +125,11 @@ for (const resource of [
   [base, api, mcp],
 ]) {
   test.serial(
-    `${resource.length} resources at the token endpoint are invalid_target, and cost nothing (${resource[0] === base})`,
+    `several resources in one token request are rejected and consume nothing: ${resource.map((one) => one.replace(base, "") || "base").join(", ")}`,
     async (t) => {
-      const given = await code();
-      t.is((await redeemCode(service, app, given, { resource })).body.error, "invalid_target");
-      const { status, body } = await redeemCode(service, app, given);
+      const code = await newCode();
+      t.is((await redeemCode(service, app, code, { resource })).body.error, "invalid_target");
+      const { status, body } = await redeemCode(service, app, code);
       t.is(status, 200);
       const token = String(body.refresh_token);
       t.is((await refresh(service, app, token, { resource })).body.error, "invalid_target");
@@ -141,9 +138,9 @@ for (const resource of [
   );
 }
 
-test.serial("several resources may be authorized; each token is for one of them", async (t) => {
-  const given = await code({ resource: [api, `${mcp}/`] });
-  const { status, body } = await redeemCode(service, app, given, { resource: mcp });
+test.serial("a grant may cover several resources, and each token is for one of them", async (t) => {
+  const code = await newCode({ resource: [api, `${mcp}/`] });
+  const { status, body } = await redeemCode(service, app, code, { resource: mcp });
   t.is(status, 200);
   t.is(await audienceOf(body.access_token), mcp);
   const token = String(body.refresh_token);
@@ -153,11 +150,11 @@ test.serial("several resources may be authorized; each token is for one of them"
 });
 
 test.serial(
-  "who was allowed two resources has to name one, and is told so before anything is used up",
+  "a token request of a grant for two resources must name one, and consumes nothing otherwise",
   async (t) => {
-    const given = await code({ resource: [api, mcp] });
-    t.is((await redeemCode(service, app, given)).body.error, "invalid_target");
-    const { status, body } = await redeemCode(service, app, given, { resource: api });
+    const code = await newCode({ resource: [api, mcp] });
+    t.is((await redeemCode(service, app, code)).body.error, "invalid_target");
+    const { status, body } = await redeemCode(service, app, code, { resource: api });
     t.is(status, 200);
     const token = String(body.refresh_token);
     t.is((await refresh(service, app, token)).body.error, "invalid_target");
@@ -165,14 +162,14 @@ test.serial(
   },
 );
 
-test.serial("a token of the one for both opens the API, one of MCP does not", async (t) => {
-  const { body } = await redeemCode(service, app, await code());
-  t.true(await opensApi(service, body.access_token));
+test.serial("the API accepts a token for the base URL, but not one for MCP", async (t) => {
+  const { body } = await redeemCode(service, app, await newCode());
+  t.true(await isAcceptedByApi(service, body.access_token));
   for (const [resource, opens] of [
     [api, true],
     [mcp, false],
   ] as const) {
     const again = await refresh(service, app, String(body.refresh_token), { resource });
-    t.is(await opensApi(service, again.body.access_token), opens);
+    t.is(await isAcceptedByApi(service, again.body.access_token), opens, resource);
   }
 });

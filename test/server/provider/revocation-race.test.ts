@@ -1,16 +1,16 @@
 import test from "ava";
-import { advanceClock } from "../harness/clock.ts";
 import {
   type Answer,
-  ask,
   codeFor,
   createApp,
-  newTokens,
-  opensApi,
+  isAcceptedByApi,
+  postAsClient,
   redeemCode,
   refresh,
-} from "../harness/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+  runCodeFlow,
+} from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
@@ -18,51 +18,49 @@ test.after.always(() => service.close());
 
 const DAY = 24 * 3600_000;
 
-/** That nothing which an answer carried opens anything. */
-async function isDead({ status, body }: Answer): Promise<boolean> {
+/** Returns whether no token in a response is valid. */
+async function isRevoked({ status, body }: Answer): Promise<boolean> {
   if (status !== 200) return true;
-  if (await opensApi(service, body.access_token)) return false;
+  if (await isAcceptedByApi(service, body.access_token)) return false;
   const again = await refresh(service, app, String(body.refresh_token));
-  const { active } = (await ask(service, "introspect", app, { token: String(body.access_token) })).body;
+  const { active } = (await postAsClient(service, "introspect", app, { token: String(body.access_token) }))
+    .body;
   return again.status === 400 && active === false;
 }
 
 for (const rotates of [true, false]) {
   test.serial(
-    `sec 70: of a revocation and refreshes at once nothing survives, ${rotates ? "rotated" : "kept"}`,
+    `no token survives a revocation that races with refreshes ${rotates ? "with" : "without"} rotation`,
     async (t) => {
       for (let round = 0; round < (rotates ? 5 : 30); round++) {
-        const { refreshToken } = await newTokens(service, app, user);
+        const { refreshToken } = await runCodeFlow(service, app, user);
         if (rotates) advanceClock(22 * DAY);
         const before = Array.from({ length: 4 }, () => refresh(service, app, refreshToken));
-        const revocation = ask(service, "revoke", app, { token: refreshToken });
+        const revocation = postAsClient(service, "revoke", app, { token: refreshToken });
         const after = Array.from({ length: 4 }, () => refresh(service, app, refreshToken));
         t.is((await revocation).status, 200);
         for (const answer of await Promise.all([...before, ...after])) {
           t.true(answer.status === 200 || answer.body.error === "invalid_grant", answer.text);
-          t.true(await isDead(answer));
+          t.true(await isRevoked(answer));
         }
       }
     },
   );
 }
 
-test.serial(
-  "sec 70: of a revocation by the access token and refreshes at once nothing survives",
-  async (t) => {
-    for (let round = 0; round < 20; round++) {
-      const { refreshToken, accessToken } = await newTokens(service, app, user);
-      const [revoked, ...answers] = await Promise.all([
-        ask(service, "revoke", app, { token: accessToken }),
-        ...Array.from({ length: 8 }, () => refresh(service, app, refreshToken)),
-      ]);
-      t.is(revoked?.status, 200);
-      for (const answer of answers) t.true(await isDead(answer));
-    }
-  },
-);
+test.serial("no token survives a revocation of the access token that races with refreshes", async (t) => {
+  for (let round = 0; round < 20; round++) {
+    const { refreshToken, accessToken } = await runCodeFlow(service, app, user);
+    const [revoked, ...answers] = await Promise.all([
+      postAsClient(service, "revoke", app, { token: accessToken }),
+      ...Array.from({ length: 8 }, () => refresh(service, app, refreshToken)),
+    ]);
+    t.is(revoked?.status, 200);
+    for (const answer of answers) t.true(await isRevoked(answer));
+  }
+});
 
-test.serial("sec 35: of replays of a code and refreshes at once nothing survives", async (t) => {
+test.serial("no token survives replays of a code that race with refreshes", async (t) => {
   for (let round = 0; round < 10; round++) {
     const code = await codeFor(service, app, user);
     const first = await redeemCode(service, app, code);
@@ -73,17 +71,17 @@ test.serial("sec 35: of replays of a code and refreshes at once nothing survives
         index % 3 === 0 ? redeemCode(service, app, code) : refresh(service, app, token),
       ),
     );
-    for (const answer of [first, ...answers]) t.true(await isDead(answer));
+    for (const answer of [first, ...answers]) t.true(await isRevoked(answer));
   }
 });
 
-test.serial("of 10 revocations of one token at once all say 200", async (t) => {
-  const { refreshToken, accessToken } = await newTokens(service, app, user);
+test.serial("concurrent revocations of one token all get 200", async (t) => {
+  const { refreshToken, accessToken } = await runCodeFlow(service, app, user);
   const answers = await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
-      ask(service, "revoke", app, { token: index % 2 ? refreshToken : accessToken }),
+      postAsClient(service, "revoke", app, { token: index % 2 ? refreshToken : accessToken }),
     ),
   );
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
-  t.false(await opensApi(service, accessToken));
+  t.false(await isAcceptedByApi(service, accessToken));
 });

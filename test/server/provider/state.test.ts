@@ -1,86 +1,88 @@
 import test from "ava";
-import { REDIRECT_URI } from "../harness/flow.ts";
-import { allow, authorizeUrl, createApp } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
+import { allow, authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
 test.after.always(() => service.close());
 
 const STATES = {
-  "letters of other scripts": "žluťoučký-кот-猫-🐈",
+  "letters from other scripts": "žluťoučký-кот-猫-🐈",
   quotes: `"'\`<>`,
-  markup: "<script>alert(1)</script>",
-  "signs of an address": "a=b&c=d?e#f/g+h%20i%2B;j,k",
-  "a space at both ends": " x ",
+  "HTML markup": "<script>alert(1)</script>",
+  "URL delimiters": "a=b&c=d?e#f/g+h%20i%2B;j,k",
+  "leading and trailing spaces": " x ",
   "a percent sign": "%",
   "a NUL": "a\u0000b",
-  "line ends": "a\r\nSet-Cookie: x=y\r\n\r\n",
-  "2 kB": "s".repeat(2048),
+  "line breaks": "a\r\nSet-Cookie: x=y\r\n\r\n",
+  "2 KB": "s".repeat(2048),
   "a backslash": "\\x00\\u0000",
 };
 
 for (const [what, state] of Object.entries(STATES)) {
-  test(`sec 18: a state with ${what} comes back as it was, with a code and with an error`, async (t) => {
-    const good = await allow(service, user, authorizeUrl(service, app, { state }));
-    t.is(good.searchParams.get("state"), state);
-    t.truthy(good.searchParams.get("code"));
-    const bad = await new Person(service.url).open(authorizeUrl(service, app, { state, scope: "admin:all" }));
-    t.is(new URL(bad.url).searchParams.get("state"), state);
-    t.is(new URL(bad.url).searchParams.get("error"), "invalid_scope");
+  test(`a state with ${what} is returned unchanged, with a code and with an error`, async (t) => {
+    const success = await allow(service, user, authorizeUrl(service, app, { state }));
+    t.is(success.searchParams.get("state"), state);
+    t.truthy(success.searchParams.get("code"));
+    const failure = await new TestBrowser(service.url).open(
+      authorizeUrl(service, app, { state, scope: "admin:all" }),
+    );
+    t.is(new URL(failure.url).searchParams.get("state"), state);
+    t.is(new URL(failure.url).searchParams.get("error"), "invalid_scope");
   });
 }
 
-test("sec 18: a state is part of no page", async (t) => {
+test("no page contains the state", async (t) => {
   const state = `<i id="here">`;
-  const person = new Person(service.url);
-  const signIn = await person.open(authorizeUrl(service, app, { state }));
-  const consent = await person.signIn(signIn, user);
-  const refusal = await person.open(
+  const browser = new TestBrowser(service.url);
+  const signIn = await browser.open(authorizeUrl(service, app, { state }));
+  const consent = await browser.signIn(signIn, user);
+  const errorPage = await browser.open(
     authorizeUrl(service, app, { state, redirect_uri: "https://evil.example/" }),
   );
-  for (const page of [signIn, consent, refusal]) t.false(page.text.includes("here"), page.url);
+  for (const page of [signIn, consent, errorPage]) t.false(page.text.includes("here"), page.url);
 });
 
-test("sec 18: a refusal shows what it repeats as text", async (t) => {
+test("the error page escapes what it repeats", async (t) => {
   const markup = "<img src=x onerror=alert(1)>";
   for (const changes of [{ client_id: markup }, { redirect_uri: markup }, { request_uri: markup }]) {
-    const page = await new Person(service.url).open(authorizeUrl(service, app, changes));
-    t.is(page.html.querySelector("img"), null);
+    const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, changes));
+    t.is(page.html.querySelector("img"), null, JSON.stringify(changes));
   }
 });
 
-test("without a state none is sent", async (t) => {
+test("a response to a request without a state contains none", async (t) => {
   const callback = await allow(service, user, authorizeUrl(service, app, { state: undefined }));
   t.is(callback.origin + callback.pathname, REDIRECT_URI);
   t.deepEqual([...callback.searchParams.keys()].sort(), ["code", "iss"]);
 });
 
-test("sec 6: a success and a cancelled consent carry iss", async (t) => {
+test("an approval and a cancellation both return iss", async (t) => {
   const url = authorizeUrl(service, app);
   const success = await allow(service, user, url);
   t.is(success.searchParams.get("iss"), service.url);
-  const person = new Person(service.url);
-  const consent = await person.signIn(await person.open(url), user);
-  const cancelled = new URL((await person.press(consent, "Cancel")).url);
+  const browser = new TestBrowser(service.url);
+  const consent = await browser.signIn(await browser.open(url), user);
+  const cancelled = new URL((await browser.press(consent, "Cancel")).url);
   t.is(cancelled.searchParams.get("error"), "access_denied");
   t.is(cancelled.searchParams.get("iss"), service.url);
   t.is(cancelled.searchParams.get("state"), "a-state");
 });
 
-test("what the redirect URI has in its query stays there", async (t) => {
+test("the query of a redirect URI is preserved", async (t) => {
   const uri = "https://app.example.com/cb?tenant=a%20b&x=";
-  const { app: other, user: person } = await createApp(service, [uri]);
-  const callback = await allow(service, person, authorizeUrl(service, other, { redirect_uri: uri }));
+  const { app: other, user: owner } = await createApp(service, [uri]);
+  const callback = await allow(service, owner, authorizeUrl(service, other, { redirect_uri: uri }));
   t.is(callback.searchParams.get("tenant"), "a b");
   t.is(callback.searchParams.get("x"), "");
   t.truthy(callback.searchParams.get("code"));
 });
 
-test("an app of a private-use scheme is called back", async (t) => {
+test("a redirect URI with a private-use scheme receives the code", async (t) => {
   const uri = "com.example.app:/oauth/callback";
-  const { app: native, user: person } = await createApp(service, [uri]);
-  const callback = await allow(service, person, authorizeUrl(service, native, { redirect_uri: uri }));
+  const { app: native, user: owner } = await createApp(service, [uri]);
+  const callback = await allow(service, owner, authorizeUrl(service, native, { redirect_uri: uri }));
   t.true(callback.href.startsWith(`${uri}?code=`));
 });

@@ -1,39 +1,39 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { OPERATOR } from "../../resources/events.ts";
-import { createTestDatabase } from "../harness/database.ts";
-import { REDIRECT_URI } from "../harness/flow.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   type Answer,
-  ask,
   basic,
   codeFor,
   createApp,
   type Fields,
   formOf,
-  newTokens,
-  opensApi,
+  isAcceptedByApi,
+  postAsClient,
   redeemCode,
   refresh,
+  runCodeFlow,
   VERIFIER,
-} from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, startServer } from "../harness/program.ts";
-import { sendRaw } from "../harness/raw.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+} from "../../harness/clients/oauth.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { freePort } from "../../harness/port.ts";
+import { addressOf, startServer } from "../../harness/program.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
 const service = await startTestService(shared);
 const port = await freePort();
-// Behind one address, as two processes behind a proxy are; each is reached at its own port.
+// Both have the same base URL, like two processes behind a proxy; each has its own port.
 const second = startServer({
   settings: { ...shared, BASE_URL: service.url, PORT: String(port), RATE_LIMIT: "off" },
 });
 await addressOf(second);
 const { app, user } = await createApp(service);
-const person = new Person(service.url);
+const browser = new TestBrowser(service.url);
 test.after.always(async () => {
   await second.stop();
   await service.close();
@@ -63,14 +63,14 @@ async function send(
 const askSecond = (endpoint: string, fields: Fields) =>
   send("POST", `/oauth/${endpoint}`, basic(app), fields);
 
-const opensSecond = async (token: string) =>
+const isAcceptedBySecond = async (token: string) =>
   (await send("GET", "/v1/organization", bearer(token))).status === 200;
 
 test.serial(
-  "sec 38: of 20 redemptions at two processes at once exactly one gets tokens, and they live at both",
+  "concurrent redemptions at two processes succeed exactly once, with tokens that both accept",
   async (t) => {
     for (let round = 0; round < 20; round++) {
-      const code = await codeFor(service, app, user, { person });
+      const code = await codeFor(service, app, user, { browser });
       const fields = {
         grant_type: "authorization_code",
         code,
@@ -89,47 +89,47 @@ test.serial(
         t.is(answer.body.error, "invalid_grant");
       }
       const token = String(winner?.body.access_token);
-      t.true(await opensApi(service, token));
-      t.true(await opensSecond(token));
+      t.true(await isAcceptedByApi(service, token));
+      t.true(await isAcceptedBySecond(token));
     }
   },
 );
 
-test.serial("sec 38: what one process issued the other one refreshes and introspects", async (t) => {
-  const { accessToken, refreshToken } = await newTokens(service, app, user, { person });
+test.serial("a process refreshes and introspects tokens that another one issued", async (t) => {
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
   t.true((await askSecond("introspect", { token: accessToken })).body.active as boolean);
   const { status, body } = await askSecond("token", {
     grant_type: "refresh_token",
     refresh_token: refreshToken,
   });
   t.is(status, 200);
-  t.true(await opensApi(service, body.access_token));
+  t.true(await isAcceptedByApi(service, body.access_token));
 });
 
-test.serial("sec 76: what is revoked at one process is refused by the other one's next answer", async (t) => {
+test.serial("a token revoked at one process is rejected by the other's next response", async (t) => {
   for (let round = 0; round < 5; round++) {
-    const { accessToken, refreshToken } = await newTokens(service, app, user, { person });
-    t.true(await opensSecond(accessToken));
-    t.is((await ask(service, "revoke", app, { token: refreshToken })).status, 200);
-    t.false(await opensSecond(accessToken));
-    const later = await newTokens(service, app, user, { person });
+    const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
+    t.true(await isAcceptedBySecond(accessToken));
+    t.is((await postAsClient(service, "revoke", app, { token: refreshToken })).status, 200);
+    t.false(await isAcceptedBySecond(accessToken));
+    const later = await runCodeFlow(service, app, user, { browser });
     t.is((await askSecond("revoke", { token: later.accessToken })).status, 200);
-    t.false(await opensApi(service, later.accessToken));
+    t.false(await isAcceptedByApi(service, later.accessToken));
     t.is((await refresh(service, app, later.refreshToken)).body.error, "invalid_grant");
   }
 });
 
-test.serial("sec 60: a plan that ends at one process ends at the other", async (t) => {
-  const { accessToken } = await newTokens(service, app, user, { person });
-  t.true(await opensSecond(accessToken));
+test.serial("a downgrade at one process takes effect at the other", async (t) => {
+  const { accessToken } = await runCodeFlow(service, app, user, { browser });
+  t.true(await isAcceptedBySecond(accessToken));
   await service.storage.organizations.setPlan(app.id, "free", OPERATOR);
-  t.false(await opensSecond(accessToken));
+  t.false(await isAcceptedBySecond(accessToken));
   t.is((await askSecond("token", { grant_type: "client_credentials" })).body.error, "unauthorized_client");
   await service.storage.organizations.setPlan(app.id, "growth", OPERATOR);
-  t.true(await opensSecond(accessToken));
+  t.true(await isAcceptedBySecond(accessToken));
 });
 
-test.serial("sec 3: the second process, too, names the one address in its metadata", async (t) => {
+test.serial("both processes name the same issuer in their metadata", async (t) => {
   const { body } = await send("GET", "/.well-known/oauth-authorization-server", {});
   t.is(body.issuer, service.url);
   t.is(body.token_endpoint, `${service.url}/oauth/token`);

@@ -1,8 +1,8 @@
 import test from "ava";
-import { ask, authorizeUrl, createApp, openConsent } from "../harness/oauth.ts";
-import { Person } from "../harness/person.ts";
-import { startTestService } from "../harness/service.ts";
-import { createTestStorage } from "../harness/storage.ts";
+import { authorizeUrl, createApp, openConsent, postAsClient } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
 
 const { url, encryptionKey, database, close } = await createTestStorage();
 const settings = {
@@ -32,17 +32,17 @@ function request(path: string, headers: Record<string, string> = {}, address = A
   });
 }
 
-/** The cookies of a browser whose session has ended. */
-async function deadCookies(): Promise<string> {
-  const person = new Person(service.url);
-  await openConsent(person, user, authorizeUrl(service, app));
-  const cookies = await person.jar.getCookieString(service.url);
+/** Returns the cookies of a browser whose session has ended. */
+async function endedSessionCookies(): Promise<string> {
+  const browser = new TestBrowser(service.url);
+  await openConsent(browser, user, authorizeUrl(service, app));
+  const cookies = await browser.jar.getCookieString(service.url);
   await database.knex("sessions").where({ user_id: user.id }).update({ destroyed_at: Date.now() });
   return cookies;
 }
 
-test.serial("the cookie of an ended session stores no session, whatever is asked for with it", async (t) => {
-  const cookie = await deadCookies();
+test.serial("requests with the cookie of an ended session store no session", async (t) => {
+  const cookie = await endedSessionCookies();
   t.regex(cookie, /session=/);
   const before = await rowsOf("sessions");
   const agent = "x".repeat(10_000);
@@ -56,57 +56,54 @@ test.serial("the cookie of an ended session stores no session, whatever is asked
   t.is(await rowsOf("sessions"), before);
 });
 
-test.serial("a user can sign in where the browser still has the cookie of an ended session", async (t) => {
-  const person = new Person(service.url);
-  await openConsent(person, user, authorizeUrl(service, app));
+test.serial("a user can sign in with the cookie of an ended session in the browser", async (t) => {
+  const browser = new TestBrowser(service.url);
+  await openConsent(browser, user, authorizeUrl(service, app));
   await database.knex("sessions").where({ user_id: user.id }).update({ destroyed_at: Date.now() });
-  const page = await openConsent(person, user, authorizeUrl(service, app));
-  const end = new URL((await person.press(page, "Allow")).url);
+  const page = await openConsent(browser, user, authorizeUrl(service, app));
+  const end = new URL((await browser.press(page, "Allow")).url);
   t.true(end.searchParams.has("code"));
 });
 
-test.serial("of a browser's name as much is stored as the list of sessions shows", async (t) => {
-  const person = new Person(service.url);
+test.serial("a long user agent is truncated before it is stored", async (t) => {
+  const browser = new TestBrowser(service.url);
   const headers = { "user-agent": "y".repeat(10_000) };
-  const page = await person.open(authorizeUrl(service, app), { headers });
+  const page = await browser.open(authorizeUrl(service, app), { headers });
   const form = page.html.querySelector("form");
   const fields = { username: user.username, password: user.password };
   const csrf = form?.querySelector("[name=csrf]")?.attributes.value ?? "";
   const action = new URL(form?.attributes.action ?? "", service.url).href;
-  await person.open(action, {
+  await browser.open(action, {
     method: "POST",
     body: new URLSearchParams({ ...fields, csrf }),
     headers: { ...headers, origin: service.url },
   });
-  // The session is stored where the redirect leads, which the harness follows with the browser's own name.
-  await person.open(`${service.url}/oauth/authorize`, { headers });
+  // The session is stored by the page after the redirect, which the harness requests with its own user agent.
+  await browser.open(`${service.url}/oauth/authorize`, { headers });
   const rows = await database.knex("sessions").whereNull("destroyed_at").select("payload");
   t.true(rows.length > 0);
   for (const { payload } of rows) t.true(payload.length < 2000, String(payload.length));
   t.true(rows.some(({ payload }) => payload.includes("y".repeat(255))));
 });
 
-test.serial(
-  "a state of 2,048 bytes is kept, a longer one is refused before anything is stored",
-  async (t) => {
-    const fits = await request(authorizeUrl(service, app, { state: "s".repeat(2048) }));
-    t.is(fits.status, 303);
-    t.regex(String(fits.headers.get("location")), /\/interaction\//);
-    const before = await rowsOf("interactions");
-    for (const state of ["s".repeat(2049), "é".repeat(1025), "s".repeat(12_000)]) {
-      const { status, headers } = await request(authorizeUrl(service, app, { state }));
-      t.is(status, 303);
-      const end = new URL(String(headers.get("location")));
-      t.is(end.origin, "https://app.example.com");
-      t.is(end.searchParams.get("error"), "invalid_request");
-      t.is(end.searchParams.get("error_description"), "state must be at most 2048 bytes long");
-      t.is(end.searchParams.get("state"), state);
-    }
-    t.is(await rowsOf("interactions"), before);
-  },
-);
+test.serial("a state of more than 2,048 bytes is rejected before anything is stored", async (t) => {
+  const fits = await request(authorizeUrl(service, app, { state: "s".repeat(2048) }));
+  t.is(fits.status, 303);
+  t.regex(String(fits.headers.get("location")), /\/interaction\//);
+  const before = await rowsOf("interactions");
+  for (const state of ["s".repeat(2049), "é".repeat(1025), "s".repeat(12_000)]) {
+    const { status, headers } = await request(authorizeUrl(service, app, { state }));
+    t.is(status, 303);
+    const end = new URL(String(headers.get("location")));
+    t.is(end.origin, "https://app.example.com");
+    t.is(end.searchParams.get("error"), "invalid_request");
+    t.is(end.searchParams.get("error_description"), "state must be at most 2048 bytes");
+    t.is(end.searchParams.get("state"), state);
+  }
+  t.is(await rowsOf("interactions"), before);
+});
 
-test.serial("4,096 bytes of parameters are kept, more are refused before anything is stored", async (t) => {
+test.serial("parameters of more than 4,096 bytes are rejected before anything is stored", async (t) => {
   const before = await rowsOf("interactions");
   const { headers } = await request(authorizeUrl(service, app, { login_hint: "h".repeat(4096) }));
   const end = new URL(String(headers.get("location")));
@@ -119,7 +116,7 @@ test.serial("4,096 bytes of parameters are kept, more are refused before anythin
   t.is(await rowsOf("interactions"), before);
 });
 
-test.serial("a pushed request has the same limits", async (t) => {
+test.serial("pushed requests have the same size limits", async (t) => {
   const fields = {
     response_type: "code",
     client_id: app.clientId,
@@ -127,35 +124,35 @@ test.serial("a pushed request has the same limits", async (t) => {
     code_challenge: CHALLENGE,
     code_challenge_method: "S256",
   };
-  t.is((await ask(service, "par", app, { ...fields, state: "s".repeat(2048) })).status, 201);
+  t.is((await postAsClient(service, "par", app, { ...fields, state: "s".repeat(2048) })).status, 201);
   for (const more of [{ state: "s".repeat(2049) }, { login_hint: "h".repeat(4096) }]) {
-    const { status, body } = await ask(service, "par", app, { ...fields, ...more });
-    t.is(status, 400);
-    t.is(body.error, "invalid_request");
-    t.regex(String(body.error_description), /at most \d+ bytes/);
+    const { status, body } = await postAsClient(service, "par", app, { ...fields, ...more });
+    t.is(status, 400, JSON.stringify(more));
+    t.is(body.error, "invalid_request", JSON.stringify(more));
+    t.regex(String(body.error_description), /at most \d+ bytes/, JSON.stringify(more));
   }
 });
 
-test.serial("requests for authorization are limited per network, before anything is stored", async (t) => {
+test.serial("authorization requests are limited per network before anything is stored", async (t) => {
   const address = "203.0.113.7";
   for (let sent = 0; sent < 300; sent++) {
     const { status } = await request("/oauth/authorize", {}, address);
     t.is(status, 400);
   }
   const before = await rowsOf("interactions");
-  const refused = await request(authorizeUrl(service, app), {}, address);
-  t.is(refused.status, 429);
-  t.regex(String(refused.headers.get("retry-after")), /^[1-9]\d?$/);
-  t.is(refused.headers.get("cache-control"), "no-store");
-  t.regex(await refused.text(), /Too many requests/);
-  const neighbour = await request(authorizeUrl(service, app), {}, "203.0.113.200");
-  t.is(neighbour.status, 429, "one network has many addresses");
+  const limited = await request(authorizeUrl(service, app), {}, address);
+  t.is(limited.status, 429);
+  t.regex(String(limited.headers.get("retry-after")), /^[1-9]\d?$/);
+  t.is(limited.headers.get("cache-control"), "no-store");
+  t.regex(await limited.text(), /Too many requests/);
+  const neighbor = await request(authorizeUrl(service, app), {}, "203.0.113.200");
+  t.is(neighbor.status, 429, "the network shares one limit");
   t.is(await rowsOf("interactions"), before);
-  const elsewhere = await request(authorizeUrl(service, app), {}, "192.0.2.1");
-  t.is(elsewhere.status, 303);
+  const otherNetwork = await request(authorizeUrl(service, app), {}, "192.0.2.1");
+  t.is(otherNetwork.status, 303);
 });
 
-test.serial("the pages of an authorization are limited per network, by a limit of their own", async (t) => {
+test.serial("the pages of an authorization have their own limit per network", async (t) => {
   const address = "2001:db8:1:2::1";
   for (let sent = 0; sent < 1200; sent += 100) {
     const paths = Array.from({ length: 100 }, (_, index) =>
@@ -167,7 +164,7 @@ test.serial("the pages of an authorization are limited per network, by a limit o
   for (const path of ["/interaction/unknown", "/interaction/unknown/consent", "/oauth/authorize/unknown"]) {
     const { status, headers } = await request(path, {}, "2001:db8:1:2::ffff");
     t.is(status, 429, path);
-    t.truthy(headers.get("retry-after"));
+    t.truthy(headers.get("retry-after"), path);
   }
   t.is((await request(authorizeUrl(service, app), {}, address)).status, 303);
 });

@@ -1,6 +1,15 @@
 import test from "ava";
-import { ask, basic, codeFor, createApp, opensApi, read, redeemCode, refresh } from "../harness/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import {
+  basic,
+  codeFor,
+  createApp,
+  isAcceptedByApi,
+  postAsClient,
+  read,
+  redeemCode,
+  refresh,
+} from "../../harness/clients/oauth.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 const { app, user } = await createApp(service);
@@ -8,8 +17,8 @@ test.after.always(() => service.close());
 
 const CREDENTIALS = { grant_type: "client_credentials" };
 
-/** Asks from an address of its own; tests do not share the counters. */
-function from(
+/** Sends a request from an IP address. Each test uses its own network, so tests don't share counters. */
+function requestFrom(
   address: string,
   client: typeof app,
   endpoint = "token",
@@ -27,69 +36,78 @@ const REQUESTS: Record<string, Record<string, string>> = {
 };
 
 for (const [number, [endpoint, fields]] of Object.entries(REQUESTS).entries()) {
-  test(`sec 57, 78: guesses of a secret at ${endpoint} end in 429, and the real client elsewhere goes on`, async (t) => {
+  test(`guesses of a secret at ${endpoint} get 429, while the client is served on other networks`, async (t) => {
     const { app: own } = await createApp(service);
     const network = `198.51.${number}`;
     const wrong = { ...own, clientSecret: "lgs_wrong" };
     const statuses: number[] = [];
-    let last = await from(`${network}.1`, wrong, endpoint, fields);
+    let last = await requestFrom(`${network}.1`, wrong, endpoint, fields);
     for (let guess = 0; guess < 60; guess++) {
       statuses.push(last.status);
-      last = await from(`${network}.${guess}`, wrong, endpoint, fields);
+      last = await requestFrom(`${network}.${guess}`, wrong, endpoint, fields);
     }
     t.is(statuses[0], 401);
     t.is(last.status, 429);
     t.regex(last.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
     t.true(Number(last.headers.get("retry-after")) <= 60);
-    t.is((await from("203.0.113.1", own)).status, 200);
+    t.is((await requestFrom("203.0.113.1", own)).status, 200);
   });
 }
 
-test("sec 57: while a network guesses, even the right secret is not looked at from there", async (t) => {
+test("a network that guesses is limited even with the correct secret", async (t) => {
   const { app: own } = await createApp(service);
-  for (let guess = 0; guess < 50; guess++) await from("192.0.2.1", { ...own, clientSecret: "lgs_wrong" });
-  t.is((await from("192.0.2.200", own)).status, 429);
-  t.is((await from("192.0.3.200", own)).status, 200);
+  for (let guess = 0; guess < 50; guess++)
+    await requestFrom("192.0.2.1", { ...own, clientSecret: "lgs_wrong" });
+  t.is((await requestFrom("192.0.2.200", own)).status, 429);
+  t.is((await requestFrom("192.0.3.200", own)).status, 200);
 });
 
-test("sec 57: who guesses at many clients is refused for all", async (t) => {
+test("guessing the secrets of many clients is limited per network", async (t) => {
   const statuses = new Set<number>();
   for (let guess = 0; guess < 320; guess++) {
-    statuses.add((await from("192.0.9.1", { ...app, clientId: `lgc_${guess}`, clientSecret: "x" })).status);
+    statuses.add(
+      (await requestFrom("192.0.9.1", { ...app, clientId: `lgc_${guess}`, clientSecret: "x" })).status,
+    );
   }
   t.deepEqual([...statuses], [401, 429]);
 });
 
-test("sec 33: 50 wrong verifiers end in 429, and the code is still good elsewhere", async (t) => {
+test("guesses of a code verifier get 429 and leave the code valid on other networks", async (t) => {
   const code = await codeFor(service, app, user);
   const fields = { grant_type: "authorization_code", code, redirect_uri: "https://app.example.com/callback" };
   const statuses: number[] = [];
   for (let guess = 0; guess < 50; guess++) {
     const verifier = String(guess).padStart(43, "x");
-    statuses.push((await from("192.0.5.1", app, "token", { ...fields, code_verifier: verifier })).status);
+    statuses.push(
+      (await requestFrom("192.0.5.1", app, "token", { ...fields, code_verifier: verifier })).status,
+    );
   }
   t.is(statuses[0], 400);
   t.is(statuses.at(-1), 429);
   t.is((await redeemCode(service, app, code)).status, 200);
 });
 
-test("what succeeds is not counted as a guess", async (t) => {
-  for (let request = 0; request < 60; request++) t.is((await from("192.0.6.1", app)).status, 200);
+test("successful requests don't count as guesses", async (t) => {
+  for (let request = 0; request < 60; request++) t.is((await requestFrom("192.0.6.1", app)).status, 200);
 });
 
-test("a refusal of other kinds is no guess", async (t) => {
+test("errors of other kinds don't count as guesses", async (t) => {
   for (let request = 0; request < 60; request++) {
-    const { status } = await from("192.0.7.1", app, "token", { ...CREDENTIALS, scope: "admin" });
+    const { status } = await requestFrom("192.0.7.1", app, "token", { ...CREDENTIALS, scope: "admin" });
     t.is(status, 400);
   }
-  t.is((await from("192.0.7.1", app)).status, 200);
+  t.is((await requestFrom("192.0.7.1", app)).status, 200);
 });
 
-test("a flood of guesses ends no token of the client", async (t) => {
+test("a flood of guesses revokes no token of the client", async (t) => {
   const code = await codeFor(service, app, user);
   const { body } = await redeemCode(service, app, code);
-  for (let guess = 0; guess < 50; guess++) await from("192.0.8.1", { ...app, clientSecret: "lgs_wrong" });
-  t.true(await opensApi(service, body.access_token));
+  for (let guess = 0; guess < 50; guess++)
+    await requestFrom("192.0.8.1", { ...app, clientSecret: "lgs_wrong" });
+  t.true(await isAcceptedByApi(service, body.access_token));
   t.is((await refresh(service, app, String(body.refresh_token))).status, 200);
-  t.is((await ask(service, "introspect", app, { token: String(body.access_token) })).body.active, true);
+  t.is(
+    (await postAsClient(service, "introspect", app, { token: String(body.access_token) })).body.active,
+    true,
+  );
 });

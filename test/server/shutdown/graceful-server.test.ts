@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
-import { startTestService, type TestService } from "../harness/service.ts";
+import { startTestService, type TestService } from "../../harness/service.ts";
 
-/** A service and a connection to it that is kept alive: one request was answered on it. */
+/** Starts a service and a kept-alive connection on which one request was answered. */
 async function startConnected(t: ExecutionContext): Promise<{ service: TestService; socket: Socket }> {
   const service = await startTestService();
   const socket = await connected(service.url);
@@ -25,17 +25,17 @@ function head({ url }: { url: string }, line: string, ...headers: string[]): str
   return [`${line} HTTP/1.1`, `Host: ${new URL(url).host}`, ...headers, "", ""].join("\r\n");
 }
 
-/** The heads of the responses in what a connection received. */
+/** Returns the heads of the responses that a connection received. */
 const headsOf = (received: string) => received.match(/HTTP\/1\.1 \d[\s\S]*?\r\n\r\n/g) ?? [];
 
-test("an idle connection is kept longer than clients and proxies keep it", async (t) => {
+test("an idle connection stays open longer than clients and proxies keep it", async (t) => {
   const service = await startTestService();
   t.teardown(service.close);
   const answer = await fetch(`${service.url}/healthz`);
   t.is(answer.headers.get("keep-alive"), "timeout=75");
 });
 
-test("once a stop began, readiness is 503 and each response closes its connection", async (t) => {
+test("after the shutdown starts, /readyz is 503 and each response closes its connection", async (t) => {
   const { service, socket } = await startConnected(t);
   const stopped = service.close();
   socket.write(head(service, "GET /readyz"));
@@ -44,7 +44,7 @@ test("once a stop began, readiness is 503 and each response closes its connectio
   await stopped;
 });
 
-test("once a stop began, connections are still accepted for a moment", async (t) => {
+test("after the shutdown starts, connections are accepted for a moment", async (t) => {
   const { service } = await startConnected(t);
   const stopped = service.close();
   const answer = await fetch(`${service.url}/healthz`);
@@ -67,7 +67,7 @@ test("pipelined requests are all answered, and the last response closes the conn
   await stopped;
 });
 
-test("an idle connection is ended, not reset", async (t) => {
+test("an idle connection is closed, not reset", async (t) => {
   const { service, socket } = await startConnected(t);
   const unused = await connected(service.url);
   const ended = Promise.all([text(socket), text(unused)]);
@@ -75,7 +75,7 @@ test("an idle connection is ended, not reset", async (t) => {
   t.deepEqual(await ended, ["", ""]);
 });
 
-test("a response that comes before the request was sent in full is not lost", async (t) => {
+test("a response that is sent before the request arrived completely is not lost", async (t) => {
   const { service, socket } = await startConnected(t);
   const body = "x".repeat(8 * 2 ** 20);
   const received = text(socket);
@@ -87,7 +87,7 @@ test("a response that comes before the request was sent in full is not lost", as
   await stopped;
 });
 
-test("requests that stopped arriving do not hold a stop, and one that goes on arriving is answered", async (t) => {
+test("a stalled request doesn't delay the shutdown, and one that is still arriving is answered", async (t) => {
   const { service, socket: upload } = await startConnected(t);
   const app = await service.createOrganization();
   const token = await service.token(app);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
-import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, type Program, startServer, stopPrograms } from "../../harness/program.ts";
 
 const folders = mkdtempSync(path.join(tmpdir(), "linkgate-stop-"));
 test.after.always(stopPrograms);
@@ -24,7 +24,7 @@ function startAlone(settings: Record<string, string> = {}): Program {
   });
 }
 
-/** Resolves when nobody listens any more. */
+/** Resolves when the port is closed. */
 async function closed(url: string): Promise<void> {
   for (;;) {
     const open = await fetch(`${url}/healthz`, { headers: { connection: "close" } }).catch(() => undefined);
@@ -34,10 +34,10 @@ async function closed(url: string): Promise<void> {
 }
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  test(`${signal}: a request in flight is answered, new ones are not, and the exit code is 0`, async (t) => {
+  test(`${signal}: a request in flight is answered, new ones are refused, and the exit code is 0`, async (t) => {
     const server = startAlone();
     const url = await addressOf(server);
-    const body = "grant_type=client_credentials&client_id=nobody&client_secret=none";
+    const body = "grant_type=client_credentials&client_id=unknown&client_secret=none";
     const agent = new Agent({ keepAlive: true });
     const sent = request(`${url}/oauth/token`, {
       method: "POST",
@@ -46,7 +46,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     });
     sent.write(body.slice(0, 10));
     await once(sent, "socket");
-    t.is((await fetch(`${url}/healthz`)).status, 200, "the server has the beginning of the request by now");
+    t.is((await fetch(`${url}/healthz`)).status, 200, "the server has received the start of the request");
 
     server.kill(signal);
     await closed(url);
@@ -58,12 +58,12 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     const { code, stderr } = await server.ended;
     t.is(code, 0);
     t.is(stderr, "");
-    t.true(Date.now() - asked < 4000, "a connection that is kept alive does not hold the exit up");
+    t.true(Date.now() - asked < 4000, "a kept-alive connection doesn't delay the exit");
     agent.destroy();
   });
 }
 
-test("signals that arrive together count as one, and an idle connection does not hold the exit up", async (t) => {
+test("signals that arrive together count as one, and an idle connection doesn't delay the exit", async (t) => {
   const server = startAlone();
   const url = await addressOf(server);
   await (await fetch(`${url}/healthz`)).text();
@@ -73,13 +73,13 @@ test("signals that arrive together count as one, and an idle connection does not
 });
 
 for (const workers of ["1", "2"]) {
-  test(`with WORKERS=${workers}, a later signal ends a stop that is still waiting`, async (t) => {
+  test(`with WORKERS=${workers}, a second signal ends a shutdown that is still waiting`, async (t) => {
     const server = startAlone({ WORKERS: workers });
     const url = await addressOf(server);
     const upload = connect(Number(new URL(url).port), "127.0.0.1");
     upload.on("error", () => {});
     upload.write("POST /oauth/token HTTP/1.1\r\nContent-Length: 1000\r\n");
-    // As long as it goes on arriving, a stop waits for it.
+    // While it is arriving, the shutdown waits for it.
     const slowly = setInterval(() => upload.write("X-Filler: yes\r\n"), 50);
     t.teardown(() => {
       clearInterval(slowly);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
-import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
+import { createTestStorage, settledAtOnce } from "../../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -13,7 +13,7 @@ const payload = {
   prompt: { name: "login", reasons: [], details: {} },
 };
 
-test("what one process saves the other one finds and changes", async (t) => {
+test("an interaction is readable and writable in every process", async (t) => {
   const id = randomUUID();
   await one.upsert(id, payload, 60);
   t.deepEqual(await other.find(id), { ...payload, jti: id });
@@ -21,7 +21,7 @@ test("what one process saves the other one finds and changes", async (t) => {
   t.deepEqual((await one.find(id))?.result, { login: { accountId: "usr_a" } });
 });
 
-test("of 10 ends at once over two processes exactly one succeeds", async (t) => {
+test("concurrent completions of one interaction succeed exactly once", async (t) => {
   for (let round = 0; round < 20; round++) {
     const id = randomUUID();
     await one.upsert(id, payload, 60);
@@ -32,7 +32,7 @@ test("of 10 ends at once over two processes exactly one succeeds", async (t) => 
   }
 });
 
-test("what was finished is neither found, saved nor ended again", async (t) => {
+test("a completed interaction cannot be found, saved or completed again", async (t) => {
   const id = randomUUID();
   await one.upsert(id, payload, 60);
   await one.destroy(id);
@@ -43,11 +43,11 @@ test("what was finished is neither found, saved nor ended again", async (t) => {
   t.is(await one.find(id), undefined);
 });
 
-test("what was never begun cannot be ended", async (t) => {
+test("an unknown interaction cannot be completed", async (t) => {
   await t.throwsAsync(async () => one.destroy(randomUUID()));
 });
 
-test("the id of the browser's session is not stored with it", async (t) => {
+test("an interaction is stored without the session id", async (t) => {
   const cookie = randomUUID();
   const id = randomUUID();
   await one.upsert(id, { ...payload, session: { accountId: "usr_a", cookie } }, 60);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
-import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
+import { createTestStorage, settledAtOnce } from "../../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -14,18 +14,18 @@ const session = (changes: object = {}) => ({
   ...changes,
 });
 
-test("what one process saves the other one finds, by its id and by its uid", async (t) => {
+test("a session is found in every process by its id and by its uid", async (t) => {
   const payload = session();
   const id = randomUUID();
   await one.upsert(id, payload, 60);
   t.deepEqual(await other.find(id), { ...payload, jti: id });
-  // The id is a secret that is not stored, so it is not in what is found without it.
+  // The id is a secret that is not stored, so a lookup by uid does not return it.
   t.deepEqual(await other.findByUid(payload.uid), payload);
   await other.upsert(id, { ...payload, accountId: "usr_b" }, 60);
   t.is((await one.find(id))?.accountId, "usr_b");
 });
 
-test("a session that was ended is not saved again by a request that had read it", async (t) => {
+test("a late save does not restore an ended session", async (t) => {
   const payload = session();
   const id = randomUUID();
   await one.upsert(id, payload, 60);
@@ -37,7 +37,7 @@ test("a session that was ended is not saved again by a request that had read it"
   }
 });
 
-test("of an end and 10 savings at once over two processes the end is what stays", async (t) => {
+test("a session that is ended during concurrent saves stays ended", async (t) => {
   for (let round = 0; round < 20; round++) {
     const payload = session();
     const id = randomUUID();
@@ -51,17 +51,17 @@ test("of an end and 10 savings at once over two processes the end is what stays"
   }
 });
 
-test("what an ended session held is gone from its row", async (t) => {
+test("the data of an ended session is deleted from its row", async (t) => {
   const id = randomUUID();
   await one.upsert(id, session({ accountId: "usr_gone" }), 60);
   await one.destroy(id);
   const rows = await database.knex("sessions").where({ user_id: "usr_gone" });
   t.is(rows.length, 1);
-  t.is(rows[0].payload, "{}");
-  t.is(rows[0].uid, null);
+  t.is(rows[0]?.payload, "{}");
+  t.is(rows[0]?.uid, null);
 });
 
-test("a late write of the id that a session had before is dropped without an error", async (t) => {
+test("a late save under the previous id of a session is ignored", async (t) => {
   const payload = session();
   const [old, renewed] = [randomUUID(), randomUUID()];
   await one.upsert(old, payload, 60);
@@ -72,7 +72,7 @@ test("a late write of the id that a session had before is dropped without an err
   t.is((await other.find(renewed))?.accountId, "usr_a");
 });
 
-test("10 first savings of one session at once over two processes all succeed", async (t) => {
+test("concurrent first saves of a session all succeed", async (t) => {
   for (let round = 0; round < 10; round++) {
     const payload = session();
     const id = randomUUID();

@@ -1,11 +1,11 @@
 import test from "ava";
 import type { Adapter } from "oidc-provider";
-import { OPERATOR } from "../../resources/events.ts";
-import { createTestStorage, settledAtOnce } from "../harness/storage.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { createTestStorage, settledAtOnce } from "../../../harness/database/storage.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
-// Only a member can allow an app to act for an organization.
+// Only a member can authorize a client for an organization.
 const { organization } = await first.organizations.create("Consumed", "growth", OPERATOR);
 const membership = { organizationId: organization.id, role: "owner" } as const;
 const owner = await first.accounts.create("owner", "a hash", OPERATOR, membership);
@@ -15,7 +15,7 @@ test.after.always(() => storage.close());
 let count = 0;
 const seconds = () => Math.floor(Date.now() / 1000);
 
-/** Two processes' adapters of one kind of token. */
+/** Returns the adapters of a model in two processes. */
 const adapters = (kind: string): [Adapter, Adapter] => [first.oidcAdapter(kind), second.oidcAdapter(kind)];
 
 async function newGrant(): Promise<string> {
@@ -41,7 +41,7 @@ for (const [kind, error] of [
   ["AuthorizationCode", "invalid_grant"],
   ["PushedAuthorizationRequest", "invalid_request_uri"],
 ] as const) {
-  test(`${kind}: of 20 uses at once over two processes exactly one succeeds`, async (t) => {
+  test(`${kind}: concurrent uses in two processes succeed exactly once`, async (t) => {
     for (let round = 0; round < 20; round++) {
       const id = await newToken(kind);
       const results = await consumeAtOnce(adapters(kind), id);
@@ -51,18 +51,15 @@ for (const [kind, error] of [
   });
 }
 
-test("RefreshToken: of 20 uses at once each is a retry, and the first use is written down once", async (t) => {
+test("RefreshToken: concurrent uses succeed as retries, and the first use is recorded", async (t) => {
   const id = await newToken("RefreshToken");
   const results = await consumeAtOnce(adapters("RefreshToken"), id);
   t.is(results.filter(({ status }) => status === "fulfilled").length, 20);
-  const [{ consumed_at }] = await database
-    .knex("tokens")
-    .where({ kind: "RefreshToken" })
-    .select("consumed_at");
-  t.true(Math.abs(Date.now() - consumed_at) < 10_000);
+  const [row] = await database.knex("tokens").where({ kind: "RefreshToken" }).select("consumed_at");
+  t.true(Math.abs(Date.now() - Number(row?.consumed_at)) < 10_000);
 });
 
-test("what was never issued, what is of another kind, and what was destroyed cannot be used", async (t) => {
+test("an unknown, destroyed or different kind of token cannot be used", async (t) => {
   const code = await newToken("AuthorizationCode");
   const destroyed = await newToken("AuthorizationCode");
   await second.oidcAdapter("AuthorizationCode").destroy(destroyed);
@@ -78,7 +75,7 @@ test("what was never issued, what is of another kind, and what was destroyed can
   await t.notThrowsAsync(async () => first.oidcAdapter("AuthorizationCode").consume(code));
 });
 
-test("a token that is stored twice is refused the second time", async (t) => {
+test("storing a token twice fails", async (t) => {
   const id = await newToken("AccessToken");
   await t.throwsAsync(async () =>
     second.oidcAdapter("AccessToken").upsert(id, { clientId: "lgc_b", exp: seconds() + 60 }, 60),
@@ -86,7 +83,7 @@ test("a token that is stored twice is refused the second time", async (t) => {
   t.is((await first.oidcAdapter("AccessToken").find(id))?.clientId, "lgc_a");
 });
 
-test("a token that is stored after its grant has ended is not found", async (t) => {
+test("a token stored after its grant was revoked is not found", async (t) => {
   for (const kind of ["AccessToken", "RefreshToken", "AuthorizationCode"]) {
     const [one, other] = adapters(kind);
     const grantId = await newGrant();
@@ -100,7 +97,7 @@ test("a token that is stored after its grant has ended is not found", async (t) 
   }
 });
 
-test("a grant that has ended stays ended, whatever is saved later", async (t) => {
+test("a late save does not restore a revoked grant", async (t) => {
   const grants = adapters("Grant");
   const id = await newGrant();
   await grants[0].destroy(id);

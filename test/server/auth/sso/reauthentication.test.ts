@@ -1,11 +1,15 @@
 import test from "ava";
-import { advanceClock } from "../../harness/clock.ts";
-import { providerSettings, signInExternally, startMockProvider } from "../../harness/identity-provider.ts";
-import { authorizeUrl, createApp } from "../../harness/oauth.ts";
-import { startOidcProvider } from "../../harness/oidc-identity-provider.ts";
-import { type Page, Person } from "../../harness/person.ts";
-import { freePort } from "../../harness/port.ts";
-import { startTestService } from "../../harness/service.ts";
+import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
+import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../../harness/clock.ts";
+import { freePort } from "../../../harness/port.ts";
+import {
+  providerSettings,
+  signInExternally,
+  startMockProvider,
+} from "../../../harness/providers/identity-provider.ts";
+import { startOidcProvider } from "../../../harness/providers/oidc-identity-provider.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
@@ -20,16 +24,16 @@ const MINUTE_MS = 60_000;
 
 let count = 0;
 
-/** Somebody who signs in at the provider alone, at the browser that is signed in at both. */
+/** Creates an SSO-only user with a browser that is signed in at both sides. */
 async function visitor() {
   const name = `visitor${++count}`;
-  const [person, there] = [new Person(service.url), new Person(provider.issuer)];
+  const [browser, there] = [new TestBrowser(service.url), new TestBrowser(provider.issuer)];
   const come = async (page: Page) => {
-    const away = await person.open(hrefOf(page));
-    return person.open(await provider.answerAs(name, away.url, there));
+    const away = await browser.open(hrefOf(page));
+    return browser.open(await provider.answerAs(name, away.url, there));
   };
-  await come(await person.open(`${service.url}/auth/login`));
-  return { name, person, there, come };
+  await come(await browser.open(`${service.url}/auth/login`));
+  return { name, browser, there, come };
 }
 
 function hrefOf({ html, text }: Page): string {
@@ -38,29 +42,29 @@ function hrefOf({ html, text }: Page): string {
   return new URL(link.attributes.href ?? "", service.url).href;
 }
 
-// One after the other: each moves the clock.
+// Serial, because each test moves the clock.
 test.serial(
-  "what needs a recent sign-in sends who signs in elsewhere there once more, and goes on",
+  "an action that needs a recent sign-in sends an SSO-only user to the provider and back",
   async (t) => {
-    const { person, there, name, come } = await visitor();
+    const { browser, there, name, come } = await visitor();
     advanceClock(11 * MINUTE_MS);
-    const asked = await person.press(await person.open(ACCOUNT), "Delete my account");
+    const asked = await browser.press(await browser.open(ACCOUNT), "Delete account");
     t.true(asked.url.includes("/auth/login"), asked.url);
-    const away = new URL((await person.open(hrefOf(asked))).url);
+    const away = new URL((await browser.open(hrefOf(asked))).url);
     t.is(away.searchParams.get("prompt"), "login");
     t.truthy(
       (await there.open(away.href)).html.querySelector("form"),
-      "the provider asks, though it knows the person",
+      "the provider asks again despite its session",
     );
     const back = await come(asked);
     t.is(back.url, ACCOUNT);
-    const gone = await person.press(back, "Delete my account");
+    const gone = await browser.press(back, "Delete account");
     t.is(gone.url, `${service.url}/auth/login`);
     t.is(await service.storage.accounts.findByUsername(name), undefined);
   },
 );
 
-test.serial("a sign-in at the provider that is long ago is not a recent one here", async (t) => {
+test.serial("an old sign-in at the provider doesn't count as recent", async (t) => {
   const mock = await startMockProvider();
   t.teardown(() => mock.stop());
   const other = await startTestService(providerSettings(mock.issuer));
@@ -68,69 +72,71 @@ test.serial("a sign-in at the provider that is long ago is not a recent one here
   async function come(query: string, minutesAgo?: number) {
     const auth_time = minutesAgo && Math.floor(Date.now() / 1000) - 60 * minutesAgo;
     mock.say(({ payload }) => Object.assign(payload, { auth_time }));
-    const person = new Person(other.url);
-    return { person, page: await signInExternally(other, mock, person, query) };
+    const browser = new TestBrowser(other.url);
+    return { browser, page: await signInExternally(other, mock, browser, query) };
   }
-  t.is((await come("")).page.status, 200, "there is somebody to sign in again");
+  t.is((await come("")).page.status, 200, "the user exists");
   t.is((await come("?again=1", 11)).page.status, 400);
-  t.is((await come("?again=1")).page.status, 400, "a provider that does not say when");
+  t.is((await come("?again=1")).page.status, 400, "a provider that omits auth_time");
   t.is((await come("?again=1", 5)).page.status, 200);
 
-  const { person, page } = await come("", 11);
+  const { browser, page } = await come("", 11);
   t.is(page.status, 200, "it signs in");
-  const asked = await person.press(await person.open(`${other.url}/dashboard/account`), "Delete my account");
+  const asked = await browser.press(await browser.open(`${other.url}/dashboard/account`), "Delete account");
   t.true(asked.url.includes("again=1"), "but does not count as recent");
 });
 
-test.serial("who is to sign in anew makes no account by another identity", async (t) => {
-  const { person } = await visitor();
-  const away = await person.open(`${service.url}/auth/sso?again=1&return_to=/dashboard/account`);
-  const page = await person.open(await provider.answerAs("stranger", away.url, new Person(provider.issuer)));
+test.serial("signing in again with another identity creates no account", async (t) => {
+  const { browser } = await visitor();
+  const away = await browser.open(`${service.url}/auth/sso?again=1&return_to=/dashboard/account`);
+  const page = await browser.open(
+    await provider.answerAs("stranger", away.url, new TestBrowser(provider.issuer)),
+  );
   t.is(page.status, 403);
-  t.regex(page.text, /Nobody has an account here with this identity/);
+  t.regex(page.text, /No account is linked to this Example ID identity/);
   t.is(await service.storage.accounts.findByUsername("stranger"), undefined);
-  t.is((await person.open(ACCOUNT)).url, ACCOUNT, "and stays signed in");
+  t.is((await browser.open(ACCOUNT)).url, ACCOUNT, "and stays signed in");
 });
 
 for (const parameters of [{ prompt: "login" }, { max_age: "60", scope: "openid links:read" }]) {
   const [what] = Object.keys(parameters);
   test.serial(
-    `at an authorization with ${what} the person signs in at the provider anew, and goes on`,
+    `at an authorization with ${what}, the user signs in at the provider again and continues`,
     async (t) => {
       const { app, own } = await createApp(service);
-      const { name, person, come } = await visitor();
+      const { name, browser, come } = await visitor();
       const user = await service.storage.accounts.findByUsername(name);
       await service.storage.organizations.addMember(own.id, user?.id as string, "member", {
-        actor: "operator",
+        id: "operator",
       });
       advanceClock(2 * MINUTE_MS);
-      const asked = await person.open(authorizeUrl(service, app, parameters));
+      const asked = await browser.open(authorizeUrl(service, app, parameters));
       t.truthy(asked.html.querySelector("#password"));
       advanceClock(2000);
       const consent = await come(asked);
       t.regex(consent.text, /Allow access\?/);
-      const callback = new URL((await person.press(consent, "Allow")).url);
+      const callback = new URL((await browser.press(consent, "Allow")).url);
       t.truthy(callback.searchParams.get("code"));
     },
   );
 }
 
-test.serial("another account that is asked for signs in at the provider as well", async (t) => {
+test.serial("a different account can also be chosen by SSO", async (t) => {
   const { app, own } = await createApp(service);
   const [before, next] = [await visitor(), await visitor()];
   for (const { name } of [before, next]) {
     const user = await service.storage.accounts.findByUsername(name);
     await service.storage.organizations.addMember(own.id, user?.id as string, "member", {
-      actor: "operator",
+      id: "operator",
     });
   }
-  const { person } = before;
-  const choice = await person.open(authorizeUrl(service, app, { prompt: "select_account" }));
-  const form = await person.press(choice, "Use another account");
-  const away = await person.open(hrefOf(form));
-  const back = await provider.answerAs(next.name, away.url, new Person(provider.issuer));
-  const consent = await person.open(back);
+  const { browser } = before;
+  const choice = await browser.open(authorizeUrl(service, app, { prompt: "select_account" }));
+  const form = await browser.press(choice, "Use another account");
+  const away = await browser.open(hrefOf(form));
+  const back = await provider.answerAs(next.name, away.url, new TestBrowser(provider.issuer));
+  const consent = await browser.open(back);
   t.regex(consent.text, /Allow access\?/);
   t.true(consent.text.includes(next.name));
-  t.truthy(new URL((await person.press(consent, "Allow")).url).searchParams.get("code"));
+  t.truthy(new URL((await browser.press(consent, "Allow")).url).searchParams.get("code"));
 });

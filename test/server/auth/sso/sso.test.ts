@@ -1,16 +1,16 @@
 import test from "ava";
-import { apiAt } from "../../harness/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { apiAt } from "../../../harness/clients/api.ts";
+import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../../harness/clock.ts";
+import { freePort } from "../../../harness/port.ts";
 import {
   providerSettings,
   signInExternally,
   startMockProvider,
   startWithProvider,
-} from "../../harness/identity-provider.ts";
-import { authorizeUrl, createApp } from "../../harness/oauth.ts";
-import { Person } from "../../harness/person.ts";
-import { freePort } from "../../harness/port.ts";
-import { startTestService } from "../../harness/service.ts";
+} from "../../../harness/providers/identity-provider.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const { provider, service, close } = await startWithProvider();
 test.after.always(close);
@@ -18,14 +18,14 @@ test.after.always(close);
 let count = 0;
 const newSubject = () => `subject-${++count}`;
 
-/** Signs somebody in who is known at the provider. */
+/** Signs in a user of the provider. */
 async function arrive(
   claims: Record<string, unknown>,
-  { person = new Person(service.url), query = "" } = {},
+  { browser = new TestBrowser(service.url), query = "" } = {},
 ) {
   provider.say(({ payload }) => Object.assign(payload, claims));
-  const page = await signInExternally(service, provider, person, query);
-  return { person, page };
+  const page = await signInExternally(service, provider, browser, query);
+  return { browser, page };
 }
 
 type Account = {
@@ -34,33 +34,33 @@ type Account = {
   organizations: { name: string; role: string }[];
 };
 
-async function accountOf(person: Person): Promise<Account> {
-  const page = await person.open(`${service.url}/dashboard/account`, {
+async function accountOf(browser: TestBrowser): Promise<Account> {
+  const page = await browser.open(`${service.url}/dashboard/account`, {
     headers: { accept: "application/json" },
   });
   return JSON.parse(page.text);
 }
 
-test.serial("the first sign-in makes an account without a password, and an organization", async (t) => {
+test.serial("the first sign-in creates an account without a password, and an organization", async (t) => {
   const sub = newSubject();
-  const { person, page } = await arrive({ sub, preferred_username: "grace" });
+  const { browser, page } = await arrive({ sub, preferred_username: "grace" });
   t.is(page.status, 200, page.text);
   t.true(page.url.startsWith(`${service.url}/dashboard`));
-  const account = await accountOf(person);
+  const account = await accountOf(browser);
   t.is(account.user.username, "grace");
   t.false(account.user.has_password);
   t.like(account.identities, [{ issuer: provider.issuer, subject: sub, label: "grace" }]);
   t.like(account.organizations, [{ name: "grace's organization", role: "owner" }]);
 
   const again = await arrive({ sub, preferred_username: "renamed" });
-  t.is((await accountOf(again.person)).user.id, account.user.id, "known again, whatever the name is now");
+  t.is((await accountOf(again.browser)).user.id, account.user.id, "recognized even if the name changed");
 });
 
-test.serial("the request carries PKCE, a nonce, a state, and the scopes", async (t) => {
-  const person = new Person(service.url);
+test.serial("the authorization request carries PKCE, a nonce, a state and the scopes", async (t) => {
+  const browser = new TestBrowser(service.url);
   const requests = [];
   for (let round = 0; round < 2; round++) {
-    const away = new URL((await person.open(`${service.url}/auth/sso`)).url);
+    const away = new URL((await browser.open(`${service.url}/auth/sso`)).url);
     t.is(away.origin, new URL(provider.issuer).origin);
     t.is(away.searchParams.get("redirect_uri"), `${service.url}/auth/sso/callback`);
     t.is(away.searchParams.get("code_challenge_method"), "S256");
@@ -70,80 +70,77 @@ test.serial("the request carries PKCE, a nonce, a state, and the scopes", async 
   for (const name of ["code_challenge", "nonce", "state"]) {
     const [one, other] = requests.map((query) => query.get(name) as string);
     t.regex(one ?? "", /^[\w-]{43}$/, name);
-    t.not(one, other, `sec 123: ${name} is of one sign-in`);
+    t.not(one, other, `${name} is unique per sign-in`);
   }
 });
 
 const NAMES: [what: string, claims: Record<string, unknown>, pattern: RegExp][] = [
-  ["an address where there is no name", { email: "ada@example.com" }, /^ada@example\.com$/],
+  ["the e-mail address if there is no name", { email: "ada@example.com" }, /^ada@example\.com$/],
   [
-    "the next best where a name cannot be one",
+    "the next candidate if the first is invalid",
     { preferred_username: "!", email: "b@example.com" },
     /^b@example\.com$/,
   ],
-  ["what is left of a name with spaces", { preferred_username: " Ada Lovelace " }, /^Ada-Lovelace$/],
-  ["a part of a name that is too long", { preferred_username: "x".repeat(300) }, /^x{50}$/],
-  ["what is left of a name with a NUL", { preferred_username: "a\u0000da\u001b" }, /^a-da$/],
-  ["what is left of a name with a picture", { preferred_username: "🔑 key" }, /^key$/],
-  ["the subject where there is nothing else", {}, /^subject-\d+$/],
+  ["a name without its spaces", { preferred_username: " Ada Lovelace " }, /^Ada-Lovelace$/],
+  ["the start of a name that is too long", { preferred_username: "x".repeat(300) }, /^x{50}$/],
+  ["a name without its control characters", { preferred_username: "a\u0000da\u001b" }, /^a-da$/],
+  ["a name without its emoji", { preferred_username: "🔑 key" }, /^key$/],
+  ["the subject if there is nothing else", {}, /^subject-\d+$/],
 ];
 
 for (const [what, claims, pattern] of NAMES) {
-  test.serial(`a newcomer is called by ${what}`, async (t) => {
-    const { person } = await arrive({ sub: newSubject(), ...claims });
-    t.regex((await accountOf(person)).user.username, pattern);
+  test.serial(`a new user is named after ${what}`, async (t) => {
+    const { browser } = await arrive({ sub: newSubject(), ...claims });
+    t.regex((await accountOf(browser)).user.username, pattern);
   });
 }
 
-test.serial(
-  "sec 125: a name or address that is somebody's here leads to a new account, not to that one",
-  async (t) => {
-    const username = "victim@example.com";
-    const own = await service.storage.accounts.create(username, "no hash", { actor: "operator" });
-    const { person } = await arrive({
-      sub: newSubject(),
-      preferred_username: username,
-      email: username,
-      email_verified: true,
-    });
-    const { user } = await accountOf(person);
-    t.not(user.id, own?.id);
-    t.regex(user.username, /^victim@example\.com-\d{4}$/);
-    t.deepEqual(await service.storage.identities.ofUser(own?.id as string), []);
-  },
-);
+test.serial("an identity with the name or e-mail of an existing user gets a new account", async (t) => {
+  const username = "victim@example.com";
+  const own = await service.storage.accounts.create(username, "no hash", { id: "operator" });
+  const { browser } = await arrive({
+    sub: newSubject(),
+    preferred_username: username,
+    email: username,
+    email_verified: true,
+  });
+  const { user } = await accountOf(browser);
+  t.not(user.id, own?.id);
+  t.regex(user.username, /^victim@example\.com-\d{4}$/);
+  t.deepEqual(await service.storage.identities.listByUser(own?.id as string), []);
+});
 
-test.serial("sec 125: one subject of two issuers is two people", async (t) => {
+test.serial("one subject at two issuers means two users", async (t) => {
   const sub = newSubject();
-  const { person } = await arrive({ sub });
-  const { user } = await accountOf(person);
-  t.is(await service.storage.identities.ownerOf({ issuer: provider.issuer, subject: sub }), user.id);
+  const { browser } = await arrive({ sub });
+  const { user } = await accountOf(browser);
+  t.is(await service.storage.identities.findUserId({ issuer: provider.issuer, subject: sub }), user.id);
   t.is(
-    await service.storage.identities.ownerOf({ issuer: "https://other.example", subject: sub }),
+    await service.storage.identities.findUserId({ issuer: "https://other.example", subject: sub }),
     undefined,
   );
   t.is(
-    await service.storage.identities.ownerOf({ issuer: provider.issuer, subject: sub.toUpperCase() }),
+    await service.storage.identities.findUserId({ issuer: provider.issuer, subject: sub.toUpperCase() }),
     undefined,
   );
 });
 
-test.serial("of ten first sign-ins of one person at once all lead to one account", async (t) => {
+test.serial("ten concurrent first sign-ins of one identity lead to one account", async (t) => {
   const sub = newSubject();
   const always = ({ payload }: { payload: Record<string, unknown> }) =>
     void (payload.aud && Object.assign(payload, { sub }));
   provider.service.on("beforeTokenSigning", always);
-  const people = Array.from({ length: 10 }, () => new Person(service.url));
-  const pages = await Promise.all(people.map((person) => signInExternally(service, provider, person)));
+  const browsers = Array.from({ length: 10 }, () => new TestBrowser(service.url));
+  const pages = await Promise.all(browsers.map((browser) => signInExternally(service, provider, browser)));
   provider.service.off("beforeTokenSigning", always);
   t.deepEqual([...new Set(pages.map(({ status }) => status))], [200]);
-  const ids = await Promise.all(people.map(async (person) => (await accountOf(person)).user.id));
+  const ids = await Promise.all(browsers.map(async (browser) => (await accountOf(browser)).user.id));
   t.is(new Set(ids).size, 1);
 });
 
-test.serial("sec 110: an account without a password is answered as a wrong password is", async (t) => {
-  const { person } = await arrive({ sub: newSubject(), preferred_username: "external-only" });
-  const { user } = await accountOf(person);
+test.serial("an account without a password gets the response of a wrong password", async (t) => {
+  const { browser } = await arrive({ sub: newSubject(), preferred_username: "external-only" });
+  const { user } = await accountOf(browser);
   for (const password of ["", "guess of a password"]) {
     const { status, body } = await apiAt(service.url).send("POST", "/auth/login", {
       json: { username: user.username, password },
@@ -153,7 +150,7 @@ test.serial("sec 110: an account without a password is answered as a wrong passw
   }
 });
 
-test.serial("the page that was wanted is reached, and only one of ours", async (t) => {
+test.serial("SSO returns to the requested page, and only to a page of this service", async (t) => {
   const query = (path: string) => `?${new URLSearchParams({ return_to: path })}`;
   const inside = await arrive({ sub: newSubject() }, { query: query("/dashboard/account") });
   t.is(inside.page.url, `${service.url}/dashboard/account`);
@@ -161,87 +158,88 @@ test.serial("the page that was wanted is reached, and only one of ours", async (
   t.true(away.page.url.startsWith(`${service.url}/dashboard`));
 });
 
-test.serial("the session of an external sign-in is the one that an authorization finds", async (t) => {
+test.serial("an authorization uses the session of an SSO sign-in", async (t) => {
   const { app } = await createApp(service);
-  const person = new Person(service.url);
-  const signIn = await person.open(authorizeUrl(service, app));
+  const browser = new TestBrowser(service.url);
+  const signIn = await browser.open(authorizeUrl(service, app));
   const button = signIn.html.querySelectorAll("a").find(({ text }) => text === "Continue with Example ID");
   t.truthy(button);
-  const away = await person.open(new URL(button?.attributes.href ?? "", service.url).href);
-  const consent = await person.open(await provider.answer(away));
+  const away = await browser.open(new URL(button?.attributes.href ?? "", service.url).href);
+  const consent = await browser.open(await provider.answer(away));
   t.regex(consent.text, /Allow access\?/);
 });
 
-test.serial("a refusal of the provider is a calm page, and signs nobody in", async (t) => {
-  const person = new Person(service.url);
-  const away = new URL((await person.open(`${service.url}/auth/sso`)).url);
+test.serial("an error of the provider shows a page and starts no session", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const away = new URL((await browser.open(`${service.url}/auth/sso`)).url);
   const back = new URL(away.searchParams.get("redirect_uri") ?? "");
   back.search = new URLSearchParams({
     state: away.searchParams.get("state") ?? "",
     error: "access_denied",
     error_description: "<script>alert(1)</script>",
   }).toString();
-  const page = await person.open(back.href);
+  const page = await browser.open(back.href);
   t.is(page.status, 400);
   t.regex(page.text, /Example ID did not sign you in/);
   t.false(page.text.includes("alert(1)"));
-  t.true((await person.open(`${service.url}/dashboard`)).url.includes("/auth/login"));
+  t.true((await browser.open(`${service.url}/dashboard`)).url.includes("/auth/login"));
 });
 
-test.serial("an identity is linked to the account of who asks for it, and signs him or her in", async (t) => {
+test.serial("a user can link an identity and sign in with it", async (t) => {
   const user = await service.createUser([]);
   const sub = newSubject();
-  const person = new Person(service.url);
-  const page = await person.signIn(await person.open(`${service.url}/dashboard/account`), user);
-  const asked = await person.press(page, "Link Example ID");
+  const browser = new TestBrowser(service.url);
+  const page = await browser.signIn(await browser.open(`${service.url}/dashboard/account`), user);
+  const asked = await browser.press(page, "Link Example ID");
   const href = asked.html.querySelector("a.button")?.attributes.href as string;
   provider.say(({ payload }) => Object.assign(payload, { sub }));
-  const linked = await person.open(
+  const linked = await browser.open(
     (await fetch(href, { redirect: "manual" })).headers.get("location") as string,
   );
   t.is(linked.url, `${service.url}/dashboard/account`);
-  t.like(await accountOf(person), { identities: [{ subject: sub }] });
+  t.like(await accountOf(browser), { identities: [{ subject: sub }] });
   const other = await arrive({ sub });
-  t.is((await accountOf(other.person)).user.id, user.id);
+  t.is((await accountOf(other.browser)).user.id, user.id);
 
-  const unlinked = await person.press(await person.open(linked.url), `Unlink ${sub}`);
+  const unlinked = await browser.press(await browser.open(linked.url), `Unlink ${sub}`);
   t.is(unlinked.status, 200);
-  t.deepEqual((await accountOf(person)).identities, []);
+  t.deepEqual((await accountOf(browser)).identities, []);
 });
 
 test.serial(
-  "an identity of somebody else is not linked, nor one to an account that another browser is signed in to",
+  "an identity of another user can't be linked, nor from a browser with another user",
   async (t) => {
     const sub = newSubject();
     const first = await arrive({ sub });
     const user = await service.createUser([]);
-    const person = new Person(service.url);
-    const page = await person.signIn(await person.open(`${service.url}/dashboard/account`), user);
+    const browser = new TestBrowser(service.url);
+    const page = await browser.signIn(await browser.open(`${service.url}/dashboard/account`), user);
     const hrefOf = async () =>
-      (await person.press(page, "Link Example ID")).html.querySelector("a.button")?.attributes.href as string;
+      (await browser.press(page, "Link Example ID")).html.querySelector("a.button")?.attributes
+        .href as string;
     const back = async (href: string) =>
       (await fetch(href, { redirect: "manual" })).headers.get("location") as string;
 
     provider.say(({ payload }) => Object.assign(payload, { sub }));
-    t.is((await person.open(await back(await hrefOf()))).status, 409);
+    t.is((await browser.open(await back(await hrefOf()))).status, 409);
     provider.say(({ payload }) => Object.assign(payload, { sub: newSubject() }));
-    t.is((await first.person.open(await back(await hrefOf()))).status, 400);
-    t.deepEqual((await accountOf(person)).identities, []);
+    t.is((await first.browser.open(await back(await hrefOf()))).status, 400);
+    t.deepEqual((await accountOf(browser)).identities, []);
   },
 );
 
-test.serial("the only way in is not taken away", async (t) => {
+test.serial("the only way to sign in can't be unlinked", async (t) => {
   const sub = newSubject();
-  const { person } = await arrive({ sub });
-  const open = () => person.open(`${service.url}/dashboard/account`);
-  const refused = await person.press(await open(), `Unlink ${sub}`);
+  const { browser } = await arrive({ sub });
+  const open = () => browser.open(`${service.url}/dashboard/account`);
+  const refused = await browser.press(await open(), `Unlink ${sub}`);
   t.is(refused.status, 409);
-  t.is((await accountOf(person)).identities.length, 1);
-  await person.press(await open(), "Set a password", { new_password: "a password at last" });
-  t.is((await person.press(await open(), `Unlink ${sub}`)).status, 200);
+  t.is((await accountOf(browser)).identities.length, 1);
+  await browser.press(await open(), "Set password", { new_password: "a password at last" });
+  t.is((await browser.press(await open(), `Unlink ${sub}`)).status, 200);
 });
 
-test.serial("sec 89: no token of the identity provider opens the API, MCP or the dashboard", async (t) => {
+test.serial("the API, MCP and the dashboard reject tokens of the identity provider", async (t) => {
   const tokens: string[] = [];
   const keep = ({ body }: { body: Record<string, string> }) =>
     tokens.push(body.id_token ?? "", body.access_token ?? "");
@@ -260,41 +258,38 @@ for (const [registration, status] of [
   ["closed", 403],
   ["invite", 403],
 ] as const) {
-  test.serial(
-    `when registration is ${registration} an identity that nobody has makes no account`,
-    async (t) => {
-      const closed = await startTestService({
-        ...providerSettings(provider.issuer),
-        REGISTRATION: registration,
-      });
-      t.teardown(() => closed.close());
-      const person = new Person(closed.url);
-      const page = await signInExternally(closed, provider, person);
-      t.is(page.status, status);
-      t.regex(page.text, /registration is closed/);
-      t.true((await person.open(`${closed.url}/dashboard`)).url.includes("/auth/login"));
-    },
-  );
+  test.serial(`with REGISTRATION=${registration}, an unknown identity creates no account`, async (t) => {
+    const closed = await startTestService({
+      ...providerSettings(provider.issuer),
+      REGISTRATION: registration,
+    });
+    t.teardown(() => closed.close());
+    const browser = new TestBrowser(closed.url);
+    const page = await signInExternally(closed, provider, browser);
+    t.is(page.status, status);
+    t.regex(page.text, /You need an invitation to create one/);
+    t.true((await browser.open(`${closed.url}/dashboard`)).url.includes("/auth/login"));
+  });
 }
 
-test.serial(
-  "the service starts and serves while the provider is away, says so, and finds it when it is back",
-  async (t) => {
-    const port = await freePort();
-    const lonely = await startTestService(providerSettings(`http://localhost:${port}`));
-    t.teardown(() => lonely.close());
-    const user = await lonely.createUser([]);
-    const person = new Person(lonely.url);
-    const page = await person.open(`${lonely.url}/auth/login`);
-    t.is(page.status, 200);
-    t.regex(page.text, /Example ID cannot be reached at the moment/);
-    t.is((await person.open(`${lonely.url}/auth/sso`)).status, 503);
-    t.is((await person.signIn(page, user)).status, 200, "a password is enough");
+test.serial("the service starts while the provider is unreachable, says so, and recovers", async (t) => {
+  const port = await freePort();
+  const lonely = await startTestService(providerSettings(`http://localhost:${port}`));
+  t.teardown(() => lonely.close());
+  const user = await lonely.createUser([]);
+  const browser = new TestBrowser(lonely.url);
+  const page = await browser.open(`${lonely.url}/auth/login`);
+  t.is(page.status, 200);
+  t.regex(page.text, /Example ID is unavailable right now/);
+  t.is((await browser.open(`${lonely.url}/auth/sso`)).status, 503);
+  t.is((await browser.signIn(page, user)).status, 200, "signing in by password works");
 
-    const back = await startMockProvider(port);
-    t.teardown(() => back.stop());
-    advanceClock(61_000);
-    t.regex((await new Person(lonely.url).open(`${lonely.url}/auth/login`)).text, /Continue with Example ID/);
-    t.is((await signInExternally(lonely, back, new Person(lonely.url))).status, 200);
-  },
-);
+  const back = await startMockProvider(port);
+  t.teardown(() => back.stop());
+  advanceClock(61_000);
+  t.regex(
+    (await new TestBrowser(lonely.url).open(`${lonely.url}/auth/login`)).text,
+    /Continue with Example ID/,
+  );
+  t.is((await signInExternally(lonely, back, new TestBrowser(lonely.url))).status, 200);
+});

@@ -1,9 +1,9 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { apiAt } from "../../harness/api.ts";
-import { browserOf, createTeam, firstPartyToken } from "../../harness/dashboard.ts";
-import { startWithProvider } from "../../harness/identity-provider.ts";
-import type { Person } from "../../harness/person.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { apiAt } from "../../../harness/clients/api.ts";
+import { browserOf, createTeam, firstPartyToken } from "../../../harness/clients/dashboard.ts";
+import type { TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { startWithProvider } from "../../../harness/providers/identity-provider.ts";
 
 const { provider, service, close } = await startWithProvider();
 test.after.always(close);
@@ -21,7 +21,7 @@ type Entry = {
 const ACCOUNT = "/dashboard/account";
 const FRESH = "an entirely new password";
 
-/** A member of two organizations, who can read the log of neither. */
+/** Creates a member of two organizations who can read neither audit log. */
 async function member() {
   const teams: [Team, Team] = [await createTeam(service), await createTeam(service)];
   const user = teams[0].member;
@@ -30,8 +30,8 @@ async function member() {
   return { teams, user, api };
 }
 
-/** That both organizations know of one change, and who made it. */
-async function isToldOnce(t: ExecutionContext, teams: Team[], type: string, userId: string) {
+/** Asserts that each organization has one audit entry of the type, and who caused it. */
+async function isRecordedOnce(t: ExecutionContext, teams: Team[], type: string, userId: string) {
   for (const { base, owner } of teams) {
     const { body } = await owner.api.send<{ data: Entry[] }>("GET", `${base}/audit?type=${type}`);
     t.is(body.data.length, 1, type);
@@ -43,65 +43,65 @@ async function isToldOnce(t: ExecutionContext, teams: Team[], type: string, user
   }
 }
 
-async function isNotTold(t: ExecutionContext, teams: Team[], type: string) {
+async function isNotRecorded(t: ExecutionContext, teams: Team[], type: string) {
   for (const { base, owner } of teams) {
     const { body } = await owner.api.send<{ data: Entry[] }>("GET", `${base}/audit?type=${type}`);
     t.deepEqual(body.data, [], type);
   }
 }
 
-test("a new password is written down in every organization of its person", async (t) => {
+test("a password change is recorded in every organization of the user", async (t) => {
   const { teams, user, api } = await member();
   const change = (current_password: string) =>
     api.send("POST", `${ACCOUNT}/password`, { json: { current_password, new_password: FRESH } });
   t.is((await change("wrong")).status, 422);
-  await isNotTold(t, teams, "member.password_changed");
+  await isNotRecorded(t, teams, "member.password_changed");
   t.is((await change(user.password)).status, 204);
-  await isToldOnce(t, teams, "member.password_changed", user.id);
+  await isRecordedOnce(t, teams, "member.password_changed", user.id);
 });
 
-test("a password that is set by a link is written down as well", async (t) => {
+test("a password set with a reset link is recorded in every organization of the user", async (t) => {
   const { teams, user } = await member();
   const token = await service.storage.accounts.createResetToken(user.id, 60_000);
   const url = `${service.url}/auth/reset-password/${token}`;
   const set = (password: string) => fetch(url, { method: "POST", body: new URLSearchParams({ password }) });
   t.is((await set("short")).status, 422);
-  await isNotTold(t, teams, "member.password_changed");
+  await isNotRecorded(t, teams, "member.password_changed");
   t.is((await set(FRESH)).status, 200);
-  await isToldOnce(t, teams, "member.password_changed", user.id);
+  await isRecordedOnce(t, teams, "member.password_changed", user.id);
 });
 
-// The provider says whom the next sign-in there is of.
-test.serial("an identity that is linked or unlinked is written down", async (t) => {
+// Serial, because the test sets the identity of the provider's next sign-in.
+test.serial("linking and unlinking an identity is recorded", async (t) => {
   const { teams, user } = await member();
-  const { person } = await browserOf(service, user);
+  const { browser } = await browserOf(service, user);
   const sub = `subject of ${user.id}`;
-  const link = async (browser: Person) => {
-    const asked = await browser.press(await browser.open(service.url + ACCOUNT), "Link Example ID");
-    const href = asked.html.querySelector("a.button")?.attributes.href ?? "";
+  const link = async (browser: TestBrowser) => {
+    const confirmation = await browser.press(await browser.open(service.url + ACCOUNT), "Link Example ID");
+    const href = confirmation.html.querySelector("a.button")?.attributes.href ?? "";
     provider.say(({ payload }) => Object.assign(payload, { sub }));
-    return browser.open(await provider.answer({ ...asked, url: href }));
+    return browser.open(await provider.answer({ ...confirmation, url: href }));
   };
-  t.is((await link(person)).status, 200);
-  await isToldOnce(t, teams, "member.identity_linked", user.id);
-  t.is((await link(person)).status, 200);
-  await isToldOnce(t, teams, "member.identity_linked", user.id);
+  t.is((await link(browser)).status, 200);
+  await isRecordedOnce(t, teams, "member.identity_linked", user.id);
+  t.is((await link(browser)).status, 200);
+  await isRecordedOnce(t, teams, "member.identity_linked", user.id);
 
   const other = await member();
-  const { person: stranger } = await browserOf(service, other.user);
+  const { browser: stranger } = await browserOf(service, other.user);
   t.is((await link(stranger)).status, 409);
-  await isNotTold(t, other.teams, "member.identity_linked");
+  await isNotRecorded(t, other.teams, "member.identity_linked");
 
-  const page = await person.press(await person.open(service.url + ACCOUNT), `Unlink ${sub}`);
+  const page = await browser.press(await browser.open(service.url + ACCOUNT), `Unlink ${sub}`);
   t.is(page.status, 200);
-  await isToldOnce(t, teams, "member.identity_unlinked", user.id);
+  await isRecordedOnce(t, teams, "member.identity_unlinked", user.id);
 });
 
-test("an identity of somebody else is not unlinked", async (t) => {
+test("another user's identity can't be unlinked", async (t) => {
   const [{ user }, thief] = [await member(), await member()];
   const identity = { issuer: provider.issuer, subject: `of ${user.id}` };
   await service.storage.identities.link(user.id, { ...identity, label: null }, OPERATOR);
   const reply = await thief.api.send("POST", `${ACCOUNT}/identities/delete`, { json: identity });
   t.is(reply.status, 409);
-  t.is(await service.storage.identities.ownerOf(identity), user.id);
+  t.is(await service.storage.identities.findUserId(identity), user.id);
 });

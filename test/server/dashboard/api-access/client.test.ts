@@ -1,8 +1,8 @@
 import test from "ava";
-import { isProblem } from "../../harness/api.ts";
-import { browserOf, createTeam } from "../../harness/dashboard.ts";
-import { opensApi } from "../../harness/oauth.ts";
-import { startTestService } from "../../harness/service.ts";
+import { isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -15,18 +15,18 @@ type ClientBody = {
 };
 type Rotation = { client_id: string; client_secret: string; previous_expires_at: string };
 
-/** A team, and its client with the secret. */
+/** Creates a team with a client, and returns its secret. */
 async function withClient() {
   const team = await createTeam(service, "free");
   const { id } = team.organization;
-  const change = await service.storage.organizations.setPlan(id, "growth", { actor: team.owner.id });
+  const change = await service.storage.organizations.setPlan(id, "growth", { id: team.owner.id });
   const client = change?.client;
   if (!client) throw new Error("no client");
   const path = `${team.base}/client`;
   return { ...team, client, path, look: () => team.owner.api.send<ClientBody>("GET", path) };
 }
 
-test("the client is shown with its endpoints, and never a secret", async (t) => {
+test("the client is shown with its endpoints and without secrets", async (t) => {
   const { client, look } = await withClient();
   const { body, text } = await look();
   t.is(body.client_id, client.clientId);
@@ -43,7 +43,7 @@ test("the client is shown with its endpoints, and never a secret", async (t) => 
   t.false(text.includes(client.clientSecret));
 });
 
-test("an organization that was never on a paid plan has no client", async (t) => {
+test("an organization that has never been on a paid plan has no client", async (t) => {
   const { base, owner } = await createTeam(service, "free");
   for (const path of ["/client", "/client/quick-start"]) {
     isProblem(t, await owner.api.send("GET", base + path), { status: 404, code: "no_client" });
@@ -58,7 +58,7 @@ test("an organization that was never on a paid plan has no client", async (t) =>
   });
 });
 
-test("sec 128: a rotation answers the new secret once; the old one lives on for the overlap", async (t) => {
+test("a rotation returns the new secret once, and the old one stays valid during the overlap", async (t) => {
   const { client, owner, path, look } = await withClient();
   const before = Date.now();
   const { status, body } = await owner.api.send<Rotation>("POST", `${path}/rotate`, {
@@ -74,7 +74,7 @@ test("sec 128: a rotation answers the new secret once; the old one lives on for 
   t.false(text.includes(body.client_secret));
 });
 
-test("the overlap is 24 hours where none is named, and none with 0", async (t) => {
+test("the overlap is 24 hours by default, and can be 0", async (t) => {
   const { client, owner, path } = await withClient();
   const usual = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: {} });
   const hours = (Date.parse(usual.body.previous_expires_at) - Date.now()) / 3_600_000;
@@ -83,11 +83,11 @@ test("the overlap is 24 hours where none is named, and none with 0", async (t) =
   await t.throwsAsync(service.token(client), { message: /invalid_client/ });
 });
 
-test("a compromised secret ends at once, with every token", async (t) => {
+test("rotating a compromised secret revokes it immediately, with every token", async (t) => {
   const { client, owner, path } = await withClient();
   const token = await service.token(client);
   const { body } = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: { compromised: true } });
-  t.false(await opensApi(service, token));
+  t.false(await isAcceptedByApi(service, token));
   await t.throwsAsync(service.token(client), { message: /invalid_client/ });
   t.truthy(await service.token({ clientId: body.client_id, clientSecret: body.client_secret }));
 });
@@ -103,7 +103,7 @@ const WRONG_ROTATIONS: [json: object, code: string, field: string][] = [
 ];
 
 for (const [json, code, field] of WRONG_ROTATIONS) {
-  test(`a rotation with ${JSON.stringify(json)} is refused and changes nothing`, async (t) => {
+  test(`a rotation with ${JSON.stringify(json)} is rejected and changes nothing`, async (t) => {
     const { owner, path, look } = await withClient();
     const before = (await look()).body;
     const reply = await owner.api.send("POST", `${path}/rotate`, { json });
@@ -112,7 +112,7 @@ for (const [json, code, field] of WRONG_ROTATIONS) {
   });
 }
 
-test("an old secret is ended before its time, the newest one is not", async (t) => {
+test("an old secret can be revoked early, the newest one can't", async (t) => {
   const { client, owner, path, look } = await withClient();
   const rotated = await owner.api.send<Rotation>("POST", `${path}/rotate`, { json: {} });
   const [newest, old] = (await look()).body.secrets;
@@ -127,7 +127,7 @@ test("an old secret is ended before its time, the newest one is not", async (t) 
   t.is((await owner.api.send("DELETE", `${path}/secrets/${old?.id}`)).status, 404);
 });
 
-test("redirect URIs are replaced as a list", async (t) => {
+test("saving redirect URIs replaces the list", async (t) => {
   const { owner, path, look, client } = await withClient();
   const uris = ["https://app.example.com/callback", "http://localhost/callback", "com.example.app:/callback"];
   const { status, body } = await owner.api.send<object>("PUT", `${path}/redirect-uris`, {
@@ -140,7 +140,17 @@ test("redirect URIs are replaced as a list", async (t) => {
   t.deepEqual((await look()).body.redirect_uris, []);
 });
 
-test("sec 13, 14: every wrong redirect URI is named, and the list stays as it was", async (t) => {
+test("on the Free plan the page offers the plans instead of the quick start", async (t) => {
+  const { base, owner } = await withClient();
+  await owner.api.send("PUT", `${base}/plan`, { json: { plan: "free" } });
+  const { browser } = await browserOf(service, owner);
+  const { html } = await browser.open(`${service.url}${base}/client`);
+  const links = html.querySelectorAll("main a.button").map(({ attributes }) => attributes.href);
+  t.true(links.includes(`${base}/plan`), links.join());
+  t.false(links.includes(`${base}/client/quick-start`), links.join());
+});
+
+test("every invalid redirect URI is listed, and the saved list doesn't change", async (t) => {
   const { owner, path, look } = await withClient();
   const redirect_uris = [
     "https://app.example.com/callback",
@@ -156,40 +166,42 @@ test("sec 13, 14: every wrong redirect URI is named, and the list stays as it wa
   t.deepEqual((await look()).body.redirect_uris, []);
 });
 
-test("a secret is made and ended, and redirect URIs are saved, in the browser", async (t) => {
+test("in a browser, a secret can be rotated and revoked, and redirect URIs can be saved", async (t) => {
   const { owner, path, client } = await withClient();
-  const { person } = await browserOf(service, owner);
+  const { browser } = await browserOf(service, owner);
   const url = service.url + path;
-  const form = await person.open(`${url}/rotate`);
-  t.is((await person.press(form, "Make a new secret", { overlap_hours: "" })).status, 422);
-  t.is((await person.press(form, "Make a new secret", { overlap_hours: "170" })).status, 422);
-  const made = await person.press(form, "Make a new secret", { overlap_hours: "12" });
-  const [clientId = "", clientSecret = ""] = made.html
+  const form = await browser.open(`${url}/rotate`);
+  t.is((await browser.press(form, "Rotate secret", { overlap_hours: "" })).status, 422);
+  t.is((await browser.press(form, "Rotate secret", { overlap_hours: "170" })).status, 422);
+  const rotated = await browser.press(form, "Rotate secret", { overlap_hours: "12" });
+  const [clientId = "", clientSecret = ""] = rotated.html
     .querySelectorAll(".copyable code")
     .map(({ text }) => text);
   t.truthy(await service.token({ clientId, clientSecret }));
   t.truthy(await service.token(client));
 
-  const page = await person.open(url);
+  const page = await browser.open(url);
   t.false(page.text.includes(clientSecret));
-  const button = page.html.querySelectorAll("button").find(({ text }) => text.startsWith("End now"));
-  const ended = await person.submit(page, {}, button?.closest("form"));
-  t.regex(ended.text, /The secret was ended/);
+  const button = page.html.querySelectorAll("button").find(({ text }) => text.startsWith("Revoke"));
+  const revoked = await browser.submit(page, {}, button?.closest("form"));
+  t.regex(revoked.text, /Secret revoked/);
   await t.throwsAsync(service.token(client), { message: /invalid_client/ });
 
-  const wrong = await person.press(page, "Save redirect URIs", {
+  const rejected = await browser.press(page, "Save redirect URIs", {
     redirect_uris: "https://a.example/cb\r\nhttp://b.example/cb",
   });
-  t.is(wrong.status, 422);
-  t.regex(wrong.html.querySelector(".alert")?.text ?? "", /http:\/\/b\.example\/cb: Use https/);
-  t.is(wrong.html.querySelector("textarea")?.text, "https://a.example/cb\nhttp://b.example/cb");
-  const saved = await person.press(page, "Save redirect URIs", { redirect_uris: "https://a.example/cb\r\n" });
-  t.regex(saved.text, /The redirect URIs were saved/);
+  t.is(rejected.status, 422);
+  t.regex(rejected.html.querySelector(".alert")?.text ?? "", /http:\/\/b\.example\/cb: must use https/);
+  t.is(rejected.html.querySelector("textarea")?.text, "https://a.example/cb\nhttp://b.example/cb");
+  const saved = await browser.press(page, "Save redirect URIs", {
+    redirect_uris: "https://a.example/cb\r\n",
+  });
+  t.regex(saved.text, /Redirect URIs saved/);
 
-  const compromised = await person.press(form, "Make a new secret", {
+  const compromised = await browser.press(form, "Rotate secret", {
     kind: "compromised",
     overlap_hours: "24",
   });
-  t.regex(compromised.text, /all tokens of this client were revoked/);
+  t.regex(compromised.text, /all tokens of this client have been revoked/);
   await t.throwsAsync(service.token({ clientId, clientSecret }), { message: /invalid_client/ });
 });

@@ -13,52 +13,67 @@ import {
 } from "@modelcontextprotocol/client";
 import test from "ava";
 import { parse } from "node-html-parser";
-import { browserOf, createTeam } from "../../harness/dashboard.ts";
-import { Person } from "../../harness/person.ts";
-import { ROOT } from "../../harness/program.ts";
-import { PYTHON } from "../../harness/python.ts";
-import { startTestService } from "../../harness/service.ts";
-import { skip } from "../../harness/skip.ts";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import { PYTHON } from "../../../harness/clients/python.ts";
+import { TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { ROOT } from "../../../harness/program.ts";
+import { startTestService } from "../../../harness/service.ts";
+import { skip } from "../../../harness/skip.ts";
 
 const run = promisify(execFile);
 const service = await startTestService();
 const team = await createTeam(service, "free");
 const { id: organizationId } = team.organization;
-const by = { actor: team.owner.id };
-const client = (await service.storage.organizations.setPlan(organizationId, "growth", by))?.client;
-if (!client) throw new Error("the upgrade made no client");
+const actor = { id: team.owner.id };
+const client = (await service.storage.organizations.setPlan(organizationId, "growth", actor))?.client;
+if (!client) throw new Error("the upgrade created no client");
 const { clientId, clientSecret } = client;
-const { person } = await browserOf(service, team.owner);
-const page = await person.open(`${service.url}${team.base}/client/quick-start`);
+const { browser } = await browserOf(service, team.owner);
+const page = await browser.open(`${service.url}${team.base}/client/quick-start`);
 const env = { ...process.env, CLIENT_SECRET: clientSecret };
 test.after.always(() => service.close());
 
-/** What stands on the page, as somebody copies it. */
+/** Returns a snippet as a user copies it. */
 function snippet(name: string): string {
-  // The parser takes what is preformatted as plain text unless told otherwise.
+  // By default, the parser treats preformatted elements as plain text.
   const html = parse(page.text, { blockTextElements: { script: true } });
   return html.querySelector(`#${name} code`)?.text ?? "";
 }
 
 const isLink = /["']?id["']?: ?["']lnk_/;
 
-test("the page names the client and no secret", (t) => {
+test("the page contains the client ID and no secret", (t) => {
   t.is(page.status, 200);
   t.false(page.text.includes(clientSecret));
+  t.true(page.html.querySelector("#typescript figcaption")?.text.includes("link.mts"));
   for (const name of ["curl", "typescript", "python", "mcp"]) {
     t.true(snippet(name).includes(clientId), name);
     t.is(page.html.querySelector(`#${name} [data-copy]`)?.attributes["data-copy"], snippet(name));
   }
 });
 
-test("the curl snippet makes a link", async (t) => {
+test("the curl snippet creates a link", async (t) => {
   const { stdout } = await run("sh", ["-c", snippet("curl")], { env });
   t.regex(stdout, isLink);
 });
 
-test("the TypeScript snippet makes a link", async (t) => {
-  // Beside our own packages, among which openid-client is.
-  const file = path.join(ROOT, "test/server/dashboard/.quick-start.ts");
+const WRONG_SECRETS: [what: string, env: Record<string, string>, stderr: RegExp][] = [
+  ["an incorrect secret", { CLIENT_SECRET: "incorrect" }, /"error":"invalid_client"/],
+  ["no secret", { CLIENT_SECRET: "" }, /CLIENT_SECRET/],
+];
+
+for (const [what, wrong, stderr] of WRONG_SECRETS) {
+  test(`with ${what} the curl snippet prints the reason and sends no request to the API`, async (t) => {
+    const script = run("sh", ["-c", snippet("curl")], { env: { ...env, ...wrong } });
+    const failure = (await t.throwsAsync(script)) as Error & { stdout: string; stderr: string };
+    t.regex(failure.stderr, stderr);
+    t.is(failure.stdout, "");
+  });
+}
+
+test("the TypeScript snippet creates a link", async (t) => {
+  // Inside the project, which has openid-client installed.
+  const file = path.join(ROOT, "test/server/dashboard/api-access/.quick-start.mts");
   await writeFile(file, snippet("typescript"));
   try {
     const { stdout } = await run(process.execPath, [file], { env });
@@ -68,8 +83,8 @@ test("the TypeScript snippet makes a link", async (t) => {
   }
 });
 
-const pythonTitle = "the Python snippet makes a link";
-// It is no npm package; CI installs it.
+const pythonTitle = "the Python snippet creates a link";
+// Authlib is not an npm package; CI installs it.
 if (!PYTHON) skip(pythonTitle, "no Python here has Authlib");
 else
   test(pythonTitle, async (t) => {
@@ -77,32 +92,35 @@ else
     t.regex(stdout, isLink);
   });
 
-/** What a host remembers between its steps. */
-type Kept = { tokens?: OAuthTokens; verifier?: string; asked?: URL; discovery?: OAuthDiscoveryState };
+/** What an MCP host stores between the steps of an authorization. */
+type HostState = { tokens?: OAuthTokens; verifier?: string; asked?: URL; discovery?: OAuthDiscoveryState };
 
-/** The entry of the page, as a host reads it. */
+/** Parses the MCP server entry of the page. */
 function mcpServer(): { url: string; oauth: { clientId: string; callbackPort: number } } {
   return JSON.parse(snippet("mcp")).mcpServers.linkgate;
 }
 
-/** Makes a link as a host that was authorized in one way or the other. */
+/** Creates a link as an MCP host with the given authorization. */
 async function createLinkOverMcp(authProvider: OAuthClientProvider): Promise<string> {
   const host = new Client({ name: "host", version: "1.0.0" });
   await host.connect(new StreamableHTTPClientTransport(new URL(mcpServer().url), { authProvider }));
-  const made = await host.callTool({ name: "create_link", arguments: { url: "https://example.com/" } });
+  const created = await host.callTool({ name: "create_link", arguments: { url: "https://example.com/" } });
   await host.close();
-  return JSON.stringify(made.structuredContent);
+  return JSON.stringify(created.structuredContent);
 }
 
-test("a host with the MCP entry and the secret lets a person sign in, and makes a link", async (t) => {
+test("a host with the MCP entry and the secret signs a user in and creates a link", async (t) => {
   const { url, oauth } = mcpServer();
   const redirectUrl = `http://localhost:${oauth.callbackPort}/callback`;
-  t.true(page.html.querySelector("#mcp figcaption")?.text.includes(redirectUrl), "the page names it");
-  await service.storage.clients.setRedirectUris(organizationId, [redirectUrl], by);
-  const kept: Kept = {};
+  t.true(
+    page.html.querySelector("#mcp figcaption")?.text.includes(redirectUrl),
+    "the page shows the redirect URI",
+  );
+  await service.storage.clients.setRedirectUris(organizationId, [redirectUrl], actor);
+  const kept: HostState = {};
   const keep =
-    <Name extends keyof Kept>(name: Name) =>
-    (value: NonNullable<Kept[Name]>) => {
+    <Name extends keyof HostState>(name: Name) =>
+    (value: NonNullable<HostState[Name]>) => {
       kept[name] = value;
     };
   const authProvider: OAuthClientProvider = {
@@ -118,7 +136,7 @@ test("a host with the MCP entry and the secret lets a person sign in, and makes 
     saveDiscoveryState: keep("discovery"),
   };
   await t.throwsAsync(createLinkOverMcp(authProvider), { instanceOf: UnauthorizedError });
-  const browser = new Person(service.url);
+  const browser = new TestBrowser(service.url);
   const consent = await browser.signIn(await browser.open(String(kept.asked)), team.member);
   const callback = new URL((await browser.press(consent, "Allow")).url);
   t.true(callback.href.startsWith(`${redirectUrl}?`));
@@ -127,7 +145,7 @@ test("a host with the MCP entry and the secret lets a person sign in, and makes 
   t.regex(await createLinkOverMcp(authProvider), isLink);
 });
 
-test("an agent with the same entry needs no person", async (t) => {
+test("an agent with the same entry can use client credentials", async (t) => {
   const { oauth } = mcpServer();
   const authProvider = new ClientCredentialsProvider({
     clientId: oauth.clientId,

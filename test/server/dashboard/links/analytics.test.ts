@@ -1,22 +1,24 @@
 import test from "ava";
-import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import { isProblem, type LinkBody } from "../../harness/api.ts";
-import { linksInBrowser } from "../../harness/pages.ts";
-import type { Page } from "../../harness/person.ts";
-import { startTestService } from "../../harness/service.ts";
+import type { AnalyticsView } from "../../../../resources/links/analytics.ts";
+import { formatDay } from "../../../../server/ui/controls.ts";
+import { isProblem, type LinkBody } from "../../../harness/clients/api.ts";
+import { linksInBrowser } from "../../../harness/clients/pages.ts";
+import type { Page } from "../../../harness/clients/test-browser.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const service = await startTestService({ TRUST_PROXY: "1" });
 test.after.always(() => service.close());
 
 const TODAY = new Date().toISOString().slice(0, 10);
+const SHOWN_TODAY = formatDay(Date.now());
 
 async function click({ short_url }: LinkBody, headers: Record<string, string> = {}) {
   await fetch(short_url, { redirect: "manual", headers: { "user-agent": BROWSER, ...headers } });
 }
 
-/** A link that five people and a bot have followed, and one that nobody has. */
-async function withClicks() {
+/** Creates a link with five clicks and one from a bot, and a link without clicks. */
+async function createClickedLink() {
   const team = await linksInBrowser(service);
   const [link, other] = [await team.create({ title: "Followed" }), await team.create()];
   for (const headers of [
@@ -35,8 +37,8 @@ async function withClicks() {
 const textsOf = ({ html }: Page, selector: string) =>
   html.querySelectorAll(selector).map(({ text }) => text.trim());
 
-test("the clicks of a link, and of all, are told to programs as the API tells them", async (t) => {
-  const { member, base, path, link, other, create } = await withClicks();
+test("the JSON analytics of a link, and of all links, are those of the API", async (t) => {
+  const { member, base, path, link, other, create } = await createClickedLink();
   const analytics = async (address: string) => (await member.api.get<AnalyticsView>(address)).body;
   const { days, ...sums } = await analytics(`${path}/${link.id}/analytics`);
   t.deepEqual(sums, {
@@ -61,66 +63,64 @@ test("the clicks of a link, and of all, are told to programs as the API tells th
   t.is((await analytics(`${base}/analytics?from=2026-01-01&to=2026-01-31`)).days.length, 31);
 });
 
-test("the page of a link has its picture of 30 days, which can be read without seeing it", async (t) => {
-  const { open, link } = await withClicks();
+test("the page of a link has an accessible chart of the last 30 days", async (t) => {
+  const { open, link } = await createClickedLink();
   const page = await open(`/${link.id}`);
-  const picture = page.html.querySelector("svg[role=img]");
-  t.regex(picture?.attributes["aria-label"] ?? "", /: 5 in all, most of them on \d{4}-\d\d-\d\d: 5\.$/);
+  const chart = page.html.querySelector("svg[role=img]");
+  t.regex(chart?.attributes["aria-label"] ?? "", /: 5 in total, with a peak of 5 on \w{3} \d+, \d{4}\.$/);
   t.is(page.html.querySelectorAll("svg[role=img] g").length, 30);
   t.is(page.html.querySelectorAll("svg[role=img] .people").length, 1);
   t.is(page.html.querySelectorAll("svg[role=img] .bots").length, 1);
-  t.deepEqual(textsOf(page, "svg[role=img] g:last-of-type title"), [`${TODAY}: 5 clicks, 1 of bots`]);
+  t.deepEqual(textsOf(page, "svg[role=img] g:last-of-type title"), [
+    `${SHOWN_TODAY}: 5 clicks · 1 from known bots`,
+  ]);
   t.is(page.html.querySelectorAll(".chart tbody tr").length, 30);
-  t.deepEqual(textsOf(page, ".chart tbody tr:first-child td"), [TODAY, "5", "1"]);
+  t.deepEqual(textsOf(page, ".chart tbody tr:first-child td"), [SHOWN_TODAY, "5", "1"]);
   t.is(page.html.querySelectorAll("[style], style").length, 0);
 });
 
-test("the page of a link tells where people came from", async (t) => {
-  const { open, link } = await withClicks();
+test("the page of a link shows its referrers and countries", async (t) => {
+  const { open, link } = await createClickedLink();
   const page = await open(`/${link.id}`);
-  t.deepEqual(textsOf(page, '[data-head="Referrer"]'), [
-    "news.example",
-    "Directly, or not said",
-    "social.example",
-  ]);
-  t.deepEqual(textsOf(page, '[data-head="Country"]'), ["Not known", "Sweden", "Germany"]);
-  t.deepEqual(textsOf(page, '[data-head="Share"]'), ["60 %", "20 %", "20 %", "40 %", "40 %", "20 %"]);
+  t.deepEqual(textsOf(page, '[data-head="Referrer"]'), ["news.example", "Direct", "social.example"]);
+  t.deepEqual(textsOf(page, '[data-head="Country"]'), ["Unknown", "Sweden", "Germany"]);
+  t.deepEqual(textsOf(page, '[data-head="Share"]'), ["60%", "20%", "20%", "40%", "40%", "20%"]);
 });
 
-test("a link that nobody has followed has no picture, but a word of it", async (t) => {
-  const { open, other } = await withClicks();
+test("a link without clicks has a hint instead of a chart", async (t) => {
+  const { open, other } = await createClickedLink();
   const page = await open(`/${other.id}`);
   t.is(page.html.querySelector(".chart"), null);
-  t.regex(page.text, /Nobody has followed the link yet/);
+  t.regex(page.text, /No clicks yet/);
 });
 
-test("the overview of the organization has the totals of all links", async (t) => {
-  const { person, base, create, link } = await withClicks();
+test("the overview of the organization shows the totals of all links", async (t) => {
+  const { browser, base, create, link } = await createClickedLink();
   await click(await create());
-  await person.press(await person.open(`${service.url}${base}/links/${link.id}/delete`), "Delete link");
-  const page = await person.open(service.url + base);
+  await browser.press(await browser.open(`${service.url}${base}/links/${link.id}/delete`), "Delete link");
+  const page = await browser.open(service.url + base);
   t.deepEqual(textsOf(page, ".tiles .figure"), ["Growth", "2", "0", "3"]);
   t.is(page.html.querySelector("p strong.figure")?.text, "6");
-  t.regex(page.html.querySelector("svg[role=img]")?.attributes["aria-label"] ?? "", /: 6 in all/);
+  t.regex(page.html.querySelector("svg[role=img]")?.attributes["aria-label"] ?? "", /: 6 in total/);
 });
 
-test("other days are asked for on a page of their own", async (t) => {
-  const { person, open, link, base } = await withClicks();
+test("the analytics page shows any date range", async (t) => {
+  const { browser, open, link, base } = await createClickedLink();
   for (const page of [
     await open(`/${link.id}/analytics`),
-    await person.open(`${service.url}${base}/analytics`),
+    await browser.open(`${service.url}${base}/analytics`),
   ]) {
     t.is(page.html.querySelector("p strong.figure")?.text, "5");
-    const then = await person.open(`${page.url}?from=2026-01-01&to=2026-01-31`);
-    t.is(then.html.querySelector("[name=from]")?.attributes.value, "2026-01-01");
-    t.is(then.html.querySelector("[name=to]")?.attributes.value, "2026-01-31");
-    t.regex(then.text, /Nobody clicked on these days/);
-    const emptied = await person.open(`${page.url}?from=&to=`);
-    t.is(emptied.html.querySelector("p strong.figure")?.text, "5");
+    const january = await browser.open(`${page.url}?from=2026-01-01&to=2026-01-31`);
+    t.is(january.html.querySelector("[name=from]")?.attributes.value, "2026-01-01");
+    t.is(january.html.querySelector("[name=to]")?.attributes.value, "2026-01-31");
+    t.regex(january.text, /No clicks in this date range/);
+    const cleared = await browser.open(`${page.url}?from=&to=`);
+    t.is(cleared.html.querySelector("p strong.figure")?.text, "5");
   }
 });
 
-const WRONG_DAYS: [query: string, code: string, field: string][] = [
+const INVALID_RANGES: [query: string, code: string, field: string][] = [
   ["from=2026-02-01&to=2026-01-01", "invalid_from", "from"],
   ["from=2020-01-01&to=2026-01-01", "invalid_from", "from"],
   ["from=yesterday", "invalid_from", "from"],
@@ -128,16 +128,19 @@ const WRONG_DAYS: [query: string, code: string, field: string][] = [
   ["day=2026-01-01", "unknown_field", "day"],
 ];
 
-for (const [query, code, field] of WRONG_DAYS) {
-  test(`clicks of ${query} are refused, with what is wrong`, async (t) => {
-    const { member, base, path, link, person } = await withClicks();
+for (const [query, code, field] of INVALID_RANGES) {
+  test(`the date range ${query} is rejected, and the page names the error`, async (t) => {
+    const { member, base, path, link, browser } = await createClickedLink();
     for (const address of [`${base}/analytics`, `${path}/${link.id}/analytics`]) {
       const reply = await member.api.send("GET", `${address}?${query}`);
       isProblem(t, reply, { status: 422, code, fields: [field] });
-      const page = await person.open(`${service.url}${address}?${query}`);
+      const page = await browser.open(`${service.url}${address}?${query}`);
       t.is(page.status, 422);
-      t.truthy(page.html.querySelector("[role=alert]"));
+      const alert = page.html.querySelector("[role=alert]");
+      t.truthy(alert);
       if (field !== "day") t.truthy(page.html.querySelector(`#${field}-error`));
+      else
+        t.regex(alert?.text ?? "", /\bday\b/, "an error without a field in the form is named in the alert");
       t.is(page.html.querySelector("p strong.figure")?.text, "5");
     }
   });

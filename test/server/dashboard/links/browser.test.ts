@@ -1,14 +1,14 @@
 import test from "ava";
-import { openPage, tabTo, useChromium } from "../../harness/chromium.ts";
-import { createTeam } from "../../harness/dashboard.ts";
-import { startTestService } from "../../harness/service.ts";
+import { openPage, tabTo, useChromium } from "../../../harness/browser/chromium.ts";
+import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 const { base, member } = await createTeam(service);
 test.after.always(() => service.close());
 const inChromium = useChromium();
 
-inChromium("with the keyboard alone a link is made, copied and looked at", async (t, browser) => {
+inChromium("a link can be created, copied and viewed with only the keyboard", async (t, browser) => {
   const { page, complaints } = await openPage(browser, {
     permissions: ["clipboard-read", "clipboard-write"],
   });
@@ -21,7 +21,7 @@ inChromium("with the keyboard alone a link is made, copied and looked at", async
   await page.waitForURL(/\/dashboard/);
 
   await page.goto(`${service.url}${base}/links`);
-  await tabTo(page, "Shorten an address");
+  await tabTo(page, "Shorten a URL");
   await page.keyboard.type("https://example.com/a");
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/links\/lnk_\w+\?done=link-created$/);
@@ -35,9 +35,9 @@ inChromium("with the keyboard alone a link is made, copied and looked at", async
   t.true((await page.evaluate<number>("document.querySelector('.qr img').naturalWidth")) > 0);
   await fetch(shortLink, { redirect: "manual", headers: { "user-agent": "Mozilla/5.0 Firefox/140.0" } });
   await page.reload();
-  const picture = page.getByRole("img", { name: /Clicks by day .* 1 in all/ });
-  t.true(((await picture.boundingBox())?.height ?? 0) > 100);
-  await tabTo(page, "The same as a table");
+  const chart = page.getByRole("img", { name: /Clicks per day .* 1 in total/ });
+  t.true(((await chart.boundingBox())?.height ?? 0) > 100);
+  await tabTo(page, "View as table");
   await page.keyboard.press("Enter");
   t.is(await page.locator(".chart tbody tr").count(), 30);
   t.true(await page.locator(".chart tbody tr").first().isVisible());

@@ -1,6 +1,6 @@
 import test from "ava";
-import { isMarked, linksInBrowser, typedIn } from "../../harness/pages.ts";
-import { startTestService } from "../../harness/service.ts";
+import { isMarked, linksInBrowser, typedIn } from "../../../harness/clients/pages.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -16,10 +16,10 @@ const FILLED = {
   external_id: "my-1",
 };
 
-test("a link is filled in and edited as a whole", async (t) => {
-  const { person, list, look, open } = await linksInBrowser(service);
-  const made = await person.press(await open("/new"), "Create link", FILLED);
-  t.is(made.html.querySelector("h1")?.text, "Spring & <more>");
+test("the form creates and edits every field of a link", async (t) => {
+  const { browser, list, look, open } = await linksInBrowser(service);
+  const created = await browser.press(await open("/new"), "Create link", FILLED);
+  t.is(created.html.querySelector("h1")?.text, "Spring & <more>");
   const [link] = await list();
   if (!link) return t.fail();
   t.like(link, {
@@ -33,13 +33,13 @@ test("a link is filled in and edited as a whole", async (t) => {
     external_id: "my-1",
   });
   const form = await open(`/${link.id}/edit`);
-  for (const [name, typed] of Object.entries({ ...FILLED, tags: "mail, spring" })) {
-    t.is(typedIn(form, name), typed, name);
+  for (const [name, value] of Object.entries({ ...FILLED, tags: "mail, spring" })) {
+    t.is(typedIn(form, name), value, name);
   }
-  const unchanged = await person.press(form, "Save link");
-  t.regex(unchanged.text, /The link was saved/);
+  const unchanged = await browser.press(form, "Save link");
+  t.regex(unchanged.text, /Link saved/);
   t.is((await look(link.id)).updated_at, link.updated_at);
-  const emptied = {
+  const cleared = {
     title: "",
     tags: "",
     expires_at: "",
@@ -47,7 +47,7 @@ test("a link is filled in and edited as a whole", async (t) => {
     external_id: "",
     redirect_type: "302",
   };
-  await person.press(form, "Save link", emptied);
+  await browser.press(form, "Save link", cleared);
   t.like(await look(link.id), {
     slug: FILLED.slug,
     title: null,
@@ -59,7 +59,7 @@ test("a link is filled in and edited as a whole", async (t) => {
   });
 });
 
-const WRONG_FORMS: [field: string, typed: string, message: RegExp][] = [
+const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
   ["url", "example.com", /absolute URL/],
   ["url", "", /absolute URL/],
   ["url", "ftp://example.com/", /http or https/],
@@ -73,25 +73,25 @@ const WRONG_FORMS: [field: string, typed: string, message: RegExp][] = [
   ["max_clicks", "many", /whole number/],
   ["redirect_type", "200", /301, 302, 307 or 308/],
   ["title", "a".repeat(256), /1 to 255/],
-  ["external_id", "mine", /has this external_id/],
+  ["external_id", "mine", /used by another link/],
 ];
 
-for (const [field, typed, message] of WRONG_FORMS) {
-  test(`a form with ${field} “${typed.slice(0, 20)}” comes back with the reason beside it`, async (t) => {
-    const { person, create, look, list, open } = await linksInBrowser(service);
+for (const [field, value, message] of INVALID_VALUES) {
+  test(`the ${field} “${value.slice(0, 20)}” is rejected with an error beside the field`, async (t) => {
+    const { browser, create, look, list, open } = await linksInBrowser(service);
     const { slug } = await create({ external_id: "mine" });
-    const filled = { ...FILLED, slug: `${slug}-2`, [field]: typed === "taken" ? slug : typed };
+    const filled = { ...FILLED, slug: `${slug}-2`, [field]: value === "taken" ? slug : value };
     const link = await create();
     for (const [address, button] of [
       ["new", "Create link"],
       [`${link.id}/edit`, "Save link"],
     ] as const) {
       const form = await open(`/${address}`);
-      const again = await person.press(form, button, filled);
-      t.true([409, 422].includes(again.status), String(again.status));
-      isMarked(t, again, field, message);
+      const rejected = await browser.press(form, button, filled);
+      t.true([409, 422].includes(rejected.status), String(rejected.status));
+      isMarked(t, rejected, field, message);
       for (const [name, value] of Object.entries(filled)) {
-        if (name !== "redirect_type") t.is(typedIn(again, name), value, name);
+        if (name !== "redirect_type") t.is(typedIn(rejected, name), value, name);
       }
     }
     t.is((await list()).length, 2);

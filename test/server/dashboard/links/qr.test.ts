@@ -1,15 +1,15 @@
 import test from "ava";
-import { isMissing } from "../../harness/api.ts";
-import { createTeam } from "../../harness/dashboard.ts";
-import { linksInBrowser } from "../../harness/pages.ts";
-import { readQr } from "../../harness/qr.ts";
-import { startTestService } from "../../harness/service.ts";
+import { readQr } from "../../../harness/browser/qr.ts";
+import { isMissing } from "../../../harness/clients/api.ts";
+import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { linksInBrowser } from "../../../harness/clients/pages.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });
 test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
 
-test("the QR code of a link reads as its short address", async (t) => {
+test("the QR code of a link contains its short URL", async (t) => {
   const { member, path, create } = await linksInBrowser(service);
   for (const slug of ["q", "a-slug-of-some-length", undefined]) {
     const link = await create(slug ? { slug } : {});
@@ -21,28 +21,28 @@ test("the QR code of a link reads as its short address", async (t) => {
   }
 });
 
-test("the QR code leads to where short links live", async (t) => {
+test("the QR code uses the host of SHORT_URL", async (t) => {
   const { base, owner } = await createTeam(elsewhere, "free");
-  const made = await owner.api.send<{ id: string }>("POST", `${base}/links`, {
+  const created = await owner.api.send<{ id: string }>("POST", `${base}/links`, {
     json: { url: "https://example.com/", slug: "spring" },
   });
-  const { text } = await owner.api.send("GET", `${base}/links/${made.body.id}/qr.svg`);
+  const { text } = await owner.api.send("GET", `${base}/links/${created.body.id}/qr.svg`);
   t.is(readQr(text), "https://go.example/spring");
 });
 
-test("the QR code is shown on the page of the link, and kept as a file from there", async (t) => {
-  const { person, create, open } = await linksInBrowser(service);
-  const link = await create({ slug: "kept" });
+test("the page of a link shows its QR code and offers it for download", async (t) => {
+  const { browser, create, open } = await linksInBrowser(service);
+  const link = await create({ slug: "spring" });
   const page = await open(`/${link.id}`);
   const image = page.html.querySelector("img");
-  t.regex(image?.attributes.alt ?? "", /^QR code that leads to localhost:\d+\/kept$/);
-  t.is(readQr((await person.open(service.url + image?.attributes.src)).text), link.short_url);
-  const kept = await person.open(service.url + page.html.querySelector("a[download]")?.attributes.href);
-  t.is(kept.headers.get("content-disposition"), 'attachment; filename="kept.svg"');
-  t.is(readQr(kept.text), link.short_url);
+  t.regex(image?.attributes.alt ?? "", /^QR code for localhost:\d+\/spring$/);
+  t.is(readQr((await browser.open(service.url + image?.attributes.src)).text), link.short_url);
+  const download = await browser.open(service.url + page.html.querySelector("a[download]")?.attributes.href);
+  t.is(download.headers.get("content-disposition"), 'attachment; filename="spring.svg"');
+  t.is(readQr(download.text), link.short_url);
 });
 
-test("a link that is archived or renamed keeps a QR code that is right", async (t) => {
+test("the QR code of a link stays correct when it is archived or its slug changes", async (t) => {
   const { member, path, create } = await linksInBrowser(service);
   const { id, short_url } = await create();
   const read = async () => readQr((await member.api.send("GET", `${path}/${id}/qr.svg`)).text);
@@ -52,11 +52,11 @@ test("a link that is archived or renamed keeps a QR code that is right", async (
   t.is(await read(), `${service.url}/renamed`);
 });
 
-test("sec 91: the QR code of what was deleted, and of another organization's link, is not there", async (t) => {
+test("the QR code of a deleted link, or of another organization's link, is not found", async (t) => {
   const { member, stranger, other, path, create } = await linksInBrowser(service);
-  const [gone, theirs] = [await create(), await create()];
-  await member.api.send("DELETE", `${path}/${gone.id}`);
-  isMissing(t, await member.api.send("GET", `${path}/${gone.id}/qr.svg`));
+  const [deleted, theirs] = [await create(), await create()];
+  await member.api.send("DELETE", `${path}/${deleted.id}`);
+  isMissing(t, await member.api.send("GET", `${path}/${deleted.id}/qr.svg`));
   isMissing(
     t,
     await stranger.api.send("GET", `/dashboard/organizations/${other.id}/links/${theirs.id}/qr.svg`),

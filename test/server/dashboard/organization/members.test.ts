@@ -1,11 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { isMissing, isProblem } from "../../harness/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/dashboard.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { opensApi } from "../../harness/oauth.ts";
-import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { isMissing, isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../../harness/clients/flow.ts";
+import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
+import { atOnce } from "../../../harness/database/storage.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -31,7 +31,12 @@ test("members are listed with their roles", async (t) => {
   t.true(body.data.every(({ joined_at }) => !Number.isNaN(Date.parse(joined_at))));
 });
 
-const CHANGES: [by: "owner" | "admin", of: "owner" | "admin" | "member", to: string, status: number][] = [
+const CHANGES: [
+  actor: "owner" | "admin",
+  target: "owner" | "admin" | "member",
+  to: string,
+  status: number,
+][] = [
   ["owner", "member", "owner", 200],
   ["owner", "admin", "member", 200],
   ["admin", "member", "admin", 200],
@@ -43,20 +48,20 @@ const CHANGES: [by: "owner" | "admin", of: "owner" | "admin" | "member", to: str
   ["owner", "member", "boss", 422],
 ];
 
-for (const [by, of, to, status] of CHANGES) {
-  test(`an ${by} who makes the ${of} ${to} is answered ${status}`, async (t) => {
+for (const [actor, target, to, status] of CHANGES) {
+  test(`changing the role of the ${target} to ${to} as ${actor} returns ${status}`, async (t) => {
     const team = await createTeam(service);
     const before = await rolesIn(team.organization.id);
-    const reply = await team[by].api.send("PATCH", `${team.base}/members/${team[of].id}`, {
+    const reply = await team[actor].api.send("PATCH", `${team.base}/members/${team[target].id}`, {
       json: { role: to },
     });
     t.is(reply.status, status, reply.text);
-    const after = status === 200 ? { ...before, [team[of].id]: to } : before;
+    const after = status === 200 ? { ...before, [team[target].id]: to } : before;
     t.deepEqual(await rolesIn(team.organization.id), after);
   });
 }
 
-test("sec 93: a role that was taken away opens nothing at once", async (t) => {
+test("a lost role loses its access immediately", async (t) => {
   const { base, owner, admin } = await createTeam(service);
   t.is((await admin.api.send("GET", `${base}/client`)).status, 200);
   await owner.api.send("PATCH", `${base}/members/${admin.id}`, { json: { role: "member" } });
@@ -65,13 +70,13 @@ test("sec 93: a role that was taken away opens nothing at once", async (t) => {
   isMissing(t, await admin.api.send("GET", base));
 });
 
-test("an admin does not remove an owner", async (t) => {
+test("an admin can't remove an owner", async (t) => {
   const { base, owner, admin } = await createTeam(service);
   const reply = await admin.api.send("DELETE", `${base}/members/${owner.id}`);
   isProblem(t, reply, { status: 403, code: "role_required" });
 });
 
-test("the last owner neither leaves, nor is removed, nor gives the role away", async (t) => {
+test("the last owner can't leave, be removed or change role", async (t) => {
   const { base, owner, organization } = await createTeam(service);
   const before = await rolesIn(organization.id);
   const refusals = [
@@ -83,7 +88,7 @@ test("the last owner neither leaves, nor is removed, nor gives the role away", a
   t.deepEqual(await rolesIn(organization.id), before);
 });
 
-test("of two owners who leave at once, one stays", async (t) => {
+test("if two owners leave concurrently, one remains", async (t) => {
   for (let round = 0; round < 5; round++) {
     const { organization, base, owner } = await createTeam(service);
     const second = await createColleague(service, organization.id, "owner");
@@ -96,55 +101,55 @@ test("of two owners who leave at once, one stays", async (t) => {
   }
 });
 
-test("of many owners who are made members at once, one stays", async (t) => {
+test("if all owners are demoted concurrently, one remains", async (t) => {
   const { organization, base, owner } = await createTeam(service);
   const others = await atOnce(4, () => createColleague(service, organization.id, "owner"));
-  const everybody = [owner, ...others];
+  const owners = [owner, ...others];
   await Promise.all(
-    everybody.map(({ api, id }) => api.send("PATCH", `${base}/members/${id}`, { json: { role: "member" } })),
+    owners.map(({ api, id }) => api.send("PATCH", `${base}/members/${id}`, { json: { role: "member" } })),
   );
-  const owners = Object.values(await rolesIn(organization.id)).filter((role) => role === "owner");
-  t.is(owners.length, 1);
+  const remaining = Object.values(await rolesIn(organization.id)).filter((role) => role === "owner");
+  t.is(remaining.length, 1);
 });
 
-test("sec 93: whoever leaves or is removed takes along what apps may do in that name, here alone", async (t) => {
+test("leaving or being removed revokes the member's apps in this organization only", async (t) => {
   const app = await service.createOrganization();
-  for (const goes of ["leaves", "is removed"]) {
+  for (const how of ["leaves", "is removed"]) {
     const { organization, base, owner, member } = await createTeam(service);
     const elsewhere = await service.createOrganization();
     await service.storage.organizations.addMember(elsewhere.id, member.id, "member", OPERATOR);
     const here = await tokensFor(service, app, member, { organizationId: organization.id });
     const there = await tokensFor(service, app, member, { organizationId: elsewhere.id });
     const reply =
-      goes === "leaves"
+      how === "leaves"
         ? await member.api.send("DELETE", `${base}/members/me`)
         : await owner.api.send("DELETE", `${base}/members/${member.id}`);
     t.is(reply.status, 204);
-    t.false(await opensApi(service, here.access_token), goes);
-    t.true(await opensApi(service, there.access_token), goes);
+    t.false(await isAcceptedByApi(service, here.access_token), how);
+    t.true(await isAcceptedByApi(service, there.access_token), how);
     await service.storage.organizations.addMember(organization.id, member.id, "member", OPERATOR);
-    t.false(await opensApi(service, here.access_token), "not even after coming back");
+    t.false(await isAcceptedByApi(service, here.access_token), "not even after rejoining");
   }
 });
 
-test("sec 112: an owner makes a password link for somebody who belongs nowhere else", async (t) => {
+test("an owner can create a reset link for a user without other organizations", async (t) => {
   const { base, owner, member } = await createTeam(service);
-  const made = await owner.api.send<{ url: string }>("POST", `${base}/members/${member.id}/reset-link`);
-  t.is(made.status, 200);
-  const page = await fetch(made.body.url, { headers: { accept: "text/html" } });
+  const created = await owner.api.send<{ url: string }>("POST", `${base}/members/${member.id}/reset-link`);
+  t.is(created.status, 200);
+  const page = await fetch(created.body.url, { headers: { accept: "text/html" } });
   t.regex(await page.text(), new RegExp(member.username));
 });
 
-test("no password link for somebody who also belongs to an organization of others", async (t) => {
+test("a reset link is refused for a user of an organization that the owner doesn't own", async (t) => {
   const { base, owner, member, other } = await createTeam(service);
   await service.storage.organizations.addMember(other.id, member.id, "member", OPERATOR);
   const path = `${base}/members/${member.id}/reset-link`;
-  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "not_yours_alone" });
+  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "shared_account" });
   await service.storage.organizations.addMember(other.id, owner.id, "admin", OPERATOR);
-  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "not_yours_alone" });
+  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "shared_account" });
 });
 
-test("sec 113: no password link for somebody who signs in elsewhere", async (t) => {
+test("a reset link is refused for a user without a password", async (t) => {
   const { base, owner, organization } = await createTeam(service);
   const external = await service.storage.accounts.create("external", null, OPERATOR, {
     organizationId: organization.id,
@@ -154,10 +159,10 @@ test("sec 113: no password link for somebody who signs in elsewhere", async (t) 
   isProblem(t, reply, { status: 409, code: "no_password" });
 });
 
-test("members are managed in the browser", async (t) => {
+test("members can be managed in a browser", async (t) => {
   const { base, owner, member, organization } = await createTeam(service);
-  const { person } = await browserOf(service, owner);
-  const page = await person.open(`${service.url}${base}/members`);
+  const { browser } = await browserOf(service, owner);
+  const page = await browser.open(`${service.url}${base}/members`);
   t.is(page.status, 200);
   const action = `${base}/members/${member.id}`;
   const form = page.html
@@ -166,11 +171,11 @@ test("members are managed in the browser", async (t) => {
       (one) =>
         one.attributes.action === action && one.querySelector("[name=role]")?.attributes.value === "admin",
     );
-  const changed = await person.submit(page, {}, form);
-  t.regex(changed.text, /The role was changed/);
+  const changed = await browser.submit(page, {}, form);
+  t.regex(changed.text, /Role changed/);
   t.is((await rolesIn(organization.id))[member.id], "admin");
-  const overview = await person.open(`${service.url}${base}`);
-  const refused = await person.press(overview, "Leave organization");
+  const overview = await browser.open(`${service.url}${base}`);
+  const refused = await browser.press(overview, "Leave organization");
   t.is(refused.status, 409);
-  t.regex(refused.text, /needs an owner/);
+  t.regex(refused.text, /must have an owner/);
 });

@@ -1,20 +1,21 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { isProblem } from "../../harness/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/dashboard.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
+import type { Page } from "../../../harness/clients/test-browser.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
-test("a person makes an organization and owns it", async (t) => {
+test("a user who creates an organization becomes its owner", async (t) => {
   const { api } = await createColleague(service, undefined);
-  const made = await api.send<{ organization: { id: string } }>("POST", "/dashboard/organizations", {
+  const created = await api.send<{ organization: { id: string } }>("POST", "/dashboard/organizations", {
     json: { name: "  Acme & Söhne " },
   });
-  t.is(made.status, 201);
-  const { id } = made.body.organization;
-  t.deepEqual(made.body, { organization: { id, name: "Acme & Söhne", plan: "free" } } as never);
+  t.is(created.status, 201);
+  const { id } = created.body.organization;
+  t.deepEqual(created.body, { organization: { id, name: "Acme & Söhne", plan: "free" } } as never);
   const { body } = await api.send<{ organizations: object[] }>("GET", "/dashboard/me");
   t.deepEqual(body.organizations, [{ id, name: "Acme & Söhne", plan: "free", role: "owner" }]);
 });
@@ -22,54 +23,55 @@ test("a person makes an organization and owns it", async (t) => {
 const WRONG_NAMES: [what: string, json: object, code: string, fields: string[]][] = [
   ["no name", {}, "invalid_name", ["name"]],
   ["an empty name", { name: "" }, "invalid_name", ["name"]],
-  ["a name of spaces", { name: "   " }, "invalid_name", ["name"]],
-  ["a name that is too long", { name: "a".repeat(101) }, "invalid_name", ["name"]],
-  ["a name that is no text", { name: 7 }, "invalid_name", ["name"]],
-  ["a plan of its own", { name: "Acme", plan: "premium" }, "unknown_field", ["plan"]],
-  ["an id of its own", { name: "Acme", id: "org_1" }, "unknown_field", ["id"]],
+  ["a blank name", { name: "   " }, "invalid_name", ["name"]],
+  ["a name of 101 characters", { name: "a".repeat(101) }, "invalid_name", ["name"]],
+  ["a name that is not a string", { name: 7 }, "invalid_name", ["name"]],
+  ["a plan", { name: "Acme", plan: "premium" }, "unknown_field", ["plan"]],
+  ["an id", { name: "Acme", id: "org_1" }, "unknown_field", ["id"]],
 ];
 
 for (const [what, json, code, fields] of WRONG_NAMES) {
-  test(`sec 92: an organization with ${what} is refused`, async (t) => {
+  test(`creating an organization with ${what} is rejected`, async (t) => {
     const { api } = await createColleague(service, undefined);
     const reply = await api.send("POST", "/dashboard/organizations", { json });
     isProblem(t, reply, { status: 422, code, fields });
   });
 }
 
-test("a person makes, renames and deletes an organization in the browser", async (t) => {
+test("a user can create, rename and delete an organization in a browser", async (t) => {
   const user = await service.createUser([]);
-  const { person, page: welcome } = await browserOf(service, user);
+  const { browser, page: welcome } = await browserOf(service, user);
   t.regex(welcome.text, /Create your first organization/);
-  const made = await person.press(welcome, "Create organization", { name: "First" });
-  t.is(made.status, 200);
-  t.is(made.html.querySelector("h1")?.text, "First");
-  t.regex(made.text, /The organization was made/);
+  const created = await browser.press(welcome, "Create organization", { name: "First" });
+  t.is(created.status, 200);
+  t.is(created.html.querySelector("h1")?.text, "First");
+  t.regex(created.text, /Organization created/);
 
-  const refused = await person.press(made, "Rename", { name: " " });
-  t.is(refused.status, 422);
-  t.truthy(refused.html.querySelector("[role=alert]"));
-  const renamed = await person.press(made, "Rename", { name: "<b>Second</b>" });
+  const rejected = await browser.press(created, "Rename organization", { name: " " });
+  t.is(rejected.status, 422);
+  t.truthy(rejected.html.querySelector("[role=alert]"));
+  t.regex(rejected.html.querySelector(".field .error")?.text ?? "", /^Must be 1 to 100 characters long\.$/);
+  const renamed = await browser.press(created, "Rename organization", { name: "<b>Second</b>" });
   t.is(renamed.html.querySelector("h1")?.text, "<b>Second</b>");
   t.false(renamed.text.includes("<b>Second"));
 
   const id = new URL(renamed.url).pathname.split("/").at(-1);
-  const deletion = await person.open(`${service.url}/dashboard/organizations/${id}/delete`);
-  t.is((await person.press(deletion, "Delete organization", { name: "second" })).status, 422);
-  const end = await person.press(deletion, "Delete organization", { name: "<b>Second</b>" });
+  const deletion = await browser.open(`${service.url}/dashboard/organizations/${id}/delete`);
+  t.is((await browser.press(deletion, "Delete organization", { name: "second" })).status, 422);
+  const end = await browser.press(deletion, "Delete organization", { name: "<b>Second</b>" });
   t.is(end.status, 200);
   t.regex(end.text, /Create your first organization/);
 });
 
-test("the dashboard opens the only organization, lets choose among several, and remembers the last one", async (t) => {
+test("the dashboard opens the only organization, or the last viewed one, or a list to choose from", async (t) => {
   const user = await service.createUser([(await service.createOrganization("One")).id]);
-  const { person, page: only } = await browserOf(service, user);
+  const { browser, page: only } = await browserOf(service, user);
   t.is(only.html.querySelector("h1")?.text, "One");
   const other = await service.createOrganization("Two");
   await service.storage.organizations.addMember(other.id, user.id, "member", OPERATOR);
-  t.is((await person.open(`${service.url}/dashboard`)).html.querySelector("h1")?.text, "One");
+  t.is((await browser.open(`${service.url}/dashboard`)).html.querySelector("h1")?.text, "One");
 
-  const { person: elsewhere, page: choice } = await browserOf(service, user);
+  const { browser: elsewhere, page: choice } = await browserOf(service, user);
   t.is(choice.html.querySelector("h1")?.text, "Your organizations");
   const names = choice.html.querySelectorAll("main h2 a");
   t.deepEqual(names.map(({ text }) => text).sort(), ["One", "Two"]);
@@ -78,7 +80,7 @@ test("the dashboard opens the only organization, lets choose among several, and 
   t.is((await elsewhere.open(`${service.url}/dashboard`)).html.querySelector("h1")?.text, "Two");
 });
 
-test("an organization is shown with its limits and what it uses of them, and is renamed", async (t) => {
+test("an organization is shown with its limits and usage, and can be renamed", async (t) => {
   const { base, owner, member, organization } = await createTeam(service);
   await member.api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
   const { body } = await member.api.send<{ organization: object }>("GET", base);
@@ -95,13 +97,13 @@ test("an organization is shown with its limits and what it uses of them, and is 
   }
 });
 
-test("a person switches between organizations, and comes back to the one that was looked at last", async (t) => {
+test("a user can switch between organizations, and returns to the last viewed one", async (t) => {
   const names = ["First", "Second", "Third"];
   const user = await service.createUser([]);
   for (const name of names) {
-    await service.storage.organizations.create(name, "free", { actor: user.id }, user.id);
+    await service.storage.organizations.create(name, "free", { id: user.id }, user.id);
   }
-  const { person, page } = await browserOf(service, user);
+  const { browser, page } = await browserOf(service, user);
   const menu = page.html.querySelector("header .sheet");
   t.deepEqual(
     menu?.querySelectorAll("a").map(({ text }) => text),
@@ -109,28 +111,40 @@ test("a person switches between organizations, and comes back to the one that wa
   );
   for (const name of ["Third", "Second"]) {
     const href = menu?.querySelectorAll("a").find(({ text }) => text === name)?.attributes.href;
-    await person.open(service.url + href);
-    const home = await person.open(`${service.url}/dashboard`);
+    await browser.open(service.url + href);
+    const home = await browser.open(`${service.url}/dashboard`);
     t.is(home.html.querySelector("h1")?.text, name);
     t.is(home.html.querySelector("header [aria-current]")?.text, name);
   }
 });
 
-test("a member leaves in the browser, and is outside at once", async (t) => {
+test("a member who leaves in a browser loses access immediately", async (t) => {
   const { base, member } = await createTeam(service);
-  const { person } = await browserOf(service, member);
-  const left = await person.press(await person.open(service.url + base), "Leave organization");
+  const { browser } = await browserOf(service, member);
+  const left = await browser.press(await browser.open(service.url + base), "Leave organization");
   t.regex(left.text, /Create your first organization/);
-  t.is((await person.open(service.url + base)).status, 404);
+  t.is((await browser.open(service.url + base)).status, 404);
 });
 
-test("a member is offered nothing that only managers may do", async (t) => {
+test("the title of a page names the page, then the organization, and says if there is an error", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const titleOf = ({ html }: Page) => html.querySelector("title")?.text;
+  const overview = await browser.open(service.url + base);
+  t.is(titleOf(overview), "Overview · Team · linkgate");
+  t.is(overview.html.querySelector("h1")?.text, "Team");
+  t.is(titleOf(await browser.open(`${service.url}${base}/members`)), "Members · Team · linkgate");
+  const rejected = await browser.press(overview, "Rename organization", { name: "" });
+  t.is(titleOf(rejected), "Error: Overview · Team · linkgate");
+});
+
+test("a member sees no sections or forms for managers", async (t) => {
   const { base, member } = await createTeam(service);
-  const { person, page } = await browserOf(service, member);
+  const { browser, page } = await browserOf(service, member);
   const sections = page.html.querySelectorAll(".sections a").map(({ text }) => text);
   t.deepEqual(sections, ["Overview", "Links", "Apps", "Members", "Plan"]);
   for (const path of ["", "/members", "/plan"]) {
-    const { html } = await person.open(service.url + base + path);
+    const { html } = await browser.open(service.url + base + path);
     const forms = html.querySelectorAll("main form").map(({ attributes }) => attributes.action);
     t.deepEqual(forms, path ? [] : [`${base}/members/me/delete`], path);
   }

@@ -1,11 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { isMissing, isProblem } from "../../harness/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/dashboard.ts";
-import { tokensFor } from "../../harness/flow.ts";
-import { opensApi } from "../../harness/oauth.ts";
-import { startTestService } from "../../harness/service.ts";
-import { atOnce } from "../../harness/storage.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { isMissing, isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../../harness/clients/flow.ts";
+import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
+import { atOnce } from "../../../harness/database/storage.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
 const managed = await startTestService({ SELF_SERVICE_PLANS: "off" });
@@ -21,17 +21,17 @@ const toClient = ({ client_id: clientId, client_secret: clientSecret }: NonNulla
   clientSecret,
 });
 
-test("the first paid plan makes a client whose secret gets a token", async (t) => {
+test("the first upgrade creates a client that can get a token", async (t) => {
   const { base, owner, organization } = await createTeam(service, "free");
   const { status, body } = await owner.api.send<Change>("PUT", `${base}/plan`, { json: { plan: "growth" } });
   t.is(status, 200);
   t.deepEqual(body.organization, { ...organization, plan: "growth" });
   t.deepEqual(Object.keys(body.client ?? {}), ["client_id", "client_secret"]);
   const token = await service.token(toClient(body.client as NonNullable<Change["client"]>));
-  t.true(await opensApi(service, token));
+  t.true(await isAcceptedByApi(service, token));
 });
 
-test("sec 128: no later change of the plan shows a secret", async (t) => {
+test("later plan changes show no secret", async (t) => {
   const { base, owner } = await createTeam(service, "free");
   const change = (plan: string) => owner.api.send<Change>("PUT", `${base}/plan`, { json: { plan } });
   const { client } = (await change("growth")).body;
@@ -43,7 +43,7 @@ test("sec 128: no later change of the plan shows a secret", async (t) => {
   t.truthy(await service.token(toClient(client as NonNullable<Change["client"]>)));
 });
 
-test("of many upgrades at once one makes the client", async (t) => {
+test("concurrent upgrades create exactly one client", async (t) => {
   for (let round = 0; round < 3; round++) {
     const { base, owner, admin } = await createTeam(service, "free");
     const replies = await atOnce(8, (index) =>
@@ -56,7 +56,7 @@ test("of many upgrades at once one makes the client", async (t) => {
   }
 });
 
-test("sec 93, 94: on the free plan the tokens are refused at once, and no new ones are issued", async (t) => {
+test("a downgrade to Free rejects existing tokens immediately and issues no new ones", async (t) => {
   const { base, owner } = await createTeam(service, "free");
   const { body } = await owner.api.send<Change>("PUT", `${base}/plan`, { json: { plan: "growth" } });
   const client = toClient(body.client as NonNullable<Change["client"]>);
@@ -73,52 +73,52 @@ const WRONG: [what: string, json: object, code: string, fields: string[]][] = [
   ["no plan", {}, "invalid_plan", ["plan"]],
   ["an unknown plan", { plan: "gold" }, "invalid_plan", ["plan"]],
   ["a plan in capitals", { plan: "GROWTH" }, "invalid_plan", ["plan"]],
-  ["a plan that is no text", { plan: ["growth"] }, "invalid_plan", ["plan"]],
-  ["something else", { plan: "growth", price: 0 }, "unknown_field", ["price"]],
+  ["a plan that is not a string", { plan: ["growth"] }, "invalid_plan", ["plan"]],
+  ["an unknown field", { plan: "growth", price: 0 }, "unknown_field", ["price"]],
 ];
 
 for (const [what, json, code, fields] of WRONG) {
-  test(`a change to ${what} is refused and changes nothing`, async (t) => {
+  test(`a plan change with ${what} is rejected and changes nothing`, async (t) => {
     const { base, owner, organization } = await createTeam(service, "free");
     isProblem(t, await owner.api.send("PUT", `${base}/plan`, { json }), { status: 422, code, fields });
     t.is((await service.storage.organizations.find(organization.id))?.plan, "free");
   });
 }
 
-test("with SELF_SERVICE_PLANS=off nobody changes a plan here, and the page says so", async (t) => {
+test("with SELF_SERVICE_PLANS=off plans can't be changed in the dashboard, and the page says so", async (t) => {
   const { organization } = await managed.storage.organizations.create("Managed", "free", OPERATOR);
   const owner = await createColleague(managed, organization.id);
   const path = `/dashboard/organizations/${organization.id}/plan`;
   for (const method of ["PUT", "POST"]) {
     const reply = await owner.api.send(method, path, { json: { plan: "premium" } });
-    isProblem(t, reply, { status: 403, code: "plans_managed_elsewhere" });
+    isProblem(t, reply, { status: 403, code: "self_service_disabled" });
   }
   t.is((await managed.storage.organizations.find(organization.id))?.plan, "free");
-  const { person } = await browserOf(managed, owner);
-  const page = await person.open(managed.url + path);
-  t.regex(page.text, /changed by whoever runs this service/);
+  const { browser } = await browserOf(managed, owner);
+  const page = await browser.open(managed.url + path);
+  t.regex(page.text, /operator of this server manages plans/);
   t.is(page.html.querySelector(`form[action="${path}"]`), null);
   await managed.storage.organizations.setPlan(organization.id, "premium", OPERATOR);
-  t.is((await person.open(`${managed.url}${path}/free`)).status, 403, "no way down is offered either");
+  t.is((await browser.open(`${managed.url}${path}/free`)).status, 403, "no downgrade page either");
 });
 
-test("sec 128: in the browser the secret is shown once, on a page after the upgrade", async (t) => {
+test("in a browser, the page after the upgrade is the only one that shows the secret", async (t) => {
   const { base, owner } = await createTeam(service, "free");
-  const { person } = await browserOf(service, owner);
-  const plans = await person.open(`${service.url}${base}/plan`);
-  t.regex(plans.text, /No payment is taken/);
-  const upgraded = await person.press(plans, "Upgrade to Growth");
+  const { browser } = await browserOf(service, owner);
+  const plans = await browser.open(`${service.url}${base}/plan`);
+  t.regex(plans.text, /Plans set your limits/);
+  const upgraded = await browser.press(plans, "Upgrade to Growth");
   t.is(upgraded.headers.get("cache-control"), "no-store");
   const [clientId = "", clientSecret = ""] = upgraded.html
     .querySelectorAll(".copyable code")
     .map(({ text }) => text);
   t.truthy(await service.token({ clientId, clientSecret }));
   for (const path of ["", "/plan", "/client", "/client/quick-start", "/audit", "/audit.csv"]) {
-    t.false((await person.open(service.url + base + path)).text.includes(clientSecret), path);
+    t.false((await browser.open(service.url + base + path)).text.includes(clientSecret), path);
   }
 });
 
-test("the way down says exactly what stops, and is no way up", async (t) => {
+test("the downgrade page lists what stops, and exists for lower plans only", async (t) => {
   const { base, owner, member, organization } = await createTeam(service, "premium");
   const app = await service.createOrganization();
   await tokensFor(service, app, member, { organizationId: organization.id });
@@ -126,18 +126,18 @@ test("the way down says exactly what stops, and is no way up", async (t) => {
     const json = { url: "https://example.com/hook", events: ["link.created"], enabled };
     await owner.api.send("POST", `${base}/webhooks`, { json });
   }
-  const { person } = await browserOf(service, owner);
-  const lower = await person.open(`${service.url}${base}/plan/growth`);
-  t.regex(lower.html.text, /600 requests a minute instead of 3,000/);
-  t.regex(lower.html.text, /client, its secrets, tokens, apps and webhooks stay/);
+  const { browser } = await browserOf(service, owner);
+  const lower = await browser.open(`${service.url}${base}/plan/growth`);
+  t.regex(lower.html.text, /from 3,000 to 600 requests per minute/);
+  t.regex(lower.html.text, /client, its secrets and tokens, authorized apps and webhooks stay/);
 
-  const page = await person.open(`${service.url}${base}/plan/free`);
-  t.regex(page.html.text, /refuse every token/);
-  t.regex(page.html.text, /1 app stops working/);
-  t.regex(page.html.text, /2 webhooks fall silent/);
-  t.regex(page.html.text, /Short links go on redirecting/);
-  const done = await person.press(page, "Change to Free");
-  t.regex(done.text, /The plan was changed/);
+  const page = await browser.open(`${service.url}${base}/plan/free`);
+  t.regex(page.html.text, /API and MCP tokens stop working/);
+  t.regex(page.html.text, /1 authorized app loses access/);
+  t.regex(page.html.text, /2 webhooks stop receiving events/);
+  t.regex(page.html.text, /Short links keep working/);
+  const done = await browser.press(page, "Downgrade to Free");
+  t.regex(done.text, /Plan changed/);
   for (const plan of ["free", "growth", "gold"]) {
     isMissing(t, await owner.api.send("GET", `${base}/plan/${plan}`));
   }

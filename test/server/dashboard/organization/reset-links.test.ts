@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/dashboard.ts";
-import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
+import { postForm, startTestService, type TestUser } from "../../../harness/service.ts";
 
 const service = await startTestService();
 const { organizations } = service.storage;
@@ -20,9 +20,9 @@ async function withLink() {
 }
 
 async function linkFor({ base, owner }: Pick<Team, "base" | "owner">, userId: string): Promise<string> {
-  const made = await owner.api.send<{ url: string }>("POST", `${base}/members/${userId}/reset-link`);
-  if (made.status !== 200) throw new Error(`no link: ${made.text}`);
-  return made.body.url;
+  const created = await owner.api.send<{ url: string }>("POST", `${base}/members/${userId}/reset-link`);
+  if (created.status !== 200) throw new Error(`no link: ${created.text}`);
+  return created.body.url;
 }
 
 async function operatorsLink(userId: string): Promise<string> {
@@ -45,7 +45,7 @@ async function isInvalid(t: ExecutionContext, url: string, user: TestUser) {
   t.true(await signsIn(user, user.password));
 }
 
-async function found({ member }: Pick<Team, "member">): Promise<void> {
+async function createOwn({ member }: Pick<Team, "member">): Promise<void> {
   const { status } = await member.api.send("POST", "/dashboard/organizations", { json: { name: "Own" } });
   if (status >= 300) throw new Error(`not created: ${status}`);
 }
@@ -66,11 +66,11 @@ const changeOwner = ({ base, owner, admin }: Team, role: string) =>
   admin.api.send("PATCH", `${base}/members/${owner.id}`, { json: { role } });
 
 const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
-  "the user creates an organization": found,
+  "the user creates an organization": createOwn,
   "the user accepts an invitation to another organization": join,
   "the user is added to another organization": ({ other, member }) => add(other.id, member.id),
   "the user creates an organization and leaves the first one": async (team) => {
-    await found(team);
+    await createOwn(team);
     await leave(team);
   },
   "the user leaves": leave,
@@ -112,16 +112,16 @@ const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
   },
 };
 
-for (const [what, happen] of Object.entries(ENDS)) {
-  test(`sec 112: a reset link that an owner created is no longer valid after ${what}`, async (t) => {
+for (const [what, change] of Object.entries(ENDS)) {
+  test(`a reset link that an owner created is no longer valid after ${what}`, async (t) => {
     const team = await withLink();
     t.is((await fetch(team.url)).status, 200);
-    await happen(team);
+    await change(team);
     await isInvalid(t, team.url, team.member);
   });
 }
 
-test("sec 112: a link is no longer valid when its creator loses another organization of the user", async (t) => {
+test("a link is no longer valid when its creator loses another organization of the user", async (t) => {
   const team = await createTeam(service);
   const { other, owner, member, stranger } = team;
   await add(other.id, owner.id);
@@ -149,7 +149,7 @@ test("a reset link stays valid while its creator owns every organization of the 
 test("a reset link of the operator does not depend on organizations", async (t) => {
   const team = await createTeam(service);
   const url = await operatorsLink(team.member.id);
-  await found(team);
+  await createOwn(team);
   await leave(team);
   t.is((await fetch(url)).status, 200);
   t.is((await setPassword(url)).status, 200);
@@ -158,14 +158,14 @@ test("a reset link of the operator does not depend on organizations", async (t) 
 
 test("the page of a link that is no longer valid says why and what to do", async (t) => {
   const team = await withLink();
-  await found(team);
-  const { person } = await browserOf(service, team.admin);
-  const page = await person.open(team.url);
+  await createOwn(team);
+  const { browser } = await browserOf(service, team.admin);
+  const page = await browser.open(team.url);
   t.is(page.status, 404);
   t.is(page.html.querySelector("h1")?.text, "This link is no longer valid");
   t.is(
     page.html.querySelector("p:not(.brand)")?.text,
-    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Ask for a new one.",
+    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.",
   );
 });
 

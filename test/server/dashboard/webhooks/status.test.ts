@@ -1,11 +1,16 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { apiAt } from "../../harness/api.ts";
-import { browserOf, createTeam } from "../../harness/dashboard.ts";
-import type { Page } from "../../harness/person.ts";
-import { startReceiver } from "../../harness/receiver.ts";
-import { startTestService } from "../../harness/service.ts";
-import { type DeliveryPage, type NewWebhookBody, until, type WebhookBody } from "../../harness/webhooks.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { apiAt } from "../../../harness/clients/api.ts";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import type { Page } from "../../../harness/clients/test-browser.ts";
+import { startReceiver } from "../../../harness/receiver.ts";
+import { startTestService } from "../../../harness/service.ts";
+import {
+  type DeliveryPage,
+  type NewWebhookBody,
+  until,
+  type WebhookBody,
+} from "../../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
@@ -13,24 +18,24 @@ test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 type Shown = WebhookBody & { status: string; failing_since: string | null; disabled_reason: string | null };
 
-/** A webhook whose receiver answers with a status, and its pages in the browser of an owner. */
+/** Creates a webhook whose endpoint responds with a status, and signs its owner in in a browser. */
 async function withWebhook(at: string, status: number) {
   const team = await createTeam(service);
   const { api } = team.owner;
-  const { person } = await browserOf(service, team.owner);
-  const answer = (code: number) => receiver.answer(at, (response) => response.writeHead(code).end());
+  const { browser } = await browserOf(service, team.owner);
+  const answer = (code: number) => receiver.respond(at, (response) => response.writeHead(code).end());
   answer(status);
   const json = { url: receiver.url(at), events: ["webhook.test"] };
   const { body } = await api.send<NewWebhookBody>("POST", `${team.base}/webhooks`, { json });
   const path = `${team.base}/webhooks/${body.id}`;
-  const page = (address: string) => person.open(service.url + address);
+  const page = (address: string) => browser.open(service.url + address);
   return {
     ...team,
     api,
     path,
     answer,
     look: async () => (await api.get<Shown>(path)).body,
-    /** Sends a test event; resolves after its first attempt. */
+    /** Sends a test event and waits for its first attempt. */
     attempt: async () => {
       const { body: sent } = await api.send<{ id: string }>("POST", `${path}/test`);
       await until(async () => {
@@ -47,12 +52,13 @@ const badgeIn = ({ html }: Page, where: string) => {
   const badge = html.querySelector(`${where} .badge`);
   return { text: badge?.text, kind: badge?.classNames.split(" ")[1] };
 };
+const DATE = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 const inList = "[data-head=Status]";
 const inDetail = ".panel [data-fact=status]";
 const inLog = ".delivery";
 const textOf = ({ html }: Page, where: string) => html.querySelector(where)?.text.replace(/\s+/g, " ") ?? "";
 
-test("a webhook whose deliveries arrive is active", async (t) => {
+test("a webhook whose deliveries succeed is active", async (t) => {
   const { attempt, look, list, detail } = await withWebhook("/active", 204);
   for (const when of ["before its first delivery", "after it"]) {
     t.like(await look(), { status: "active", failing_since: null, disabled_reason: null });
@@ -63,7 +69,7 @@ test("a webhook whose deliveries arrive is active", async (t) => {
   t.deepEqual(badgeIn(await detail(), inLog), { text: "Delivered", kind: "good" });
 });
 
-test("a webhook whose deliveries fail says so, since when, and when the next attempt is", async (t) => {
+test("a failing webhook shows since when it fails and when the next attempt is due", async (t) => {
   const { attempt, answer, look, list, detail } = await withWebhook("/failing", 500);
   const before = Date.now();
   await attempt();
@@ -71,7 +77,7 @@ test("a webhook whose deliveries fail says so, since when, and when the next att
   t.is(status, "failing");
   t.true(enabled);
   t.true(Date.parse(failing_since ?? "") >= before && Date.parse(failing_since ?? "") <= Date.now());
-  const since = `${failing_since?.slice(0, 10)} ${failing_since?.slice(11, 16)} UTC`;
+  const since = `${DATE.format(Date.parse(failing_since ?? ""))}, ${failing_since?.slice(11, 16)} UTC`;
 
   const inTable = await list();
   t.deepEqual(badgeIn(inTable, inList), { text: "Failing", kind: "bad" });
@@ -80,10 +86,13 @@ test("a webhook whose deliveries fail says so, since when, and when the next att
   t.deepEqual(badgeIn(page, inDetail), { text: "Failing", kind: "bad" });
   const alert = textOf(page, ".alert.bad");
   t.true(alert.startsWith(`Deliveries to this webhook have been failing since ${since}.`), alert);
-  t.regex(alert, /Next attempt: \d{4}-\d\d-\d\d \d\d:\d\d UTC\./);
+  t.regex(alert, /Next attempt: [A-Z][a-z]{2} \d{1,2}, \d{4}, \d\d:\d\d UTC\./);
   t.is(page.html.querySelectorAll(".alert.bad time")[0]?.attributes.datetime, failing_since ?? "");
   t.deepEqual(badgeIn(page, inLog), { text: "Failed", kind: "bad" });
-  t.regex(textOf(page, inLog), /^Failed webhook\.test .* 500 Retrying at \d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
+  t.regex(
+    textOf(page, inLog),
+    /^Failed webhook\.test .* 500 Retrying at [A-Z][a-z]{2} \d{1,2}, \d{4}, \d\d:\d\d UTC$/,
+  );
 
   answer(204);
   await attempt();
@@ -92,7 +101,7 @@ test("a webhook whose deliveries fail says so, since when, and when the next att
   t.is((await detail()).html.querySelector(".alert.bad"), null);
 });
 
-test("a webhook that a member disabled is disabled, and so is one that the service disabled, with the reason", async (t) => {
+test("a disabled webhook shows the reason if it was disabled automatically", async (t) => {
   const { api, path, attempt, look, list, detail } = await withWebhook("/disabled", 410);
   await api.send("PATCH", path, { json: { enabled: false } });
   t.like(await look(), { status: "disabled", disabled_reason: null });
@@ -101,7 +110,7 @@ test("a webhook that a member disabled is disabled, and so is one that the servi
 
   await api.send("PATCH", path, { json: { enabled: true } });
   await attempt();
-  const reason = "The receiver answered 410 Gone.";
+  const reason = "The endpoint responded with 410 Gone.";
   t.like(await look(), { status: "disabled", disabled_reason: reason });
   const inTable = await list();
   t.deepEqual(badgeIn(inTable, inList), { text: "Disabled", kind: "neutral" });
@@ -112,7 +121,7 @@ test("a webhook that a member disabled is disabled, and so is one that the servi
   t.false(textOf(page, inLog).includes("Retrying"));
 });
 
-test("on the Free plan a webhook is paused, also one that was failing", async (t) => {
+test("a webhook is paused on the Free plan, even if it was failing", async (t) => {
   const { organization, attempt, look, list, detail } = await withWebhook("/paused", 500);
   await attempt();
   await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
@@ -125,10 +134,10 @@ test("on the Free plan a webhook is paused, also one that was failing", async (t
   t.false(textOf(page, inLog).includes("Retrying"));
 });
 
-test("the REST API answers a failing webhook with the fields that it always has", async (t) => {
+test("the REST API returns the documented fields of a failing webhook and no others", async (t) => {
   const organization = await service.createOrganization();
   const api = apiAt(service.url, await service.token(organization));
-  receiver.answer("/api", (response) => response.writeHead(500).end());
+  receiver.respond("/api", (response) => response.writeHead(500).end());
   const json = { url: receiver.url("/api"), events: ["webhook.test"] };
   const { body } = await api.send<NewWebhookBody>("POST", "/v1/webhooks", { json });
   await api.send("POST", `/v1/webhooks/${body.id}/test`);

@@ -1,11 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events.ts";
-import { isMissing, isProblem } from "../../harness/api.ts";
-import { browserOf, createTeam } from "../../harness/dashboard.ts";
-import { isMarked } from "../../harness/pages.ts";
-import type { Page } from "../../harness/person.ts";
-import { startTestService } from "../../harness/service.ts";
-import type { NewWebhookBody, WebhookBody, WebhookPage } from "../../harness/webhooks.ts";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { isMissing, isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import { isMarked } from "../../../harness/clients/pages.ts";
+import type { Page } from "../../../harness/clients/test-browser.ts";
+import { startTestService } from "../../../harness/service.ts";
+import type { NewWebhookBody, WebhookBody, WebhookPage } from "../../../harness/webhooks.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -13,7 +13,7 @@ test.after.always(() => service.close());
 const URL_OF = "https://hooks.example.com/in";
 type Shown = WebhookBody & { disabled_reason: string | null };
 
-/** A team, and the webhooks of its organization as an owner sees them. */
+/** Creates a team with functions that manage its webhooks as the owner. */
 async function withWebhooks() {
   const team = await createTeam(service);
   const path = `${team.base}/webhooks`;
@@ -36,18 +36,22 @@ async function withWebhooks() {
 
 async function withBrowser() {
   const team = await withWebhooks();
-  const { person } = await browserOf(service, team.owner);
-  return { ...team, person, open: (address = "") => person.open(service.url + team.path + address) };
+  const { browser } = await browserOf(service, team.owner);
+  return {
+    ...team,
+    browser,
+    open: (address = "") => browser.open(service.url + team.path + address),
+  };
 }
 
-test("sec 128: a webhook is made, changed, given a new secret and deleted; its secret is shown when it is new", async (t) => {
+test("an admin creates, updates, rotates and deletes a webhook, whose secret is shown only when it is new", async (t) => {
   const { admin, path, look, list } = await withWebhooks();
   const { api } = admin;
-  const made = await api.send<NewWebhookBody>("POST", path, {
+  const created = await api.send<NewWebhookBody>("POST", path, {
     json: { url: URL_OF, events: ["link.created"] },
   });
-  t.is(made.status, 201);
-  const { secret, ...webhook } = made.body;
+  t.is(created.status, 201);
+  const { secret, ...webhook } = created.body;
   t.regex(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
   t.deepEqual(await list(), [webhook]);
   t.like(webhook, { url: URL_OF, events: ["link.created"], enabled: true, disabled_reason: null });
@@ -70,12 +74,12 @@ test("sec 128: a webhook is made, changed, given a new secret and deleted; its s
   isMissing(t, await api.get(one));
 });
 
-const WRONG_INPUT: [what: string, json: object, code: string, fields: string[]][] = [
-  ["no address", { events: ["link.created"] }, "invalid_url", ["url"]],
-  ["a private address", { url: "https://10.0.0.1/", events: ["link.created"] }, "invalid_url", ["url"]],
+const INVALID_INPUT: [name: string, json: object, code: string, fields: string[]][] = [
+  ["no URL", { events: ["link.created"] }, "invalid_url", ["url"]],
+  ["a private IP address", { url: "https://10.0.0.1/", events: ["link.created"] }, "invalid_url", ["url"]],
   ["plain http", { url: "http://hooks.example.com/", events: ["link.created"] }, "invalid_url", ["url"]],
   ["no event", { url: URL_OF, events: [] }, "invalid_events", ["events"]],
-  ["an unknown event", { url: URL_OF, events: ["link.made"] }, "invalid_events", ["events.0"]],
+  ["an unknown event", { url: URL_OF, events: ["link.renamed"] }, "invalid_events", ["events.0"]],
   ["a secret", { url: URL_OF, events: ["link.created"], secret: "mine" }, "unknown_field", ["secret"]],
   [
     "a reason",
@@ -85,15 +89,15 @@ const WRONG_INPUT: [what: string, json: object, code: string, fields: string[]][
   ],
 ];
 
-for (const [what, json, code, fields] of WRONG_INPUT) {
-  test(`sec 92, 131: a webhook with ${what} is refused, and none is made`, async (t) => {
+for (const [name, json, code, fields] of INVALID_INPUT) {
+  test(`a webhook with ${name} is rejected`, async (t) => {
     const { api, path, list } = await withWebhooks();
     isProblem(t, await api.send("POST", path, { json }), { status: 422, code, fields });
     t.deepEqual(await list(), []);
   });
 }
 
-test("sec 91: a webhook of another organization is not there, whatever is asked for", async (t) => {
+test("a webhook of another organization is not found by any route", async (t) => {
   const { base, create, look, stranger, other } = await withWebhooks();
   const { secret: _, ...webhook } = await create();
   const theirs = `/dashboard/organizations/${other.id}/webhooks/${webhook.id}`;
@@ -111,13 +115,15 @@ test("sec 91: a webhook of another organization is not there, whatever is asked 
     ["GET", "/deliveries"],
     ["POST", "/deliveries/evt_1/resend"],
   ] as [method: string, address: string, json?: object][]) {
-    isMissing(t, await stranger.api.send(method, theirs + address, json ? { json } : {}));
+    const reply = await stranger.api.send(method, theirs + address, json ? { json } : {});
+    t.is(reply.status, 404, `${method} ${address}`);
+    isMissing(t, reply);
   }
   isMissing(t, await stranger.api.get(`${base}/webhooks/${webhook.id}`));
   t.deepEqual(await look(webhook.id), webhook as Shown);
 });
 
-test("sec 94: on the Free plan webhooks are looked at and deleted, and nothing else", async (t) => {
+test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
   const { api, path, create, downgrade } = await withWebhooks();
   const { id } = await create();
   await downgrade();
@@ -133,6 +139,7 @@ test("sec 94: on the Free plan webhooks are looked at and deleted, and nothing e
     ["GET", `/${id}/rotate-secret`],
   ] as [method: string, address: string, json?: object][]) {
     const reply = await api.send(method, path + address, json ? { json } : {});
+    t.is(reply.status, 403, `${method} ${address}`);
     isProblem(t, reply, { status: 403, code: "plan_required" });
   }
   t.is((await api.get(path)).status, 200);
@@ -140,35 +147,35 @@ test("sec 94: on the Free plan webhooks are looked at and deleted, and nothing e
   t.is((await api.send("DELETE", `${path}/${id}`)).status, 204);
 });
 
-test("sec 95: there are at most 20 webhooks, and the page says so", async (t) => {
-  const { api, path, create, list, person, open } = await withBrowser();
+test("the limit of 20 webhooks is enforced and shown on the page", async (t) => {
+  const { api, path, create, list, browser, open } = await withBrowser();
   const form = await open("/new");
   for (let count = 0; count < 20; count++) await create();
   const json = { url: URL_OF, events: ["link.created"] };
   isProblem(t, await api.send("POST", path, { json }), { status: 409, code: "webhook_limit" });
-  const refused = await person.press(form, "Create webhook", { url: URL_OF });
-  t.is(refused.status, 409);
-  t.regex(refused.html.querySelector("[role=alert]")?.text ?? "", /at most 20 webhooks/);
+  const rejected = await browser.press(form, "Create webhook", { url: URL_OF });
+  t.is(rejected.status, 409);
+  t.regex(rejected.html.querySelector("[role=alert]")?.text ?? "", /limit of 20 webhooks/);
   t.is((await list()).length, 20);
   const page = await open();
   t.regex(page.text, /20 of 20 webhooks\. Delete one/);
   t.is(page.html.querySelectorAll("tbody tr").length, 20);
-  t.false(page.text.includes("New webhook"));
+  t.false(page.text.includes("Create webhook"));
 });
 
-test("sec 128: in the browser the secret is shown once, on a page after the form", async (t) => {
-  const { person, open, list } = await withBrowser();
+test("the form leads to a page that shows the signing secret once", async (t) => {
+  const { browser, open, list } = await withBrowser();
   t.regex((await open()).text, /No webhooks yet/);
-  const made = await person.press(await open("/new"), "Create webhook", {
+  const created = await browser.press(await open("/new"), "Create webhook", {
     url: URL_OF,
     events: ["link.created", "link.clicked"],
   });
-  t.is(made.status, 200);
-  t.is(made.headers.get("cache-control"), "no-store");
+  t.is(created.status, 200);
+  t.is(created.headers.get("cache-control"), "no-store");
   const [webhook] = await list();
   t.like(webhook, { url: URL_OF, events: ["link.created", "link.clicked"] });
-  const secret = secretIn(made);
-  const rotated = await person.press(await open(`/${webhook?.id}/rotate-secret`), "Make a new secret");
+  const secret = secretIn(created);
+  const rotated = await browser.press(await open(`/${webhook?.id}/rotate-secret`), "Rotate secret");
   t.not(secretIn(rotated), secret);
   t.regex(rotated.text, /for 24 hours/);
   for (const address of ["", `/${webhook?.id}`, `/${webhook?.id}/edit`, `/${webhook?.id}/rotate-secret`]) {
@@ -176,75 +183,75 @@ test("sec 128: in the browser the secret is shown once, on a page after the form
   }
 });
 
-test("a webhook is edited, disabled, enabled and deleted in the browser", async (t) => {
-  const { person, create, open, look, list } = await withBrowser();
+test("a webhook is updated, disabled, enabled and deleted in the browser", async (t) => {
+  const { browser, create, open, look, list } = await withBrowser();
   const { id } = await create({ events: ["link.created", "webhook.test"] });
   const form = await open(`/${id}/edit`);
   t.deepEqual(
     form.html.querySelectorAll("input[checked]").map((box) => box.attributes.value),
     ["link.created", "webhook.test"],
   );
-  const saved = await person.press(form, "Save webhook", { url: `${URL_OF}?2` });
-  t.regex(saved.text, /The webhook was saved/);
+  const saved = await browser.press(form, "Save webhook", { url: `${URL_OF}?2` });
+  t.regex(saved.text, /Webhook saved/);
   t.like(await look(id), { url: `${URL_OF}?2`, events: ["link.created", "webhook.test"] });
-  const disabled = await person.press(saved, "Disable");
-  t.regex(disabled.text, /The webhook is told nothing more/);
+  const disabled = await browser.press(saved, "Disable");
+  t.regex(disabled.text, /Webhook disabled/);
   t.regex(disabled.text, /This webhook is disabled/);
   t.false(disabled.text.includes("Send test event"));
   t.false((await look(id)).enabled);
-  const enabled = await person.press(disabled, "Enable");
-  t.regex(enabled.text, /told of things again/);
+  const enabled = await browser.press(disabled, "Enable");
+  t.regex(enabled.text, /Webhook enabled/);
   t.true((await look(id)).enabled);
-  const deleted = await person.press(await open(`/${id}/delete`), "Delete webhook");
-  t.regex(deleted.text, /The webhook was deleted/);
+  const deleted = await browser.press(await open(`/${id}/delete`), "Delete webhook");
+  t.regex(deleted.text, /Webhook deleted/);
   t.deepEqual(await list(), []);
 });
 
-const WRONG_FORMS: [
-  what: string,
+const INVALID_FORMS: [
+  name: string,
   fields: Record<string, string | string[]>,
   field: string,
   message: RegExp,
 ][] = [
-  ["no address", { url: "" }, "url", /absolute URL/],
-  ["a private address", { url: "https://192.168.0.1/in" }, "url", /public internet/],
-  ["a name of this network", { url: "https://printer.local/" }, "url", /public internet/],
+  ["no URL", { url: "" }, "url", /absolute URL/],
+  ["a private IP address", { url: "https://192.168.0.1/in" }, "url", /public internet/],
+  ["a private hostname", { url: "https://printer.local/" }, "url", /public internet/],
   ["another port", { url: "https://hooks.example.com:8080/" }, "url", /443 or 8443/],
 ];
 
-for (const [what, fields, field, message] of WRONG_FORMS) {
-  test(`sec 131: a form of a webhook with ${what} comes back with the reason beside it`, async (t) => {
-    const { person, create, open, look, list } = await withBrowser();
+for (const [name, fields, field, message] of INVALID_FORMS) {
+  test(`a form with ${name} is shown again with the error next to the field`, async (t) => {
+    const { browser, create, open, look, list } = await withBrowser();
     const { id, secret: _, ...webhook } = await create();
     for (const [address, button] of [
       ["/new", "Create webhook"],
       [`/${id}/edit`, "Save webhook"],
     ] as const) {
-      const typed = { events: ["link.deleted", "link.updated"], ...fields };
-      const again = await person.press(await open(address), button, typed);
+      const values = { events: ["link.deleted", "link.updated"], ...fields };
+      const again = await browser.press(await open(address), button, values);
       t.is(again.status, 422);
       isMarked(t, again, field, message);
       t.is(again.html.querySelector("[name=url]")?.attributes.value, fields.url as string);
-      t.deepEqual(tickedIn(again), ["link.updated", "link.deleted"]);
+      t.deepEqual(selectedIn(again), ["link.updated", "link.deleted"]);
     }
     t.is((await list()).length, 1);
     t.deepEqual(await look(id), { id, ...webhook } as Shown);
   });
 }
 
-test("a form of a webhook that is to be told of nothing comes back with the reason beside it", async (t) => {
-  const { person, create, open, list } = await withBrowser();
+test("a form without events is shown again with the error next to the field", async (t) => {
+  const { browser, create, open, list } = await withBrowser();
   const { id } = await create();
   for (const [address, button] of [
     ["/new", "Create webhook"],
     [`/${id}/edit`, "Save webhook"],
   ] as const) {
-    const again = await person.press(await open(address), button, { url: URL_OF, events: [] });
+    const again = await browser.press(await open(address), button, { url: URL_OF, events: [] });
     t.is(again.status, 422);
     const group = again.html.querySelector("fieldset");
     t.is(group?.attributes["aria-describedby"], "events-error");
-    t.regex(group?.querySelector("#events-error")?.text ?? "", /Tick one at least/);
-    t.deepEqual(tickedIn(again), []);
+    t.regex(group?.querySelector("#events-error")?.text ?? "", /Select at least one event/);
+    t.deepEqual(selectedIn(again), []);
   }
   t.deepEqual(
     (await list()).map(({ events }) => events),
@@ -252,7 +259,7 @@ test("a form of a webhook that is to be told of nothing comes back with the reas
   );
 });
 
-test("sec 94: the pages say that webhooks need a paid plan, and that those from before are paused", async (t) => {
+test("the pages say that webhooks require a paid plan and that existing ones are paused", async (t) => {
   const { open, create, downgrade } = await withBrowser();
   const { id } = await create();
   await downgrade();
@@ -261,12 +268,12 @@ test("sec 94: the pages say that webhooks need a paid plan, and that those from 
   t.regex(page.text, /Webhooks are paused on the Free plan/);
   t.deepEqual(page.html.querySelectorAll("main form").length, 0);
   const free = await createTeam(service, "free");
-  const { person } = await browserOf(service, free.owner);
-  t.regex((await person.open(`${service.url}${free.base}/webhooks`)).text, /Webhooks need a paid plan/);
+  const { browser } = await browserOf(service, free.owner);
+  t.regex((await browser.open(`${service.url}${free.base}/webhooks`)).text, /Webhooks require a paid plan/);
 });
 
-test("sec 119: no form of a webhook does anything without its token", async (t) => {
-  const { person, create, path, look, list } = await withBrowser();
+test("every form of a webhook is rejected without a valid CSRF token", async (t) => {
+  const { browser, create, path, look, list } = await withBrowser();
   const { id, secret: _, ...webhook } = await create();
   for (const [address, fields] of [
     ["", { url: URL_OF, events: "link.created" }],
@@ -277,8 +284,8 @@ test("sec 119: no form of a webhook does anything without its token", async (t) 
   ] as const) {
     const body = new URLSearchParams({ ...fields, csrf: "a".repeat(43) } as Record<string, string>);
     const headers = { origin: service.url };
-    const refused = await person.open(service.url + path + address, { method: "POST", body, headers });
-    t.is(refused.status, 403, address);
+    const rejected = await browser.open(service.url + path + address, { method: "POST", body, headers });
+    t.is(rejected.status, 403, address);
   }
   t.deepEqual(await look(id), { id, ...webhook } as Shown);
   t.is((await list()).length, 1);
@@ -290,5 +297,5 @@ const secretIn = ({ html }: Page) =>
     .map(({ text }) => text)
     .find((text) => text.startsWith("whsec_")) ?? "none";
 
-const tickedIn = ({ html }: Page) =>
+const selectedIn = ({ html }: Page) =>
   html.querySelectorAll("[name=events][checked]").map(({ attributes }) => attributes.value);

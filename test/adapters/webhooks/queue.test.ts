@@ -1,0 +1,207 @@
+import test, { type ExecutionContext } from "ava";
+import type { Storage } from "../../../adapters/index.ts";
+import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { limitsOf } from "../../../resources/plans.ts";
+import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
+import type { LeasedDelivery, LeaseLimits, Webhook } from "../../../resources/webhooks/types.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+
+// No dispatcher runs here: the tests lease deliveries as processes do.
+const { first, second, database, close } = await createTestStorage();
+test.after.always(() => close());
+
+const LIMITS: LeaseLimits = {
+  max: 100,
+  perWebhook: 100,
+  failing: { max: 100, perWebhook: 100 },
+  inFlight: new Map(),
+};
+const ATTEMPT = { at: 0, status: 204, ms: 1 };
+const TAKEOVER_MS = 20_000;
+let count = 0;
+
+async function newOrganization(webhooks = 1) {
+  const { organization } = await first.organizations.create("Deliveries", "growth", OPERATOR);
+  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
+  const created = await atOnce(webhooks, () =>
+    first.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf),
+  );
+  return { id: organization.id, webhooks: created as Webhook[] };
+}
+
+const createLink = (organizationId: string, storage: Storage = first) =>
+  storage.links.create(organizationId, OPERATOR, linkFields({ slug: `delivery-${++count}` }));
+const keyOf = ({ webhookId, event }: LeasedDelivery) => `${webhookId} ${event.id}`;
+const settle = ({ deliveries }: Storage, leased: LeasedDelivery) =>
+  deliveries.settle(leased, ATTEMPT, { status: "succeeded" }, SYSTEM);
+
+/** Settles the deliveries that a test left. */
+async function settleAll(t: ExecutionContext, storages = [first]) {
+  advanceClock(TAKEOVER_MS);
+  for (const storage of storages) {
+    for (;;) {
+      const leased = await storage.deliveries.lease(LIMITS);
+      if (leased.length === 0) break;
+      await Promise.all(leased.map((one) => settle(storage, one)));
+    }
+  }
+  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+}
+
+test.serial("concurrent processes never lease the same delivery", async (t) => {
+  const { id } = await newOrganization(5);
+  const leasedDeliveries: LeasedDelivery[] = [];
+  for (let round = 0; round < 5; round++) {
+    await atOnce(20, () => createLink(id));
+    let idle = 0;
+    while (idle < 3) {
+      const found = await Promise.all(
+        [first, second, first, second].map(({ deliveries }) => deliveries.lease({ ...LIMITS, max: 7 })),
+      );
+      leasedDeliveries.push(...found.flat());
+      idle = found.flat().length === 0 ? idle + 1 : 0;
+    }
+  }
+  t.is(leasedDeliveries.length, 5 * 20 * 5);
+  t.is(new Set(leasedDeliveries.map(keyOf)).size, leasedDeliveries.length);
+  await Promise.all(leasedDeliveries.map((leased, index) => settle(index % 2 ? first : second, leased)));
+  await settleAll(t);
+});
+
+test.serial("a delivery leased by a dead process is leased by another one within 20 s", async (t) => {
+  const { id } = await newOrganization();
+  await createLink(id);
+  const [leased] = await first.deliveries.lease(LIMITS);
+  if (!leased) return t.fail();
+  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  advanceClock(15_000);
+  t.deepEqual(await second.deliveries.lease(LIMITS), [], "the maximum duration of an attempt");
+  // Processes poll every second.
+  advanceClock(TAKEOVER_MS - 15_000 - 1_000);
+  const [again] = await second.deliveries.lease(LIMITS);
+  t.is(again?.event.id, leased.event.id);
+  t.is(again?.attemptCount, leased.attemptCount, "the attempt of the dead process is not counted");
+  t.not(again?.lease, leased.lease);
+  await settle(second, again as LeasedDelivery);
+  await settleAll(t);
+});
+
+test.serial("a process whose lease has expired changes nothing", async (t) => {
+  const { id, webhooks } = await newOrganization();
+  await createLink(id);
+  const [late] = await first.deliveries.lease(LIMITS);
+  advanceClock(TAKEOVER_MS);
+  const [current] = await second.deliveries.lease(LIMITS);
+  if (!late || !current) return t.fail();
+  const gone = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;
+  await first.deliveries.settle(late, { at: 0, status: 410, ms: 1 }, gone, SYSTEM);
+  await first.deliveries.postpone(late, Date.now() + 1e9);
+  t.true((await first.webhooks.find(id, webhooks[0]?.id ?? ""))?.enabled);
+  await settle(second, current);
+  const [delivery] = await first.webhooks.deliveries(id, current.webhookId, 1);
+  t.like(delivery, { status: "succeeded", attempts: [ATTEMPT], nextAttemptAt: null });
+  await settleAll(t);
+});
+
+test.serial("exactly the committed changes have an event and deliveries", async (t) => {
+  const { id, webhooks } = await newOrganization(2);
+  const slugs = await atOnce(30, async (index) => {
+    // Half of the links compete for one slug within a batch.
+    const slug = index % 2 ? `own-${count}-${index}` : `shared-${count}`;
+    const created = await (index % 3 ? first : second).links.create(id, OPERATOR, linkFields({ slug }));
+    return "taken" in created ? undefined : slug;
+  });
+  const created = slugs.filter((slug) => slug !== undefined).sort();
+  t.is(created.length, 16);
+  for (const webhook of webhooks) {
+    const delivery = await first.webhooks.deliveries(id, webhook.id, 100);
+    t.deepEqual(
+      delivery.map(({ event }) => (event.data as { link: { slug: string } }).link.slug).sort(),
+      created,
+    );
+  }
+  const events = await database.knex("events").where({ organization_id: id, type: "link.created" });
+  t.is(events.length, 16);
+  await settleAll(t);
+});
+
+test.serial("the limits per webhook, for failing webhooks and in total are respected", async (t) => {
+  const { id, webhooks } = await newOrganization(3);
+  const [fine, weak, dead] = webhooks as [Webhook, Webhook, Webhook];
+  await database.knex("webhooks").whereIn("id", [weak.id, dead.id]).update({ failing_since: 1 });
+  await atOnce(10, () => createLink(id));
+  const leased = await first.deliveries.lease({
+    ...LIMITS,
+    perWebhook: 4,
+    failing: { max: 10, perWebhook: 1 },
+  });
+  const countOf = ({ id: webhookId }: Webhook) => leased.filter((one) => one.webhookId === webhookId).length;
+  t.deepEqual([fine, weak, dead].map(countOf), [4, 1, 1]);
+  const inFlight = new Map([fine, weak, dead].map((webhook) => [webhook.id, countOf(webhook)]));
+  const limits = { ...LIMITS, perWebhook: 4, failing: { max: 8, perWebhook: 1 }, inFlight };
+  t.deepEqual(await first.deliveries.lease(limits), []);
+  const others = await second.deliveries.lease({ ...LIMITS, failing: { max: 0, perWebhook: 1 } });
+  t.deepEqual(new Set(others.map(({ webhookId }) => webhookId)), new Set([fine.id]));
+  const some = await second.deliveries.lease({ ...LIMITS, max: 3 });
+  t.is(some.length, 3);
+  for (const one of leased) await settle(first, one);
+  for (const one of [...others, ...some]) await settle(second, one);
+  await settleAll(t);
+});
+
+test.serial("orphaned deliveries of a deleted webhook are removed and block nothing", async (t) => {
+  const { id, webhooks } = await newOrganization(2);
+  await atOnce(5, () => createLink(id));
+  const [gone, left] = webhooks as [Webhook, Webhook];
+  const rows = await database.knex("deliveries").where({ webhook_id: gone.id });
+  t.true(await first.webhooks.remove(id, gone.id, OPERATOR));
+  // Simulates a link created while the webhook was being deleted.
+  await database.knex("deliveries").insert(rows);
+  const leased = await second.deliveries.lease(LIMITS);
+  t.is(leased.length, 5);
+  t.true(leased.every(({ webhookId }) => webhookId === left.id));
+  t.deepEqual(await database.knex("deliveries").where({ webhook_id: gone.id }), []);
+  for (const one of leased) await settle(second, one);
+  await settleAll(t);
+});
+
+const FAILED = { at: 1, status: 410, ms: 1 };
+const GONE = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;
+const LATER = { status: "pending", retryAt: 0, pauseUntil: Date.now() + 1e9 } as const;
+
+for (const outcome of [GONE, LATER]) {
+  test.serial(
+    `an attempt to deliver to a former URL does not affect the webhook: ${outcome.status}`,
+    async (t) => {
+      const { id, webhooks } = await newOrganization();
+      const webhookId = webhooks[0]?.id as string;
+      await createLink(id);
+      const [leased] = await first.deliveries.lease(LIMITS);
+      await second.webhooks.update(id, webhookId, { url: "https://example.com/new" }, OPERATOR);
+      await first.deliveries.settle(leased as LeasedDelivery, FAILED, outcome, SYSTEM);
+      const [delivery] = await second.webhooks.deliveries(id, webhookId, 1);
+      t.deepEqual(delivery?.attempts, [FAILED]);
+      t.like(await database.knex("webhooks").where({ id: webhookId }).first(), {
+        failing_since: null,
+        paused_until: null,
+        disabled_reason: null,
+      });
+      await settleAll(t);
+    },
+  );
+}
+
+test.serial("a webhook that recovered during an attempt is not disabled for earlier failures", async (t) => {
+  const { id, webhooks } = await newOrganization();
+  const webhookId = webhooks[0]?.id as string;
+  await database.knex("webhooks").where({ id: webhookId }).update({ failing_since: 1 });
+  await createLink(id);
+  await createLink(id);
+  const [failing, recovered] = await first.deliveries.lease(LIMITS);
+  await settle(second, recovered as LeasedDelivery);
+  const dead = { status: "failed", disable: "All deliveries have failed for days." } as const;
+  await first.deliveries.settle(failing as LeasedDelivery, { at: 2, status: 500, ms: 1 }, dead, SYSTEM);
+  t.like(await second.webhooks.find(id, webhookId), { enabled: true, disabledReason: null });
+  await settleAll(t);
+});

@@ -1,0 +1,151 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { glob } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { addressOf, ROOT, runShell, startServer, stopPrograms } from "./harness/program.ts";
+import { startTestService, type TestOrganization } from "./harness/service.ts";
+
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost:8080" });
+const documents = await Array.fromAsync(
+  glob("{*.md,docs/*.md,{server,adapters,resources,test}/**/README.md}", { cwd: ROOT }),
+);
+test.after.always(async () => {
+  stopPrograms();
+  await service.close();
+});
+
+const read = (document: string) => readFileSync(path.join(ROOT, document), "utf8");
+
+/** Returns the shell commands of a section, for the service of this test. */
+function commandsOf(
+  document: string,
+  heading: string,
+  { clientId, clientSecret }: TestOrganization,
+): string[] {
+  const [, section = ""] = read(document).split(`\n## ${heading}\n`);
+  const [own = ""] = section.split("\n## ");
+  return [...own.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, command = ""]) =>
+    command
+      .replaceAll("http://localhost:3000", service.url)
+      .replace("CLIENT_ID=lgc_… CLIENT_SECRET=lgs_…", `CLIENT_ID=${clientId} CLIENT_SECRET=${clientSecret}`),
+  );
+}
+
+test("the walk through the API in the README works when pasted", async (t) => {
+  const organization = await service.createOrganization();
+  const commands = commandsOf("README.md", "A short walk with curl", organization);
+  const { stdout, stderr } = await runShell(commands.join("\necho ----\n"));
+  const [credentials, token, link, idempotent, webhook, tool, revoked] = stdout.split("----\n");
+  t.is(credentials, "");
+  t.is(token, "");
+  const [created, followed, list] = (link ?? "").trim().split("\n");
+  t.is(JSON.parse(created ?? "").slug, "spring");
+  t.is(followed, "302 https://example.com/spring");
+  t.is(JSON.parse(list ?? "").data[0].clicks, 1);
+  const [first, second] = (idempotent ?? "")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  t.deepEqual(second, first);
+  t.regex(JSON.parse(webhook ?? "").secret, /^whsec_/);
+  t.regex(tool ?? "", new RegExp(organization.id));
+  const [status, problem] = (revoked ?? "").trim().split("\n");
+  t.is(status, "200");
+  t.is(JSON.parse(problem ?? "").code, "invalid_token");
+  t.regex(stderr, /^curl: \(22\) The requested URL returned error: 401$/m);
+});
+
+test("the walk says which variable is not set, and shows why a request for a token failed", async (t) => {
+  const organization = await service.createOrganization();
+  const [, token = "", call = ""] = commandsOf("README.md", "A short walk with curl", organization);
+  const unset = await runShell(token);
+  t.regex(unset.stderr, /CLIENT_ID: is not set/);
+  const wrong = await runShell(`CLIENT_ID=${organization.clientId} CLIENT_SECRET=wrong\n${token}${call}`);
+  t.regex(wrong.stdout, /"error":"invalid_client"/);
+  t.regex(wrong.stderr, /TOKEN: is not set/);
+});
+
+test("an agent without a browser lists the tools as documented", async (t) => {
+  const organization = await service.createOrganization();
+  const { clientId, clientSecret } = organization;
+  const [command = ""] = commandsOf("docs/mcp.md", "Without a browser", organization);
+  const { stdout, code } = await runShell(`CLIENT_ID=${clientId} CLIENT_SECRET=${clientSecret}\n${command}`);
+  t.is(code, 0);
+  t.regex(stdout, /"name":"create_link"/);
+});
+
+test("a webhook is created as documented", async (t) => {
+  const token = await service.token(await service.createOrganization());
+  const create = commandsOf("docs/webhooks.md", "Receive events", await service.createOrganization()).find(
+    (command) => command.startsWith("curl"),
+  );
+  const { stdout, code } = await runShell(`TOKEN=${token}\n${create}`);
+  t.is(code, 0);
+  t.regex(JSON.parse(stdout).secret, /^whsec_/);
+});
+
+test("a program signs in as documented", async (t) => {
+  const organization = await service.createOrganization();
+  const { username, password } = await service.createUser([organization.id]);
+  const [command = ""] = commandsOf("docs/users.md", "Sessions", organization);
+  const own = command.replace('"demo"', `"${username}"`);
+  const { stdout, code } = await runShell(`PASSWORD='${password}'\n${own}`);
+  t.is(code, 0);
+  t.regex(JSON.parse(stdout).access_token, /^lga_/, username);
+});
+
+test("an encryption key that was generated as documented is accepted", async (t) => {
+  const [, command = ""] = /```sh\n(node .*)\n```/.exec(read("docs/settings.md")) ?? [];
+  const { stdout } = await runShell(command);
+  const cwd = mkdtempSync(path.join(tmpdir(), "linkgate-documentation-"));
+  const settings = { PORT: "0", ENCRYPTION_KEY: stdout.trim(), LOG_LEVEL: "silent" };
+  const server = startServer({ cwd, settings });
+  t.truthy(await addressOf(server));
+  t.is((await server.stop()).code, 0);
+  rmSync(cwd, { recursive: true });
+});
+
+test("each setting is documented, and no other one", (t) => {
+  const schema = read("server/config.ts").split("const schema = z.object({")[1]?.split("\n});")[0] ?? "";
+  const settings = [...schema.matchAll(/^ {2}([A-Z_]+):/gm)].map(([, name]) => name as string);
+  const rows = read("docs/settings.md").match(/^\| `[A-Z_]+`.*? \|/gm) ?? [];
+  const documented = rows.flatMap((row) =>
+    [...row.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name as string),
+  );
+  t.true(settings.length > 20);
+  t.deepEqual(documented.toSorted(), settings.toSorted());
+});
+
+/** Returns the anchors that GitHub gives to the headings of a document. */
+function anchorsOf(document: string): string[] {
+  const headings = read(document).match(/^#+ .*$/gm) ?? [];
+  return headings.map((line) =>
+    line
+      .replace(/^#+ /, "")
+      .toLowerCase()
+      .replace(/[^\w -]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+for (const document of documents) {
+  test(`${document} refers to files and headings that exist`, (t) => {
+    const links = [...read(document).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(
+      ([, target]) => target as string,
+    );
+    const broken = links.filter((target) => {
+      const [file = "", heading] = target.split("#");
+      const resolved = file ? path.join(path.dirname(document), file) : document;
+      return !existsSync(path.join(ROOT, resolved)) || (heading && !anchorsOf(resolved).includes(heading));
+    });
+    t.deepEqual(broken, []);
+    const files = [
+      ...read(document).matchAll(/`((?:server|adapters|resources|test|docs)\/(?:[\w./-]+\.ts|[\w./-]*\/))`/g),
+    ];
+    t.deepEqual(
+      files.map(([, file]) => file as string).filter((file) => !existsSync(path.join(ROOT, file))),
+      [],
+    );
+  });
+}

@@ -1,0 +1,78 @@
+import type { LinkBody } from "./clients/api.ts";
+import { type Colleague, createColleague, type createTeam } from "./clients/dashboard.ts";
+import { tokensFor } from "./clients/flow.ts";
+import type { TestService } from "./service.ts";
+
+type Team = Awaited<ReturnType<typeof createTeam>>;
+type Change = (team: Team, service: TestService) => Promise<unknown>;
+
+async function createLink({ api }: Colleague, base: string): Promise<LinkBody> {
+  const json = { url: "https://example.com/", title: "Title", expires_at: "2099-01-01T00:00:00.000Z" };
+  return (await api.send<LinkBody>("POST", `${base}/links`, { json })).body;
+}
+
+async function createWebhook({ api }: Colleague, base: string): Promise<{ id: string }> {
+  const json = { url: "https://example.com/hook", events: ["link.created"] };
+  return (await api.send<{ id: string }>("POST", `${base}/webhooks`, { json })).body;
+}
+
+async function createInvitation({ base, owner }: Team): Promise<{ url: string; invitation: { id: string } }> {
+  const path = `${base}/invitations`;
+  return (await owner.api.send<{ url: string; invitation: { id: string } }>("POST", path, { json: {} })).body;
+}
+
+/** Changes that an owner makes, by the event that each adds to the audit log. */
+export const AUDITED_CHANGES: Record<string, Change> = {
+  "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
+  "plan.changed": ({ base, owner }) => owner.api.send("PUT", `${base}/plan`, { json: { plan: "premium" } }),
+  "member.role_changed": ({ base, owner, member }) =>
+    owner.api.send("PATCH", `${base}/members/${member.id}`, { json: { role: "admin" } }),
+  "member.removed": ({ base, owner, member }) => owner.api.send("DELETE", `${base}/members/${member.id}`),
+  "member.reset_link_created": ({ base, owner, member }) =>
+    owner.api.send("POST", `${base}/members/${member.id}/reset-link`),
+  "invitation.created": createInvitation,
+  "client.secret_rotated": ({ base, owner }) => owner.api.send("POST", `${base}/client/rotate`, { json: {} }),
+  "client.redirect_uris_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/client/redirect-uris`, {
+      json: { redirect_uris: ["https://a.example/"] },
+    }),
+  "client.secret_ended": async ({ base, owner }) => {
+    await owner.api.send("POST", `${base}/client/rotate`, { json: {} });
+    const { body } = await owner.api.send<{ secrets: { id: string }[] }>("GET", `${base}/client`);
+    await owner.api.send("DELETE", `${base}/client/secrets/${body.secrets[1]?.id}`);
+  },
+  "link.created": ({ base, owner }) => createLink(owner, base),
+  "link.updated": async ({ base, owner }) => {
+    const { id } = await createLink(owner, base);
+    await owner.api.send("PATCH", `${base}/links/${id}`, { json: { archived: true } });
+  },
+  "link.deleted": async ({ base, owner }) =>
+    owner.api.send("DELETE", `${base}/links/${(await createLink(owner, base)).id}`),
+  "webhook.created": ({ base, owner }) => createWebhook(owner, base),
+  "webhook.updated": async ({ base, owner }) => {
+    const { id } = await createWebhook(owner, base);
+    await owner.api.send("PATCH", `${base}/webhooks/${id}`, { json: { enabled: false } });
+  },
+  "webhook.secret_rotated": async ({ base, owner }) =>
+    owner.api.send("POST", `${base}/webhooks/${(await createWebhook(owner, base)).id}/rotate-secret`),
+  "webhook.deleted": async ({ base, owner }) =>
+    owner.api.send("DELETE", `${base}/webhooks/${(await createWebhook(owner, base)).id}`),
+  "authorization.revoked": async ({ base, owner, member, organization }, service) => {
+    const app = await service.createOrganization();
+    await tokensFor(service, app, member, { organizationId: organization.id });
+    const { body } = await owner.api.send<{ data: { id: string }[] }>("GET", `${base}/apps`);
+    await owner.api.send("DELETE", `${base}/apps/${body.data[0]?.id}`);
+  },
+  "invitation.revoked": async (team) => {
+    const { invitation } = await createInvitation(team);
+    await team.owner.api.send("DELETE", `${team.base}/invitations/${invitation.id}`);
+  },
+};
+
+/** Invites a new user to a team, who accepts. */
+export async function joinByInvitation(team: Team, service: TestService): Promise<Colleague> {
+  const { url } = await createInvitation(team);
+  const guest = await createColleague(service, undefined);
+  await guest.api.send("POST", new URL(url).pathname);
+  return guest;
+}

@@ -1,0 +1,229 @@
+import type { Receiver } from "../receiver.ts";
+import { fill, openThen, press, showSecret, waitForError } from "./page-actions.ts";
+import type { Gallery, GalleryPage } from "./visitor-pages.ts";
+
+/** Returns the pages of the dashboard. */
+export function dashboardPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
+  return [
+    ...organizationPages(gallery),
+    ...clientPages(gallery),
+    ...linkPages(gallery),
+    ...webhookPages(gallery, receiver),
+    ...otherPages(gallery),
+  ];
+}
+
+/** Returns the paths of an organization with a history, one without, and one on the Free plan. */
+function pathsOf({ organization, second, started }: Gallery) {
+  const pathOf = ({ id }: { id: string }) => `/dashboard/organizations/${id}`;
+  return { own: pathOf(organization), ownEmpty: pathOf(second), ownFresh: pathOf(started) };
+}
+
+function organizationPages(gallery: Gallery): GalleryPage[] {
+  const { own, ownFresh } = pathsOf(gallery);
+  return [
+    ["welcome", "newcomer", "/dashboard"],
+    [
+      "organizations",
+      "owner",
+      async (page) => {
+        await page.context().clearCookies({ name: "organization" });
+        await page.goto("/dashboard");
+      },
+    ],
+    ["overview", "owner", `${own}`],
+    ["overview-free", "founder", `${ownFresh}`],
+    ["overview-member", "member", `${own}`],
+    ["menus", "owner", openThen(`${own}`, (page) => page.locator("summary").first().click())],
+    ["menu-account", "owner", openThen(`${own}`, (page) => page.locator("header summary").last().click())],
+    ["overview-table", "owner", openThen(`${own}`, (page) => page.locator("main summary").first().click())],
+    [
+      "rename-rejected",
+      "owner",
+      openThen(`${own}`, async (page) => {
+        await fill(page, { name: " " });
+        await press(page, "Rename organization");
+        await waitForError(page);
+      }),
+    ],
+    [
+      "renamed",
+      "owner",
+      openThen(`${own}`, async (page) => {
+        await press(page, "Rename organization");
+        await page.locator("[role=status]").waitFor();
+      }),
+    ],
+    ["organization-new", "owner", "/dashboard/organizations/new"],
+    ["organization-delete", "owner", `${own}/delete`],
+    ["members", "owner", `${own}/members`],
+    ["members-single", "founder", `${ownFresh}/members`],
+    ["members-member", "member", `${own}/members`],
+    [
+      "invitation-created",
+      "owner",
+      openThen(`${own}/members`, (page) => press(page, "Create invitation link")),
+    ],
+    [
+      "invitation-shown",
+      "owner",
+      openThen(`${own}/members`, async (page) => {
+        await press(page, "Create invitation link");
+        await page.locator(".copyable").waitFor();
+        await page.reload();
+      }),
+    ],
+    [
+      "reset-link-created",
+      "owner",
+      openThen(`${own}/members`, async (page) => {
+        await page.locator("summary", { hasText: "Manage" }).first().click();
+        await press(page, /^Create reset link/);
+      }),
+    ],
+    [
+      "members-menu",
+      "owner",
+      openThen(`${own}/members`, (page) => page.locator("summary", { hasText: "Manage" }).first().click()),
+    ],
+    ["invitation", "founder", gallery.invitation],
+    ["invitation-invalid", "founder", "/dashboard/invitations/nothing"],
+  ];
+}
+
+function clientPages(gallery: Gallery): GalleryPage[] {
+  const { own, ownEmpty, ownFresh } = pathsOf(gallery);
+  return [
+    ["plan", "owner", `${own}/plan`],
+    ["plan-free", "founder", `${ownFresh}/plan`],
+    ["plan-member", "member", `${own}/plan`],
+    ["plan-down", "owner", `${own}/plan/free`],
+    ["client-none", "founder", `${ownFresh}/client`],
+    ["client", "owner", `${own}/client`],
+    ["client-rotate", "owner", `${own}/client/rotate`],
+    ["client-secret", "owner", openThen(`${ownEmpty}/client/rotate`, showSecret)],
+    [
+      "client-secret-shown",
+      "owner",
+      openThen(`${ownEmpty}/client/rotate`, async (page) => {
+        await showSecret(page);
+        await page.reload();
+      }),
+    ],
+    [
+      "client-uris-rejected",
+      "owner",
+      openThen(`${own}/client`, async (page) => {
+        await fill(page, { redirect_uris: "http://app.example.com/callback\nhttps://app.example.com/#top" });
+        await press(page, "Save redirect URIs");
+        await waitForError(page);
+      }),
+    ],
+    ["quick-start", "owner", `${own}/client/quick-start`],
+  ];
+}
+
+function linkPages(gallery: Gallery): GalleryPage[] {
+  const { own, ownFresh } = pathsOf(gallery);
+  return [
+    ["links", "owner", `${own}/links`],
+    ["links-none", "founder", `${ownFresh}/links`],
+    ["links-nothing", "owner", `${own}/links?search=nothing`],
+    ["links-rejected", "owner", `${own}/links?search=${"a".repeat(300)}`],
+    ["link", "owner", `${own}/links/${gallery.popular.id}`],
+    ["link-archived", "owner", `${own}/links/${gallery.archived.id}`],
+    ["link-new", "owner", `${own}/links/new`],
+    [
+      "link-new-rejected",
+      "owner",
+      openThen(`${own}/links/new`, async (page) => {
+        await fill(page, { url: "https://example.com/", slug: "spring" });
+        await press(page, "Create link");
+        await waitForError(page);
+      }),
+    ],
+    ["link-edit", "owner", `${own}/links/${gallery.popular.id}/edit`],
+    ["link-delete", "owner", `${own}/links/${gallery.popular.id}/delete`],
+    ["link-clicks", "owner", `${own}/links/${gallery.popular.id}/analytics`],
+    ["clicks", "owner", `${own}/analytics`],
+    ["clicks-none", "founder", `${ownFresh}/analytics`],
+    ["clicks-rejected", "owner", `${own}/analytics?from=2026-01-02&to=2026-01-01`],
+  ];
+}
+
+function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
+  const { own, ownEmpty, ownFresh } = pathsOf(gallery);
+  return [
+    ["webhooks", "owner", `${own}/webhooks`],
+    ["webhooks-none", "owner", `${ownEmpty}/webhooks`],
+    ["webhooks-free", "founder", `${ownFresh}/webhooks`],
+    ["webhook-new", "owner", `${own}/webhooks/new`],
+    [
+      "webhook-new-rejected",
+      "owner",
+      openThen(`${own}/webhooks/new`, async (page) => {
+        await fill(page, { url: "https://10.0.0.1/hook" });
+        await page.locator("[value='link.created']").uncheck();
+        await press(page, "Create webhook");
+        await waitForError(page);
+      }),
+    ],
+    [
+      "webhook-created",
+      "owner",
+      openThen(`${own}/webhooks/new`, async (page) => {
+        await fill(page, { url: receiver.url("/another") });
+        await press(page, "Create webhook");
+        await page.locator(".copyable").waitFor();
+      }),
+    ],
+    [
+      "webhook",
+      "owner",
+      openThen(`${own}/webhooks/${gallery.webhook.id}`, (page) => page.locator(".delivery").first().click()),
+    ],
+    [
+      "webhook-failing",
+      "owner",
+      openThen(`${own}/webhooks/${gallery.failing.id}`, (page) => page.locator(".delivery").first().click()),
+    ],
+    [
+      "webhook-secret-shown",
+      "owner",
+      openThen(`${own}/webhooks/${gallery.webhook.id}/rotate-secret`, async (page) => {
+        await press(page, "Rotate secret");
+        await page.locator(".copyable").first().waitFor();
+        await page.reload();
+      }),
+    ],
+    ["webhook-gone", "owner", `${own}/webhooks/${gallery.gone.id}`],
+    ["webhook-edit", "owner", `${own}/webhooks/${gallery.webhook.id}/edit`],
+    ["webhook-rotate", "owner", `${own}/webhooks/${gallery.webhook.id}/rotate-secret`],
+    ["webhook-delete", "owner", `${own}/webhooks/${gallery.webhook.id}/delete`],
+  ];
+}
+
+function otherPages(gallery: Gallery): GalleryPage[] {
+  const { own, ownFresh } = pathsOf(gallery);
+  return [
+    ["apps", "owner", `${own}/apps`],
+    ["apps-none", "founder", `${ownFresh}/apps`],
+    ["apps-member", "member", `${own}/apps`],
+    ["audit", "owner", `${own}/audit`],
+    ["audit-nothing", "owner", `${own}/audit?type=organization.deleted`],
+    ["account", "owner", "/dashboard/account"],
+    [
+      "account-rejected",
+      "owner",
+      openThen("/dashboard/account", async (page) => {
+        await fill(page, { current_password: "not the password", new_password: "another fine password" });
+        await press(page, "Change password");
+        await waitForError(page);
+      }),
+    ],
+    ["account-link", "owner", openThen("/dashboard/account", (page) => press(page, "Link Example ID"))],
+    ["sign-in-again", "owner", "/auth/login?again=1"],
+    ["role-rejected", "member", `${own}/audit`],
+    ["dashboard-not-found", "owner", "/dashboard/nothing"],
+  ];
+}

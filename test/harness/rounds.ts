@@ -1,0 +1,7 @@
+/**
+ * Returns how often a test repeats what happens in another order each time: `few` in `npm test`, `many` in
+ * `npm run test:races`. The assertions are the same.
+ */
+export function rounds(few: number, many: number): number {
+  return process.env.TEST_ROUNDS === "many" ? many : few;
+}

@@ -1,0 +1,30 @@
+"""Runs a command on a pseudo-terminal: types each input after its prompt, prints what the terminal shows as JSON."""
+
+import json
+import os
+import pty
+import select
+import sys
+
+command, script = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp(command[0], command)
+
+shown = ""
+read = 0
+while select.select([terminal], [], [], 30)[0]:
+    try:
+        chunk = os.read(terminal, 1024)
+    except OSError:  # Linux reports the end of the child as an error
+        break
+    if not chunk:
+        break
+    shown += chunk.decode()
+    while script and script[0][0] in shown[read:]:
+        prompt, keys = script.pop(0)
+        read = shown.index(prompt, read) + len(prompt)
+        os.write(terminal, keys.encode())
+
+_, status = os.waitpid(child, 0)
+print(json.dumps({"shown": shown, "code": os.waitstatus_to_exitcode(status)}))

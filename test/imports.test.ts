@@ -1,0 +1,131 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-cruiser";
+import config from "../.dependency-cruiser.json" with { type: "json" };
+import { ROOT } from "./harness/program.ts";
+
+const FOLDERS = ["server", "resources", "adapters"];
+const files = FOLDERS.flatMap((folder) =>
+  readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .map((file) => path.join(folder, file))
+    .filter((file) => /\.(ts|js)$/.test(file) && !file.endsWith(".d.ts")),
+).concat("knexfile.ts");
+// Its templates are code for users to paste; nothing in them runs here.
+const SNIPPETS = "server/dashboard/api-access/snippets.ts";
+const sources = new Map(
+  files.map((file) => {
+    const source = withoutComments(readFileSync(path.join(ROOT, file), "utf8"));
+    return [file, file === SNIPPETS ? withoutTemplates(source) : source];
+  }),
+);
+
+/** Removes comments, which may mention what the code must not use. */
+function withoutComments(source: string): string {
+  return source.replace(/^\s*(\/\*\*?[\s\S]*?\*\/|\/\/.*)$/gm, "");
+}
+
+function withoutTemplates(source: string): string {
+  return source.replace(/`(?:\\[\s\S]|[^`\\])*`/g, "``");
+}
+
+/** Checks the imports below a folder by the rules of `.dependency-cruiser.json`. */
+async function checkImports(baseDir: string): Promise<ICruiseResult> {
+  const { forbidden, options } = config;
+  const rules = { ...options, ruleSet: { forbidden }, validate: true, baseDir } as unknown as ICruiseOptions;
+  return (await cruise(FOLDERS, rules)).output as ICruiseResult;
+}
+
+test.serial("no import violates the rules of the folders and packages", async (t) => {
+  const { modules, summary } = await checkImports(ROOT);
+  t.deepEqual(
+    summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} → ${to}`),
+    [],
+  );
+  const checked = modules.map(({ source }) => source);
+  t.deepEqual(
+    files.filter((file) => file.includes("/") && !checked.includes(file)),
+    [],
+    "each file is checked",
+  );
+});
+
+const VIOLATIONS: Record<string, [file: string, source: string][]> = {
+  "no-cycle-between-files": [
+    ["server/a.ts", 'import type { B } from "./b.ts";\nexport type A = B;'],
+    ["server/b.ts", 'import type { A } from "./a.ts";\nexport type B = A[];'],
+  ],
+  "no-cycle-between-folders": [
+    ["adapters/one/a.ts", 'import type { B } from "../two/b.ts";\nexport type A = B;'],
+    ["adapters/two/b.ts", "export type B = string;"],
+    ["adapters/two/c.ts", 'import type { D } from "../one/d.ts";\nexport type C = D;'],
+    ["adapters/one/d.ts", "export type D = string;"],
+  ],
+  "resources-import-only-resources": [
+    ["resources/a.ts", 'import type { B } from "../adapters/b.ts";\nexport type A = B;'],
+    ["adapters/b.ts", "export type B = string;"],
+  ],
+  "adapters-do-not-import-server": [
+    ["adapters/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
+    ["server/b.ts", "export type B = string;"],
+  ],
+  "adapters-import-only-types-of-resources": [
+    ["adapters/a.ts", 'import { b } from "../resources/b.ts";\nexport const a = b;'],
+    ["resources/b.ts", "export const b = 1;"],
+  ],
+  "no-import-of-tests": [
+    ["server/a.ts", 'import { b } from "../test/b.ts";\nexport const a = b;'],
+    ["test/b.ts", "export const b = 1;"],
+  ],
+  "only-adapters-import-database-drivers": [["resources/a.ts", 'import "knex";']],
+  "adapters-import-no-http": [["adapters/a.ts", 'import "node:http";']],
+  "only-adapters-oauth-oidc-and-server-import-oidc-provider": [["adapters/a.ts", 'import "oidc-provider";']],
+  "only-resources-mcp-imports-the-mcp-sdk": [["server/a.ts", 'import "@modelcontextprotocol/server";']],
+  "only-server-imports-argon2": [["resources/a.ts", 'import "@node-rs/argon2";']],
+  "imports-resolve": [["server/a.ts", 'import "./missing.ts";']],
+};
+
+test("each rule has an example of its violation", (t) => {
+  t.deepEqual(
+    config.forbidden.map(({ name }) => name),
+    Object.keys(VIOLATIONS),
+  );
+});
+
+for (const [rule, violation] of Object.entries(VIOLATIONS)) {
+  test.serial(`a violation of ${rule} is found`, async (t) => {
+    // Below the repository, so that packages resolve.
+    const folder = mkdtempSync(path.join(ROOT, "test/.imports-"));
+    t.teardown(() => rmSync(folder, { recursive: true }));
+    for (const name of FOLDERS) mkdirSync(path.join(folder, name));
+    for (const [file, source] of violation) {
+      mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+      writeFileSync(path.join(folder, file), source);
+    }
+    const { summary } = await checkImports(folder);
+    t.deepEqual([...new Set(summary.violations.map((found) => found.rule.name))], [rule]);
+  });
+}
+
+test("only server/config.ts and knexfile.ts read the environment", (t) => {
+  const readers = [...sources].filter(([, source]) =>
+    /process\.env|from "node:process"|loadEnvFile/.test(source),
+  );
+  t.deepEqual(readers.map(([file]) => file).sort(), ["knexfile.ts", "server/config.ts"]);
+});
+
+test("no file outside adapters/ contains SQL", (t) => {
+  const STATEMENTS = /["'`]\s*(select .* from|insert into|update \w+ set|delete from|create table)\b/i;
+  const wrong = [...sources].filter(
+    ([file, source]) => !file.startsWith("adapters/") && STATEMENTS.test(source),
+  );
+  t.deepEqual(
+    wrong.map(([file]) => file),
+    [],
+  );
+});
+
+test("no file is longer than 250 lines", (t) => {
+  const long = files.filter((file) => readFileSync(path.join(ROOT, file), "utf8").split("\n").length > 250);
+  t.deepEqual(long, []);
+});

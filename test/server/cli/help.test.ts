@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import manifest from "../../../package.json" with { type: "json" };
+import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
+import { skip } from "../../harness/skip.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-help-"));
+const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
+const nodes = (await runShell("which -a node")).stdout.split("\n").filter(Boolean);
+const versions = await Promise.all(
+  nodes.map(async (file) => ({ file, version: (await new Program(file, ["--version"]).ended).stdout })),
+);
+const older = versions.find(({ version }) => /^v(19|2[0-3])\./.test(version));
+
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+const COMMANDS = [
+  "migrate",
+  "sweep",
+  "doctor",
+  "org create",
+  "org plan",
+  "org list",
+  "org show",
+  "client rotate",
+  "client redirect-uris",
+  "user create",
+  "user reset-password",
+];
+
+for (const words of [[], ["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
+  test(`"linkgate ${words.join(" ")}" lists every command on stdout`, async (t) => {
+    const { code, stdout, stderr } = await runCommand(words, { settings });
+    t.is(code, 0);
+    t.is(stderr, "");
+    for (const command of COMMANDS) t.regex(stdout, new RegExp(`^ {2}${command}\\b`, "m"), command);
+  });
+}
+
+for (const command of COMMANDS) {
+  test(`"linkgate ${command} --help" shows the description, the options and an example`, async (t) => {
+    const { code, stdout, stderr } = await runCommand([...command.split(" "), "--help"], { settings });
+    t.is(code, 0);
+    t.is(stderr, "");
+    t.regex(stdout, new RegExp(`^Usage: linkgate ${command} `));
+    t.regex(stdout, /^[A-Z].+$/m);
+    t.regex(stdout, /^ {2}--json +\S/m);
+    t.regex(stdout, new RegExp(`^Example:\\n {2}npx linkgate ${command}`, "m"));
+  });
+}
+
+for (const [group, commands] of Object.entries({
+  org: ["create", "plan", "list", "show"],
+  client: ["rotate", "redirect-uris"],
+  user: ["create", "reset-password"],
+})) {
+  test(`"linkgate ${group} --help" lists the commands of the group`, async (t) => {
+    const { code, stdout } = await runCommand([group, "--help"], { settings });
+    t.is(code, 0);
+    for (const name of commands) t.regex(stdout, new RegExp(`^ {2}${group} ${name}\\b`, "m"), name);
+  });
+}
+
+test("--version prints the version of the package", async (t) => {
+  const { code, stdout, stderr } = await runCommand(["--version"], { settings });
+  t.deepEqual({ code, stdout, stderr }, { code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+});
+
+test("help needs no valid settings", async (t) => {
+  const { code, stderr } = await runCommand(["org", "create", "--help"], { settings: { PORT: "abc" } });
+  t.is(code, 0);
+  t.is(stderr, "");
+});
+
+const SENTENCES: [words: string[], stderr: RegExp][] = [
+  [["bogus"], /^Unknown command "bogus"\.\nRun "linkgate --help" for a list of commands\.\n$/],
+  [["org", "bogus"], /^Unknown command "org bogus"\.\nRun "linkgate org --help" for a list of commands\.\n$/],
+  [["org"], /^Missing command\.\nRun "linkgate org --help" for a list of commands\.\n$/],
+  [
+    ["org", "create"],
+    /^Missing required argument "name"\.\nUsage: linkgate org create <name> \[options\]\n$/,
+  ],
+  [["org", "create", "A", "--limit", "9"], /^Unknown option "--limit"\.\nUsage: linkgate org create /],
+  [["migrate", "now"], /^Too many arguments for "migrate"\. .*\nUsage: linkgate migrate \[options\]\n$/],
+];
+
+for (const [words, expected] of SENTENCES) {
+  test(`"linkgate ${words.join(" ")}" says on stderr what is wrong and what to do`, async (t) => {
+    const { code, stdout, stderr } = await runCommand(words, { settings });
+    t.is(code, 1);
+    t.is(stdout, "");
+    t.regex(stderr, expected);
+  });
+}
+
+test("npx linkgate runs the command inside the checkout", async (t) => {
+  const { code, stdout } = await runShell(`npx linkgate org list --json`, { settings, cwd: ROOT });
+  t.is(code, 0);
+  t.deepEqual(JSON.parse(stdout), { organizations: [] });
+});
+
+const rerunTitle = "an older Node runs the command on the Node of the packages";
+if (!older) skip(rerunTitle, "PATH has no older Node");
+else
+  test(rerunTitle, async (t) => {
+    const launcher = `${ROOT}server/cli/linkgate.js`;
+    const listed = await new Program(older.file, [launcher, "org", "list", "--json"], { settings }).ended;
+    t.is(listed.code, 0, listed.stderr);
+    t.deepEqual(JSON.parse(listed.stdout), { organizations: [] });
+    const refused = await new Program(older.file, [launcher, "org", "show", "org_none"], { settings }).ended;
+    t.is(refused.code, 1);
+    t.is(refused.stderr, "Organization org_none not found.\n");
+  });
