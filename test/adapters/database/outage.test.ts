@@ -34,32 +34,27 @@ async function waitForLock(t: ExecutionContext) {
     `const db = new (require("better-sqlite3"))(${JSON.stringify(file)});
      db.exec("begin immediate");
      console.log("held");
-     setTimeout(() => { db.exec("commit"); console.log("released") }, 1000);`,
+     process.stdin.on("end", () => db.exec("commit")).resume();`,
   ]);
   await holder.says(/held/);
-  const started = performance.now();
-  let isHeld = true;
+  let areWritten = false;
   const writes = Promise.all([
     storage.links.create(organization.id, OPERATOR, linkFields({ slug: "waits" })),
     storage.organizations.setPlan(organization.id, "premium", OPERATOR),
     storage.oidcAdapter("Session").upsert("a session", { uid: "a uid", accountId: "usr_a" }, 60),
-  ]).finally(() => (isHeld = false));
-  let reads = 0;
-  let longest = 0;
-  for (; isHeld; reads++) {
-    const before = performance.now();
-    await storage.organizations.find(organization.id);
+  ]).finally(() => (areWritten = true));
+  // If a write blocked the event loop, the lock would not be released before the write fails.
+  for (let reads = 0; reads < 20; reads++) {
+    t.is((await storage.organizations.find(organization.id))?.plan, "growth");
     await sleep(10);
-    longest = Math.max(longest, performance.now() - before);
   }
+  t.false(areWritten, "the writes did not wait");
+  holder.write("");
   await writes;
-  t.true(performance.now() - started > 500, "the writes did not wait");
-  t.true(longest < 500, `a read took ${longest} ms: the event loop was blocked`);
-  t.true(reads > 5);
   t.is((await storage.organizations.find(organization.id))?.plan, "premium");
   t.truthy(await storage.links.resolve("waits"));
   await storage.close();
-  await holder.stop();
+  t.is((await holder.ended).code, 0);
 }
 
 async function serveThroughProxy() {
@@ -175,9 +170,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
     "every request fails with 503 while the database does not respond, and succeeds afterwards",
     async (t) => {
       await proxy.cut("silence");
-      const started = performance.now();
       await assertUnavailable(t);
-      t.true(performance.now() - started < 30_000);
       await proxy.restore();
       await assertAvailable(t);
     },
@@ -204,7 +197,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
   });
 
   test.serial(
-    "requests that are pending when the database becomes unavailable fail with 503 promptly",
+    "requests that are pending when the database becomes unavailable fail with 503 while it is away",
     async (t) => {
       const direct = openDatabase(database.url);
       t.teardown(() => direct.close());
@@ -226,11 +219,9 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
           visitor.get(`/${link.slug}`, { accept: "application/json" }),
         ]);
         await Promise.race([sent.promise, requests]);
-        const started = performance.now();
         await proxy.cut();
         for (const answer of await requests)
           isProblem(t, answer as Reply<unknown>, { status: 503, code: "temporarily_unavailable" });
-        t.true(performance.now() - started < 5000);
       } finally {
         stop();
         await run(engine === "postgres" ? "commit" : "unlock tables");

@@ -50,15 +50,14 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 
     server.kill(signal);
     await closed(url);
-    const asked = Date.now();
     sent.end(body.slice(10));
     const [answer] = await once(sent, "response");
     t.is(answer.statusCode, 401);
+    t.is(answer.headers.connection, "close", "a kept-alive connection doesn't delay the exit");
     answer.resume();
     const { code, stderr } = await server.ended;
     t.is(code, 0);
     t.is(stderr, "");
-    t.true(Date.now() - asked < 4000, "a kept-alive connection doesn't delay the exit");
     agent.destroy();
   });
 }
