@@ -1,4 +1,4 @@
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
 import type { Log } from "../log.ts";
 
@@ -35,6 +35,7 @@ export async function createRateLimitStore(redisUrl: string | undefined, log: Lo
 
 /** Resolves after the first attempt, successful or not; the client keeps reconnecting. */
 async function connect(url: string, log: Log): Promise<Redis> {
+  const { Redis } = await import("ioredis");
   const redis = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
