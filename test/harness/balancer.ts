@@ -13,6 +13,8 @@ export type Balancer = {
   close(): Promise<void>;
 };
 
+// Longer than clients keep idle connections. If the proxy closes one first, it resets the request that was just sent.
+const KEEP_ALIVE = { keepAliveTimeout: 75_000 };
 const OWN_WORDS = /^\/(oauth|auth|dashboard|docs|healthz|readyz|metrics|reset|interaction|assets)(\/|$)/;
 
 /** Starts a proxy on a free port. It reads `backends` at each request, so they may be filled in later. */
@@ -34,10 +36,8 @@ export async function startBalancer(backends: Backends): Promise<Balancer> {
   }
 
   async function listen(choosePort: (req: IncomingMessage) => number): Promise<string> {
-    const server = createServer((req, res) => forward(req, res, choosePort(req), host)).listen(
-      0,
-      "127.0.0.1",
-    );
+    const server = createServer(KEEP_ALIVE, (req, res) => forward(req, res, choosePort(req), host));
+    server.listen(0, "127.0.0.1");
     servers.push(server);
     await once(server, "listening");
     return `http://localhost:${(server.address() as AddressInfo).port}`;
