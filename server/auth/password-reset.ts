@@ -3,20 +3,18 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import { type Passwords, validatePassword } from "../credentials/passwords.ts";
+import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { resetPage } from "./password-reset-page.ts";
 
-/** How long a password reset link is valid. */
-export const RESET_LINK_MS = 60 * 60 * 1000;
-
-const PATH = "/auth/reset-password/:token";
+const PATH = `${RESET_PATH}/:token`;
 const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /** Serves password reset links. The random, single-use token in the URL authenticates the user. */
 export function passwordReset(accounts: AccountStore, passwords: Passwords): Middleware {
   const router = new Router({ sensitive: true, strict: true });
-  const action = (ctx: Context) => `/auth/reset-password/${ctx.params.token}`;
+  const action = (ctx: Context) => resetUrl("", ctx.params.token as string);
 
   router.get(PATH, async (ctx) => {
     ctx.set("Cache-Control", "no-store");
@@ -44,11 +42,6 @@ export function passwordReset(accounts: AccountStore, passwords: Passwords): Mid
   });
 
   return router.routes() as unknown as Middleware;
-}
-
-/** Returns the URL of a reset link. */
-export function resetUrl(base: string, token: string): string {
-  return `${base}/auth/reset-password/${token}`;
 }
 
 function showInvalidLink(ctx: Context): void {

@@ -1,13 +1,7 @@
-import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
-import { openStorage } from "../../adapters/index.ts";
-import { InvalidSettings, readSettings } from "../config.ts";
-import { encryptionKey } from "../encryption-key.ts";
-import { describeStartupError } from "../startup-errors.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
 import { hasFailed, maintenanceCommands } from "./maintenance.ts";
 import { organizationCommands } from "./organizations.ts";
-import { readPassword } from "./password-prompt.ts";
 import { createProgram, isHelp } from "./program.ts";
 import { userCommands } from "./users.ts";
 
@@ -22,7 +16,10 @@ const commands: Command[] = [
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
   const program = createProgram(commands, async (command, args, options) => {
-    const result = await run(command, args, options, isJson);
+    // Help and usage errors appear without loading the database.
+    const { runCommand } = await import("./run.ts");
+    const note = (text: string) => void (isJson || console.error(text));
+    const result = await runCommand(command, { args, options, note });
     console.log(isJson ? JSON.stringify(result) : toLines(result).join("\n"));
     if (hasFailed(result)) process.exitCode = 1;
   });
@@ -32,42 +29,10 @@ async function main(argv: string[]): Promise<void> {
   } catch (error) {
     if (isHelp(error)) return;
     process.exitCode = 1;
-    const { code, message } = describe(error as Error);
+    const { message } = error as Error;
+    const code = error instanceof CommandError ? error.code : "failed";
     console.error(isJson ? JSON.stringify({ error: { code, message } }) : message);
   }
-}
-
-async function run(
-  command: Command,
-  args: string[],
-  options: Record<string, string>,
-  isJson: boolean,
-): Promise<object> {
-  const settings = readSettings();
-  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
-  try {
-    if (command.migrates) await storage.migrate();
-    return await command.run({
-      args,
-      options,
-      settings,
-      storage,
-      readPassword,
-      note: (text) => isJson || console.error(text),
-    });
-  } catch (error) {
-    const message = describeStartupError(error, settings.DATABASE_URL);
-    throw message ? new CommandError("failed", message) : error;
-  } finally {
-    await storage.close();
-  }
-}
-
-function describe(error: Error): { code: string; message: string } {
-  if (error instanceof CommandError) return { code: error.code, message: error.message };
-  if (error instanceof InvalidSettings) return { code: "wrong_settings", message: error.message };
-  if (error instanceof WrongEncryptionKey) return { code: "wrong_encryption_key", message: error.message };
-  return { code: "failed", message: error.message };
 }
 
 /** Formats a result for a terminal: one `name: value` per line, nested values indented. */

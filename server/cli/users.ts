@@ -1,7 +1,7 @@
 import type { Role } from "../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { RESET_LINK_MS, resetUrl } from "../auth/password-reset.ts";
 import { createPasswords, validatePassword } from "../credentials/passwords.ts";
+import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { validateUsername } from "../credentials/usernames.ts";
 import { publicUrlsOf } from "../public-urls.ts";
 import { type Command, CommandError } from "./command.ts";

@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { RESET_LINK_MS, resetUrl } from "../../auth/password-reset.ts";
+import { RESET_LINK_MS, resetUrl } from "../../credentials/reset-links.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
