@@ -15,6 +15,11 @@ export type Insert = (...rows: Row[]) => Promise<void>;
 /** The tables to insert into, in order. */
 export type Insertion = {
   tables: { name: string; columns: string[] }[];
+  /**
+   * The column of the first table that callers choose and that is unique. A batch is inserted in its order, so that
+   * batches with the same values wait for each other instead of ending in a deadlock.
+   */
+  uniqueColumn?: string;
   /** Builds a statement that follows in the same transaction, for the rows of the last table with these ids. */
   follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
 };
@@ -55,7 +60,7 @@ function createPreparedInsert(
   return (...rows) => insertTogether(follow ? [...rows, rows.at(-1) as Row] : rows);
 }
 
-function createGroupedInsert(knex: Knex, { tables, follow }: Insertion): Insert {
+function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Insertion): Insert {
   const waiting: Waiting[] = [];
 
   /** Inserts a batch in one statement if possible, or else in a transaction. */
@@ -75,6 +80,7 @@ function createGroupedInsert(knex: Knex, { tables, follow }: Insertion): Insert 
 
   async function flush() {
     const batch = waiting.splice(0, MAX_ROWS);
+    if (uniqueColumn) batch.sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
     if (waiting.length > 0) setImmediate(flush);
     try {
       await store(batch);
@@ -87,6 +93,8 @@ function createGroupedInsert(knex: Knex, { tables, follow }: Insertion): Insert 
       } else await Promise.all(batch.map(storeSingle));
     }
   }
+
+  const keyOf = ({ rows }: Waiting) => String(rows[0]?.[uniqueColumn as string]);
 
   async function storeSingle(one: Waiting) {
     try {

@@ -55,6 +55,7 @@ function prepareCreate({ inserter, engine }: Database, outbox: Outbox): LinkStor
       { name: "links", columns: ROW_COLUMNS },
       { name: "events", columns: EVENT_COLUMNS },
     ],
+    uniqueColumn: "slug",
     follow: (q, ids) => addDeliveries(q, engine, ids),
   });
   return async (organizationId, actor, fields, id = newId("lnk")) => {

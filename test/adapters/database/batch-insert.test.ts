@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
+import { openDatabase } from "../../../adapters/database/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
 
 const storage = await createTestStorage();
 test.after.always(() => storage.close());
@@ -79,3 +82,46 @@ test("an invalid row does not fail the other rows of its batch", async (t) => {
     t.is(Boolean(await storage.second.oidcAdapter("AccessToken").find(`token-${index}`)), index !== 7);
   }
 });
+
+// SQLite has one writer.
+if (engine !== "sqlite") {
+  test.serial(
+    "batches that create the same slugs in opposite order wait for each other without a deadlock",
+    async (t) => {
+      const { first, second } = storage;
+      const { organization } = await first.organizations.create("Order", "growth", OPERATOR);
+      const slugs = ["order-a", "order-m", "order-z"];
+      const createAll = (storage: typeof first, order: string[]) =>
+        Promise.all(
+          order.map((slug) => storage.links.create(organization.id, OPERATOR, linkFields({ slug }))),
+        );
+      await first.links.create(organization.id, OPERATOR, linkFields({ slug: "order-m" }));
+
+      const direct = openDatabase(storage.url);
+      t.teardown(() => direct.close());
+      let statements = 0;
+      for (const each of [first, second])
+        t.teardown(each.onStatement((sql) => void (/^insert into .links/.test(sql) && statements++)));
+      // Until this transaction ends, nobody can create "order-m".
+      const holder = await direct.knex.transaction();
+      await holder("links").where({ slug: "order-m" }).delete();
+      const created = Promise.all([createAll(first, slugs), createAll(second, slugs.toReversed())]);
+      while ((await waitingStatements()) < 2) await sleep(10);
+      await holder.commit();
+
+      const answers = (await created).flat();
+      t.is(answers.filter((answer) => "id" in answer).length, 3);
+      t.is(statements, 2 + 3, "one batch succeeds; of the other, each row is tried once more by itself");
+
+      async function waitingStatements() {
+        const { rows, 0: found } = await direct.knex.raw(
+          engine === "postgres"
+            ? "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            : `select id from information_schema.processlist
+             where db = database() and info like 'insert into%' and time_ms > 200`,
+        );
+        return (rows ?? found).length;
+      }
+    },
+  );
+}
