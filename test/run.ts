@@ -17,9 +17,9 @@ import { parseArgs } from "node:util";
 import { PYTHON } from "./harness/clients/python.ts";
 
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
-const IN_PROCESSES = ["test/processes/**/*.test.ts"];
+const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{metadata,outage}.test.ts"];
 const IN_PROCESSES_ON_SQLITE = [
-  ...IN_PROCESSES,
+  "test/processes/**/*.test.ts",
   "test/server/cli/**/*.test.ts",
   "test/server/{disk-full,first-run}.test.ts",
   "test/server/shutdown/signals.test.ts",

@@ -1,12 +1,10 @@
-import { toNodeHandler } from "@modelcontextprotocol/node";
-import { type AuthInfo, createMcpHandler } from "@modelcontextprotocol/server";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import { BASIC_SCOPES, covers } from "../access/scopes.ts";
 import { Problem } from "../http/problem.ts";
 import type { RunOnce } from "../idempotency/run-once.ts";
-import { createServerFactory, type ToolRequest } from "./server.ts";
+import { lazy } from "../lazy.ts";
 import type { Tool } from "./tool.ts";
 
 type EndpointOptions = {
@@ -25,12 +23,11 @@ type EndpointOptions = {
 export function createMcpEndpoint(options: EndpointOptions): Middleware {
   const { bearerCheck, tools, runOnce, mcpUrl, origins, version, onError } = options;
   const { host, pathname } = new URL(mcpUrl);
-  const createServer = createServerFactory(tools, runOnce, version);
-  const handle = toNodeHandler(
-    createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.request as ToolRequest), {
-      onerror: (error) => void (isClientError(error) || onError(error)),
-    }),
-  );
+  // Loaded by the first request: the SDK would add a seventh to the time that a start takes.
+  const handler = lazy(async () => {
+    const { createHandler } = await import("./handler.ts");
+    return createHandler(tools, runOnce, version, onError);
+  });
 
   return async function serveMcp(ctx, next) {
     if (ctx.path !== pathname || ctx.host.toLowerCase() !== host) return next();
@@ -42,7 +39,8 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     if (messages.length > 1) await bearerCheck.countFurther(ctx, caller, messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
     const { requestId } = ctx.state;
-    await respondWith(handle, ctx, { caller, requestId, report: (error) => onError(error, ctx) });
+    const respond = await handler();
+    await respond(ctx, { caller, requestId, report: (error) => onError(error, ctx) });
   };
 }
 
@@ -89,33 +87,4 @@ function checkScopes(
     const tool = tools.find(({ name }) => name === message.params?.name);
     if (tool && !covers(caller.scopes, tool.scopes)) throw bearerCheck.insufficientScope(tool.scopes);
   }
-}
-
-/** Hands a request over to the library, which writes the response itself. */
-async function respondWith(
-  handle: ReturnType<typeof toNodeHandler>,
-  ctx: Context,
-  request: ToolRequest,
-): Promise<void> {
-  const { caller } = request;
-  const auth: AuthInfo = {
-    token: "", // never passed on: the tools don't need it
-    clientId: caller.clientId,
-    scopes: [...caller.scopes],
-    expiresAt: caller.expiresAt,
-    extra: { request },
-  };
-  ctx.respond = false;
-  const hasBody = ctx.request.rawBody !== undefined;
-  const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
-  await handle(incoming, ctx.res, hasBody ? ctx.request.body : undefined);
-}
-
-// How the library's messages begin for requests that it answers with a 4xx.
-const CLIENT_ERRORS =
-  /^(Rejected inbound request|Unsupported Media Type|Not Acceptable|Bad Request|Invalid Request|Parse error)/;
-
-/** Returns whether an error is the client's, which has been answered and needs no log entry. */
-function isClientError({ message }: Error): boolean {
-  return CLIENT_ERRORS.test(message);
 }

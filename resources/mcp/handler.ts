@@ -1,0 +1,48 @@
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { type AuthInfo, createMcpHandler } from "@modelcontextprotocol/server";
+import type { Context } from "koa";
+import type { RunOnce } from "../idempotency/run-once.ts";
+import { createServerFactory, type ToolRequest } from "./server.ts";
+import type { Tool } from "./tool.ts";
+
+/** Responds to an authenticated request whose body was read. */
+export type McpHandler = (ctx: Context, request: ToolRequest) => Promise<void>;
+
+/** Creates the handler of the MCP endpoint, by the SDK. */
+export function createHandler(
+  tools: Tool[],
+  runOnce: RunOnce,
+  version: string,
+  onError: (error: unknown) => void,
+): McpHandler {
+  const createServer = createServerFactory(tools, runOnce, version);
+  const handle = toNodeHandler(
+    createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.request as ToolRequest), {
+      onerror: (error) => void (isClientError(error) || onError(error)),
+    }),
+  );
+
+  return async function respond(ctx, request) {
+    const { caller } = request;
+    const auth: AuthInfo = {
+      token: "", // never passed on: the tools don't need it
+      clientId: caller.clientId,
+      scopes: [...caller.scopes],
+      expiresAt: caller.expiresAt,
+      extra: { request },
+    };
+    ctx.respond = false; // the SDK writes the response itself
+    const hasBody = ctx.request.rawBody !== undefined;
+    const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
+    await handle(incoming, ctx.res, hasBody ? ctx.request.body : undefined);
+  };
+}
+
+// How the library's messages begin for requests that it answers with a 4xx.
+const CLIENT_ERRORS =
+  /^(Rejected inbound request|Unsupported Media Type|Not Acceptable|Bad Request|Invalid Request|Parse error)/;
+
+/** Returns whether an error is the client's, which has been answered and needs no log entry. */
+function isClientError({ message }: Error): boolean {
+  return CLIENT_ERRORS.test(message);
+}
