@@ -44,31 +44,28 @@ const RACES = [
 const ON_EVERY_DATABASE = [
   "test/*.test.ts",
   "test/{adapters,resources}/**/*.test.ts",
-  "test/server/{auth,dashboard,interactions,provider,rate-limits}/**/*.test.ts",
+  "test/server/{auth,dashboard,interactions,provider}/**/*.test.ts",
   // Not these: documents, headers, forms, browser behavior, in-memory limits, scopes, roles and the validation of input
-  // are the same on every database, and MCP calls the same services as the API, whose tests run on every database.
+  // are the same on every database. MCP and the dashboard's pages call the same services as the API, whose tests run on
+  // every database.
   "!test/{documentation,imports,security}.test.ts",
-  "!test/resources/access/!(ended-membership|require-paid-plan).test.ts",
+  "!test/resources/access/!(ended-membership).test.ts",
   "!test/resources/http/*.test.ts",
   "!test/resources/links/{mass-assignment,redirect-page,validation}.test.ts",
-  "!test/resources/mcp/!(tenancy).test.ts",
-  "!test/resources/openapi/*.test.ts",
+  "!test/resources/{mcp,openapi,organization}/*.test.ts",
+  "!test/resources/idempotency/retry.test.ts",
   "!test/resources/webhooks/{dns-lookup,example-receiver,metrics,require-paid-plan,responses,retry-after}.test.ts",
   "!test/resources/webhooks/{retry-policy,scopes,signature,ssrf-guard,validation}.test.ts",
-  "!test/server/auth/{login-limits,login-throttling,pages,password-reset,return-to,token-separation}.test.ts",
+  "!test/server/auth/!(password-change-race|register|sessions).test.ts",
   "!test/server/auth/sso/!(sso).test.ts",
-  "!test/server/dashboard/*.test.ts",
-  "!test/server/dashboard/account/account.test.ts",
-  "!test/server/dashboard/api-access/quick-start.test.ts",
-  "!test/server/dashboard/links/!(analytics).test.ts",
+  "!test/server/dashboard/{*,!(organization)/*}.test.ts",
   "!test/server/dashboard/organization/{audit-format,organizations,reset-links}.test.ts",
-  "!test/server/dashboard/webhooks/*.test.ts",
-  "!test/server/interactions/!(consent*).test.ts",
+  "!test/server/interactions/!(consent|consent-once).test.ts",
   "!test/server/provider/{authorization-errors,client-authentication,client-credentials,cors}.test.ts",
   "!test/server/provider/{client-metadata-documents,discovery,id-token,json-errors}.test.ts",
-  "!test/server/provider/{malformed-token-requests,pkce,prompt,redirect-uri-matching,redirect-uris}.test.ts",
-  "!test/server/provider/{resource-indicators,role-scopes,scopes,state,token-endpoint}.test.ts",
-  "!test/server/rate-limits/*.test.ts",
+  "!test/server/provider/{malformed-token-requests,pkce,plan-required,prompt,redirect-uri-matching}.test.ts",
+  "!test/server/provider/{pushed-authorization-requests,redirect-uris,resource-indicators,role-scopes}.test.ts",
+  "!test/server/provider/{scopes,sessions,state,token-endpoint,token-substitution}.test.ts",
 ];
 // Far longer than any run. A run that hangs is interrupted, and ava then lists the tests that did not finish.
 const LIMIT_MS = 20 * 60_000;
