@@ -107,9 +107,7 @@ function filesFor({ engine }: Run): string[] {
 /** Runs ava once. Resolves to true if every test passed. */
 async function runTests({ engine, name }: Run, files: string[]): Promise<boolean> {
   console.log(`\n== ${name}`);
-  // These tests wait for other processes to start and stop for a fifth of their time.
-  const flags = options.processes ? ["--concurrency", "4"] : [];
-  const child = spawn(process.execPath, [AVA, ...flags, ...files], {
+  const child = spawn(process.execPath, [AVA, ...files], {
     stdio: "inherit",
     timeout: LIMIT_MS,
     killSignal: "SIGINT",
