@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { notFound, Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
+import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
 import { errorPage } from "../http/error-pages.ts";
 import type { OnError } from "../http/on-error.ts";
 import { prefersHtml } from "../http/request-body.ts";
@@ -30,6 +30,10 @@ export function tooManyRequests(wait: number): Problem {
   });
 }
 
+const DASHBOARD = { href: HOME, text: "Go to the dashboard" };
+/** Titles of pages by error code, where that of the status says less. */
+const TITLES: Record<string, string> = { invitation_invalid: "This invitation is no longer valid" };
+
 type ErrorOptions = { base: string; onError: OnError };
 
 /**
@@ -41,7 +45,8 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
     ctx.set("Cache-Control", "no-store");
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) throw notFound("URL");
+      if (ctx.status === 404 && ctx.body === undefined)
+        throw new Problem(404, "not_found", "Check the URL and try again.");
     } catch (error) {
       const isPage = prefersHtml(ctx);
       if (isPage && error instanceof SignInRequired) return redirectToLogin(ctx, error);
@@ -50,7 +55,7 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.body = isPage
-        ? errorPage(problem.status, problem.message, { href: HOME, text: "Go to the dashboard" })
+        ? errorPage(TITLES[problem.code] ?? problem.status, problem.message, DASHBOARD)
         : toProblemBody(problem, `${base}/docs`, ctx.state.requestId);
       ctx.type = isPage ? "html" : "application/problem+json";
     }

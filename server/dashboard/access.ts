@@ -18,7 +18,11 @@ export function createAccess(organizations: Pick<OrganizationStore, "listByUser"
       const membership = memberships.find(({ id }) => id === ctx.params.id);
       if (!membership) throw notFound("organization");
       if (roles.length > 0 && !roles.includes(membership.role)) {
-        throw new Problem(403, "role_required", `This requires the role ${roles.join(" or ")}.`);
+        throw new Problem(
+          403,
+          "role_required",
+          `Only ${roles.map((role) => `${role}s`).join(" and ")} can do this.`,
+        );
       }
       Object.assign(ctx.state, { memberships, membership });
       return next();

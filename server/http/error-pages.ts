@@ -22,9 +22,10 @@ const UNEXPECTED = {
   text: "Something went wrong on our end. The error has been logged. Try again later.",
 };
 
-/** Returns the page of an error, titled after its status. */
-export function errorPage(status: number, text: string, link?: PageLink): string {
-  return messagePage(TITLES[status] ?? "Something went wrong", text, link);
+/** Returns the page of an error. @param title the title itself, or the status that it is derived from */
+export function errorPage(title: string | number, text: string, link?: PageLink): string {
+  const heading = typeof title === "string" ? title : TITLES[title];
+  return messagePage(heading ?? "Something went wrong", text, link);
 }
 
 /**

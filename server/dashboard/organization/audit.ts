@@ -77,5 +77,5 @@ function showAuditPage(ctx: Context, page: { entries: AuditEntry[]; nextCursor: 
   const query = ctx.query as Record<string, string>;
   const body = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
   const intro = "Changes to credentials, plan, members, authorizations and links, kept for one year.";
-  showPage(ctx, { title: "Audit", intro, section: "audit" }, body);
+  showPage(ctx, { title: "Audit log", intro, section: "audit" }, body);
 }

@@ -101,7 +101,7 @@ function invalidInvitation(): Problem {
   return new Problem(
     404,
     "invitation_invalid",
-    "This invitation is no longer valid: it was used or revoked, or has expired. Ask for a new one.",
+    "The invitation was used or revoked, or has expired. Ask for a new one.",
   );
 }
 
