@@ -5,8 +5,8 @@ import { UNAVAILABLE } from "../../resources/http/unavailable.ts";
 
 // OWASP Password Storage Cheat Sheet: argon2id (the default of the package), 19 MiB, two passes, one lane.
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
-// A PHC string of zeros, which costs as much to verify as a user's.
-const NOBODYS_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${unpadded(16)}$${unpadded(32)}`;
+// A PHC string of zeros for unknown users, which costs as much to verify as a real one.
+const DUMMY_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${unpadded(16)}$${unpadded(32)}`;
 const MIN_LENGTH = 8;
 const MAX_LENGTH = 128;
 // Each hash takes 19 MiB and one core. More concurrency would only make every request slower.
@@ -40,7 +40,7 @@ export function createPasswords(): Passwords {
   return {
     hash: (password) => run(() => hash(password, PARAMETERS)),
     verify: async (stored, password) => {
-      const matches = await run(() => verify(stored ?? NOBODYS_HASH, password));
+      const matches = await run(() => verify(stored ?? DUMMY_HASH, password));
       return matches && stored !== null;
     },
   };

@@ -102,7 +102,7 @@ if (engine !== "sqlite") {
       let statements = 0;
       for (const each of [first, second])
         t.teardown(each.onStatement((sql) => void (/^insert into .links/.test(sql) && statements++)));
-      // Until this transaction ends, nobody can create "order-m".
+      // While this transaction is open, "order-m" cannot be created.
       const holder = await direct.knex.transaction();
       await holder("links").where({ slug: "order-m" }).delete();
       const created = Promise.all([createAll(first, slugs), createAll(second, slugs.toReversed())]);
