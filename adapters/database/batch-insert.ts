@@ -80,7 +80,7 @@ function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Inser
 
   async function flush() {
     const batch = waiting.splice(0, MAX_ROWS);
-    if (uniqueColumn) batch.sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+    if (uniqueColumn) batch.sort(byColumn(uniqueColumn));
     if (waiting.length > 0) setImmediate(flush);
     try {
       await store(batch);
@@ -93,8 +93,6 @@ function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Inser
       } else await Promise.all(batch.map(storeSingle));
     }
   }
-
-  const keyOf = ({ rows }: Waiting) => String(rows[0]?.[uniqueColumn as string]);
 
   async function storeSingle(one: Waiting) {
     try {
@@ -110,4 +108,10 @@ function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Inser
       if (waiting.length === 0) setImmediate(flush);
       waiting.push({ rows, resolve, reject });
     });
+}
+
+/** Compares by a column of the first row, in the same order in every process. */
+function byColumn(column: string): (one: Waiting, other: Waiting) => number {
+  const keyOf = ({ rows }: Waiting) => Buffer.from(String(rows[0]?.[column]));
+  return (one, other) => Buffer.compare(keyOf(one), keyOf(other));
 }

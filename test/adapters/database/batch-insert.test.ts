@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
@@ -97,13 +96,12 @@ if (engine !== "sqlite") {
         );
       await first.links.create(organization.id, OPERATOR, linkFields({ slug: "order-m" }));
 
-      const direct = openDatabase(storage.url);
-      t.teardown(() => direct.close());
+      const { knex } = storage.database;
       let statements = 0;
       for (const each of [first, second])
         t.teardown(each.onStatement((sql) => void (/^insert into .links/.test(sql) && statements++)));
       // While this transaction is open, "order-m" cannot be created.
-      const holder = await direct.knex.transaction();
+      const holder = await knex.transaction();
       await holder("links").where({ slug: "order-m" }).delete();
       const created = Promise.all([createAll(first, slugs), createAll(second, slugs.toReversed())]);
       while ((await waitingStatements()) < 2) await sleep(10);
@@ -114,7 +112,7 @@ if (engine !== "sqlite") {
       t.is(statements, 2 + 3, "one batch succeeds; of the other, each row is tried once more by itself");
 
       async function waitingStatements() {
-        const { rows, 0: found } = await direct.knex.raw(
+        const { rows, 0: found } = await knex.raw(
           engine === "postgres"
             ? "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
             : `select id from information_schema.processlist
