@@ -25,6 +25,7 @@ import { createTokenReader } from "./oauth/find-active-token.ts";
 import { createGrantUsage } from "./oauth/grant-usage.ts";
 import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
+import { createReplayStore, type ReplayStore } from "./oauth/replay.ts";
 import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore, type MemberStore } from "./organizations/members.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
@@ -50,6 +51,7 @@ export type Storage = {
   members: MemberStore;
   organizations: OrganizationStore;
   registrations: RegistrationStore;
+  replays: ReplayStore;
   webhooks: WebhookStore;
   sessions: SessionStore;
   /** oidc-provider's storage contract: returns the adapter of a model by name. */
@@ -107,6 +109,7 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
     members: mapStorageErrors(createMemberStore(database, outbox), "list"),
     organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),
     registrations: mapStorageErrors(createRegistrationStore(database, outbox)),
+    replays: mapStorageErrors(createReplayStore(database)),
     webhooks: mapStorageErrors(
       createWebhookStore(database, outbox, encryption),
       "find",

@@ -4,8 +4,8 @@ import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import { createShowOrganization, type ShowOrganization } from "./organization/routes.ts";
 import type { OrganizationReader } from "./organization/types.ts";
+import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/service.ts";
-import type { AllowedHosts } from "./webhooks/ssrf-guard.ts";
 import type { WebhookStore } from "./webhooks/types.ts";
 
 /** The services shared by the REST API, MCP and the dashboard. */

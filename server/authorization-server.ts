@@ -3,6 +3,8 @@ import type { Provider } from "oidc-provider";
 import { isBelow, mount } from "../resources/http/mount.ts";
 import { isUnavailable } from "../resources/http/unavailable.ts";
 import type { Services } from "../resources/services.ts";
+import { createKeySets } from "./assertions/key-sets.ts";
+import { InvalidJwt } from "./assertions/verify-jwt.ts";
 import { auth } from "./auth/index.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
@@ -35,7 +37,7 @@ export function authorizationServer(
   onError: OnError,
 ): { app: Provider; middleware: Middleware[] } {
   const { settings, urls, storage, keys, rateLimitStore } = options;
-  const { accounts, clients, grants } = storage;
+  const { accounts, clients, grants, replays } = storage;
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
   const passwords = createPasswords();
   const origins = originsOf(settings, urls);
@@ -46,6 +48,10 @@ export function authorizationServer(
     urls,
     keys,
     clients,
+    replays,
+    keySets: createKeySets(options.fetch),
+    // No organization trusts another issuer.
+    authenticateWorkload: () => Promise.reject(new InvalidJwt("iss must be the client ID")),
     authenticationLimits,
     origins,
     adapter: storage.oidcAdapter,

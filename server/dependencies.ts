@@ -1,5 +1,6 @@
 import type { Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
+import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "./config.ts";
 import type { Log } from "./log.ts";
 import type { Keys } from "./provider/keys.ts";
@@ -13,4 +14,6 @@ export type Dependencies = {
   keys: Keys;
   rateLimitStore: RateLimitStore;
   log: Log;
+  /** Fetches documents of clients and other issuers from the public internet. */
+  fetch: GuardedFetch;
 };

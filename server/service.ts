@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
+import { createGuardedFetch } from "../resources/outbound/guarded-fetch.ts";
+import type { AllowedHosts } from "../resources/outbound/ssrf-guard.ts";
 import { startDeliveries } from "../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../resources/webhooks/send.ts";
 import { createApp } from "./app.ts";
@@ -58,7 +60,12 @@ export async function startService(
     );
     const port = await listen(web.server, "PORT", settings);
     const urls = publicUrlsOf(settings, port);
-    const { app, observability } = createApp({ settings, urls, storage, keys, rateLimitStore, log });
+    const fetch = createGuardedFetch({
+      ...sendDefaults,
+      allowed: fetchableHosts(settings),
+      userAgent: `linkgate/${VERSION}`,
+    });
+    const { app, observability } = createApp({ settings, urls, storage, keys, rateLimitStore, log, fetch });
     answerWith(app.callback());
 
     const metrics = createGracefulServer(new Koa().use(observability.metrics).callback());
@@ -126,6 +133,13 @@ export async function prepareStorage(
     const message = describeStartupError(error, settings.DATABASE_URL);
     throw message ? new StartupError(message, { cause: error }) : error;
   }
+}
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/** Returns the hosts that documents may be fetched from although they are private. */
+function fetchableHosts({ WEBHOOK_ALLOW_HOSTS, isProduction }: Settings): AllowedHosts {
+  return isProduction ? WEBHOOK_ALLOW_HOSTS : new Set([...WEBHOOK_ALLOW_HOSTS, ...LOOPBACK]);
 }
 
 /** Listens on the port of a setting; returns the actual port. @throws StartupError */

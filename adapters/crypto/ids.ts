@@ -19,7 +19,7 @@ const nextUlid = monotonicFactory(random);
 export const OPERATOR_ID = "operator";
 
 /** Returns a new public id: prefix, underscore, ULID. Ids from one process sort in the order of their creation. */
-export function newId(prefix: "org" | "usr" | "lnk" | "sec" | "whk" | "evt" | "inv"): string {
+export function newId(prefix: "org" | "usr" | "lnk" | "sec" | "whk" | "evt" | "inv" | "key" | "trs"): string {
   return `${prefix}_${nextUlid()}`;
 }
 

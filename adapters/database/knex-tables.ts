@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type {
   ClickStatRow,
+  ClientKeyRow,
   ClientRow,
   ClientSecretRow,
   DeliveryRow,
@@ -18,6 +19,7 @@ import type {
   SealedKeyRow,
   SessionRow,
   TokenRow,
+  TrustRuleRow,
   UserRow,
   WebhookRow,
 } from "./tables.ts";
@@ -35,6 +37,7 @@ declare module "knex/types/tables.js" {
   // Types every `knex("…")` and `trx("…")` of these names. A table with an alias stays untyped: name its columns' types.
   interface Tables {
     click_stats: Table<ClickStatRow>;
+    client_keys: Table<ClientKeyRow>;
     client_secrets: Table<ClientSecretRow>;
     clients: Table<ClientRow, "generation">;
     deliveries: Table<DeliveryRow, "attempts">;
@@ -48,10 +51,11 @@ declare module "knex/types/tables.js" {
     links: Table<LinkRow, "archived" | "clicks" | "version">;
     memberships: Table<MembershipRow>;
     one_time_links: Table<OneTimeLinkRow>;
-    organizations: Table<OrganizationRow>;
+    organizations: Table<OrganizationRow, "document_clients" | "require_dpop" | "enterprise_authorization">;
     sealed_keys: Table<SealedKeyRow>;
     sessions: Table<SessionRow>;
     tokens: Table<TokenRow>;
+    trust_rules: Table<TrustRuleRow>;
     users: Table<UserRow>;
     webhooks: Table<WebhookRow>;
   }

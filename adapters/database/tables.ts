@@ -18,6 +18,10 @@ export type OrganizationRow = {
   created_at: Time;
   updated_at: Time;
   deleted_at: Time | null;
+  /** Which clients without an organization may act for this one. */
+  document_clients: "known" | "any" | "none";
+  require_dpop: Flag;
+  enterprise_authorization: Flag;
 };
 
 export type UserRow = {
@@ -80,6 +84,33 @@ export type ClientSecretRow = {
   last4: string;
   created_at: Time;
   expires_at: Time | null;
+  last_used_at: Time | null;
+};
+
+/** A public key that a client authenticates with (RFC 7523). */
+export type ClientKeyRow = {
+  id: string;
+  client_id: string;
+  thumbprint: string;
+  jwk: Json;
+  created_by: string;
+  created_at: Time;
+  last_used_at: Time | null;
+};
+
+/** A rule on which tokens of other issuers an organization's client may authenticate with. */
+export type TrustRuleRow = {
+  id: string;
+  organization_id: string;
+  name: string;
+  issuer: string;
+  subject: string;
+  audience: string;
+  claims: Json;
+  /** Separated by spaces. */
+  scopes: string;
+  created_by: string;
+  created_at: Time;
   last_used_at: Time | null;
 };
 

@@ -198,6 +198,7 @@ export async function removeClient(
   const id = await lockClient(trx, organizationId);
   if (!id) return;
   await revokeGrants(trx, outbox, actor, { client_id: id });
+  await trx("client_keys").where({ client_id: id }).delete();
   await trx("client_secrets").where({ client_id: id }).delete();
   await trx("clients").where({ id }).delete();
 }

@@ -3,6 +3,7 @@ import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
+import { clientKindOf } from "./client-kinds.ts";
 
 /**
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
@@ -105,7 +106,7 @@ function userOf(row: JoinedTokenRow): TokenCaller | undefined {
   if (row.disabledAt !== null || !row.role) return undefined;
   // A client with a metadata document belongs to no organization. Any other client must still exist.
   const isStored = row.clientOrganizationId !== null;
-  if (!isStored && !row.clientId.startsWith("https://")) return undefined;
+  if (!isStored && clientKindOf(row.clientId) !== "document") return undefined;
   return {
     clientId: row.clientId,
     userId,

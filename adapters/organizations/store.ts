@@ -191,6 +191,7 @@ export async function removeOrganization(
   await trx("memberships").where(own).delete();
   await revokeGrants(trx, outbox, actor, own);
   await trx("invitations").where(own).delete();
+  await trx("trust_rules").where(own).delete();
   await outbox.record(trx, actor, {
     organizationId: id,
     type: "organization.deleted",

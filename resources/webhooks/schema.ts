@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { WEBHOOK_EVENTS } from "../events/types.ts";
+import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import type { WebhookPayload } from "./payload.ts";
-import { type AllowedHosts, URL_MAX, validateWebhookUrl } from "./ssrf-guard.ts";
 import type { Delivery, Webhook } from "./types.ts";
+import { URL_MAX, validateWebhookUrl } from "./url.ts";
 
 // Enough for every event type and some duplicates. The limit bounds the work of deduplicating.
 const EVENTS_MAX = 100;

@@ -1,9 +1,10 @@
 import http from "node:http";
 import https from "node:https";
-import type { LookupFunction, Socket } from "node:net";
-import { RequestFilteringHttpsAgent } from "request-filtering-agent";
-import { createDnsLookup } from "./dns-lookup.ts";
-import { type AllowedHosts, isAllowedHost, isPublicAddress, validateWebhookUrl } from "./ssrf-guard.ts";
+import type { Socket } from "node:net";
+import { type ConnectionDefaults, createConnections } from "../outbound/connections.ts";
+import { NOT_PUBLIC } from "../outbound/public-lookup.ts";
+import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
+import { validateWebhookUrl } from "./url.ts";
 
 /** The status of an endpoint's response, or the error that prevented one. The body is discarded. */
 export type EndpointResponse = { status?: number; error?: string; retryAfter?: string };
@@ -20,11 +21,7 @@ export type Send = (
 export type Timeouts = { connectMs: number; totalMs: number };
 
 /** The replaceable parts of sending. */
-export type SendDefaults = {
-  /** Resolves the hostname of an endpoint that isn't on the allowlist to all of its addresses. */
-  lookup?: LookupFunction;
-  timeouts?: Timeouts;
-};
+export type SendDefaults = ConnectionDefaults & { timeouts?: Timeouts };
 
 type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 
@@ -32,30 +29,19 @@ type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 export const TIMEOUTS: Timeouts = { connectMs: 3_000, totalMs: 15_000 };
 // Enough for most endpoints to finish their response, which is discarded.
 const MAX_RESPONSE_BYTES = 4096;
-const NOT_PUBLIC = "The hostname resolves to an IP address that is not on the public internet.";
 const CONNECTION_TIMEOUT = "The connection timed out.";
 const NO_RESPONSE = "The connection was closed without a response.";
 
 /** Creates the function that sends requests to endpoints on the public internet and to allowed hosts. */
-export function createSend({
-  allowed,
-  userAgent,
-  lookup = createDnsLookup(),
-  timeouts = TIMEOUTS,
-}: SendOptions): Send {
-  // Connections are never reused and never go through a proxy, even if the environment configures one.
-  const guarded = new RequestFilteringHttpsAgent({ keepAlive: false, maxCachedSessions: 0 });
-  const secure = new https.Agent({ keepAlive: false, maxCachedSessions: 0 });
-  const plain = new http.Agent({ keepAlive: false });
-  const onlyPublic = publicLookup(lookup);
+export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...defaults }: SendOptions): Send {
+  const connectionTo = createConnections(allowed, defaults);
 
   return async function send(endpoint, headers, body, signal) {
     // The rules or the operator's allowlist may have changed since the URL was stored.
     const message = validateWebhookUrl(endpoint, allowed);
     if (message) return { error: `The URL ${message}.` };
     const url = new URL(endpoint);
-    const isTrusted = isAllowedHost(url, allowed);
-    const isSecure = url.protocol === "https:";
+    const { options: connection, isAllowed } = connectionTo(url);
     const options = {
       method: "POST",
       headers: {
@@ -64,28 +50,12 @@ export function createSend({
         "content-length": Buffer.byteLength(body),
         "user-agent": userAgent,
       },
-      agent: isTrusted ? (isSecure ? secure : plain) : guarded,
-      ...(!isTrusted && { lookup: onlyPublic }),
+      ...connection,
       signal,
     };
-    const request = isSecure ? https.request(url, options) : http.request(url, options);
-    return exchange(request, body, timeouts, isTrusted ? () => true : isPublicAddress);
+    const request = url.protocol === "https:" ? https.request(url, options) : http.request(url, options);
+    return exchange(request, body, timeouts, isAllowed);
   };
-}
-
-/**
- * Wraps a lookup so that it fails if any address of the hostname isn't public. The socket connects to the checked address, so
- * DNS rebinding has no effect. The agent's own check isn't enough: it treats `::/96` as public.
- */
-function publicLookup(lookup: LookupFunction): LookupFunction {
-  return (hostname, options, done) =>
-    lookup(hostname, { ...options, all: true }, (error, found) => {
-      const addresses = Array.isArray(found) ? found : [];
-      const [first] = addresses;
-      if (error || !first) return done(error ?? new Error("The hostname has no IP address."), "");
-      if (!addresses.every(({ address }) => isPublicAddress(address))) return done(new Error(NOT_PUBLIC), "");
-      return options.all ? done(null, addresses) : done(null, first.address, first.family);
-    });
 }
 
 function exchange(

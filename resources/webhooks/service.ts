@@ -3,10 +3,10 @@ import { planRequired } from "../access/require-paid-plan.ts";
 import type { Cursors } from "../http/cursor.ts";
 import { notFound, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
+import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import { limitsOf } from "../plans.ts";
 import { pageQuery, webhookSchemas } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
-import type { AllowedHosts } from "./ssrf-guard.ts";
 import type { Delivery, Webhook, WebhookStore } from "./types.ts";
 
 /** A webhook with the signing secret that was just generated. */

@@ -65,6 +65,6 @@ function createUseRecorder(provider: Provider, clients: ClientStore) {
  * between client authentication and the checks of the request, and the plan must come after the secret: only the
  * client itself learns of its plan.
  */
-function requirePaidPlanToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
+export function requirePaidPlanToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
   if (ISSUING_ROUTES.has(ctx?.oidc.route)) requirePaidPlan(organizationOf(client));
 }

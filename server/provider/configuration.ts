@@ -1,5 +1,6 @@
 import type { AdapterFactory, Configuration, FindAccount } from "oidc-provider";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import type { Settings } from "../config.ts";
 import { clientIdMetadataDocuments } from "./client-metadata-documents.ts";
 import { EXTRA_METADATA, staticClients } from "./clients.ts";
@@ -73,7 +74,7 @@ function clientOptions(settings: Settings): Configuration {
       ...(settings.CIMD && { application_type: "native", token_endpoint_auth_method: "none" }),
     },
     extraClientMetadata: { properties: EXTRA_METADATA },
-    clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"],
+    clientAuthMethods: ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"],
     allowOmittingSingleRegisteredRedirectUri: true,
   };
 }
@@ -106,7 +107,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     formats: { bitsOfOpaqueRandomness: 256 },
     enabledJWA: {
       idTokenSigningAlgValues: ["RS256"],
-      clientAuthSigningAlgValues: ["RS256", "ES256"],
+      clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
     },
     issueRefreshToken,
     rotateRefreshToken,

@@ -4,10 +4,10 @@ import type { Settings } from "../config.ts";
 
 /**
  * Completes the metadata document (RFC 8414 §2): adds the API's scopes, lists the only response mode, and omits the
- * authentication method `none` where only the service's own client uses it.
+ * authentication methods of clients with a metadata document unless these are accepted.
  */
 export function completeDiscovery({ CIMD }: Settings): (ctx: Context) => void {
-  const isListed = (method: string) => CIMD || method !== "none";
+  const isListed = (method: string) => CIMD || (method !== "none" && method !== "private_key_jwt");
   return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;
     if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
@@ -16,6 +16,7 @@ export function completeDiscovery({ CIMD }: Settings): (ctx: Context) => void {
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     for (const endpoint of ["token", "revocation", "introspection"]) {
       document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
+      if (!CIMD) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
     }
   };
 }

@@ -1,8 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { Client, ClientMetadata, Provider } from "oidc-provider";
+import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import { toMetadata } from "../../adapters/oauth/oidc/clients.ts";
+import type { ClientAssertions } from "./client-assertions.ts";
 
 // A client object takes a few kilobytes.
 const MAX_CACHED_CLIENTS = 10_000;
@@ -10,25 +12,33 @@ const MAX_CACHED_CLIENTS = 10_000;
 // Covers generated ids and URLs of metadata documents. RFC 6749 appendix A.1 would also allow spaces.
 const CLIENT_ID = /^[\x21-\x7e]{1,255}$/;
 
-const isStored = (clientId: string) => clientId.startsWith("lgc_");
-
 /**
  * Replaces the library's client lookup. Clients of organizations are read from the database in every request, so a
  * change takes effect immediately; only their construction, which takes ten times as long as the read, is cached by
  * version. The library's own cache holds a hundred clients and computes a hash for each request.
  */
-export function overrideFindClient({ Client }: Provider, clients: ClientStore): void {
+export function overrideFindClient(
+  { Client }: Provider,
+  clients: ClientStore,
+  assertions: ClientAssertions,
+): void {
   // Finds static clients and those with a metadata document; only clients of organizations are stored.
   const findUnstored = Client.find.bind(Client);
   const construct = createClientCache(Client as unknown as ClientConstructor);
+
+  async function findStored(id: string): Promise<Client | undefined> {
+    const stored = await clients.find(id);
+    return stored && construct(stored);
+  }
 
   Object.assign(Client, {
     async find(id: unknown): Promise<Client | undefined> {
       // Other ids are not looked up: some databases reject a NUL, others ignore trailing spaces.
       if (typeof id !== "string" || !CLIENT_ID.test(id)) return undefined;
-      if (!isStored(id)) return findUnstored(id);
-      const stored = await clients.find(id);
-      return stored && construct(stored);
+      const client = await (clientKindOf(id) === "organization" ? findStored(id) : findUnstored(id));
+      // The library authenticates the client right after it was found.
+      if (client) await assertions.authenticate(client);
+      return client;
     },
   });
 }

@@ -1,14 +1,10 @@
 import { Provider } from "oidc-provider";
-import type { ClientStore } from "../../adapters/oauth/clients.ts";
-import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { configuration, type ProviderOptions } from "./configuration.ts";
-import { applyOverrides } from "./overrides.ts";
+import { applyOverrides, type OverrideOptions } from "./overrides.ts";
 
 /** Creates the authorization server: oidc-provider, configured, with a few overrides where it has no option. */
-export function createProvider(
-  options: ProviderOptions & { clients: ClientStore; authenticationLimits: AuthenticationLimits },
-): Provider {
+export function createProvider(options: ProviderOptions & OverrideOptions): Provider {
   const provider = new Provider(options.urls.base, configuration(options));
-  applyOverrides(provider, options.clients, options.authenticationLimits);
+  applyOverrides(provider, options);
   return provider;
 }

@@ -1,7 +1,10 @@
 import { type Client, errors, Provider } from "oidc-provider";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import { withImplied } from "../../resources/access/scopes.ts";
+import type { KeySets } from "../assertions/key-sets.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { type AuthenticateWorkload, createClientAssertions } from "./client-assertions.ts";
 import { overrideClientAuthentication } from "./client-authentication.ts";
 import { overrideFindClient } from "./find-client.ts";
 import { normalizeParameters } from "./request-parameters.ts";
@@ -9,18 +12,34 @@ import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
 
 const OFFLINE = "offline_access";
 
+/** What the overrides are made of. */
+export type OverrideOptions = {
+  clients: ClientStore;
+  replays: ReplayStore;
+  keySets: KeySets;
+  authenticateWorkload: AuthenticateWorkload;
+  authenticationLimits: Pick<AuthenticationLimits, "checkClient">;
+};
+
 /**
  * Overrides what the library has no option for, on the prototypes that it creates for each provider. Each override
  * states its reason, and has a test that fails without it.
  */
 export function applyOverrides(
   provider: Provider,
-  clients: ClientStore,
-  limits: Pick<AuthenticationLimits, "checkClient">,
+  { clients, replays, keySets, authenticateWorkload, authenticationLimits }: OverrideOptions,
 ): void {
-  normalizeParameters(provider);
-  overrideFindClient(provider, clients);
-  overrideClientAuthentication(provider, clients, limits);
+  const assertions = createClientAssertions({
+    provider,
+    keySets,
+    replays,
+    limits: authenticationLimits,
+    authenticateWorkload,
+  });
+  normalizeParameters(provider, assertions);
+  overrideFindClient(provider, clients, assertions);
+  overrideClientAuthentication(provider, clients, authenticationLimits);
+  detectReplays(provider, replays);
   buildUrlsFromIssuer(provider);
   prefixTokens(provider);
   extendModels(provider);
@@ -44,6 +63,14 @@ function buildUrlsFromIssuer(provider: Provider): void {
   Object.assign(OIDCContext.prototype, {
     urlFor: (name: string, options?: object) =>
       (provider.urlFor as (name: string, options?: object) => string)(name, options),
+  });
+}
+
+/** Lets one INSERT decide which of several uses of a JWT is the first: the library reads before it writes. */
+function detectReplays({ ReplayDetection }: Provider, replays: ReplayStore): void {
+  Object.assign(ReplayDetection, {
+    unique: (issuer: string, jti: string, exp: number) =>
+      replays.useOnce({ issuer, jti, expiresAt: exp * 1000 }),
   });
 }
 

@@ -23,6 +23,6 @@ export const issueRefreshToken: Configuration["issueRefreshToken"] = async (_ctx
 /** Rotates refresh tokens of public clients on each use, others late in their lifetime (RFC 9700 §2.2.2). */
 export const rotateRefreshToken: Configuration["rotateRefreshToken"] = ({ oidc }) => {
   const token = oidc.entities.RefreshToken;
-  const isPublic = oidc.client?.clientAuthMethod === "none";
+  const isPublic = oidc.client?.tokenEndpointAuthMethod === "none";
   return isPublic || (token !== undefined && token.ttlPercentagePassed() >= ROTATE_AFTER_PERCENT);
 };

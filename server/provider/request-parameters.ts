@@ -1,4 +1,5 @@
 import { errors, type Provider } from "oidc-provider";
+import type { ClientAssertions } from "./client-assertions.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
 // An authorization request is stored while its user signs in. RFC 6749 sets no limits; what clients send is far
@@ -21,7 +22,7 @@ type Contexts = { OIDCContext: { prototype: object } };
  * Normalizes the parameters of every request as soon as the library has parsed them. A request that is too large is
  * rejected before any of it is stored.
  */
-export function normalizeParameters(provider: Provider): void {
+export function normalizeParameters(provider: Provider, assertions: ClientAssertions): void {
   const values = new WeakMap<object, Params>();
   Object.defineProperty((provider as unknown as Contexts).OIDCContext.prototype, "params", {
     configurable: true,
@@ -33,6 +34,7 @@ export function normalizeParameters(provider: Provider): void {
       respondInQuery(params);
       canonicalizeResource(params);
       ignoreOpenIdParameters(params);
+      assertions.setAside(params);
       values.set(this, params);
     },
   });

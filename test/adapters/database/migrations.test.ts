@@ -1,18 +1,14 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { runCommand } from "../../harness/program.ts";
 
-const ALL = [
-  "0001_initial",
-  "0002_people_and_events",
-  "0003_drop_client_document",
-  "0004_reset_link_creator",
-];
+const ALL = MIGRATIONS.map(({ name }) => name);
 
 test("an empty database is migrated once, and a second time applies nothing", async (t) => {
   const { first, second, close } = await createTestStorage({ migrated: false });

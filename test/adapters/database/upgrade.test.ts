@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import test from "ava";
 import Sqlite from "better-sqlite3";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
+import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
@@ -48,7 +49,8 @@ async function openPrevious() {
 test("migrations are recorded under the names of the previous release", async (t) => {
   const { database, close } = await createTestStorage();
   t.teardown(close);
-  t.deepEqual(await database.knex("knex_migrations").orderBy("id").pluck("name"), RECORDED);
+  const names = await database.knex("knex_migrations").orderBy("id").pluck("name");
+  t.deepEqual(names.slice(0, RECORDED.length), RECORDED);
 });
 
 if (engine === "sqlite") {
@@ -61,16 +63,18 @@ if (engine === "sqlite") {
       before.map(({ name }) => name),
       RECORDED,
     );
-    t.deepEqual(await storage.pendingMigrations(), []);
-    t.deepEqual(await storage.migrate(), []);
-    t.deepEqual(await recorded(), before);
+    const added = MIGRATIONS.map(({ name }) => name).filter((name) => !RECORDED.includes(name));
+    t.deepEqual(await storage.pendingMigrations(), added);
+    t.deepEqual(await storage.migrate(), added);
+    t.deepEqual((await recorded()).slice(0, before.length), before);
   });
 
-  test("a new database has the schema of the previous release", async (t) => {
+  test("an upgraded database has the schema of a new one", async (t) => {
     const created = await createTestStorage();
     t.teardown(created.close);
-    const { database, close } = await openPrevious();
+    const { storage, database, close } = await openPrevious();
     t.teardown(close);
+    await storage.migrate();
     t.deepEqual(await schemaOf(created.database), await schemaOf(database));
   });
 

@@ -1,11 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-import { isUnbroken } from "../http/text.ts";
 
-/** The maximum length of a webhook URL. */
-export const URL_MAX = 2048;
-const ALLOW_HINT = "; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:8080";
-const NOT_PUBLIC = `must be on the public internet${ALLOW_HINT}`;
-const PORTS = new Set(["", "443", "8443"]);
 // Names of this machine or its network (RFC 6761 §6.3, RFC 6762 §3, and `internal`, which ICANN reserved for private use).
 const PRIVATE_NAME = /(^|\.)(localhost|local|internal)$/;
 
@@ -36,28 +30,15 @@ export function isAllowedHost(url: URL, allowed: AllowedHosts): boolean {
   return allowed.has(url.hostname) || allowed.has(`${url.hostname}:${port}`);
 }
 
-/** Returns why a webhook URL is invalid; undefined if it is valid. Hostnames are resolved and checked when a request is sent. */
-export function validateWebhookUrl(text: string, allowed: AllowedHosts): string | undefined {
-  if (text.length > URL_MAX) return `must be at most ${URL_MAX.toLocaleString("en")} characters`;
-  if (!isUnbroken(text) || text.includes("\\"))
-    return "must not contain spaces, control characters or backslashes";
-  const url = URL.parse(text);
-  if (!url || !/^https?:\/\/[^/]/i.test(text))
-    return "must be an absolute URL, for example https://example.com/hook";
-  if (url.username || url.password) return "must not contain a username or password";
-  if (url.hash || text.includes("#")) return "must not contain a fragment";
-  if (isAllowedHost(url, allowed)) return undefined;
-  if (url.protocol !== "https:") return `must be an https URL${ALLOW_HINT}`;
-  if (!PORTS.has(url.port)) return "must use port 443 or 8443";
-  return validateHost(url.hostname);
-}
-
-/** Expects a parsed hostname: the URL parser normalizes every form of an IPv4 address (`0x7f.1`, `2130706433`, full-width digits). */
-function validateHost(hostname: string): string | undefined {
+/**
+ * Returns whether a hostname could be on the public internet: no private name, and no IP address that isn't public. Expects
+ * a parsed hostname: the URL parser normalizes every form of an IPv4 address (`0x7f.1`, `2130706433`, full-width digits).
+ * The addresses of a name are checked when it is resolved.
+ */
+export function mayBePublic(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, "").replace(/\.+$/, "");
-  if (host === "" || PRIVATE_NAME.test(host)) return NOT_PUBLIC;
-  if ((isIPv4(host) || isIPv6(host)) && !isPublicAddress(host)) return NOT_PUBLIC;
-  return undefined;
+  if (host === "" || PRIVATE_NAME.test(host)) return false;
+  return (!isIPv4(host) && !isIPv6(host)) || isPublicAddress(host);
 }
 
 function blockList(ranges: string, family: "ipv4" | "ipv6"): BlockList {

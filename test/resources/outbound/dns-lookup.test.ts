@@ -1,7 +1,7 @@
 import diagnostics from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import test from "ava";
-import { createDnsLookup } from "../../../resources/webhooks/dns-lookup.ts";
+import { createDnsLookup } from "../../../resources/outbound/dns-lookup.ts";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { startNameServer } from "../../harness/name-server.ts";
 import { startReceiver } from "../../harness/receiver.ts";

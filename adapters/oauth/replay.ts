@@ -1,0 +1,36 @@
+import { sha256 } from "../crypto/hash.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+
+/** A JWT that may be used only once. `expiresAt`: until when it would otherwise be accepted, in epoch milliseconds. */
+export type SingleUse = { issuer: string; jti: string; expiresAt: number };
+
+/** Remembers which JWTs were used (RFC 7523 §3, RFC 9449 §11.1). */
+export type ReplayStore = {
+  /** Records the use of a JWT. Of any number of calls, on any process, exactly one resolves to true. */
+  useOnce(jwt: SingleUse): Promise<boolean>;
+};
+
+/** The kind of these rows: the name of the library's model, which earlier versions stored. */
+const KIND = "ReplayDetection";
+
+/** Creates the replay store of a database. A single INSERT decides. */
+export function createReplayStore({ inserter }: Database): ReplayStore {
+  const insert = inserter({
+    tables: [{ name: "tokens", columns: ["id_hash", "kind", "payload", "expires_at"] }],
+    uniqueColumn: "id_hash",
+  });
+  return {
+    async useOnce({ issuer, jti, expiresAt }) {
+      // JSON keeps the two apart: neither can continue in the other.
+      const id_hash = sha256(JSON.stringify([KIND, issuer, jti]));
+      try {
+        await insert({ id_hash, kind: KIND, payload: "{}", expires_at: expiresAt });
+        return true;
+      } catch (error) {
+        if (isDuplicate(error)) return false;
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import http from "node:http";
+import https from "node:https";
+import type { LookupFunction } from "node:net";
+import { RequestFilteringHttpsAgent } from "request-filtering-agent";
+import { createDnsLookup } from "./dns-lookup.ts";
+import { publicLookup } from "./public-lookup.ts";
+import { type AllowedHosts, isAllowedHost, isPublicAddress } from "./ssrf-guard.ts";
+
+/** The replaceable parts of outbound connections. */
+export type ConnectionDefaults = {
+  /** Resolves a hostname that isn't on the allowlist to all of its addresses. */
+  lookup?: LookupFunction;
+  /** Resolves a hostname on the allowlist, instead of the operating system. */
+  allowedLookup?: LookupFunction;
+  /** The root certificates in PEM, instead of those of Node. */
+  ca?: string;
+};
+
+/** How to connect to the host of a URL. */
+export type Connection = {
+  /** The options of `http.request` or `https.request`. */
+  options: { agent: http.Agent; lookup?: LookupFunction };
+  /** Returns whether the address that a socket has connected to is acceptable. */
+  isAllowed(address: string): boolean;
+};
+
+/**
+ * Creates the function that decides how to connect: to allowed hosts as they are, to all others only at public
+ * addresses. Connections are never reused and never go through a proxy, even if the environment configures one.
+ */
+export function createConnections(
+  allowed: AllowedHosts,
+  { lookup, allowedLookup, ca }: ConnectionDefaults = {},
+): (url: URL) => Connection {
+  const tls = { keepAlive: false, maxCachedSessions: 0, ...(ca && { ca }) };
+  const guarded = new RequestFilteringHttpsAgent(tls);
+  const secure = new https.Agent(tls);
+  const plain = new http.Agent({ keepAlive: false });
+  const onlyPublic = publicLookup(lookup ?? createDnsLookup());
+  return (url) => {
+    if (!isAllowedHost(url, allowed)) {
+      return { options: { agent: guarded, lookup: onlyPublic }, isAllowed: isPublicAddress };
+    }
+    const agent = url.protocol === "https:" ? secure : plain;
+    return { options: { agent, ...(allowedLookup && { lookup: allowedLookup }) }, isAllowed: () => true };
+  };
+}

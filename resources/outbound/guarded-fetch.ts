@@ -1,0 +1,95 @@
+import http from "node:http";
+import https from "node:https";
+import type { Socket } from "node:net";
+import { type ConnectionDefaults, createConnections } from "./connections.ts";
+import { NOT_PUBLIC } from "./public-lookup.ts";
+import { type AllowedHosts, isAllowedHost, mayBePublic } from "./ssrf-guard.ts";
+
+/** A document could not be fetched. The message is safe to show: it says nothing about this host's network. */
+export class FetchFailed extends Error {
+  override readonly name = "FetchFailed";
+}
+
+/**
+ * Gets a small document from the public internet, or from a host that the operator exempts.
+ * @throws FetchFailed if the URL isn't allowed, or without a complete response in time; never for its status
+ */
+export type GuardedFetch = (
+  url: string,
+  options?: { accept?: string; maxBytes?: number },
+) => Promise<Response>;
+
+type FetchOptions = ConnectionDefaults & {
+  /** Hosts that may be private or use plain http. */
+  allowed: AllowedHosts;
+  userAgent: string;
+};
+
+// An OAuth request waits for the document, and its client waits for no more than about 10 s.
+const TIMEOUT_MS = 5000;
+// The documents of identity providers with dozens of keys and endpoints stay below this.
+const MAX_BYTES = 64 * 1024;
+
+/**
+ * Creates a fetch that connects to public addresses only, over https on port 443, without redirects, proxies, cookies or
+ * reused connections. The address is checked before the connection is made, so it can't be used to scan a network.
+ */
+export function createGuardedFetch({ allowed, userAgent, ...defaults }: FetchOptions): GuardedFetch {
+  const connectionTo = createConnections(allowed, defaults);
+
+  return async function guardedFetch(target, { accept = "application/json", maxBytes = MAX_BYTES } = {}) {
+    const url = URL.parse(target);
+    if (!url || !isFetchable(url, allowed)) throw new FetchFailed("the URL must be a public https URL");
+    const { options, isAllowed } = connectionTo(url);
+    const send = url.protocol === "https:" ? https.request : http.request;
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const request = send(url, { ...options, headers: { accept, "user-agent": userAgent }, signal });
+    request.on("socket", (socket: Socket) =>
+      socket.once("connect", () => {
+        if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));
+      }),
+    );
+    return readResponse(request, maxBytes);
+  };
+}
+
+function isFetchable(url: URL, allowed: AllowedHosts): boolean {
+  if (url.username || url.password) return false;
+  if (isAllowedHost(url, allowed)) return url.protocol === "https:" || url.protocol === "http:";
+  return url.protocol === "https:" && url.port === "" && mayBePublic(url.hostname);
+}
+
+function readResponse(request: http.ClientRequest, maxBytes: number): Promise<Response> {
+  const { promise, resolve, reject } = Promise.withResolvers<Response>();
+  const fail = (message: string) => {
+    reject(new FetchFailed(message));
+    request.destroy();
+  };
+  request.on("error", () => fail("the request failed"));
+  request.on("response", (response) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    response.on("error", () => fail("the response is incomplete"));
+    response.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) fail(`the response is larger than ${maxBytes} bytes`);
+      else chunks.push(chunk);
+    });
+    response.on("end", () => resolve(toResponse(response, Buffer.concat(chunks))));
+  });
+  request.end();
+  return promise;
+}
+
+function toResponse({ statusCode = 500, headers }: http.IncomingMessage, body: Buffer): Response {
+  const kept = ["content-type", "cache-control", "expires"].flatMap((name): [string, string][] => {
+    const value = headers[name];
+    return typeof value === "string" ? [[name, value]] : [];
+  });
+  // `Response` accepts no other status, and no body with some of them.
+  const isFinal = statusCode >= 200 && statusCode <= 599 && ![204, 205, 304].includes(statusCode);
+  return new Response(isFinal ? new Uint8Array(body) : null, {
+    status: isFinal ? statusCode : 502,
+    headers: kept,
+  });
+}

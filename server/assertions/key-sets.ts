@@ -1,0 +1,85 @@
+import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
+import { LRUCache } from "lru-cache";
+import { FetchFailed, type GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
+import { InvalidJwt } from "./verify-jwt.ts";
+
+// Bounds the memory: a set takes a few kilobytes.
+const MAX_SETS = 1000;
+const DISCOVERY_TTL_MS = 60 * 60 * 1000;
+// Keys that were revoked are accepted for no longer than this. New ones are fetched when they are first seen, but not more
+// often than the cooldown, so tokens with invented key ids cause no flood of requests.
+const KEYS_TTL_MS = 10 * 60 * 1000;
+const COOLDOWN_MS = 30_000;
+
+/** Finds the keys of other issuers. Both kinds are cached, bounded in number and time. */
+export type KeySets = {
+  /** Returns the keys at a `jwks_uri` (RFC 7517 §5), which are fetched when they are first needed. */
+  at(jwksUri: string): JWTVerifyGetKey;
+  /** Finds the keys of an issuer by its metadata (OpenID Connect Discovery §4). @throws InvalidJwt if that fails */
+  ofIssuer(issuer: string): Promise<JWTVerifyGetKey>;
+};
+
+/** Creates the key sets of this process. */
+export function createKeySets(fetch: GuardedFetch): KeySets {
+  const sets = new LRUCache<string, JWTVerifyGetKey>({ max: MAX_SETS });
+  const discovered = new LRUCache<string, Promise<string>>({ max: MAX_SETS, ttl: DISCOVERY_TTL_MS });
+
+  function at(jwksUri: string): JWTVerifyGetKey {
+    const known = sets.get(jwksUri);
+    if (known) return known;
+    const remote = createRemoteJWKSet(new URL(jwksUri), {
+      [customFetch]: (url) => fetch(url),
+      cacheMaxAge: KEYS_TTL_MS,
+      cooldownDuration: COOLDOWN_MS,
+    });
+    const keys: JWTVerifyGetKey = (header, token) => remote(header, token).catch(rethrow);
+    sets.set(jwksUri, keys);
+    return keys;
+  }
+
+  return {
+    at,
+    async ofIssuer(issuer) {
+      let found = discovered.get(issuer);
+      if (!found) {
+        found = discoverJwksUri(fetch, issuer);
+        discovered.set(issuer, found);
+        // A failure is not kept: the next token tries again.
+        found.catch(() => discovered.delete(issuer));
+      }
+      return at(await found);
+    },
+  };
+}
+
+async function discoverJwksUri(fetch: GuardedFetch, issuer: string): Promise<string> {
+  // OpenID Connect Discovery §4.1: a trailing slash of the issuer is removed before the path is added.
+  const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  const document = await readJson(fetch, url);
+  // §4.3: otherwise any host could present another issuer's keys.
+  if (document.issuer !== issuer) throw new InvalidJwt("the metadata of the issuer names another issuer");
+  if (typeof document.jwks_uri !== "string" || !URL.canParse(document.jwks_uri)) {
+    throw new InvalidJwt("the metadata of the issuer has no jwks_uri");
+  }
+  return document.jwks_uri;
+}
+
+async function readJson(fetch: GuardedFetch, url: string): Promise<Record<string, unknown>> {
+  try {
+    const response = await fetch(url);
+    const document: unknown = response.status === 200 ? await response.json() : undefined;
+    if (typeof document === "object" && document !== null) return document as Record<string, unknown>;
+  } catch (error) {
+    if (!(error instanceof FetchFailed) && !(error instanceof SyntaxError)) throw error;
+  }
+  throw new InvalidJwt("the metadata of the issuer could not be fetched");
+}
+
+/** Keys that can't be fetched make the token invalid. Errors about the choice of the key stay as they are. */
+function rethrow(error: unknown): never {
+  const isChoice =
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported;
+  throw isChoice ? error : new InvalidJwt("the keys of the issuer could not be fetched");
+}

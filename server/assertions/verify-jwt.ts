@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import { errors, type JWTHeaderParameters, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import type { ReplayStore } from "../../adapters/oauth/replay.ts";
+
+/**
+ * The signature algorithms that are accepted of others: asymmetric ones that RFC 7518 and RFC 8037 define, without
+ * RSASSA-PKCS1-v1_5 over SHA-384 and SHA-512, which no known issuer uses.
+ */
+export const SIGNING_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"] as const;
+
+/** By how much the clock of an issuer may differ. Seconds. */
+export const CLOCK_SKEW_S = 30;
+
+/** What a JWT must satisfy. */
+export type JwtRules = {
+  /** The required `iss`. */
+  issuer: string;
+  /** `aud` must be, or contain, one of these. */
+  audiences: readonly string[];
+  /** Whether `aud` must have a single value (draft-ietf-oauth-identity-assertion-authz-grant). */
+  isSingleAudience?: boolean;
+  keys: JWTVerifyGetKey;
+  /** The required `typ` of the header. */
+  type?: string;
+  /** The maximum time since `iat`. Seconds. */
+  maxAgeS: number;
+  /** Claims that must be present, besides `iss`, `aud`, `exp` and `iat`. */
+  requiredClaims?: string[];
+};
+
+/** A JWT whose signature and times are valid. */
+export type VerifiedJwt = { claims: JWTPayload & { exp: number; iat: number }; header: JWTHeaderParameters };
+
+/** A JWT is invalid. The message says why, without any value of the token. */
+export class InvalidJwt extends Error {
+  override readonly name = "InvalidJwt";
+}
+
+/** Verifies the JWTs that others sign: assertions of clients, tokens of workloads and of identity providers. */
+export type VerifyJwt = (token: string, rules: JwtRules) => Promise<VerifiedJwt>;
+
+/** Verifies a JWT, without regard to whether it was used before (RFC 7523 §3, RFC 8725). @throws InvalidJwt */
+export const verifyJwt: VerifyJwt = async (token, rules) => {
+  const { issuer, audiences, isSingleAudience, keys, type, maxAgeS, requiredClaims = [] } = rules;
+  try {
+    const { payload, protectedHeader } = await jwtVerify(token, keys, {
+      algorithms: [...SIGNING_ALGORITHMS],
+      issuer,
+      audience: [...audiences],
+      clockTolerance: CLOCK_SKEW_S,
+      maxTokenAge: maxAgeS,
+      requiredClaims: ["exp", "iat", ...requiredClaims],
+      ...(type && { typ: type }),
+    });
+    if (isSingleAudience && typeof payload.aud !== "string")
+      throw new InvalidJwt("aud must be a single value");
+    return { claims: payload as VerifiedJwt["claims"], header: protectedHeader };
+  } catch (error) {
+    throw error instanceof errors.JOSEError ? new InvalidJwt(explain(error)) : error;
+  }
+};
+
+/**
+ * Records the use of a verified JWT. One without `jti` is identified by its signed content: the encoded signature could
+ * be varied.
+ * @throws InvalidJwt if it was used before, on any process
+ */
+export async function useJwtOnce(
+  replays: ReplayStore,
+  token: string,
+  { claims }: VerifiedJwt,
+): Promise<void> {
+  const { iss = "", jti, exp } = claims;
+  const isFirst = await replays.useOnce({
+    issuer: iss,
+    jti: typeof jti === "string" && jti !== "" ? `jti:${jti}` : `sha256:${hashOfContent(token)}`,
+    expiresAt: (exp + CLOCK_SKEW_S + 1) * 1000,
+  });
+  if (!isFirst) throw new InvalidJwt("the JWT was already used");
+}
+
+function hashOfContent(token: string): string {
+  return createHash("sha256")
+    .update(token.slice(0, token.lastIndexOf(".")))
+    .digest("base64url");
+}
+
+/** Returns a description for the client's developer. */
+function explain(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) {
+    return error.claim === "exp" ? "the JWT has expired" : "the JWT was issued too long ago";
+  }
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const { claim, reason } = error;
+    if (reason === "missing") return `${claim} is missing`;
+    if (claim === "typ") return "the JWT has the wrong typ";
+    if (claim === "nbf") return "the JWT is not valid yet";
+    if (claim === "iat") return "the JWT was issued in the future";
+    return `${claim} has an unexpected value`;
+  }
+  if (error instanceof errors.JOSEAlgNotAllowed) return "the signing algorithm is not allowed";
+  if (error instanceof errors.JWSSignatureVerificationFailed) return "the signature is invalid";
+  if (error instanceof errors.JWKSNoMatchingKey) return "no key of the issuer matches";
+  if (error instanceof errors.JWKSMultipleMatchingKeys) return "several keys match: kid is missing";
+  return "the JWT is malformed";
+}
