@@ -38,6 +38,6 @@ export function exampleOf(schema: JsonSchema | undefined): unknown {
 }
 
 /** Quotes text for a POSIX shell. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,6 +1,7 @@
 const MAX_URIS = 20;
 const MAX_LENGTH = 2048;
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+/** The hosts of redirect URIs on the user's own computer. */
+export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 // Schemes that browsers or operating systems handle themselves.
 const RESERVED_SCHEMES = new Set(
   "javascript data vbscript file blob about view-source filesystem ws wss ftp ftps gopher chrome resource jar \

@@ -24,6 +24,7 @@ const SECTIONS = {
   overview: "Overview",
   links: "Links",
   webhooks: "Webhooks",
+  connect: "Connect",
   client: "API access",
   apps: "Apps",
   members: "Members",

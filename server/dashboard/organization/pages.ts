@@ -97,16 +97,20 @@ ${linkButton(`${sectionPath(id, "links")}/new`, "Create link")}</section>`;
 }
 
 function nextStep(membership: Membership): Html {
-  if (!isManager(membership)) return html``;
   const { id, plan } = membership;
-  if (!isPaid(plan)) {
-    return html`<section class="panel"><h2>Get started with the API</h2>
+  if (isPaid(plan)) {
+    return html`<section class="panel"><h2>AI clients and API</h2>
+<p class="soft">Connect Claude, ChatGPT, Cursor or another AI client, or use the API from your own code.</p>
+<div class="actions">${linkButton(sectionPath(id, "connect"), "Connect an AI client")}${
+      isManager(membership)
+        ? linkButton(`${sectionPath(id, "client")}/quick-start`, "Open quick start", "quiet")
+        : html``
+    }</div></section>`;
+  }
+  if (!isManager(membership)) return html``;
+  return html`<section class="panel"><h2>Get started with the API</h2>
 <p class="soft">Upgrade to use the REST API, MCP and webhooks with your own OAuth client.</p>
 ${linkButton(sectionPath(id, "plan"), "Compare plans", "quiet")}</section>`;
-  }
-  return html`<section class="panel"><h2>Get started with the API</h2>
-<p class="soft">Code for curl, TypeScript, Python and MCP, with your client ID filled in.</p>
-${linkButton(`${sectionPath(id, "client")}/quick-start`, "Open quick start")}</section>`;
 }
 
 function renameForm({ id, name: current }: Membership, { csrf, name = current, error }: Naming): Html {

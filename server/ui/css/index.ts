@@ -13,6 +13,7 @@ const DASHBOARD = [
   "links",
   "chart",
   "deliveries",
+  "connect",
   "landing",
 ];
 

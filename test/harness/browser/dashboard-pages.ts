@@ -120,6 +120,12 @@ function clientPages(gallery: Gallery): GalleryPage[] {
       }),
     ],
     ["quick-start", "owner", `${own}/client/quick-start`],
+    ["connect", "owner", `${own}/connect`],
+    ["connect-editor", "owner", `${own}/connect?host=vscode`],
+    ["connect-unavailable", "owner", `${own}/connect?host=cursor`],
+    ["connect-local", "member", `${own}/connect?host=claude`],
+    ["connect-scripts", "member", `${own}/connect?host=scripts`],
+    ["connect-free", "founder", `${ownFresh}/connect`],
   ];
 }
 

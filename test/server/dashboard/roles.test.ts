@@ -33,6 +33,7 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["POST", "/plan", {}, MANAGERS, 422],
   ["GET", "/client", undefined, MANAGERS, 200],
   ["GET", "/client/quick-start", undefined, MANAGERS, 200],
+  ["GET", "/connect", undefined, ALL, 200],
   ["GET", "/client/new-secret/view", undefined, MANAGERS, 404],
   ["POST", "/client/rotate", { overlap_hours: -1 }, MANAGERS, 422],
   ["DELETE", "/client/secrets/sec_1", undefined, MANAGERS, 404],
