@@ -4,7 +4,7 @@ import { tokenScript } from "../../docs/examples.ts";
 /** Code to copy, with a note on how to run it. */
 export type Snippet = { name: string; title: string; note: string; code: string };
 
-/** Returns scripts that get a token and create a link, and the server entry for MCP hosts. */
+/** Returns scripts that get a token and create a link, through the API or the MCP server. */
 export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
   return [
     {
@@ -27,15 +27,12 @@ export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
     },
     {
       name: "mcp",
-      title: "MCP (Claude Code)",
-      note: `Add this to .mcp.json, and add ${MCP_REDIRECT} to your redirect URIs. Claude Code asks for the secret when you connect. Other MCP hosts need the same URL and client ID, and have their own redirect URI.`,
+      title: "MCP (TypeScript SDK)",
+      note: "Run npm install @modelcontextprotocol/client, save this as agent.mts, and run it with Node.js 24.",
       code: mcp(urls, clientId),
     },
   ];
 }
-
-const MCP_PORT = 8976;
-const MCP_REDIRECT = `http://localhost:${MCP_PORT}/callback`;
 
 function curl({ base, api }: PublicUrls, clientId: string): string {
   return `${tokenScript(base, clientId)}
@@ -80,7 +77,21 @@ response = session.post("${api}/links", json={"url": "https://example.com/"})
 print(response.json())`;
 }
 
-function mcp({ mcp: url }: PublicUrls, clientId: string): string {
-  const server = { type: "http", url, oauth: { clientId, callbackPort: MCP_PORT } };
-  return JSON.stringify({ mcpServers: { linkgate: server } }, null, 2);
+function mcp({ base, mcp: url }: PublicUrls, clientId: string): string {
+  return `import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+
+const authProvider = new ClientCredentialsProvider({
+  clientId: "${clientId}",
+  clientSecret: process.env.CLIENT_SECRET ?? "",
+  expectedIssuer: "${base}",
+});
+const client = new Client({ name: "my-agent", version: "1.0.0" });
+await client.connect(new StreamableHTTPClientTransport(new URL("${url}"), { authProvider }));
+
+const { structuredContent } = await client.callTool({
+  name: "create_link",
+  arguments: { url: "https://example.com/" },
+});
+console.log(structuredContent);
+await client.close();`;
 }

@@ -2,20 +2,10 @@ import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import {
-  Client,
-  ClientCredentialsProvider,
-  type OAuthClientProvider,
-  type OAuthDiscoveryState,
-  type OAuthTokens,
-  StreamableHTTPClientTransport,
-  UnauthorizedError,
-} from "@modelcontextprotocol/client";
 import test from "ava";
 import { parse } from "node-html-parser";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { PYTHON } from "../../../harness/clients/python.ts";
-import { TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { ROOT } from "../../../harness/program.ts";
 import { startTestService } from "../../../harness/service.ts";
 import { skip } from "../../../harness/skip.ts";
@@ -92,65 +82,18 @@ else
     t.regex(stdout, isLink);
   });
 
-/** What an MCP host stores between the steps of an authorization. */
-type HostState = { tokens?: OAuthTokens; verifier?: string; asked?: URL; discovery?: OAuthDiscoveryState };
-
-/** Parses the MCP server entry of the page. */
-function mcpServer(): { url: string; oauth: { clientId: string; callbackPort: number } } {
-  return JSON.parse(snippet("mcp")).mcpServers.linkgate;
-}
-
-/** Creates a link as an MCP host with the given authorization. */
-async function createLinkOverMcp(authProvider: OAuthClientProvider): Promise<string> {
-  const host = new Client({ name: "host", version: "1.0.0" });
-  await host.connect(new StreamableHTTPClientTransport(new URL(mcpServer().url), { authProvider }));
-  const created = await host.callTool({ name: "create_link", arguments: { url: "https://example.com/" } });
-  await host.close();
-  return JSON.stringify(created.structuredContent);
-}
-
-test("a host with the MCP entry and the secret signs a user in and creates a link", async (t) => {
-  const { url, oauth } = mcpServer();
-  const redirectUrl = `http://localhost:${oauth.callbackPort}/callback`;
-  t.true(
-    page.html.querySelector("#mcp figcaption")?.text.includes(redirectUrl),
-    "the page shows the redirect URI",
-  );
-  await service.storage.clients.setRedirectUris(organizationId, [redirectUrl], actor);
-  const kept: HostState = {};
-  const keep =
-    <Name extends keyof HostState>(name: Name) =>
-    (value: NonNullable<HostState[Name]>) => {
-      kept[name] = value;
-    };
-  const authProvider: OAuthClientProvider = {
-    redirectUrl,
-    clientMetadata: { redirect_uris: [redirectUrl] },
-    clientInformation: () => ({ client_id: oauth.clientId, client_secret: clientSecret }),
-    tokens: () => kept.tokens,
-    saveTokens: keep("tokens"),
-    redirectToAuthorization: keep("asked"),
-    codeVerifier: () => kept.verifier as string,
-    saveCodeVerifier: keep("verifier"),
-    discoveryState: () => kept.discovery,
-    saveDiscoveryState: keep("discovery"),
-  };
-  await t.throwsAsync(createLinkOverMcp(authProvider), { instanceOf: UnauthorizedError });
-  const browser = new TestBrowser(service.url);
-  const consent = await browser.signIn(await browser.open(String(kept.asked)), team.member);
-  const callback = new URL((await browser.press(consent, "Allow")).url);
-  t.true(callback.href.startsWith(`${redirectUrl}?`));
-  const transport = new StreamableHTTPClientTransport(new URL(url), { authProvider });
-  await transport.finishAuth(callback.searchParams);
-  t.regex(await createLinkOverMcp(authProvider), isLink);
+test("the page leads users of AI clients to Connect", (t) => {
+  t.truthy(page.html.querySelector(`main a[href="${team.base}/connect"]`));
 });
 
-test("an agent with the same entry can use client credentials", async (t) => {
-  const { oauth } = mcpServer();
-  const authProvider = new ClientCredentialsProvider({
-    clientId: oauth.clientId,
-    clientSecret,
-    expectedIssuer: service.url,
-  });
-  t.regex(await createLinkOverMcp(authProvider), isLink);
+test("the MCP snippet creates a link", async (t) => {
+  // Inside the project, which has the MCP SDK's client installed.
+  const file = path.join(ROOT, "test/server/dashboard/api-access/.quick-start-mcp.mts");
+  await writeFile(file, snippet("mcp"));
+  try {
+    const { stdout } = await run(process.execPath, [file], { env });
+    t.regex(stdout, isLink);
+  } finally {
+    await rm(file);
+  }
 });
