@@ -1,10 +1,11 @@
 // Runs every test that this machine can run: all of them on SQLite, and on each other database those whose result
 // depends on it.
 //
-//   node test/run.ts [--processes | --browser | --races] [file…]
+//   node test/run.ts [--processes | --browser | --clients | --races] [file…]
 //
 // --processes runs only the tests that start servers and commands as processes of their own.
 // --browser runs only the tests that drive Chromium, which take minutes of processor time.
+// --clients runs only the tests of client libraries, some of which are programs that Debian installs.
 // --races runs only the tests of concurrent requests, with many more rounds. TEST_DATABASE limits the run to one
 // database.
 
@@ -15,6 +16,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { PYTHON } from "./harness/clients/python.ts";
+import { DEBIAN_PACKAGES, debianVersion } from "./harness/clients/versions.ts";
 
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
 const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{metadata,outage}.test.ts"];
@@ -31,9 +33,10 @@ const IN_BROWSER = [
   "test/server/docs/accessibility.test.ts",
   "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
 ];
+const IN_CLIENTS = ["test/clients/*.test.ts"];
 const ON_SQLITE = [
   "test/**/*.test.ts",
-  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER].map((file) => `!${file}`),
+  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER, ...IN_CLIENTS].map((file) => `!${file}`),
 ];
 const RACES = [
   "test/processes/{changes,client-changes}.test.ts",
@@ -80,6 +83,7 @@ const { values: options, positionals: chosen } = parseArgs({
   options: {
     processes: { type: "boolean", default: false },
     browser: { type: "boolean", default: false },
+    clients: { type: "boolean", default: false },
     races: { type: "boolean", default: false },
   },
   allowPositionals: true,
@@ -101,6 +105,7 @@ function filesFor({ engine }: Run): string[] {
   if (chosen.length > 0) return chosen;
   if (options.processes) return engine === "sqlite" ? IN_PROCESSES_ON_SQLITE : IN_PROCESSES;
   if (options.browser) return IN_BROWSER;
+  if (options.clients) return IN_CLIENTS;
   if (options.races) return RACES;
   return engine === "sqlite" ? ON_SQLITE : ON_EVERY_DATABASE;
 }
@@ -138,11 +143,16 @@ for (const run of runs) {
 if (!process.env.TEST_REDIS_URL) skipped.push("shared rate limits: TEST_REDIS_URL is not set");
 if (!existsSync(CHROMIUM)) skipped.push(`browser tests: ${CHROMIUM} is missing`);
 if (!PYTHON) skipped.push("the Python quick start: no python3 has authlib and requests");
+if (options.clients) {
+  const missing = DEBIAN_PACKAGES.filter((name) => !debianVersion(name));
+  skipped.push(...missing.map((name) => `a client library: the Debian package ${name} is not installed`));
+}
 for (const reason of skipped) console.log(`SKIPPED ${reason}`);
 if (chosen.length === 0 && !Object.values(options).includes(true))
   console.log(`
 Not in this run:
   npm run test:processes  tests that start servers and commands as processes
   npm run test:browser    tests that drive Chromium
+  npm run test:clients    tests of client libraries
   npm run test:races      tests of concurrent requests, with many more rounds`);
 process.exit(passed ? 0 : 1);

@@ -13,6 +13,8 @@ type ProgramOptions = {
   settings?: Record<string, string>;
   cwd?: string;
   node?: string;
+  /** The user and group that the program runs as, if this process may change them. */
+  uid?: number;
 };
 
 const SERVER = `${ROOT}server/`;
@@ -33,9 +35,10 @@ export class Program {
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
 
-  constructor(command: string, args: string[], { settings = {}, cwd = ROOT }: ProgramOptions = {}) {
+  constructor(command: string, args: string[], { settings = {}, cwd = ROOT, uid }: ProgramOptions = {}) {
     const { PATH, HOME } = process.env;
-    this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true });
+    const user = uid === undefined ? {} : { uid, gid: uid };
+    this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true, ...user });
     running.add(this);
     this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));
     this.#child.stderr?.on("data", (chunk) => this.#hear(() => (this.stderr += chunk)));

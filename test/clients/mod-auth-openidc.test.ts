@@ -1,0 +1,43 @@
+import { startApache } from "../harness/clients/apache.ts";
+import { testFlows } from "../harness/clients/library-flows.ts";
+import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { debianVersion } from "../harness/clients/versions.ts";
+import { bearer } from "../harness/service.ts";
+
+testFlows(
+  {
+    name: "Apache mod_auth_openidc",
+    version: debianVersion("libapache2-mod-auth-openidc"),
+    flows: ["code", "refresh", "revocation", "introspection"],
+  },
+  async (setup) => {
+    const apache = await startApache(setup);
+    /** Opens a URL of Apache; returns the access token that the application behind it reads. */
+    async function openApp(url: string): Promise<string> {
+      const { headers, status, text } = await browser.open(url);
+      const token = headers.get("x-access-token");
+      if (status !== 200 || !token) throw new Error(`${url}: ${status} ${text}`);
+      return token;
+    }
+    /** Sends a token to Apache as the resource server; returns the status. */
+    const sendToken = async (token: string) =>
+      (await fetch(`${apache.url}/api`, { headers: bearer(token) })).status;
+
+    const browser = new TestBrowser(apache.url);
+    try {
+      const request = await browser.open(`${apache.url}/app`);
+      const code = await setup.use(await openApp((await setup.allow(request.url)).href));
+
+      const returnTo = encodeURIComponent(`${apache.url}/app`);
+      const hook = `${apache.url}/callback?refresh=${returnTo}&access_token=${code.accessToken}`;
+      const refresh = await setup.use(await openApp(hook));
+
+      const before = (await sendToken(refresh.accessToken)) === 200;
+      await browser.open(`${apache.url}/callback?logout=${returnTo}`);
+      const after = (await sendToken(refresh.accessToken)) === 200;
+      return { code, refresh, introspection: { before, after } };
+    } finally {
+      await apache.stop();
+    }
+  },
+);

@@ -1,0 +1,73 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
+import { ROOT } from "../harness/program.ts";
+
+// Runs the tests of the client libraries, and writes the table of docs/clients.md from their results.
+
+const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
+const DOCUMENT = path.join(ROOT, "docs/clients.md");
+
+const TABLE = /(?<=<!-- results -->\n).*?(?=<!-- end of results -->)/s;
+
+const COLUMNS: Record<Flow, string> = {
+  clientCredentials: "Client credentials",
+  code: "Code with PKCE",
+  refresh: "Refresh",
+  revocation: "Revocation",
+  introspection: "Introspection",
+};
+
+/** Runs the tests; returns their report (Test Anything Protocol). */
+async function runTests(): Promise<string> {
+  const child = spawn(process.execPath, [AVA, "--tap", "test/clients/*.test.ts"], {
+    cwd: ROOT,
+    env: { ...process.env, TEST_DATABASE: "sqlite" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const report = (await child.stdout.toArray()).join("");
+  const [code] = await ended;
+  if (code !== 0 || report.includes("# SKIP")) throw new Error(`not every test passed:\n${report}`);
+  return report;
+}
+
+/** Returns the flows that passed, by library with its version. */
+function readResults(report: string): Map<string, Set<string>> {
+  const results = new Map<string, Set<string>>();
+  for (const [, title = ""] of report.matchAll(/^ok \d+ - (?:.* › )?(.+)$/gm)) {
+    const flow = Object.entries(FLOWS).find(([, words]) => title.endsWith(words));
+    if (!flow) continue;
+    const library = title.slice(0, -flow[1].length).trim();
+    results.set(library, (results.get(library) ?? new Set()).add(flow[0]));
+  }
+  return results;
+}
+
+/** Returns the table in Markdown, with the date of the run. */
+function render(results: Map<string, Set<string>>): string {
+  const flows = Object.keys(COLUMNS);
+  const rows = [...results]
+    .toSorted(([one], [other]) => one.localeCompare(other, "en"))
+    .map(([library, passed]) => [library, ...flows.map((flow) => (passed.has(flow) ? "yes" : "–"))]);
+  const lines = [["Library", ...Object.values(COLUMNS)], ...rows].map((cells) => `| ${cells.join(" | ")} |`);
+  const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
+  return [
+    `Tested on ${date}:`,
+    "",
+    lines[0],
+    `|${"---|".repeat(flows.length + 1)}`,
+    ...lines.slice(1),
+    "",
+  ].join("\n");
+}
+
+const results = readResults(await runTests());
+const document = await readFile(DOCUMENT, "utf8");
+await writeFile(
+  DOCUMENT,
+  document.replace(TABLE, () => render(results)),
+);

@@ -1,0 +1,10 @@
+/** What a client library can do, as it stands in the titles of the tests. */
+export const FLOWS = {
+  clientCredentials: "gets a token by client credentials",
+  code: "signs a user in by code and PKCE",
+  refresh: "refreshes an access token",
+  revocation: "revokes a grant",
+  introspection: "accepts a token by introspection",
+} as const;
+
+export type Flow = keyof typeof FLOWS;

@@ -1,0 +1,17 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { Program, ROOT } from "../program.ts";
+
+const CACHE = path.join(ROOT, "node_modules/.cache/linkgate");
+
+/** Compiles a Go program with the libraries that Debian installs; returns the path of the executable. */
+export async function compileGo(source: string): Promise<string> {
+  await mkdir(CACHE, { recursive: true });
+  const executable = path.join(CACHE, path.basename(source, ".go"));
+  const compiler = new Program("/usr/bin/go", ["build", "-o", executable, source], {
+    settings: { GO111MODULE: "off", GOPATH: "/usr/share/gocode", GOCACHE: path.join(CACHE, "go") },
+  });
+  const { code, stderr } = await compiler.ended;
+  if (code !== 0) throw new Error(`${source} does not compile:\n${stderr}`);
+  return executable;
+}

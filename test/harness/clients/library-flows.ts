@@ -1,0 +1,106 @@
+import test, { type ExecutionContext } from "ava";
+import { bearer, startTestService } from "../service.ts";
+import { skip } from "../skip.ts";
+import { FLOWS, type Flow } from "./flow-titles.ts";
+import { allow, createApp, isAcceptedByApi } from "./oauth.ts";
+
+/** A client library: `version` is undefined if it is not installed, `flows` are those that it implements. */
+type Library = { name: string; version: string | undefined; flows: Flow[]; redirectUri?: string };
+
+/** A token that was used at the API, with the organization that it acts for. */
+export type Used = { accessToken: string; organization: string };
+
+/**
+ * What a client did. `introspection` says whether it accepts the last access token, as a resource server, before and
+ * after the revocation.
+ */
+export type Results = {
+  clientCredentials?: Used;
+  code: Used;
+  refresh?: Used;
+  introspection?: { before: boolean; after: boolean };
+};
+
+/** The settings of a client, and the user in front of it. */
+export type ClientSetup = {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  redirectUri: string;
+  scope: string;
+  /** Signs the user in and allows the request; returns the URL that the client is called back at. */
+  allow(authorizationUrl: string): Promise<URL>;
+  /** Requests a token with the client credentials grant. */
+  token(scope: string): Promise<string>;
+  /** Uses a token at the API. */
+  use(accessToken: string): Promise<Used>;
+};
+
+/** A redirect URI of a native app. Any port matches. */
+const LOOPBACK = "http://127.0.0.1:8976/callback";
+// The default scopes of many apps. Some libraries repeat them in refresh requests.
+const SCOPE = "openid offline_access links:read";
+
+async function startSetup(redirectUri: string) {
+  const service = await startTestService();
+  const { app, own, user } = await createApp(service, [redirectUri]);
+  const setup: ClientSetup = {
+    issuer: service.url,
+    clientId: app.clientId,
+    clientSecret: app.clientSecret,
+    redirectUri,
+    scope: SCOPE,
+    allow: (url) => allow(service, user, url),
+    token: (scope) => service.token(app, { scope }),
+    async use(accessToken) {
+      const answer = await fetch(`${service.url}/v1/organization`, { headers: bearer(accessToken) });
+      if (!answer.ok) throw new Error(`the token was refused: ${await answer.text()}`);
+      return { accessToken, organization: ((await answer.json()) as { id: string }).id };
+    },
+  };
+  return { service, app, own, setup };
+}
+
+/** Declares a test for each flow of a library. `run` goes through them with the library, and revokes last. */
+export function testFlows(
+  { name, version, flows, redirectUri = LOOPBACK }: Library,
+  run: (setup: ClientSetup) => Promise<Results>,
+): void {
+  const titleOf = (flow: Flow) => [name, version, FLOWS[flow]].filter(Boolean).join(" ");
+  if (!version) {
+    for (const flow of flows) skip(titleOf(flow), `${name} is not installed`);
+    return;
+  }
+  const started = startSetup(redirectUri);
+  const finished = started.then(({ setup }) => run(setup));
+  // The tests report a failure.
+  finished.catch(() => undefined);
+  test.after.always(async () => (await started).service.close());
+
+  const checks: Record<Flow, (t: ExecutionContext) => Promise<void>> = {
+    async clientCredentials(t) {
+      const { app } = await started;
+      t.is((await finished).clientCredentials?.organization, app.id);
+    },
+    async code(t) {
+      const { own } = await started;
+      t.is((await finished).code.organization, own.id);
+    },
+    async refresh(t) {
+      const { own } = await started;
+      const { code, refresh } = await finished;
+      t.is(refresh?.organization, own.id);
+      t.not(refresh?.accessToken, code.accessToken);
+    },
+    async revocation(t) {
+      const { service } = await started;
+      const { code, refresh } = await finished;
+      t.false(await isAcceptedByApi(service, (refresh ?? code).accessToken));
+    },
+    async introspection(t) {
+      const { introspection } = await finished;
+      t.deepEqual(introspection, { before: true, after: false });
+    },
+  };
+  for (const flow of flows) test(titleOf(flow), checks[flow]);
+}
