@@ -34,6 +34,7 @@ function introduction({ api, mcp, base, short }: PublicUrls): Html {
 <dt>MCP endpoint</dt><dd><code>${mcp}</code></dd>
 <dt>Short links</dt><dd><code>${short}</code></dd>
 <dt>API description</dt><dd><a href="/v1/openapi.json">OpenAPI 3.1</a>, for generating clients</dd>
+<dt>AI clients</dt><dd>The <a href="${base}/dashboard">dashboard</a> explains how to connect each one, under Connect</dd>
 <dt>Client ID and secret</dt><dd>In the <a href="${base}/dashboard">dashboard</a> under API access, on the Growth and Premium plans</dd>
 </dl>`;
 }

@@ -18,10 +18,14 @@ export type Obstacle =
   | "local_server"
   | "documents_disabled"
   | "documents_disallowed"
-  | "registration_disabled";
+  | "registration_disabled"
+  | "unknown_client";
+
+/** Why a way in which an app identifies itself isn't accepted. */
+export type Refusal = Extract<Obstacle, `${string}_disabled` | `${string}_disallowed`>;
 
 /** Each way in which an app identifies itself, and why it isn't accepted; undefined if it is. */
-export type Acceptance = Record<"knownDocument" | "otherDocument" | "registration", Obstacle | undefined>;
+export type Acceptance = Record<"knownDocument" | "otherDocument" | "registration", Refusal | undefined>;
 
 /** Returns which kinds of apps can connect to an organization on a paid plan. */
 export function acceptanceOf({ documents, registration }: Conditions): Acceptance {
@@ -33,7 +37,7 @@ export function acceptanceOf({ documents, registration }: Conditions): Acceptanc
   };
 }
 
-function documentObstacle(byServer: boolean, byOrganization: boolean): Obstacle | undefined {
+function documentObstacle(byServer: boolean, byOrganization: boolean): Refusal | undefined {
   if (!byServer) return "documents_disabled";
   return byOrganization ? undefined : "documents_disallowed";
 }
@@ -45,5 +49,6 @@ export function obstacleOf({ identity, isHosted }: Host, conditions: Conditions)
   const accepted = acceptanceOf(conditions);
   if (identity === "document") return accepted.knownDocument;
   if (identity === "registration") return accepted.registration;
-  return accepted.registration && accepted.otherDocument;
+  if (!accepted.registration || !accepted.otherDocument) return undefined;
+  return accepted.otherDocument === "documents_disallowed" ? "documents_disallowed" : "unknown_client";
 }

@@ -29,7 +29,7 @@ function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Optio
   const { id, name, ownClient } = host;
   const code = obstacleOf(host, conditions);
   if (!code) return { id, name, obstacle: null, steps: host.steps(mcpUrl), ownClient: null };
-  const detail = explain(code, { app: name, organization: membership.name });
+  const detail = explain(code, membership.name);
   const mayUseOwnClient = CLIENT_HELPS.has(code) && isManager(membership);
   return {
     id,

@@ -1,19 +1,20 @@
 import type { Obstacle } from "./acceptance.ts";
 
-/** Returns the sentence that says why an app can't connect, and what would change that. */
-export function explain(obstacle: Obstacle, { app, organization }: Explained): string {
-  switch (obstacle) {
-    case "plan_required":
-      return "Connecting apps requires the Growth or Premium plan.";
-    case "local_server":
-      return `${app} connects from its vendor’s servers, which can’t reach a server on localhost. It needs a public https address, which the setting \`BASE_URL\` names.`;
-    case "documents_disabled":
-      return `This server doesn’t accept ${app} by its metadata document. Its operator can change that with the setting \`CIMD\`.`;
-    case "documents_disallowed":
-      return `${organization} doesn’t accept ${app} by its metadata document. An owner or admin can change that.`;
-    case "registration_disabled":
-      return `${app} registers itself with the server, and registration is off. The server’s operator can turn it on with the setting \`DYNAMIC_REGISTRATION=stateless\`.`;
-  }
+/** Returns the sentences that say why a host can't connect, and what would change that; backticks mark code. */
+export function explain(obstacle: Obstacle, organization: string): string {
+  return SENTENCES[obstacle].replace("{organization}", () => organization);
 }
 
-type Explained = { app: string; organization: string };
+const SENTENCES: Record<Obstacle, string> = {
+  plan_required: "Connecting AI clients requires the Growth or Premium plan.",
+  local_server:
+    "This client connects from its vendor’s servers, which can’t reach a server on localhost. The server needs a public https address, in its setting `BASE_URL`.",
+  documents_disabled:
+    "This client identifies itself by a metadata document, which this server doesn’t accept. The server’s operator can change that with the setting `CIMD`.",
+  documents_disallowed:
+    "{organization} doesn’t allow this client. An owner or admin can change that under Apps.",
+  registration_disabled:
+    "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
+  unknown_client:
+    "This server accepts known clients only. The server’s operator can change that with the settings `CIMD=any` and `DYNAMIC_REGISTRATION=stateless`.",
+};

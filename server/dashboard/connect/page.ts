@@ -42,7 +42,7 @@ export function connectPage({ membership, username, guides, selected, scopes, ac
 ${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
 ${guide ? guidePanel(guide, membership, username) : scriptsPanel(membership)}
 ${guide ? permissions(membership, scopes) : html``}
-${acceptedApps(membership.name, accepted)}`;
+${acceptedApps(membership, accepted)}`;
 }
 
 function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {

@@ -32,7 +32,7 @@ const CASES: Case[] = [
     accepts: [false, false, false],
     documents: "documents_disabled",
     registration: "registration_disabled",
-    other: "documents_disabled",
+    other: "unknown_client",
   },
   {
     settings: { CIMD: "on" },
