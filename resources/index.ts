@@ -3,8 +3,8 @@ import { createBearerCheck } from "./access/bearer.ts";
 import type { CallCounter } from "./access/call-counter.ts";
 import type { Introspect } from "./access/introspect.ts";
 import { createRateLimit } from "./access/rate-limit.ts";
-import { metadataUrl, type PublicUrls, resourceMetadata } from "./access/resource-metadata.ts";
-import { allowOrigins } from "./http/cors.ts";
+import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
+import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { createErrorHandler } from "./http/error-handler.ts";
 import { isBelow, isOfResource, mount } from "./http/mount.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
@@ -53,12 +53,12 @@ export function createResources(options: ResourceOptions): Resources {
 
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
-  const bearerCheckOf = (resource: string) =>
+  const bearerCheckOf = (resource: string, url = resource) =>
     createBearerCheck({
       introspect,
       audiences: [resource, urls.base],
       limits,
-      metadataUrl: metadataUrl(resource),
+      metadataUrl: metadataUrl(url),
     });
   const restApi = createRestApi({
     bearerCheck: bearerCheckOf(urls.api),
@@ -68,15 +68,18 @@ export function createResources(options: ResourceOptions): Resources {
     version,
   });
   const tools = createTools({ ...services, shortUrl: urls.short });
-  const mcpEndpoint = createMcpEndpoint({
-    bearerCheck: bearerCheckOf(urls.mcp),
-    tools,
-    runOnce,
-    mcpUrl: urls.mcp,
-    origins,
-    version,
-    onError,
-  });
+  // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
+  const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
+    createMcpEndpoint({
+      bearerCheck: bearerCheckOf(urls.mcp, mcpUrl),
+      tools,
+      runOnce,
+      mcpUrl,
+      origins,
+      version,
+      onError,
+    }),
+  );
   const errorOptions = { docsUrl: `${urls.base}/docs`, onError };
   const handleErrors = createErrorHandler(errorOptions);
   const handleMcpErrors = createMcpErrorHandler(errorOptions);
@@ -85,14 +88,19 @@ export function createResources(options: ResourceOptions): Resources {
     document: restApi.document,
     tools,
     middleware: [
-      mount(isBelow("/.well-known/"), [resourceMetadata(urls)]),
+      mount(isBelow("/.well-known/"), [allowEveryOrigin, resourceMetadata(urls)]),
       mount(isOfResource(urls.api), [
         handleErrors,
         allowOrigins(origins),
         limits.address,
         ...restApi.middleware,
       ]),
-      mount(isOfResource(urls.mcp), [handleMcpErrors, allowOrigins(origins), limits.address, mcpEndpoint]),
+      mount(isOfResource(urls.mcp), [
+        handleMcpErrors,
+        allowOrigins(origins),
+        limits.address,
+        ...mcpEndpoints,
+      ]),
       mount(isShortLink(urls.short, links), [
         showErrorPages(options.renderErrorPage),
         handleErrors,

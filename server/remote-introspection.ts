@@ -63,6 +63,7 @@ function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined
     scopes,
     audience: aud,
     expiresAt: exp,
-    ...(sub && { userId: sub }),
+    // The subject of a client-credentials token is the client.
+    ...(sub && sub !== clientId && { userId: sub }),
   };
 }

@@ -29,8 +29,11 @@ export type BearerCheck = {
   authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller>;
   /** Counts the calls of a request after its first one. @throws Problem 429 */
   countFurther(ctx: Context, caller: AuthenticatedCaller, calls: number): Promise<void>;
-  /** Returns a 403 that names every scope an operation requires (RFC 6750 §3.1). */
-  insufficientScope(required: readonly string[]): Problem;
+  /**
+   * Returns a 403 that names every scope an operation requires (RFC 6750 §3.1), and those that the caller has: a client
+   * that requests exactly the scopes of the challenge must not lose any.
+   */
+  insufficientScope(caller: AuthenticatedCaller, required: readonly string[]): Problem;
 };
 
 // RFC 6750 §2.1: b64token
@@ -42,7 +45,8 @@ type Challenge = (parameters: Record<string, string>) => Record<string, string>;
 export function createBearerCheck(options: BearerOptions): BearerCheck {
   const { introspect, audiences, limits } = options;
   const challenge = createChallenge(options.metadataUrl);
-  const insufficientScope = (required: readonly string[]) => toInsufficientScope(required, challenge);
+  const insufficientScope = ({ scopes }: AuthenticatedCaller, required: readonly string[]) =>
+    toInsufficientScope(scopes, required, challenge);
 
   async function authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller> {
     const token = readToken(ctx, challenge);
@@ -67,7 +71,7 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
         // RFC 9111 §5.2.2: only the caller may store the response, and must revalidate it before each use.
         ctx.set("Cache-Control", "private, no-cache");
         const caller = await authenticate(ctx, required);
-        if (!covers(caller.scopes, required)) throw insufficientScope(required);
+        if (!covers(caller.scopes, required)) throw insufficientScope(caller, required);
         ctx.state.caller = caller;
         return next();
       },
@@ -95,9 +99,13 @@ function invalidToken(detail: string, offered: readonly string[], challenge: Cha
   });
 }
 
-function toInsufficientScope(required: readonly string[], challenge: Challenge): Problem {
-  const scope = required.join(" ");
-  return new Problem(403, "insufficient_scope", `This request requires the scope ${scope}.`, {
+function toInsufficientScope(
+  held: ReadonlySet<string>,
+  required: readonly string[],
+  challenge: Challenge,
+): Problem {
+  const scope = [...new Set([...held, ...required])].join(" ");
+  return new Problem(403, "insufficient_scope", `This request requires the scope ${required.join(" ")}.`, {
     headers: challenge({
       error: "insufficient_scope",
       error_description: "The access token lacks a required scope.",

@@ -13,7 +13,7 @@ export type PublicUrls = {
 };
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
-const READ_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+const READ_METHODS = new Set(["GET", "HEAD"]);
 
 /** Returns the URL of a resource's metadata: the well-known path, inserted before the resource's own (RFC 9728 §3.1). */
 export function metadataUrl(resource: string): string {
@@ -21,26 +21,28 @@ export function metadataUrl(resource: string): string {
   return origin + WELL_KNOWN + (pathname === "/" ? "" : pathname);
 }
 
-/** Serves the metadata of the three resources (RFC 9728 §3.2), readable from every origin. */
+/**
+ * Serves the metadata of the three resources (RFC 9728 §3.2). Users also type the URL of MCP with a slash, and clients
+ * require that the metadata names the resource that they were given (RFC 9728 §3.3).
+ */
 export function resourceMetadata(urls: PublicUrls): Middleware {
   const documents = new Map([
     describe(urls, urls.base, "linkgate", API_SCOPES),
     describe(urls, urls.api, "linkgate REST API", API_SCOPES),
     describe(urls, urls.mcp, "linkgate MCP", BASIC_SCOPES),
+    describe(urls, withSlash(urls.mcp), "linkgate MCP", BASIC_SCOPES),
   ]);
   return async function serveMetadata(ctx, next) {
     const document = documents.get(ctx.host.toLowerCase() + ctx.path);
     if (!document || !READ_METHODS.has(ctx.method)) return next();
-    ctx.set("Access-Control-Allow-Origin", "*");
-    if (ctx.method === "OPTIONS") {
-      // MCP clients in a browser send MCP-Protocol-Version, which triggers a preflight request.
-      ctx.set("Access-Control-Allow-Headers", ctx.get("access-control-request-headers"));
-      ctx.status = 204;
-      return;
-    }
     ctx.set("Cache-Control", "public, max-age=3600");
     ctx.body = document;
   };
+}
+
+/** Returns the URL of a resource with a slash at the end. */
+export function withSlash(resource: string): string {
+  return resource.endsWith("/") ? resource : `${resource}/`;
 }
 
 function describe(

@@ -13,3 +13,18 @@ export function allowOrigins(origins: ReadonlySet<string>): Middleware {
     maxAge: MAX_AGE_S,
   });
 }
+
+/**
+ * Lets every origin read responses, errors included, without credentials. The header is the same for all origins, so
+ * shared caches can store the responses.
+ */
+export const allowEveryOrigin: Middleware = function allowAnyOrigin(ctx, next) {
+  ctx.set("Access-Control-Allow-Origin", "*");
+  if (ctx.method !== "OPTIONS") return next();
+  // MCP clients in a browser send MCP-Protocol-Version, which triggers a preflight request.
+  const headers = ctx.get("access-control-request-headers");
+  if (headers) ctx.set("Access-Control-Allow-Headers", headers);
+  ctx.set("Access-Control-Max-Age", String(MAX_AGE_S));
+  ctx.status = 204;
+  return Promise.resolve();
+};

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { isUnbroken } from "../http/text.ts";
+import { hasAtMost, isUnbroken } from "../http/text.ts";
 
 /** The maximum length of a destination URL, in characters. */
 export const URL_MAX = 2048;
@@ -27,7 +27,7 @@ export type ReservedNames = { ownHosts: ReadonlySet<string>; ownWords: ReadonlyS
 
 /** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
 export function validateDestination(text: string, { ownHosts }: ReservedNames): string | undefined {
-  if (text.length > URL_MAX) return `must be at most ${URL_MAX} characters`;
+  if (!hasAtMost(URL_MAX, text)) return `must be at most ${URL_MAX} characters`;
   if (!isUnbroken(text)) return "must not contain spaces or control characters";
   const url = URL.parse(text);
   if (!url) return "must be an absolute URL, for example https://example.com/page";

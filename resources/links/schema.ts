@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isLine, isText } from "../http/text.ts";
+import { hasAtMost, isLine, isText } from "../http/text.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 import type { Link, LinkChanges, LinkFields, MetadataValue } from "./types.ts";
 
@@ -38,7 +38,7 @@ function stringThat(validateText: (text: string) => string | undefined, jsonSche
 const singleLine = (max: number) =>
   stringThat(
     (text) =>
-      text.length < 1 || text.length > max || !isLine(text)
+      text === "" || !hasAtMost(max, text) || !isLine(text)
         ? `must be 1 to ${max} characters without control characters`
         : undefined,
     { minLength: 1, maxLength: max },
@@ -74,7 +74,7 @@ const metadataValue = z
   }) as z.ZodType<MetadataValue>;
 
 function isMetadataValue(value: unknown): boolean {
-  if (typeof value === "string") return value.length <= METADATA_VALUE_MAX && isText(value);
+  if (typeof value === "string") return hasAtMost(METADATA_VALUE_MAX, value) && isText(value);
   return value === null || typeof value === "boolean" || Number.isFinite(value);
 }
 

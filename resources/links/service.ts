@@ -3,7 +3,7 @@ import type { Caller } from "../access/actor.ts";
 import type { Cursors } from "../http/cursor.ts";
 import type { Precondition } from "../http/precondition.ts";
 import { notFound, Problem } from "../http/problem.ts";
-import { isText } from "../http/text.ts";
+import { hasAtMost, isText } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
@@ -59,9 +59,9 @@ export const listQuery = z.strictObject({
   cursor: z.string().optional().describe("The `next_cursor` of the previous page, with the same filter."),
   search: z
     .string()
-    .min(1, SEARCH_RULE)
-    .max(MAX_SEARCH_LENGTH, SEARCH_RULE)
+    .refine((text) => text !== "" && hasAtMost(MAX_SEARCH_LENGTH, text), SEARCH_RULE)
     .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
+    .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
     .optional()
     .describe(
       "Returns links whose URL, slug or title contains this text. ASCII letters match in either case.",

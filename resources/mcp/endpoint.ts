@@ -7,6 +7,8 @@ import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
 import type { Tool } from "./tool.ts";
 
+const TYPES = ["application/json", "text/event-stream"];
+
 type EndpointOptions = {
   bearerCheck: BearerCheck;
   tools: Tool[];
@@ -34,6 +36,7 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     checkOrigin(ctx, origins);
     const caller = await bearerCheck.authenticate(ctx, BASIC_SCOPES);
     requirePost(ctx);
+    acceptWildcards(ctx);
     await readBody(ctx, async () => {});
     const messages = messagesOf(ctx.request.body);
     if (messages.length > 1) await bearerCheck.countFurther(ctx, caller, messages.length - 1);
@@ -55,6 +58,14 @@ function checkOrigin(ctx: Context, origins: ReadonlySet<string>): void {
 function requirePost(ctx: Context): void {
   if (ctx.method === "POST") return;
   throw new Problem(405, "method_not_allowed", "Allowed methods: POST.", { headers: { Allow: "POST" } });
+}
+
+/**
+ * RFC 9110 §12.5.1: a wildcard, or no Accept header, includes both types of a response. The SDK looks for their names,
+ * which MCP clients have to list.
+ */
+function acceptWildcards(ctx: Context): void {
+  if (TYPES.every((type) => ctx.accepts(type))) ctx.req.headers.accept = TYPES.join(", ");
 }
 
 const readBody = bodyParser({
@@ -85,6 +96,8 @@ function checkScopes(
   for (const message of messages) {
     if (message?.method !== "tools/call") continue;
     const tool = tools.find(({ name }) => name === message.params?.name);
-    if (tool && !covers(caller.scopes, tool.scopes)) throw bearerCheck.insufficientScope(tool.scopes);
+    if (tool && !covers(caller.scopes, tool.scopes)) {
+      throw bearerCheck.insufficientScope(caller, tool.scopes);
+    }
   }
 }

@@ -40,7 +40,7 @@ export function createHandler(
 
 // How the library's messages begin for requests that it answers with a 4xx.
 const CLIENT_ERRORS =
-  /^(Rejected inbound request|Unsupported Media Type|Not Acceptable|Bad Request|Invalid Request|Parse error)/;
+  /^(Rejected inbound request|Unsupported Media Type|Not Acceptable|Bad Request|Invalid Request|Parse error|Unsupported protocol version)/;
 
 /** Returns whether an error is the client's, which has been answered and needs no log entry. */
 function isClientError({ message }: Error): boolean {

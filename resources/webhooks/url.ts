@@ -1,4 +1,4 @@
-import { isUnbroken } from "../http/text.ts";
+import { hasAtMost, isUnbroken } from "../http/text.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";
 
 /** The maximum length of a webhook URL. */
@@ -8,7 +8,7 @@ const PORTS = new Set(["", "443", "8443"]);
 
 /** Returns why a webhook URL is invalid; undefined if it is valid. Hostnames are resolved and checked when a request is sent. */
 export function validateWebhookUrl(text: string, allowed: AllowedHosts): string | undefined {
-  if (text.length > URL_MAX) return `must be at most ${URL_MAX.toLocaleString("en")} characters`;
+  if (!hasAtMost(URL_MAX, text)) return `must be at most ${URL_MAX.toLocaleString("en")} characters`;
   if (!isUnbroken(text) || text.includes("\\"))
     return "must not contain spaces, control characters or backslashes";
   const url = URL.parse(text);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Problem } from "../../resources/http/problem.ts";
+import { hasAtMost } from "../../resources/http/text.ts";
 import { PasswordQueueFull, type Passwords, validatePassword } from "../credentials/passwords.ts";
 import { validateUsername } from "../credentials/usernames.ts";
 import { type Input, textFieldOf } from "../http/request-body.ts";
@@ -17,7 +18,9 @@ const validatedBy = (rule: (text: string) => string | undefined) =>
 const organizationName = z
   .string({ error: "The name must be a string." })
   .trim()
-  .max(NAME_MAX, { error: `The name must have at most ${NAME_MAX} characters.` })
+  .refine((name) => hasAtMost(NAME_MAX, name), {
+    error: `The name must have at most ${NAME_MAX} characters.`,
+  })
   .regex(/^\P{Cc}*$/u, { error: "The name must not contain control characters." })
   .refine((name) => name.isWellFormed(), { error: "The name must be valid Unicode." });
 

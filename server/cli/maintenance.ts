@@ -1,5 +1,6 @@
 import type { Engine } from "../../adapters/database/engine.ts";
-import { publicUrlsOf } from "../public-urls.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { hostsOf, publicUrlsOf } from "../public-urls.ts";
 import { describeStartupError } from "../startup-errors.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 
@@ -70,7 +71,8 @@ async function runChecks(context: CommandContext): Promise<Check[]> {
 }
 
 function checkUrls({ settings }: CommandContext): Check {
-  const { base, mcp, short } = publicUrlsOf(settings, settings.PORT);
+  const urls = publicUrlsOf(settings, settings.PORT);
+  const { base, mcp, short } = urls;
   const isInsecure = settings.isProduction && !base.startsWith("https:");
   const remark = isInsecure
     ? "; set BASE_URL to an https URL"
@@ -80,8 +82,13 @@ function checkUrls({ settings }: CommandContext): Check {
   return {
     name: "addresses",
     ok: !isInsecure,
-    detail: `issuer ${base}, MCP ${mcp}, short links ${short}${remark}`,
+    detail: `issuer ${base}, MCP ${mcp}, short links ${short}${remark}${settings.TRUST_PROXY ? proxyRemark(urls) : ""}`,
   };
+}
+
+/** Names the Host headers that a proxy has to pass on. */
+function proxyRemark(urls: PublicUrls): string {
+  return `; requests through the proxy need the header Host: ${[...hostsOf(urls)].join(" or ")}`;
 }
 
 async function runCheck(name: string, inspect: () => Promise<string>, databaseUrl: string): Promise<Check> {

@@ -1,5 +1,6 @@
 import type { Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { hasAtMost } from "../../resources/http/text.ts";
 import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
 import { showClient, showPlanChange } from "../provider/client-view.ts";
 import { type Command, CommandError } from "./command.ts";
@@ -21,7 +22,7 @@ export const organizationCommands: Command[] = [
     migrates: true,
     async run({ args, options, storage }) {
       const name = (args[0] as string).trim();
-      if (name.length < 1 || name.length > NAME_MAX) {
+      if (name === "" || !hasAtMost(NAME_MAX, name)) {
         throw new CommandError("invalid_name", `The name must have 1 to ${NAME_MAX} characters.`);
       }
       return showPlanChange(

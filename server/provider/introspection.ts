@@ -38,20 +38,22 @@ async function isUsable(find: FindAccount, ctx: KoaContextWithOIDC, token: Refre
   }
 }
 
+type IntrospectionResponse = { active?: boolean; token_type?: string; client_id?: string; sub?: string };
+
 /**
  * Completes the response (RFC 7662 §2.2). A token that is not active for this caller gets exactly `{"active":false}`.
  * An access token was loaded with everything its validity depends on, as the resources load it; `resource-server` also
  * gets its organization and plan.
  */
 export function completeIntrospection(ctx: Context): void {
-  const body = ctx.body as { active?: boolean; token_type?: string } | undefined;
+  const body = ctx.body as IntrospectionResponse | undefined;
   const isAccessToken = body?.active && body.token_type; // a refresh token has no type
   if (isAccessToken) describeAccessToken(ctx, body);
   else if (isUnsupportedToken(ctx)) respondInactive(ctx);
   else if (ctx.status === 400 && isAnonymous(ctx)) requireAuthentication(ctx);
 }
 
-function describeAccessToken(ctx: Context, body: object): void {
+function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const isResourceServer = client?.clientId === RESOURCE_SERVER;
@@ -59,7 +61,9 @@ function describeAccessToken(ctx: Context, body: object): void {
     respondInactive(ctx);
     return;
   }
-  Object.assign(body, { scope: allowedByRole(active.scopes, active.role).join(" ") || undefined });
+  // RFC 7662 §2.2: resource servers such as mod_oauth2 require a subject. A client's own token has the client's id.
+  const scope = allowedByRole(active.scopes, active.role).join(" ") || undefined;
+  Object.assign(body, { sub: body.sub ?? body.client_id, scope });
   if (isResourceServer) {
     Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
   }

@@ -7,6 +7,7 @@ import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { type AuthenticateWorkload, createClientAssertions } from "./client-assertions.ts";
 import { overrideClientAuthentication } from "./client-authentication.ts";
 import { overrideFindClient } from "./find-client.ts";
+import { matchLoopbackRoots } from "./redirect-uris.ts";
 import { normalizeParameters } from "./request-parameters.ts";
 import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
 
@@ -37,6 +38,7 @@ export function applyOverrides(
     authenticateWorkload,
   });
   normalizeParameters(provider, assertions);
+  matchLoopbackRoots(provider);
   overrideFindClient(provider, clients, assertions);
   overrideClientAuthentication(provider, clients, authenticationLimits);
   detectReplays(provider, replays);

@@ -1,7 +1,10 @@
+import type { Client, Provider } from "oidc-provider";
+
 const MAX_URIS = 20;
 const MAX_LENGTH = 2048;
 /** The hosts of redirect URIs on the user's own computer. */
 export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const LOOPBACK_ROOT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 // Schemes that browsers or operating systems handle themselves.
 const RESERVED_SCHEMES = new Set(
   "javascript data vbscript file blob about view-source filesystem ws wss ftp ftps gopher chrome resource jar \
@@ -38,4 +41,24 @@ function validateRedirectUri(uri: string): string | undefined {
     return isLoopback ? undefined : "must use https, except on localhost, 127.0.0.1 and [::1]";
   }
   return RESERVED_SCHEMES.has(scheme) ? `must not use the ${scheme} scheme` : undefined;
+}
+
+/** Adds the slash to a loopback URI without a path, which names the same resource (RFC 9110 §4.2.3). */
+export function canonicalRedirectUri(uri: unknown): unknown {
+  return typeof uri === "string" && LOOPBACK_ROOT.test(uri) ? `${uri}/` : uri;
+}
+
+/**
+ * Matches a loopback URI without a path whether or not it was registered with the slash. Native apps build the URI with
+ * URL parsers, which add it, or by hand. All other URIs are compared exactly.
+ */
+export function matchLoopbackRoots({ Client }: Pick<Provider, "Client">): void {
+  const { redirectUriAllowed } = Client.prototype;
+  Object.assign(Client.prototype, {
+    redirectUriAllowed(this: Client, uri: string): boolean {
+      if (redirectUriAllowed.call(this, uri)) return true;
+      const withoutSlash = uri?.slice(0, -1);
+      return canonicalRedirectUri(withoutSlash) === uri && redirectUriAllowed.call(this, withoutSlash);
+    },
+  });
 }

@@ -1,12 +1,13 @@
 import { errors, type Provider } from "oidc-provider";
 import type { ClientAssertions } from "./client-assertions.ts";
+import { canonicalRedirectUri } from "./redirect-uris.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
 // An authorization request is stored while its user signs in. RFC 6749 sets no limits; what clients send is far
 // smaller than these.
 const MAX_STATE_BYTES = 2048;
 const MAX_REQUEST_BYTES = 4096;
-const LIMITED_ROUTES = new Set<string | undefined>(["authorization", "pushed_authorization_request"]);
+const AUTHORIZATION_ROUTES = new Set<string | undefined>(["authorization", "pushed_authorization_request"]);
 
 // The library doesn't know this value, so it rejects it, and reports the error in the query.
 const UNSUPPORTED = "unsupported";
@@ -30,8 +31,13 @@ export function normalizeParameters(provider: Provider, assertions: ClientAssert
       return values.get(this);
     },
     set(this: { route?: string }, params: Params) {
-      if (LIMITED_ROUTES.has(this.route)) checkSize(params);
+      if (AUTHORIZATION_ROUTES.has(this.route)) {
+        checkSize(params);
+        requireResponseType(params);
+      }
+      if (this.route === "pushed_authorization_request") rejectRequestUri(params);
       respondInQuery(params);
+      canonicalizeRedirectUri(params);
       canonicalizeResource(params);
       ignoreOpenIdParameters(params);
       assertions.setAside(params);
@@ -61,6 +67,32 @@ function respondInQuery(params: Params): void {
   const { response_mode: mode, response_type: type } = params;
   if (mode && mode !== "query") params.response_mode = Array.isArray(mode) ? mode : UNSUPPORTED;
   if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;
+}
+
+/** Lets the library say that `response_type` is missing. Without a response mode it would say that the mode is invalid. */
+function requireResponseType(params: Params): void {
+  if (params.response_type === undefined) params.response_mode ??= "query";
+}
+
+/** RFC 9126 §2.1: a pushed request must not contain a `request_uri`. @throws InvalidRequest */
+function rejectRequestUri({ request_uri: uri }: Params): void {
+  if (uri !== undefined) throw new errors.InvalidRequest("request_uri must not be part of a pushed request");
+}
+
+/**
+ * The library compares the redirect URIs of the authorization and token requests as text, and sets a missing one to the
+ * only one that the client has.
+ */
+function canonicalizeRedirectUri(params: Params): void {
+  let canonical = canonicalRedirectUri(params.redirect_uri);
+  Object.defineProperty(params, "redirect_uri", {
+    enumerable: true,
+    configurable: true,
+    get: () => canonical,
+    set(uri: unknown) {
+      canonical = canonicalRedirectUri(uri);
+    },
+  });
 }
 
 /** The library compares resources as text between the authorization request, the token request and the refresh. */

@@ -14,11 +14,12 @@ export function mayRevoke(
 /** Revokes the whole grant along with a user's token (RFC 7009 §2.1). */
 export const revokeGrantPolicy: Configuration["revokeGrantPolicy"] = () => true;
 
-/** Responds 200 to a token in an unsupported format: it is unknown, which is no error (RFC 7009 §2.2). */
+/**
+ * Responds 200 to a token in an unsupported format: it is unknown, which is no error (RFC 7009 §2.2). Clients that parse
+ * every response as JSON get an empty object.
+ */
 export function completeRevocation(ctx: Context): void {
   ctx.set("Cache-Control", "no-store");
-  if (!isUnsupportedToken(ctx)) return;
-  ctx.status = 200;
-  ctx.remove("Content-Type"); // of the error
-  ctx.body = "";
+  if (isUnsupportedToken(ctx)) ctx.status = 200;
+  if (ctx.status === 200) ctx.body = {};
 }

@@ -5,6 +5,7 @@ type TokenResponse = { id_token?: string; scope?: string; error?: string };
 
 /** Lists all granted scopes, and names the error of a grant type that the client may not use. */
 export function completeTokenResponse(ctx: Context): void {
+  ctx.set("Pragma", "no-cache"); // RFC 6749 §5.1
   const body = ctx.body as TokenResponse | undefined;
   // RFC 6749 §5.1: `scope` lists all granted scopes; the library omits `openid` if there is a resource.
   if (body?.id_token) body.scope = ["openid", body.scope].filter(Boolean).join(" ");

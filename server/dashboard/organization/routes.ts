@@ -3,6 +3,7 @@ import type { Context } from "koa";
 import { z } from "zod";
 import type { Organization } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { hasAtMost } from "../../../resources/http/text.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
@@ -22,8 +23,14 @@ import { deletionForm, newOrganizationForm, noOrganizations, organizationChoice,
 
 const COOKIE = "organization"; // the last one the user viewed
 
-const NAME_RULE = { error: "must be 1 to 100 characters long" };
-const naming = z.strictObject({ name: z.string(NAME_RULE).trim().min(1, NAME_RULE).max(100, NAME_RULE) });
+const NAME_MAX = 100;
+const NAME_RULE = { error: `must be 1 to ${NAME_MAX} characters long` };
+const naming = z.strictObject({
+  name: z
+    .string(NAME_RULE)
+    .trim()
+    .refine((name) => name !== "" && hasAtMost(NAME_MAX, name), NAME_RULE),
+});
 
 type Options = Parameters<RouteModule>[1];
 

@@ -14,6 +14,7 @@ const documents: [path: string, resource: string, scopes: string[]][] = [
   [WELL_KNOWN, url, ALL],
   [`${WELL_KNOWN}/v1`, `${url}/v1`, ALL],
   [`${WELL_KNOWN}/mcp`, `${url}/mcp`, ["links:read", "links:write"]],
+  [`${WELL_KNOWN}/mcp/`, `${url}/mcp/`, ["links:read", "links:write"]],
 ];
 
 for (const [path, resource, scopes] of documents) {
@@ -88,9 +89,10 @@ for (const [path, resource] of [
   ["/v1/links", "/v1"],
   ["/v1/organization", "/v1"],
   ["/mcp", "/mcp"],
+  ["/mcp/", "/mcp/"],
 ] as const) {
   test(`the challenge of ${path} names its resource's metadata`, async (t) => {
-    const reply = path === "/mcp" ? await api.send("POST", path, { json: {} }) : await api.get(path);
+    const reply = path.startsWith("/mcp") ? await api.send("POST", path, { json: {} }) : await api.get(path);
     const metadataUrl = challengeOf(reply)?.resource_metadata ?? "";
     const body = (await (await fetch(metadataUrl)).json()) as { resource: string };
     t.is(body.resource, url + resource);

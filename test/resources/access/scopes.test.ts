@@ -57,13 +57,13 @@ for (const { method, path, needs, success, json } of routes) {
     });
   }
 
-  test(`${method} ${path} without the required scope gets a challenge that names it`, async (t) => {
+  test(`${method} ${path} without the required scope gets a challenge that names it and what the token has`, async (t) => {
     const token = tokens.get("webhooks:read webhooks:write");
     const reply = await apiAt(service.url, token).send(method, path.replace("{id}", "lnk_x"), { json });
     const { error_description, ...challenge } = challengeOf(reply) ?? {};
     t.deepEqual(challenge, {
       error: "insufficient_scope",
-      scope: needs,
+      scope: `webhooks:read webhooks:write ${needs}`,
       resource_metadata: `${service.url}/.well-known/oauth-protected-resource/v1`,
     });
     t.truthy(error_description);

@@ -91,13 +91,27 @@ for (const [index, [tags, tag, matches]] of tagged.entries()) {
   });
 }
 
-for (const tag of ["one\u001ftwo", "\u001f", "one\n", "x".repeat(51), ""]) {
+for (const tag of ["one\u001ftwo", "\u001f", "one\n", "x".repeat(51), "🎉".repeat(51), ""]) {
   test(`the invalid tag ${JSON.stringify(tag).slice(0, 20)} is rejected`, async (t) => {
     await api.createLink({ tags: ["one", "two"] });
     const reply = await api.get(`/v1/links?tag=${encodeURIComponent(tag)}`);
     isProblem(t, reply, { status: 422, code: "invalid_tag", fields: ["tag"] });
   });
 }
+
+test("a search and a tag may have as many characters as the document says, also emoji", async (t) => {
+  const [title, tag] = ["🎉".repeat(255), "🎉".repeat(50)];
+  const { id } = await api.createLink({ title, tags: [tag] });
+  for (const query of [`search=${encodeURIComponent(title)}`, `tag=${encodeURIComponent(tag)}`]) {
+    const { body } = await api.get<PageBody>(`/v1/links?${query}`);
+    t.deepEqual(
+      body.data.map((link) => link.id),
+      [id],
+    );
+  }
+  const long = await api.get(`/v1/links?search=${encodeURIComponent(`${title}🎉`)}`);
+  isProblem(t, long, { status: 422, code: "invalid_search", fields: ["search"] });
+});
 
 test("archived=true and archived=false select links by state, and without it both are listed", async (t) => {
   const caller = apiAt(service.url, await service.token(await service.createOrganization()));

@@ -102,12 +102,13 @@ for (const era of ALL_ERAS) {
     ["get_link", webhooks, "links:read"],
     ["list_links", webhooks, "links:read"],
   ] as const) {
-    test(`${era}: ${name} with ${token === reader ? "links:read" : "webhooks:write"} is a 403 that names the scope`, async (t) => {
+    test(`${era}: ${name} with ${token === reader ? "links:read" : "webhooks:write"} is a 403 that names the scope and what the token has`, async (t) => {
       const { message, headers } = callOf(era, name, { url: "https://example.com/step-up" });
       const reply = await postMcp(url, message, { ...headers, ...bearer(token) });
       isProblem(t, reply, { status: 403, code: "insufficient_scope" });
       const { error_description, ...challenge } = challengeOf(reply) ?? {};
-      t.deepEqual(challenge, { error: "insufficient_scope", scope, resource_metadata: metadata });
+      const all = `${token === reader ? "links:read" : "webhooks:write"} ${scope}`;
+      t.deepEqual(challenge, { error: "insufficient_scope", scope: all, resource_metadata: metadata });
       t.truthy(error_description);
     });
   }

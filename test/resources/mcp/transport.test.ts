@@ -1,6 +1,7 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -186,8 +187,41 @@ for (const version of ["1999-01-01", "2030-01-01", "x"]) {
   });
 }
 
+test("the endpoint is the same with a trailing slash", async (t) => {
+  const { message, headers } = modernRequest("tools/call", { name: "whoami", arguments: {} });
+  for (const [sent, extra] of [
+    [whoami, {}],
+    [message, headers],
+  ] as const) {
+    const { status, rpc } = await postMcp(`${url}/`, sent, { ...extra, ...auth });
+    t.is(status, 200);
+    t.is(organizationOf(rpc), app.id);
+  }
+  const get = await apiAt(service.url).send("GET", "/mcp/", { headers: auth });
+  isProblem(t, get, { status: 405, code: "method_not_allowed" });
+});
+
+for (const accept of ["*/*", "application/*, text/*", undefined]) {
+  test(`a client with ${accept ? `Accept: ${accept}` : "no Accept header"} is answered`, async (t) => {
+    const headers = ["authorization", auth.authorization, "content-type", "application/json"];
+    if (accept) headers.push("accept", accept);
+    const { status, text } = await sendRaw(service.url, "/mcp", {
+      method: "POST",
+      headers,
+      body: JSON.stringify(whoami),
+    });
+    t.is(status, 200, text);
+  });
+}
+
+for (const accept of ["text/html", "application/json", "text/event-stream"]) {
+  test(`a client that accepts only ${accept} is rejected with 406`, async (t) => {
+    t.is((await postMcp(url, whoami, { ...auth, accept })).status, 406);
+  });
+}
+
 test("a path below the endpoint is not found", async (t) => {
-  for (const path of ["/mcp/", "/mcp/x", "/MCP"]) {
+  for (const path of ["/mcp//", "/mcp/x", "/mcp/x/", "/MCP", "/MCP/"]) {
     const reply = await postMcp(service.url + path, whoami, auth);
     t.is(reply.status, 404, path);
     t.is(reply.rpc?.result, undefined);

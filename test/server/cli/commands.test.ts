@@ -189,6 +189,20 @@ test.serial("doctor lists its checks", async (t) => {
   t.deepEqual(names, ["settings", "database", "migrations", "keys", "addresses"]);
 });
 
+test.serial("doctor names the Host headers that a proxy has to pass on, with the port", async (t) => {
+  const settings = {
+    DATABASE_URL: `sqlite:${folder}/proxied.sqlite`,
+    BASE_URL: "https://links.example.com:8443",
+    SHORT_URL: "https://go.example",
+    TRUST_PROXY: "1",
+  };
+  const { stdout } = await runCommand(["doctor", "--json"], { settings });
+  const { checks } = JSON.parse(stdout);
+  const addresses = checks.find(({ name }: { name: string }) => name === "addresses");
+  t.true(addresses.ok);
+  t.regex(addresses.detail, /need the header Host: links\.example\.com:8443 or go\.example$/);
+});
+
 test.serial("doctor exits with 1 if a check fails, and still returns the result", async (t) => {
   const fresh = { settings: { DATABASE_URL: `sqlite:${folder}/fresh.sqlite` } };
   const { code, stdout } = await runCommand(["doctor", "--json"], fresh);

@@ -1,6 +1,6 @@
 import test from "ava";
 import { REDIRECT_URI } from "../../harness/clients/flow.ts";
-import { authorizeUrl, createApp, type Fields, formOf } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, type Fields, formOf, postAsClient } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -117,6 +117,17 @@ for (const [name, value] of Object.entries({ max_age: "60", id_token_hint: "x" }
     t.regex(url?.searchParams.get("error_description") ?? "", /openid/);
   });
 }
+
+test("a missing response_type is named in the error, which reaches the app", async (t) => {
+  for (const url of [authorizeUrl(service, app, { response_type: undefined })]) {
+    const query = new URL((await new TestBrowser(service.url).open(url)).url).searchParams;
+    t.is(query.get("error"), "invalid_request");
+    t.is(query.get("error_description"), "missing required parameter 'response_type'");
+    t.is(query.get("state"), "a-state");
+  }
+  const { body } = await postAsClient(service, "par", app, { client_id: app.clientId });
+  t.is(body.error_description, "missing required parameter 'response_type'");
+});
 
 test("the authorization endpoint sends no CORS headers", async (t) => {
   for (const origin of ["https://evil.example", "null", service.url]) {

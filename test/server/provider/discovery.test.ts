@@ -24,6 +24,41 @@ test("both discovery documents are identical, and every URL has the issuer's ori
   for (const [name, url] of urls) t.true(String(url).startsWith(`${service.url}/`), name);
 });
 
+for (const path of PATHS) {
+  test(`${path} may be cached by anyone for an hour, and read from every origin`, async (t) => {
+    const origin = "https://app.example.com";
+    for (const headers of [{}, { origin }]) {
+      const response = await fetch(service.url + path, { headers });
+      t.is(response.headers.get("cache-control"), "public, max-age=3600");
+      // The same for all origins, so shared caches can't return one origin's copy to another.
+      t.is(response.headers.get("access-control-allow-origin"), "*");
+      t.false(response.headers.has("access-control-allow-credentials"));
+    }
+    const preflight = await fetch(service.url + path, {
+      method: "OPTIONS",
+      headers: {
+        origin,
+        "access-control-request-method": "GET",
+        "access-control-request-headers": "mcp-protocol-version",
+      },
+    });
+    t.is(preflight.status, 204);
+    t.is(preflight.headers.get("access-control-allow-origin"), "*");
+    t.is(preflight.headers.get("access-control-allow-headers"), "mcp-protocol-version");
+  });
+}
+
+for (const path of ["/.well-known/nothing", "/.well-known/oauth-protected-resource/nothing"]) {
+  test(`the 404 of ${path} can be read from every origin, and is not cached`, async (t) => {
+    const response = await fetch(service.url + path, { headers: { origin: "https://app.example.com" } });
+    t.is(response.status, 404);
+    t.is(response.headers.get("access-control-allow-origin"), "*");
+    t.notRegex(response.headers.get("cache-control") ?? "", /public|max-age/);
+    const preflight = await fetch(service.url + path, { method: "OPTIONS" });
+    t.is(preflight.status, 204);
+  });
+}
+
 test("S256 is the only code challenge method", async (t) => {
   t.deepEqual((await metadata()).body.code_challenge_methods_supported, ["S256"]);
 });

@@ -1,5 +1,5 @@
 import test from "ava";
-import { allow, authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { allow, authorizeUrl, createApp, redeemCode } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
@@ -92,6 +92,41 @@ test("a loopback redirect URI matches with any port", async (t) => {
     const callback = await allow(service, user, authorizeUrl(service, app, { redirect_uri: uri }));
     t.is(callback.href.split("?")[0], uri, uri);
     t.truthy(callback.searchParams.get("code"), uri);
+  }
+});
+
+for (const registered of ["http://127.0.0.1:33418", "http://127.0.0.1:33418/"]) {
+  test(`${registered} matches with and without the trailing slash, in both requests`, async (t) => {
+    const native = await createApp(service, [registered]);
+    const variants = [
+      "http://127.0.0.1:33418",
+      "http://127.0.0.1:33418/",
+      "http://127.0.0.1:5000",
+      undefined,
+    ];
+    for (const redirect_uri of variants) {
+      const url = authorizeUrl(service, native.app, { redirect_uri });
+      const callback = await allow(service, native.user, url);
+      t.is(callback.pathname, "/");
+      const code = String(callback.searchParams.get("code"));
+      const again = redirect_uri?.endsWith("/")
+        ? redirect_uri.slice(0, -1)
+        : `${redirect_uri ?? registered}/`;
+      const sent = again.replace(/\/+$/, "/");
+      t.is((await redeemCode(service, native.app, code, { redirect_uri: sent })).status, 200, sent);
+    }
+    for (const wrong of ["http://127.0.0.1:33418//", "http://127.0.0.1:33418/x", "http://localhost:33418"]) {
+      const { status, location } = await request(authorizeUrl(service, native.app, { redirect_uri: wrong }));
+      t.is(status, 400, wrong);
+      t.is(location, null, wrong);
+    }
+  });
+}
+
+test("an https redirect URI matches only as it is registered, also without a path", async (t) => {
+  const web = await createApp(service, ["https://app.example.com/", "https://other.example.com"]);
+  for (const uri of ["https://app.example.com", "https://other.example.com/"]) {
+    t.is((await request(authorizeUrl(service, web.app, { redirect_uri: uri }))).status, 400, uri);
   }
 });
 

@@ -74,6 +74,8 @@ test("every response of the endpoints has cache-control no-store", async (t) => 
   };
   for (const [name, { headers }] of Object.entries(responses)) {
     t.regex(headers.get("cache-control") ?? "", /no-store/, name);
+    // RFC 6749 §5.1 requires it of token responses.
+    if (/token|secret|grant type/.test(name)) t.is(headers.get("pragma"), "no-cache", name);
   }
 });
 
