@@ -71,7 +71,7 @@ for (const { id, method, path, declared, isOpen } of operations) {
         continue;
       }
       isProblem(t, reply, { status: 403, code: "insufficient_scope" });
-      t.like(challengeOf(reply), { error: "insufficient_scope", scope: required });
+      t.like(challengeOf(reply), { error: "insufficient_scope", scope: `${scope} ${required}`.trim() });
     }
     const anonymous = await apiAt(service.url).send(method, requestPath);
     isProblem(t, anonymous, { status: 401, code: "missing_token" });
@@ -107,7 +107,7 @@ for (const [scope, token] of tokens) {
 
 for (const { name } of tools) {
   const required = requiredForTool(name);
-  test(`${name} requires ${required ?? "any token"}: otherwise it is a 403 that names the scope`, async (t) => {
+  test(`${name} requires ${required ?? "any token"}: otherwise it is a 403 that names it and the scopes of the token`, async (t) => {
     // With the required scope, the call fails because of its input, so nothing changes.
     const { message, headers } = modernRequest("tools/call", { name, arguments: { unknown: true } });
     for (const [scope, token] of tokens) {
@@ -118,7 +118,7 @@ for (const { name } of tools) {
         continue;
       }
       isProblem(t, reply, { status: 403, code: "insufficient_scope" });
-      t.like(challengeOf(reply), { error: "insufficient_scope", scope: required });
+      t.like(challengeOf(reply), { error: "insufficient_scope", scope: `${scope} ${required}`.trim() });
     }
   });
 }
