@@ -57,7 +57,7 @@ for (const { method, path, needs, success, json } of routes) {
         return;
       }
       t.is(challengeOf(reply)?.error, "insufficient_scope");
-      t.is(challengeOf(reply)?.scope, needs);
+      t.is(challengeOf(reply)?.scope, `${scope} ${needs}`);
       if (method !== "HEAD") isProblem(t, reply, { status: 403, code: "insufficient_scope" });
       t.deepEqual((await owner.get<WebhookPage>("/v1/webhooks")).body, before.body);
     });
