@@ -1,9 +1,15 @@
-import { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } from "arctic";
+import {
+  CodeChallengeMethod,
+  generateCodeVerifier,
+  generateState,
+  OAuth2Client,
+  OAuth2RequestError,
+} from "arctic";
 import { testFlows } from "../harness/clients/library-flows.ts";
 import { npmVersion } from "../harness/clients/versions.ts";
 
 testFlows(
-  { name: "arctic", version: npmVersion("arctic"), flows: ["code", "refresh", "revocation"] },
+  { name: "arctic", version: npmVersion("arctic"), flows: ["code", "refresh", "revocation", "error"] },
   async ({ issuer, clientId, clientSecret, redirectUri, scope, allow, use }) => {
     const client = new OAuth2Client(clientId, clientSecret, redirectUri);
     const state = generateState();
@@ -24,6 +30,10 @@ testFlows(
     const refreshed = await client.refreshAccessToken(endpoint, tokens.refreshToken(), scopes);
     const refresh = await use(refreshed.accessToken());
     await client.revokeToken(`${issuer}/oauth/revoke`, refreshed.refreshToken());
-    return { code, refresh };
+    const refused = await client
+      .validateAuthorizationCode(endpoint, "unknown", verifier)
+      .catch((error) => error);
+    const error = refused instanceof OAuth2RequestError ? refused.code : String(refused);
+    return { code, refresh, error };
   },
 );

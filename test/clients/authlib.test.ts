@@ -6,7 +6,7 @@ testFlows(
   {
     name: "Authlib",
     version: debianVersion("python3-authlib"),
-    flows: ["clientCredentials", "code", "refresh", "revocation", "introspection"],
+    flows: ["clientCredentials", "code", "refresh", "revocation", "error", "introspection"],
   },
   (setup) => runLibraryProgram("/usr/bin/python3", ["test/clients/programs/authlib_client.py"], setup),
 );

@@ -7,7 +7,7 @@ testFlows(
   {
     name: "golang.org/x/oauth2",
     version: debianVersion("golang-golang-x-oauth2-dev"),
-    flows: ["clientCredentials", "code", "refresh"],
+    flows: ["clientCredentials", "code", "refresh", "error"],
   },
   async (setup) => runLibraryProgram(await compileGo("test/clients/programs/x_oauth2.go"), [], setup),
 );

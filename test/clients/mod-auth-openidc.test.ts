@@ -19,9 +19,9 @@ testFlows(
       if (status !== 200 || !token) throw new Error(`${url}: ${status} ${text}`);
       return token;
     }
-    /** Sends a token to Apache as the resource server; returns the status. */
-    const sendToken = async (token: string) =>
-      (await fetch(`${apache.url}/api`, { headers: bearer(token) })).status;
+    /** Uses a token at Apache as the resource server. */
+    const accepts = async (token: string) =>
+      (await fetch(`${apache.url}/api`, { headers: bearer(token) })).status === 200;
 
     const browser = new TestBrowser(apache.url);
     try {
@@ -32,10 +32,14 @@ testFlows(
       const hook = `${apache.url}/callback?refresh=${returnTo}&access_token=${code.accessToken}`;
       const refresh = await setup.use(await openApp(hook));
 
-      const before = (await sendToken(refresh.accessToken)) === 200;
+      const tokens = {
+        user: await accepts(refresh.accessToken),
+        client: await accepts(await setup.token("links:read")),
+        withoutScope: await accepts(await setup.token("webhooks:read")),
+      };
       await browser.open(`${apache.url}/callback?logout=${returnTo}`);
-      const after = (await sendToken(refresh.accessToken)) === 200;
-      return { code, refresh, introspection: { before, after } };
+      const revoked = await accepts(refresh.accessToken);
+      return { code, refresh, introspection: { ...tokens, revoked } };
     } finally {
       await apache.stop();
     }

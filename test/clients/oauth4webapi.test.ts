@@ -9,7 +9,7 @@ testFlows(
   {
     name: "oauth4webapi",
     version: npmVersion("oauth4webapi"),
-    flows: ["clientCredentials", "code", "refresh", "revocation", "introspection"],
+    flows: ["clientCredentials", "code", "refresh", "revocation", "error", "introspection"],
   },
   async ({ issuer, clientId, clientSecret, redirectUri, scope, allow, use }) => {
     const url = new URL(issuer);
@@ -41,20 +41,22 @@ testFlows(
     }).toString();
     // Compares `state` and `iss`.
     const callback = oauth.validateAuthResponse(server, client, await allow(request.href), state);
-    const tokens = await oauth.processAuthorizationCodeResponse(
-      server,
-      client,
-      await oauth.authorizationCodeGrantRequest(
+    const redeem = async (parameters: URLSearchParams) =>
+      oauth.processAuthorizationCodeResponse(
         server,
         client,
-        auth,
-        callback,
-        redirectUri,
-        verifier,
-        OPTIONS,
-      ),
-      { expectedNonce: nonce, requireIdToken: true },
-    );
+        await oauth.authorizationCodeGrantRequest(
+          server,
+          client,
+          auth,
+          parameters,
+          redirectUri,
+          verifier,
+          OPTIONS,
+        ),
+        { expectedNonce: nonce, requireIdToken: true },
+      );
+    const tokens = await redeem(callback);
     const code = await use(tokens.access_token);
 
     const refreshed = await oauth.processRefreshTokenResponse(
@@ -72,10 +74,15 @@ testFlows(
       );
       return active;
     }
-    const before = await isActive();
+    const user = await isActive();
     await oauth.processRevocationResponse(
       await oauth.revocationRequest(server, client, auth, tokens.refresh_token ?? "", OPTIONS),
     );
-    return { clientCredentials, code, refresh, introspection: { before, after: await isActive() } };
+    const forged = new URLSearchParams({ code: "unknown", state, iss: issuer });
+    const refused = await redeem(oauth.validateAuthResponse(server, client, forged, state)).catch(
+      (error) => error,
+    );
+    const error = refused instanceof oauth.ResponseBodyError ? refused.error : String(refused);
+    return { clientCredentials, code, refresh, error, introspection: { user, revoked: await isActive() } };
   },
 );

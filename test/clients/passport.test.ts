@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import passport from "passport";
-import { Strategy, type VerifyCallback } from "passport-oauth2";
+import { Strategy, TokenError, type VerifyCallback } from "passport-oauth2";
 import { startApp } from "../harness/clients/app-server.ts";
 import { type ClientSetup, testFlows } from "../harness/clients/library-flows.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
@@ -15,7 +15,9 @@ async function startPassportApp({ issuer, clientId, clientSecret, scope }: Clien
       "oauth2",
       { session: false },
       (error: unknown, user?: string | false) =>
-        answer.writeHead(user ? 200 : 401).end(user || String(error ?? "refused")),
+        answer
+          .writeHead(user ? 200 : 401)
+          .end(user || (error instanceof TokenError ? error.code : String(error))),
     );
     // What express and its session middleware add.
     const query = Object.fromEntries(new URL(request.url ?? "", app.url).searchParams);
@@ -49,7 +51,7 @@ async function startPassportApp({ issuer, clientId, clientSecret, scope }: Clien
 }
 
 testFlows(
-  { name: "passport-oauth2", version: npmVersion("passport-oauth2"), flows: ["code"] },
+  { name: "passport-oauth2", version: npmVersion("passport-oauth2"), flows: ["code", "error"] },
   async (setup) => {
     const app = await startPassportApp(setup);
     try {
@@ -57,7 +59,10 @@ testFlows(
       const request = await browser.open(app.url);
       const { status, text } = await browser.open((await setup.allow(request.url)).href);
       if (status !== 200) throw new Error(`the app refused the sign-in: ${text}`);
-      return { code: await setup.use(text) };
+      const next = new URL((await browser.open(app.url)).url);
+      const forged = new URLSearchParams({ code: "unknown", state: next.searchParams.get("state") ?? "" });
+      const refused = await browser.open(`${app.url}/callback?${forged}`);
+      return { code: await setup.use(text), error: refused.text };
     } finally {
       app.close();
     }

@@ -8,7 +8,7 @@ testFlows(
   {
     name: "requests-oauthlib",
     version: debianVersion("python3-requests-oauthlib"),
-    flows: ["clientCredentials", "code", "refresh", "revocation"],
+    flows: ["clientCredentials", "code", "refresh", "revocation", "error"],
   },
   (setup) => runLibraryProgram("/usr/bin/python3", [PROGRAM], setup),
 );

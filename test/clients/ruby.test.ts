@@ -6,7 +6,7 @@ testFlows(
   {
     name: "Ruby oauth2",
     version: debianVersion("ruby-oauth2"),
-    flows: ["clientCredentials", "code", "refresh"],
+    flows: ["clientCredentials", "code", "refresh", "error"],
   },
   (setup) => runLibraryProgram("/usr/bin/ruby", ["test/clients/programs/oauth2_client.rb"], setup),
 );

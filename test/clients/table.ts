@@ -18,6 +18,7 @@ const COLUMNS: Record<Flow, string> = {
   code: "Code with PKCE",
   refresh: "Refresh",
   revocation: "Revocation",
+  error: "Errors",
   introspection: "Introspection",
 };
 

@@ -4,7 +4,7 @@ import json
 import os
 
 from authlib.common.security import generate_token
-from authlib.integrations.requests_client import OAuth2Session
+from authlib.integrations.requests_client import OAuth2Session, OAuthError
 
 ISSUER = os.environ["ISSUER"]
 CLIENT = (os.environ["CLIENT_ID"], os.environ["CLIENT_SECRET"])
@@ -46,10 +46,15 @@ code = used(session)
 session.refresh_token(TOKEN_ENDPOINT)
 refresh = used(session)
 
-before = is_active(session)
-revoked = session.revoke_token(f"{ISSUER}/oauth/revoke", token=session.token["refresh_token"])
-revoked.raise_for_status()
-after = is_active(session)
+user = is_active(session)
+revocation = session.revoke_token(f"{ISSUER}/oauth/revoke", token=session.token["refresh_token"])
+revocation.raise_for_status()
+revoked = is_active(session)
+
+try:
+    session.fetch_token(TOKEN_ENDPOINT, code="unknown", code_verifier=verifier)
+except OAuthError as refused:
+    error = refused.error
 
 print(
     json.dumps(
@@ -57,7 +62,8 @@ print(
             "clientCredentials": client_credentials,
             "code": code,
             "refresh": refresh,
-            "introspection": {"before": before, "after": after},
+            "error": error,
+            "introspection": {"user": user, "revoked": revoked},
         }
     )
 )

@@ -37,4 +37,15 @@ abort "the state differs" unless callback["state"] == state
 
 token = client.auth_code.get_token(callback.fetch("code"), redirect_uri: redirect_uri, code_verifier: verifier)
 
-puts JSON.generate(clientCredentials: used(machine), code: used(token), refresh: used(token.refresh!))
+begin
+  client.auth_code.get_token("unknown", redirect_uri: redirect_uri, code_verifier: verifier)
+rescue OAuth2::Error => e
+  error = e.code
+end
+
+puts JSON.generate(
+  clientCredentials: used(machine),
+  code: used(token),
+  refresh: used(token.refresh!),
+  error: error
+)

@@ -4,7 +4,7 @@ import json
 import os
 
 import requests
-from oauthlib.oauth2 import BackendApplicationClient, WebApplicationClient
+from oauthlib.oauth2 import BackendApplicationClient, InvalidGrantError, WebApplicationClient
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 
@@ -49,4 +49,13 @@ url, headers, body = client.prepare_token_revocation_request(
 )
 requests.post(url, headers=headers, data=body, auth=auth).raise_for_status()
 
-print(json.dumps({"clientCredentials": client_credentials, "code": code, "refresh": refresh}))
+try:
+    session.fetch_token(TOKEN_ENDPOINT, code="unknown", auth=auth, code_verifier=verifier)
+except InvalidGrantError as refused:
+    error = refused.error
+
+print(
+    json.dumps(
+        {"clientCredentials": client_credentials, "code": code, "refresh": refresh, "error": error}
+    )
+)

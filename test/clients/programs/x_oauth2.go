@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"net/url"
@@ -39,6 +40,18 @@ func used(source oauth2.TokenSource) result {
 	}
 	check(json.NewDecoder(response.Body).Decode(&organization))
 	return result{token.AccessToken, organization.ID}
+}
+
+func refusal(_ *oauth2.Token, err error) string {
+	var refused *oauth2.RetrieveError
+	if !errors.As(err, &refused) {
+		log.Fatal("the code was not refused: ", err)
+	}
+	var body struct {
+		Error string `json:"error"`
+	}
+	check(json.Unmarshal(refused.Body, &body))
+	return body.Error
 }
 
 func check(err error) {
@@ -86,9 +99,10 @@ func main() {
 	token, err := app.Exchange(ctx, callback.Query().Get("code"), oauth2.SetAuthURLParam("code_verifier", verifier))
 	check(err)
 	expired := &oauth2.Token{RefreshToken: token.RefreshToken}
-	check(json.NewEncoder(os.Stdout).Encode(map[string]result{
+	check(json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"clientCredentials": used(machine.TokenSource(ctx)),
 		"code":              used(oauth2.StaticTokenSource(token)),
 		"refresh":           used(app.TokenSource(ctx, expired)),
+		"error":             refusal(app.Exchange(ctx, "unknown", oauth2.SetAuthURLParam("code_verifier", verifier))),
 	}))
 }

@@ -4,6 +4,7 @@ export const FLOWS = {
   code: "signs a user in by code and PKCE",
   refresh: "refreshes an access token",
   revocation: "revokes a grant",
+  error: "reports why a code is refused",
   introspection: "accepts a token by introspection",
 } as const;
 

@@ -10,15 +10,17 @@ type Library = { name: string; version: string | undefined; flows: Flow[]; redir
 /** A token that was used at the API, with the organization that it acts for. */
 export type Used = { accessToken: string; organization: string };
 
-/**
- * What a client did. `introspection` says whether it accepts the last access token, as a resource server, before and
- * after the revocation.
- */
+/** Whether a client, as a resource server, accepts the token of a user, before and after its revocation, and others. */
+type Accepted = { user: boolean; revoked: boolean; client?: boolean; withoutScope?: boolean };
+
+/** What a client did. */
 export type Results = {
   clientCredentials?: Used;
   code: Used;
   refresh?: Used;
-  introspection?: { before: boolean; after: boolean };
+  /** The error code that the library reports for a code that was never issued. */
+  error?: string;
+  introspection?: Accepted;
 };
 
 /** The settings of a client, and the user in front of it. */
@@ -97,9 +99,15 @@ export function testFlows(
       const { code, refresh } = await finished;
       t.false(await isAcceptedByApi(service, (refresh ?? code).accessToken));
     },
+    async error(t) {
+      t.is((await finished).error, "invalid_grant");
+    },
     async introspection(t) {
       const { introspection } = await finished;
-      t.deepEqual(introspection, { before: true, after: false });
+      t.deepEqual(
+        { client: true, withoutScope: false, ...introspection },
+        { client: true, withoutScope: false, user: true, revoked: false },
+      );
     },
   };
   for (const flow of flows) test(titleOf(flow), checks[flow]);
