@@ -1,16 +1,24 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { sha256 } from "../crypto/hash.ts";
-import { newClientId, newId, newSecret } from "../crypto/ids.ts";
+import { newClientId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { addKey, type ClientKey, type KeyView, listKeys, removeKey } from "./client-keys.ts";
+import { lockClient } from "./client-lock.ts";
 import { type Client, type JoinedClientRow, selectClient, toClient } from "./client-row.ts";
+import {
+  addSecret,
+  type NewClient,
+  type Rotation,
+  removeSecrets,
+  revokeSecret,
+  rotateSecret,
+} from "./client-secrets.ts";
 import { revokeGrants } from "./grants.ts";
 
-/** A client with a new secret. Only a hash of the secret is stored, so this is the only time it is known. */
-export type NewClient = { clientId: string; clientSecret: string };
+export type { NewClient, Rotation } from "./client-secrets.ts";
 
-/** A client without its secrets. Times are epoch milliseconds. */
+/** A client without the values of its secrets. Times are epoch milliseconds. */
 export type ClientView = {
   clientId: string;
   redirectUris: string[];
@@ -21,10 +29,8 @@ export type ClientView = {
     expiresAt: number | null;
     lastUsedAt: number | null;
   }[];
+  keys: KeyView[];
 };
-
-/** The result of a rotation. `previousExpiresAt` is when the previous secret expires. */
-export type Rotation = NewClient & { previousExpiresAt: number };
 
 /** Stores the clients of organizations. */
 export type ClientStore = {
@@ -46,6 +52,28 @@ export type ClientStore = {
     secretId: string,
     actor: Actor,
   ): Promise<"missing" | "newest" | undefined>;
+  /**
+   * Removes all secrets immediately; the client then authenticates with its keys only. Returns false if the organization
+   * has no client.
+   */
+  removeSecrets(organizationId: string, actor: Actor): Promise<boolean>;
+  /** Adds a public key, unless the client already has it or two others. */
+  addKey(
+    organizationId: string,
+    key: Pick<ClientKey, "jwk" | "thumbprint">,
+    actor: Actor,
+  ): Promise<KeyView | "missing" | "duplicate" | "limit">;
+  /** Removes a key. `compromised` also revokes all tokens and grants of the client. Returns whether there was one. */
+  removeKey(
+    organizationId: string,
+    keyId: string,
+    options: { compromised: boolean },
+    actor: Actor,
+  ): Promise<boolean>;
+  /** Finds the public keys of a client. */
+  findKeys(clientId: string): Promise<ClientKey[]>;
+  /** Records when a key was used, in epoch milliseconds. */
+  markKeyUsed(keyId: string, at: number): Promise<void>;
   /** Replaces the redirect URIs. Returns false if the organization has no client. */
   setRedirectUris(organizationId: string, uris: string[], actor: Actor): Promise<boolean>;
   /** Records when a secret was used, in epoch milliseconds. */
@@ -79,7 +107,13 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
           expiresAt: "expires_at",
           lastUsedAt: "last_used_at",
         });
-      return { clientId: client.id, redirectUris: JSON.parse(client.redirect_uris), secrets };
+      const keys = await listKeys(knex, client.id);
+      return {
+        clientId: client.id,
+        redirectUris: JSON.parse(client.redirect_uris),
+        secrets,
+        keys: keys.map(({ jwk: _, ...view }) => view),
+      };
     },
 
     rotateSecret: (organizationId, options, actor) =>
@@ -87,6 +121,21 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
 
     revokeSecret: (organizationId, secretId, actor) =>
       transaction((trx) => revokeSecret(trx, outbox, actor, organizationId, secretId)),
+
+    removeSecrets: (organizationId, actor) =>
+      transaction((trx) => removeSecrets(trx, outbox, actor, organizationId)),
+
+    addKey: (organizationId, key, actor) =>
+      transaction((trx) => addKey(trx, outbox, actor, organizationId, key)),
+
+    removeKey: (organizationId, keyId, { compromised }, actor) =>
+      transaction((trx) => removeKey(trx, outbox, actor, { organizationId, keyId, compromised })),
+
+    findKeys: (clientId) => listKeys(knex, clientId),
+
+    async markKeyUsed(keyId, at) {
+      await knex("client_keys").where({ id: keyId }).update({ last_used_at: at });
+    },
 
     setRedirectUris: (organizationId, uris, actor) =>
       transaction(async (trx) => {
@@ -108,68 +157,6 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
       await knex("client_secrets").where({ id: secretId }).update({ last_used_at: at });
     },
   };
-}
-
-async function rotateSecret(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-  { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
-): Promise<Rotation | undefined> {
-  const id = await lockClient(trx, organizationId);
-  if (!id) return undefined;
-  const now = Date.now();
-  if (compromised) await trx("clients").where({ id }).increment("generation");
-  const previousExpiresAt = compromised ? now : now + overlapMs;
-  await expireSecrets(trx, id, now, previousExpiresAt);
-  if (compromised) await revokeGrants(trx, outbox, actor, { client_id: id });
-  const clientSecret = await addSecret(trx, id);
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "client.secret_rotated",
-    subject: id,
-    data: {
-      client_id: id,
-      compromised,
-      previous_expires_at: new Date(previousExpiresAt).toISOString(),
-    },
-  });
-  return { clientId: id, clientSecret, previousExpiresAt };
-}
-
-async function revokeSecret(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-  secretId: string,
-): Promise<"missing" | "newest" | undefined> {
-  const clientId = await lockClient(trx, organizationId);
-  if (!clientId) return "missing";
-  const now = Date.now();
-  const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
-  const found = await secret.clone().first("expires_at");
-  if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
-  if (found.expires_at === null) return "newest";
-  await secret.update({ expires_at: now });
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "client.secret_ended",
-    subject: clientId,
-    data: { client_id: clientId, secret_id: secretId },
-  });
-  return undefined;
-}
-
-/**
- * Locks the organization's client until the caller's transaction ends and returns its id. To avoid deadlocks, every
- * transaction locks in the same order: the organization (`lockOrganization`), its client, then secrets and grants.
- */
-async function lockClient(trx: Knex, organizationId: string): Promise<string | undefined> {
-  const client = () => trx("clients").where({ organization_id: organizationId });
-  if (!(await client().update({ updated_at: Date.now() }))) return undefined;
-  return (await client().first("id"))?.id;
 }
 
 /** Creates the organization's client, unless it has one. Part of the caller's transaction. */
@@ -201,28 +188,4 @@ export async function removeClient(
   await trx("client_keys").where({ client_id: id }).delete();
   await trx("client_secrets").where({ client_id: id }).delete();
   await trx("clients").where({ id }).delete();
-}
-
-async function addSecret(trx: Knex, clientId: string): Promise<string> {
-  const secret = newSecret("lgs_");
-  await trx("client_secrets").insert({
-    id: newId("sec"),
-    client_id: clientId,
-    hash: sha256(secret),
-    last4: secret.slice(-4),
-    created_at: Date.now(),
-  });
-  return secret;
-}
-
-/** Lets the newest secret expire at `previousExpiresAt`. Secrets that were already expiring expire now. */
-async function expireSecrets(
-  trx: Knex,
-  clientId: string,
-  now: number,
-  previousExpiresAt: number,
-): Promise<void> {
-  const secrets = () => trx("client_secrets").where({ client_id: clientId });
-  await secrets().where("expires_at", ">", now).update({ expires_at: now });
-  await secrets().whereNull("expires_at").update({ expires_at: previousExpiresAt });
 }

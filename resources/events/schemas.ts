@@ -48,9 +48,22 @@ export const EVENT_DATA_SCHEMAS = {
     compromised: z
       .boolean()
       .describe("Whether the rotation immediately revoked all older secrets and tokens."),
-    previous_expires_at: time.describe("When the previous secret expires."),
+    previous_expires_at: time
+      .nullable()
+      .describe("When the previous secret expires. `null` if there was none."),
   }),
   "client.secret_ended": z.object({ client_id: z.string(), secret_id: z.string() }),
+  "client.secrets_removed": z.object({ client_id: z.string() }),
+  "client.key_added": z.object({
+    client_id: z.string(),
+    key_id: z.string(),
+    thumbprint: z.string().describe("The thumbprint of the public key (RFC 7638)."),
+  }),
+  "client.key_removed": z.object({
+    client_id: z.string(),
+    key_id: z.string(),
+    compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
+  }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
   "authorization.granted": authorization,
   "authorization.revoked": authorization,

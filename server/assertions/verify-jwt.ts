@@ -34,6 +34,13 @@ export type VerifiedJwt = { claims: JWTPayload & { exp: number; iat: number }; h
 /** A JWT is invalid. The message says why, without any value of the token. */
 export class InvalidJwt extends Error {
   override readonly name = "InvalidJwt";
+  /** Whether another key might verify the signature. */
+  readonly isOtherKey: boolean;
+
+  constructor(message: string, { isOtherKey = false } = {}) {
+    super(message);
+    this.isOtherKey = isOtherKey;
+  }
 }
 
 /** Verifies the JWTs that others sign: assertions of clients, tokens of workloads and of identity providers. */
@@ -56,7 +63,10 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
       throw new InvalidJwt("aud must be a single value");
     return { claims: payload as VerifiedJwt["claims"], header: protectedHeader };
   } catch (error) {
-    throw error instanceof errors.JOSEError ? new InvalidJwt(explain(error)) : error;
+    if (!(error instanceof errors.JOSEError)) throw error;
+    const isOtherKey =
+      error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JWKSNoMatchingKey;
+    throw new InvalidJwt(explain(error), { isOtherKey });
   }
 };
 

@@ -54,7 +54,8 @@ export const clientCommands: Command[] = [
   },
 ];
 
-function missingClient(id: string | undefined): CommandError {
+/** Returns the error for an organization without a client. */
+export function missingClient(id: string | undefined): CommandError {
   return new CommandError(
     "no_client",
     `Organization ${id} has no OAuth client, because it has never been on a paid plan.`,

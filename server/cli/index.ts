@@ -1,3 +1,4 @@
+import { clientKeyCommands } from "./client-keys.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
 import { hasFailed, maintenanceCommands } from "./maintenance.ts";
@@ -9,6 +10,7 @@ const commands: Command[] = [
   ...maintenanceCommands,
   ...organizationCommands,
   ...clientCommands,
+  ...clientKeyCommands,
   ...userCommands,
 ];
 

@@ -1,10 +1,12 @@
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { requirePaidPlanToIssue } from "./client-authentication.ts";
+import type { ClientKeys } from "./client-keys.ts";
 
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
@@ -32,6 +34,7 @@ type Options = {
   keySets: KeySets;
   replays: ReplayStore;
   limits: Pick<AuthenticationLimits, "checkClient">;
+  clientKeys: ClientKeys;
   authenticateWorkload: AuthenticateWorkload;
 };
 
@@ -50,13 +53,16 @@ export function createClientAssertions(options: Options): ClientAssertions {
     if (issuer !== client.clientId) {
       return options.authenticateWorkload(client, assertion, typeof issuer === "string" ? issuer : "");
     }
-    const verified = await verifyJwt(assertion, {
+    const rules = {
       issuer: client.clientId,
       audiences: audiencesOf(provider),
-      keys: keysOf(client, options.keySets),
       maxAgeS: MAX_AGE_S,
       requiredClaims: ["sub", "jti"],
-    });
+    };
+    const verified =
+      clientKindOf(client.clientId) === "organization"
+        ? await options.clientKeys.verify(client.clientId, assertion, rules)
+        : await verifyJwt(assertion, { ...rules, keys: keysOf(client, options.keySets) });
     if (verified.claims.sub !== client.clientId) throw new InvalidJwt("sub must be the client ID");
     await useJwtOnce(replays, assertion, verified);
   }

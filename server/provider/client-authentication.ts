@@ -1,15 +1,11 @@
 import { timingSafeEqual } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { type Client, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
-
-// The minimum time between two updates of a secret's last use.
-const LAST_USE_INTERVAL_MS = 60_000;
-const MAX_TRACKED_SECRETS = 10_000;
+import { createUseRecorder } from "./use-recorder.ts";
 
 const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
 
@@ -22,7 +18,10 @@ export function overrideClientAuthentication(
   clients: ClientStore,
   limits: Pick<AuthenticationLimits, "checkClient">,
 ): void {
-  const recordUse = createUseRecorder(provider, clients);
+  const recordUse = createUseRecorder(
+    (secretId, at) => clients.markSecretUsed(secretId, at),
+    (error) => provider.emit("error", error),
+  );
 
   Object.assign(provider.Client.prototype, {
     async compareClientSecret(this: Client, secret: string): Promise<boolean> {
@@ -47,17 +46,6 @@ function findActiveSecret(client: Client, value: string): string | undefined {
       timingSafeEqual(Buffer.from(hash), given) && (expiresAt === null || expiresAt > now),
   );
   return matching[0]?.id;
-}
-
-/** Returns a function that stores when a secret was last used, at most once a minute for each. */
-function createUseRecorder(provider: Provider, clients: ClientStore) {
-  const recorded = new LRUCache<string, number>({ max: MAX_TRACKED_SECRETS });
-  return (secretId: string): void => {
-    const now = Date.now();
-    if (now < (recorded.get(secretId) ?? 0) + LAST_USE_INTERVAL_MS) return;
-    recorded.set(secretId, now);
-    clients.markSecretUsed(secretId, now).catch((error) => provider.emit("error", error));
-  };
 }
 
 /**

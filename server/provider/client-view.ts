@@ -1,8 +1,9 @@
+import type { KeyView } from "../../adapters/oauth/client-keys.ts";
 import type { ClientView, Rotation } from "../../adapters/oauth/clients.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
-export function showClient({ clientId, redirectUris, secrets }: ClientView) {
+export function showClient({ clientId, redirectUris, secrets, keys }: ClientView) {
   return {
     client_id: clientId,
     redirect_uris: redirectUris,
@@ -13,6 +14,17 @@ export function showClient({ clientId, redirectUris, secrets }: ClientView) {
       expires_at: toTimestamp(expiresAt),
       last_used_at: toTimestamp(lastUsedAt),
     })),
+    keys: keys.map(showKey),
+  };
+}
+
+/** Returns a public key of a client by its thumbprint (RFC 7638). */
+export function showKey({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
+  return {
+    id,
+    thumbprint,
+    created_at: toTimestamp(createdAt),
+    last_used_at: toTimestamp(lastUsedAt),
   };
 }
 

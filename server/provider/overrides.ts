@@ -6,6 +6,7 @@ import type { KeySets } from "../assertions/key-sets.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { type AuthenticateWorkload, createClientAssertions } from "./client-assertions.ts";
 import { overrideClientAuthentication } from "./client-authentication.ts";
+import { createClientKeys } from "./client-keys.ts";
 import { overrideFindClient } from "./find-client.ts";
 import { matchLoopbackRoots } from "./redirect-uris.ts";
 import { normalizeParameters } from "./request-parameters.ts";
@@ -36,6 +37,7 @@ export function applyOverrides(
     replays,
     limits: authenticationLimits,
     authenticateWorkload,
+    clientKeys: createClientKeys(clients, (error) => provider.emit("error", error)),
   });
   normalizeParameters(provider, assertions);
   matchLoopbackRoots(provider);

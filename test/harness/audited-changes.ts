@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import type { LinkBody } from "./clients/api.ts";
 import { type Colleague, createColleague, type createTeam } from "./clients/dashboard.ts";
 import { tokensFor } from "./clients/flow.ts";
@@ -21,6 +22,12 @@ async function createInvitation({ base, owner }: Team): Promise<{ url: string; i
   return (await owner.api.send<{ url: string; invitation: { id: string } }>("POST", path, { json: {} })).body;
 }
 
+async function addKey({ base, owner }: Pick<Team, "base" | "owner">) {
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const json = { key: publicKey.export({ format: "jwk" }) };
+  return owner.api.send<{ id: string }>("POST", `${base}/client/keys`, { json });
+}
+
 /** Changes that an owner makes, by the event that each adds to the audit log. */
 export const AUDITED_CHANGES: Record<string, Change> = {
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
@@ -40,6 +47,12 @@ export const AUDITED_CHANGES: Record<string, Change> = {
     await owner.api.send("POST", `${base}/client/rotate`, { json: {} });
     const { body } = await owner.api.send<{ secrets: { id: string }[] }>("GET", `${base}/client`);
     await owner.api.send("DELETE", `${base}/client/secrets/${body.secrets[1]?.id}`);
+  },
+  "client.secrets_removed": ({ base, owner }) => owner.api.send("DELETE", `${base}/client/secrets`),
+  "client.key_added": addKey,
+  "client.key_removed": async ({ base, owner }) => {
+    const { body } = await addKey({ base, owner });
+    await owner.api.send("DELETE", `${base}/client/keys/${body.id}`);
   },
   "link.created": ({ base, owner }) => createLink(owner, base),
   "link.updated": async ({ base, owner }) => {

@@ -12,7 +12,7 @@ import { showAlreadyShown } from "../one-time-view.ts";
 import { formFieldsOf, isForm, redisplayForm, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
-import { rotationForm } from "./page.ts";
+import { rotationForm, secretCreationForm } from "./rotation-forms.ts";
 import { type NewSecret, newSecretPage, newSecretPath } from "./secret-page.ts";
 
 const PATH = `${ORGANIZATION}/client`;
@@ -42,9 +42,13 @@ export function addRotationRoutes(router: Router, options: Options): void {
   const showForm: Show = async (ctx, error) => {
     requireRecentSignIn(ctx);
     const { id } = membershipOf(ctx);
-    await clientOf(clients, id);
-    const body = rotationForm(id, signedInUserOf(ctx).csrf);
-    showPage(ctx, { title: "Rotate secret", section: "client", error }, body);
+    const { secrets } = await clientOf(clients, id);
+    const { csrf } = signedInUserOf(ctx);
+    const [title, body] =
+      secrets.length > 0
+        ? ["Rotate secret", rotationForm(id, csrf)]
+        : ["Create secret", secretCreationForm(id, csrf)];
+    showPage(ctx, { title, section: "client", error }, body);
   };
   router.get(`${PATH}/rotate`, managers, (ctx) => showForm(ctx));
 
@@ -59,9 +63,9 @@ export function addRotationRoutes(router: Router, options: Options): void {
       ctx.body = showRotation(rotated);
       return;
     }
-    const { clientId, clientSecret } = rotated;
-    const previousExpiresAt = compromised ? null : rotated.previousExpiresAt;
-    newSecrets.redirect(ctx, newSecretPath(id), { clientId, clientSecret, previousExpiresAt });
+    const { clientId, clientSecret, previousExpiresAt: expiresAt } = rotated;
+    const previous = compromised ? "revoked" : expiresAt === null ? "none" : { expiresAt };
+    newSecrets.redirect(ctx, newSecretPath(id), { clientId, clientSecret, previous });
   });
 
   router.get(`${PATH}/new-secret/:view`, managers, (ctx) => {
@@ -72,7 +76,7 @@ export function addRotationRoutes(router: Router, options: Options): void {
 }
 
 function showSecret(ctx: Context, secret: NewSecret): void {
-  const isFirst = secret.previousExpiresAt === undefined;
+  const isFirst = secret.previous === undefined;
   const title = isFirst ? "Your OAuth client is ready" : "New client secret";
   showPage(ctx, { title, section: "client" }, newSecretPage(membershipOf(ctx).id, secret));
 }

@@ -12,6 +12,7 @@ import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, isForm, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
+import { addCredentialRoutes } from "./credentials.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { clientPage, noClientPage } from "./page.ts";
 import { addRotationRoutes } from "./rotation.ts";
@@ -38,6 +39,7 @@ export const clientRoutes: RouteModule = (router, options) => {
   });
 
   addRotationRoutes(router, options);
+  addCredentialRoutes(router, options);
 
   const secret = `${PATH}/secrets/:secret_id`;
   const showAgain = redisplayForm((ctx, error) => show(ctx, error));

@@ -38,8 +38,16 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "client.secret_rotated": ({ data }) =>
     data.compromised
       ? "rotated the compromised client secret and revoked all older secrets and tokens"
-      : `rotated the client secret; the previous one expires ${toText(data.previous_expires_at)}`,
+      : data.previous_expires_at
+        ? `rotated the client secret; the previous one expires ${toText(data.previous_expires_at)}`
+        : "created a client secret",
   "client.secret_ended": ({ data }) => `revoked client secret ${data.secret_id}`,
+  "client.secrets_removed": () => "removed all client secrets; the client authenticates with its keys only",
+  "client.key_added": ({ data }) => `added client key ${data.thumbprint}`,
+  "client.key_removed": ({ data }) =>
+    data.compromised
+      ? `removed compromised client key ${data.key_id} and revoked all tokens of the client`
+      : `removed client key ${data.key_id}`,
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
   "authorization.granted": ({ data, name }) =>
     `authorized an app of ${name(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,

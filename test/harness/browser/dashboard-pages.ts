@@ -1,5 +1,7 @@
 import type { Receiver } from "../receiver.ts";
-import { fill, openThen, press, showSecret, waitForError } from "./page-actions.ts";
+import { clientPages } from "./client-pages.ts";
+import { pathsOf } from "./gallery-paths.ts";
+import { fill, openThen, press, waitForError } from "./page-actions.ts";
 import type { Gallery, GalleryPage } from "./visitor-pages.ts";
 
 /** Returns the pages of the dashboard. */
@@ -11,12 +13,6 @@ export function dashboardPages(gallery: Gallery, receiver: Receiver): GalleryPag
     ...webhookPages(gallery, receiver),
     ...otherPages(gallery),
   ];
-}
-
-/** Returns the paths of an organization with a history, one without, and one on the Free plan. */
-function pathsOf({ organization, second, started }: Gallery) {
-  const pathOf = ({ id }: { id: string }) => `/dashboard/organizations/${id}`;
-  return { own: pathOf(organization), ownEmpty: pathOf(second), ownFresh: pathOf(started) };
 }
 
 function organizationPages(gallery: Gallery): GalleryPage[] {
@@ -88,44 +84,6 @@ function organizationPages(gallery: Gallery): GalleryPage[] {
     ],
     ["invitation", "founder", gallery.invitation],
     ["invitation-invalid", "founder", "/dashboard/invitations/nothing"],
-  ];
-}
-
-function clientPages(gallery: Gallery): GalleryPage[] {
-  const { own, ownEmpty, ownFresh } = pathsOf(gallery);
-  return [
-    ["plan", "owner", `${own}/plan`],
-    ["plan-free", "founder", `${ownFresh}/plan`],
-    ["plan-member", "member", `${own}/plan`],
-    ["plan-down", "owner", `${own}/plan/free`],
-    ["client-none", "founder", `${ownFresh}/client`],
-    ["client", "owner", `${own}/client`],
-    ["client-rotate", "owner", `${own}/client/rotate`],
-    ["client-secret", "owner", openThen(`${ownEmpty}/client/rotate`, showSecret)],
-    [
-      "client-secret-shown",
-      "owner",
-      openThen(`${ownEmpty}/client/rotate`, async (page) => {
-        await showSecret(page);
-        await page.reload();
-      }),
-    ],
-    [
-      "client-uris-rejected",
-      "owner",
-      openThen(`${own}/client`, async (page) => {
-        await fill(page, { redirect_uris: "http://app.example.com/callback\nhttps://app.example.com/#top" });
-        await press(page, "Save redirect URIs");
-        await waitForError(page);
-      }),
-    ],
-    ["quick-start", "owner", `${own}/client/quick-start`],
-    ["connect", "owner", `${own}/connect`],
-    ["connect-editor", "owner", `${own}/connect?host=vscode`],
-    ["connect-unavailable", "owner", `${own}/connect?host=cursor`],
-    ["connect-local", "member", `${own}/connect?host=claude`],
-    ["connect-scripts", "member", `${own}/connect?host=scripts`],
-    ["connect-free", "founder", `${ownFresh}/connect`],
   ];
 }
 

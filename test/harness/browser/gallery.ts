@@ -1,4 +1,7 @@
+import { generateKeyPairSync } from "node:crypto";
+import type { Actor } from "../../../resources/access/actor.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
+import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
 import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { tokensFor } from "../clients/flow.ts";
@@ -68,6 +71,10 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   await organizations.addMember(id, member.id, "member", actor);
   const second = await organizations.create("Ada’s side project", "growth", actor, owner.id);
 
+  const keyed = await organizations.create("Northwind Roastery", "growth", actor, owner.id);
+  await clients.removeSecrets(keyed.organization.id, actor);
+  await addKey(service, id, actor);
+
   const { archived, popular } = await fillLinks(service, own);
   await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, actor);
   await clients.setRedirectUris(
@@ -111,6 +118,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     users: { owner, admin, member, founder, newcomer },
     organization: own,
     second: second.organization,
+    keyed: keyed.organization,
     started: started.organization,
     studio,
     flows,
@@ -119,6 +127,12 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     ...webhooks,
     invitation: invited.body.url,
   };
+}
+
+async function addKey({ storage }: TestService, organizationId: string, actor: Actor): Promise<void> {
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const pem = publicKey.export({ type: "spki", format: "pem" }).toString();
+  await storage.clients.addKey(organizationId, await parsePublicKey(pem), actor);
 }
 
 /** Creates links with a month of clicks; returns the most popular one and an archived one. */

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -96,11 +97,35 @@ test.serial("org list and org show never return a secret", async (t) => {
           last_used_at: null,
         },
       ],
+      keys: [],
     },
   });
   t.notRegex(JSON.stringify([list, shown]), /lgs_/);
   const { organization: free } = await answer("org", "create", "Free");
   t.deepEqual(await answer("org", "show", free.id), { organization: free });
+});
+
+test.serial("client keys are added and removed, and secrets removed", async (t) => {
+  const { organization: made } = await answer("org", "create", "Keyed", "--plan", "growth");
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const file = path.join(folder, "public-key.pem");
+  writeFileSync(file, publicKey.export({ type: "spki", format: "pem" }));
+  const { key } = await answer("client", "add-key", made.id, file);
+  t.deepEqual((await answer("org", "show", made.id)).client.keys, [key]);
+  const fails = async (...words: string[]) => {
+    const { code, stderr } = await runCommand([...words, "--json"], { settings });
+    t.is(code, 1);
+    return JSON.parse(stderr).error;
+  };
+  t.is((await fails("client", "add-key", made.id, file)).code, "key_duplicate");
+  writeFileSync(file, privateKey.export({ type: "pkcs8", format: "pem" }));
+  t.regex((await fails("client", "add-key", made.id, file)).message, /must be the public key only/);
+  t.is((await fails("client", "add-key", made.id, path.join(folder, "missing"))).code, "file_not_found");
+  t.deepEqual((await answer("client", "remove-secrets", made.id)).secrets, []);
+  t.deepEqual((await answer("org", "show", made.id)).client.secrets, []);
+  t.deepEqual(await answer("client", "remove-key", made.id, key.id), { removed: key.id });
+  t.is((await fails("client", "remove-key", made.id, key.id)).code, "key_not_found");
+  t.is((await answer("client", "rotate", made.id)).previous_expires_at, null);
 });
 
 test.serial("client rotate returns the new secret and when the old one expires", async (t) => {

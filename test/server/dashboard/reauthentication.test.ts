@@ -16,6 +16,9 @@ test.serial(
     const { base, owner, member } = await createTeam(service);
     const sensitive: [method: string, path: string][] = [
       ["POST", "/client/rotate"],
+      ["POST", "/client/keys"],
+      ["DELETE", "/client/keys/key_1"],
+      ["DELETE", "/client/secrets"],
       ["POST", `/members/${member.id}/reset-link`],
       ["DELETE", ""],
     ];

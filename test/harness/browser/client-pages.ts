@@ -1,0 +1,60 @@
+import { pathsOf } from "./gallery-paths.ts";
+import { fill, openThen, press, showSecret, waitForError } from "./page-actions.ts";
+import type { Gallery, GalleryPage } from "./visitor-pages.ts";
+
+/** Returns the pages of plans and of the OAuth client. */
+export function clientPages(gallery: Gallery): GalleryPage[] {
+  const { own, ownEmpty, ownKeyed, ownFresh } = pathsOf(gallery);
+  return [
+    ["plan", "owner", `${own}/plan`],
+    ["plan-free", "founder", `${ownFresh}/plan`],
+    ["plan-member", "member", `${own}/plan`],
+    ["plan-down", "owner", `${own}/plan/free`],
+    ["client-none", "founder", `${ownFresh}/client`],
+    ["client", "owner", `${own}/client`],
+    ["client-rotate", "owner", `${own}/client/rotate`],
+    ["client-secret", "owner", openThen(`${ownEmpty}/client/rotate`, showSecret)],
+    [
+      "client-secret-shown",
+      "owner",
+      openThen(`${ownEmpty}/client/rotate`, async (page) => {
+        await showSecret(page);
+        await page.reload();
+      }),
+    ],
+    [
+      "client-uris-rejected",
+      "owner",
+      openThen(`${own}/client`, async (page) => {
+        await fill(page, { redirect_uris: "http://app.example.com/callback\nhttps://app.example.com/#top" });
+        await press(page, "Save redirect URIs");
+        await waitForError(page);
+      }),
+    ],
+    ["client-key", "owner", `${own}/client/keys/new`],
+    [
+      "client-key-rejected",
+      "owner",
+      openThen(`${own}/client/keys/new`, async (page) => {
+        await fill(page, { key: "-----BEGIN PUBLIC KEY-----" });
+        await press(page, "Add key");
+        await waitForError(page);
+      }),
+    ],
+    [
+      "client-key-remove",
+      "owner",
+      openThen(`${own}/client`, (page) => page.getByRole("link", { name: /^Remove key/ }).click()),
+    ],
+    ["client-secrets-remove", "owner", `${own}/client/secrets/remove`],
+    ["client-without-secret", "owner", `${ownKeyed}/client`],
+    ["client-secret-create", "owner", `${ownKeyed}/client/rotate`],
+    ["quick-start", "owner", `${own}/client/quick-start`],
+    ["connect", "owner", `${own}/connect`],
+    ["connect-editor", "owner", `${own}/connect?host=vscode`],
+    ["connect-unavailable", "owner", `${own}/connect?host=cursor`],
+    ["connect-local", "member", `${own}/connect?host=claude`],
+    ["connect-scripts", "member", `${own}/connect?host=scripts`],
+    ["connect-free", "founder", `${ownFresh}/connect`],
+  ];
+}

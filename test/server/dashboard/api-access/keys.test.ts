@@ -1,0 +1,89 @@
+import { generateKeyPairSync } from "node:crypto";
+import test from "ava";
+import { isProblem } from "../../../harness/clients/api.ts";
+import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { startTestService } from "../../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type KeyBody = { id: string; thumbprint: string; created_at: string; last_used_at: string | null };
+type ClientBody = { keys: KeyBody[]; secrets: unknown[] };
+
+const newKey = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey;
+const jwk = () => newKey().export({ format: "jwk" });
+const pem = () => newKey().export({ type: "spki", format: "pem" }).toString();
+
+async function withClient() {
+  const team = await createTeam(service, "growth");
+  const path = `${team.base}/client`;
+  const look = async () => (await team.owner.api.send<ClientBody>("GET", path)).body;
+  const add = (key: unknown) => team.owner.api.send<KeyBody>("POST", `${path}/keys`, { json: { key } });
+  return { ...team, path, look, add };
+}
+
+test("keys are added as a JWK or PEM, listed by thumbprint, and removed", async (t) => {
+  const { owner, path, look, add } = await withClient();
+  const [first, second] = [await add(jwk()), await add(pem())];
+  t.deepEqual([first.status, second.status], [201, 201]);
+  t.deepEqual(Object.keys(first.body), ["id", "thumbprint", "created_at", "last_used_at"]);
+  t.deepEqual((await look()).keys, [second.body, first.body]);
+  t.is((await owner.api.send("DELETE", `${path}/keys/${first.body.id}`)).status, 204);
+  t.deepEqual((await look()).keys, [second.body]);
+  isProblem(t, await owner.api.send("DELETE", `${path}/keys/${first.body.id}`), {
+    status: 404,
+    code: "not_found",
+  });
+});
+
+test("a third key, a key twice, and what is not a public key are refused", async (t) => {
+  const { look, add } = await withClient();
+  const key = jwk();
+  t.is((await add(key)).status, 201);
+  isProblem(t, await add(key), { status: 409, code: "duplicate_key" });
+  isProblem(t, await add({ ...key, kid: "another name" }), { status: 409, code: "duplicate_key" });
+  t.is((await add(pem())).status, 201);
+  isProblem(t, await add(jwk()), { status: 409, code: "key_limit" });
+  for (const wrong of ["lgs_secret", "", { kty: "oct", k: "c2VjcmV0" }]) {
+    isProblem(t, await add(wrong), { status: 422, code: "invalid_key", fields: ["key"] });
+  }
+  t.is((await add(7)).status, 422);
+  t.is((await look()).keys.length, 2);
+});
+
+test("removing all secrets leaves none, and a rotation creates one without a previous one", async (t) => {
+  const { owner, path, look } = await withClient();
+  t.is((await owner.api.send("DELETE", `${path}/secrets`)).status, 204);
+  t.deepEqual((await look()).secrets, []);
+  t.is((await owner.api.send("DELETE", `${path}/secrets`)).status, 204);
+  const { body } = await owner.api.send<{ client_secret: string; previous_expires_at: string | null }>(
+    "POST",
+    `${path}/rotate`,
+    { json: {} },
+  );
+  t.regex(body.client_secret, /^lgs_/);
+  t.is(body.previous_expires_at, null);
+  t.is((await look()).secrets.length, 1);
+});
+
+test("members can neither add nor remove keys, nor remove secrets", async (t) => {
+  const { member, path, add, look } = await withClient();
+  const { body } = await add(jwk());
+  const before = await look();
+  for (const [method, to, json] of [
+    ["POST", `${path}/keys`, { key: jwk() }],
+    ["DELETE", `${path}/keys/${body.id}`],
+    ["DELETE", `${path}/secrets`],
+  ] as const) {
+    t.is((await member.api.send(method, to, json ? { json } : {})).status, 403, `${method} ${to}`);
+  }
+  t.deepEqual(await look(), before);
+});
+
+test("another organization's key can't be removed", async (t) => {
+  const mine = await withClient();
+  const other = await withClient();
+  const { body } = await other.add(jwk());
+  t.is((await mine.owner.api.send("DELETE", `${mine.path}/keys/${body.id}`)).status, 404);
+  t.is((await other.look()).keys.length, 1);
+});
