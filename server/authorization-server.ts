@@ -24,12 +24,15 @@ import { landing } from "./landing/routes.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
-import { isAuthorizationPath, isOauthPath, requireOauthPath } from "./provider/paths.ts";
+import { isAuthorizationPath, isOauthPath, isRegistrationPath, requireOauthPath } from "./provider/paths.ts";
+import { createRegisteredClientIds } from "./provider/registered-client-id.ts";
+import { ExpiredRegistration } from "./provider/registered-clients.ts";
+import { registration } from "./provider/registration.ts";
 import { redirectAuthorizationForm } from "./provider/requests.ts";
 import { completeResponses } from "./provider/responses.ts";
 import { originsOf } from "./public-urls.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
-import { authorizationErrorPage } from "./ui/page.ts";
+import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
 /** Creates the authorization server: oidc-provider's Koa application, and the middleware in front of its routes. */
 export function authorizationServer(
@@ -43,6 +46,9 @@ export function authorizationServer(
   const origins = originsOf(settings, urls);
   const verifyPassword = createVerifyPassword(accounts, passwords, authenticationLimits);
 
+  const registeredIds =
+    settings.DYNAMIC_REGISTRATION === "stateless" ? createRegisteredClientIds(keys.signing) : undefined;
+
   const provider = createProvider({
     settings,
     urls,
@@ -52,13 +58,17 @@ export function authorizationServer(
     keySets: createKeySets(options.fetch),
     // No organization trusts another issuer.
     authenticateWorkload: () => Promise.reject(new InvalidJwt("iss must be the client ID")),
+    registeredIds,
     authenticationLimits,
     origins,
     adapter: storage.oidcAdapter,
     findAccount: findAccount({ accounts, grants }),
-    renderError: (ctx, out) => {
+    renderError: (ctx, out, error) => {
       ctx.type = "html";
-      ctx.body = authorizationErrorPage(out.error_description ?? out.error);
+      ctx.body =
+        error instanceof ExpiredRegistration
+          ? expiredRegistrationPage()
+          : authorizationErrorPage(out.error_description ?? out.error);
     },
   });
   // The library has already set the status to 500.
@@ -87,7 +97,8 @@ export function authorizationServer(
     app: provider,
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
-      mount(isOauthPath, [requireOauthPath, oauthCors(origins), authenticationLimits.oauth]),
+      mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
+      ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
       completeResponses(settings),
       mount(

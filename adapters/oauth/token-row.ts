@@ -3,7 +3,7 @@ import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
-import { clientKindOf } from "./client-kinds.ts";
+import { type ClientKind, clientKindOf } from "./client-kinds.ts";
 
 /**
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
@@ -92,6 +92,8 @@ export function toActiveToken(
   );
 }
 
+const NOT_STORED = new Set<ClientKind>(["document", "registered"]);
+
 type TokenCaller = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
 
 function clientOf(row: JoinedTokenRow): TokenCaller | undefined {
@@ -104,9 +106,9 @@ function userOf(row: JoinedTokenRow): TokenCaller | undefined {
   if (!userId || !organizationId || !plan) return undefined;
   if (row.revokedAt !== null || (row.grantExpiresAt as number) <= Date.now()) return undefined;
   if (row.disabledAt !== null || !row.role) return undefined;
-  // A client with a metadata document belongs to no organization. Any other client must still exist.
+  // Clients with a metadata document and registered ones belong to no organization. Any other client must still exist.
   const isStored = row.clientOrganizationId !== null;
-  if (!isStored && clientKindOf(row.clientId) !== "document") return undefined;
+  if (!isStored && !NOT_STORED.has(clientKindOf(row.clientId))) return undefined;
   return {
     clientId: row.clientId,
     userId,

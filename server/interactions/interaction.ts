@@ -6,6 +6,7 @@ import type { ShowSsoButton } from "../auth/sso/button.ts";
 import type { VerifyPassword } from "../auth/verify-password.ts";
 import type { Csrf } from "../http/csrf.ts";
 import { organizationOf } from "../provider/clients.ts";
+import { claimedNameOf } from "../provider/registered-client-id.ts";
 
 export type InteractionOptions = {
   provider: Provider;
@@ -83,7 +84,7 @@ export function accountIdOf({ session }: Interaction): string {
 export async function clientNameOf(provider: Provider, { params }: Interaction): Promise<string> {
   const client = await provider.Client.find(params.client_id as string);
   if (!client) throw new errors.InvalidClient("client not found");
-  return organizationOf(client)?.name ?? new URL(client.clientId).host;
+  return organizationOf(client)?.name ?? claimedNameOf(client.clientId) ?? new URL(client.clientId).host;
 }
 
 /** Returns a form field or parameter as text, empty if it is missing or repeated. */

@@ -8,6 +8,7 @@ const FIXED_ROUTES = new Set([
   "/oauth/revoke",
   "/oauth/introspect",
   "/oauth/par",
+  "/oauth/register",
   "/oauth/jwks",
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",

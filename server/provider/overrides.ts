@@ -9,6 +9,7 @@ import { overrideClientAuthentication } from "./client-authentication.ts";
 import { createClientKeys } from "./client-keys.ts";
 import { overrideFindClient } from "./find-client.ts";
 import { matchLoopbackRoots } from "./redirect-uris.ts";
+import type { RegisteredClientIds } from "./registered-client-id.ts";
 import { normalizeParameters } from "./request-parameters.ts";
 import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
 
@@ -20,6 +21,8 @@ export type OverrideOptions = {
   replays: ReplayStore;
   keySets: KeySets;
   authenticateWorkload: AuthenticateWorkload;
+  /** Absent if clients may not register. */
+  registeredIds: RegisteredClientIds | undefined;
   authenticationLimits: Pick<AuthenticationLimits, "checkClient">;
 };
 
@@ -29,7 +32,7 @@ export type OverrideOptions = {
  */
 export function applyOverrides(
   provider: Provider,
-  { clients, replays, keySets, authenticateWorkload, authenticationLimits }: OverrideOptions,
+  { clients, replays, keySets, authenticateWorkload, registeredIds, authenticationLimits }: OverrideOptions,
 ): void {
   const assertions = createClientAssertions({
     provider,
@@ -41,7 +44,7 @@ export function applyOverrides(
   });
   normalizeParameters(provider, assertions);
   matchLoopbackRoots(provider);
-  overrideFindClient(provider, clients, assertions);
+  overrideFindClient(provider, clients, assertions, registeredIds);
   overrideClientAuthentication(provider, clients, authenticationLimits);
   detectReplays(provider, replays);
   buildUrlsFromIssuer(provider);

@@ -1,4 +1,8 @@
 import type { Context, Middleware } from "koa";
+import type { Settings } from "../config.ts";
+
+/** The path of the client registration endpoint. */
+export const REGISTRATION_PATH = "/oauth/register";
 
 const METHODS: Record<string, string[]> = {
   "/oauth/authorize": ["GET", "POST"],
@@ -18,23 +22,32 @@ const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
  * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. The library's router accepts them,
  * and they would bypass the rate limits, which match paths exactly.
  */
-export const requireOauthPath: Middleware = function requireExactPath(ctx, next) {
-  const methods = METHODS[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
-  if (!methods) {
-    ctx.status = 404;
-    ctx.body = { error: "not_found", error_description: "there is no endpoint at this path" };
+export function requireOauthPath({ DYNAMIC_REGISTRATION }: Settings): Middleware {
+  const methodsByPath = { ...METHODS };
+  if (DYNAMIC_REGISTRATION !== "off") methodsByPath[REGISTRATION_PATH] = ["POST", "OPTIONS"];
+  return function requireExactPath(ctx, next) {
+    const methods = methodsByPath[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
+    if (!methods) {
+      ctx.status = 404;
+      ctx.body = { error: "not_found", error_description: "there is no endpoint at this path" };
+      return Promise.resolve();
+    }
+    if (methods.includes(ctx.method)) return next();
+    ctx.status = 405;
+    ctx.set("Allow", methods.join(", "));
+    ctx.body = { error: "invalid_request", error_description: `the method must be ${methods.join(" or ")}` };
     return Promise.resolve();
-  }
-  if (methods.includes(ctx.method)) return next();
-  ctx.status = 405;
-  ctx.set("Allow", methods.join(", "));
-  ctx.body = { error: "invalid_request", error_description: `the method must be ${methods.join(" or ")}` };
-  return Promise.resolve();
-};
+  };
+}
 
 /** Returns whether a path is under `/oauth`, in any case. */
 export function isOauthPath({ path }: Context): boolean {
   return /^\/oauth(\/|$)/i.test(path);
+}
+
+/** Returns whether a path is that of the client registration endpoint. */
+export function isRegistrationPath({ path }: Context): boolean {
+  return path === REGISTRATION_PATH;
 }
 
 /** Returns whether a path belongs to the authorization endpoint: the request, its pages, and the return from them. */

@@ -17,7 +17,13 @@ const AUTHORIZATION_STEPS_PER_ADDRESS = 1200;
 
 /** The errors that a guessed secret, code or token gets; other mistakes don't count as failures. */
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
-const ENDPOINTS = new Set(["/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/par"]);
+const ENDPOINTS = new Set([
+  "/oauth/token",
+  "/oauth/revoke",
+  "/oauth/introspect",
+  "/oauth/par",
+  "/oauth/register",
+]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
 /** Limits on the OAuth endpoints. */

@@ -49,6 +49,14 @@ export function authorizationErrorPage(reason: string): string {
   );
 }
 
+/** Renders the page for an app whose registration has expired, which the user has to repeat in the app. */
+export function expiredRegistrationPage(): string {
+  return messagePage(
+    "Registration expired",
+    "This app registered more than 90 days ago. Remove this server from the app, then add it again to connect.",
+  );
+}
+
 /** Renders the error above a form, or nothing if there is none. */
 export function alert(message: string | undefined, id?: string): Html {
   if (!message) return html``;

@@ -3,6 +3,7 @@ import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import { claimedNameOf } from "../../provider/registered-client-id.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
 import { respondToChange, showPage } from "../responses.ts";
@@ -49,7 +50,7 @@ export const appRoutes: RouteModule = (router, { storage, allow }) => {
 
 /** Returns the name of the app's organization, or the host of its client metadata document. */
 function appName({ appName: name, clientId }: AuthorizedApp): string {
-  return name ?? URL.parse(clientId)?.host ?? clientId;
+  return name ?? claimedNameOf(clientId) ?? URL.parse(clientId)?.host ?? clientId;
 }
 
 function showApp(app: AuthorizedApp) {

@@ -51,7 +51,7 @@ export const VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 /** Returns the URL of a valid authorization request, with `changes` applied. */
 export function authorizeUrl(
   service: TestService,
-  { clientId }: TestOrganization,
+  { clientId }: Pick<TestOrganization, "clientId">,
   changes: Fields = {},
 ): string {
   const query = formOf({

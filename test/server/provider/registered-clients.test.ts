@@ -1,0 +1,182 @@
+import test from "ava";
+import { connectMcp } from "../../harness/clients/mcp.ts";
+import { authorizeUrl, openConsent, read } from "../../harness/clients/oauth.ts";
+import {
+  connectRegistered,
+  type RegisteredClient,
+  register,
+  requestTokens,
+} from "../../harness/clients/registration.ts";
+import { createSelfRegisteringHost } from "../../harness/clients/self-registering.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { bearer, postForm, startTestService } from "../../harness/service.ts";
+
+const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
+const organization = await service.createOrganization();
+const user = await service.createUser([organization.id], undefined, "owner");
+test.after.always(() => service.close());
+
+const CALLBACK = "http://127.0.0.1/callback";
+const registerExample = () => register(service, { client_name: "Example", redirect_uris: [CALLBACK] });
+
+/** The body that each host registers with, without members that are the same. */
+const HOSTS: Record<string, { redirect_uris: string[]; client_name: string; [member: string]: unknown }> = {
+  Cursor: {
+    client_name: "Cursor",
+    redirect_uris: [
+      "http://localhost:8787/callback",
+      "https://www.cursor.com/agents/mcp/oauth/callback",
+      "cursor://anysphere.cursor-mcp/oauth/callback",
+    ],
+  },
+  "Gemini CLI": {
+    client_name: "Gemini CLI MCP Client",
+    redirect_uris: ["http://localhost:7777/oauth/callback"],
+    scope: "",
+  },
+  "Copilot CLI": {
+    client_name: "GitHub Copilot CLI",
+    redirect_uris: ["http://127.0.0.1:56679/"],
+    application_type: "native",
+  },
+};
+const COMMON = {
+  grant_types: ["authorization_code", "refresh_token"],
+  response_types: ["code"],
+  token_endpoint_auth_method: "none",
+};
+
+for (const [host, metadata] of Object.entries(HOSTS)) {
+  test(`${host} registers, connects on the real pages, refreshes, and calls a tool`, async (t) => {
+    const client = await register(service, { ...COMMON, ...metadata });
+    for (const redirectUri of metadata.redirect_uris) {
+      const tokens = await connectRegistered(service, { ...client, redirectUri }, user);
+      t.is(tokens.status, 200, tokens.text);
+      const refreshed = await requestTokens(service, client, {
+        grant_type: "refresh_token",
+        refresh_token: String(tokens.body.refresh_token),
+        resource: service.urls.mcp,
+      });
+      t.is(refreshed.status, 200, refreshed.text);
+      t.not(refreshed.body.refresh_token, tokens.body.refresh_token, "a public client's token is rotated");
+      const mcp = await connectMcp(service.urls.mcp, String(refreshed.body.access_token));
+      const { structuredContent } = await mcp.callTool({ name: "whoami", arguments: {} });
+      t.like(structuredContent, { client_id: client.clientId, user_id: user.id });
+      await mcp.close();
+    }
+  });
+}
+
+test("the MCP SDK's client registers itself and connects", async (t) => {
+  const host = createSelfRegisteringHost(service, user);
+  const client = await host.connect();
+  const clientId = String(host.state.client?.client_id);
+  t.regex(clientId, /^lgd_/);
+  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+  t.like(structuredContent, { client_id: clientId, user_id: user.id });
+  await client.close();
+});
+
+test("a loopback redirect URI matches with any port, and nothing else does", async (t) => {
+  const { clientId } = await registerExample();
+  const statusOf = async (redirect_uri: string | undefined) =>
+    (await fetch(authorizeUrl(service, { clientId }, { redirect_uri }), { redirect: "manual" })).status;
+  t.is(await statusOf("http://127.0.0.1:50123/callback"), 303);
+  for (const uri of [
+    "http://localhost/callback",
+    "http://127.0.0.1/callback/",
+    "http://127.0.0.1/callback?x",
+    "https://127.0.0.1/callback",
+    "https://evil.example/callback",
+  ]) {
+    t.is(await statusOf(uri), 400, uri);
+  }
+});
+
+test("the authorization request of a registered client needs PKCE", async (t) => {
+  const { clientId } = await registerExample();
+  const changes = { redirect_uri: CALLBACK, code_challenge: undefined, code_challenge_method: undefined };
+  const { headers } = await fetch(authorizeUrl(service, { clientId }, changes), { redirect: "manual" });
+  t.is(new URL(String(headers.get("location"))).searchParams.get("error"), "invalid_request");
+});
+
+type Attempt = [what: string, fields: Record<string, string>, error: string];
+const REFUSED: Attempt[] = [
+  ["client credentials", { grant_type: "client_credentials" }, "unauthorized_client"],
+  ["a password", { grant_type: "password", username: "x", password: "x" }, "unsupported_grant_type"],
+  [
+    "an unknown code",
+    { grant_type: "authorization_code", code: "x", redirect_uri: CALLBACK, code_verifier: "x".repeat(43) },
+    "invalid_grant",
+  ],
+  [
+    "a client secret",
+    { grant_type: "refresh_token", refresh_token: "x", client_secret: "x" },
+    "invalid_client",
+  ],
+];
+
+for (const [what, fields, error] of REFUSED) {
+  test(`a token request of a registered client with ${what} is refused with ${error}`, async (t) => {
+    const { clientId } = await registerExample();
+    const { status, body } = await requestTokens(service, { clientId }, fields);
+    t.true(status === 400 || status === 401, String(status));
+    t.is(body.error, error);
+  });
+}
+
+test("a registered client can neither redeem, refresh, introspect nor revoke what another one was issued", async (t) => {
+  const owner = await registerExample();
+  const other = await register(service, { client_name: "Other", redirect_uris: [CALLBACK] });
+  const { body } = await connectRegistered(service, owner, user);
+  const access = String(body.access_token);
+  const refreshed = await requestTokens(service, other, {
+    grant_type: "refresh_token",
+    refresh_token: String(body.refresh_token),
+  });
+  t.is(refreshed.body.error, "invalid_grant");
+  const send = (endpoint: string, client: RegisteredClient, token: string) =>
+    read(postForm(`${service.url}/oauth/${endpoint}`, { client_id: client.clientId, token }));
+  t.deepEqual((await send("introspect", other, access)).body, { active: false });
+  t.is((await send("revoke", other, access)).status, 200);
+  const isAccepted = async () =>
+    (await fetch(service.urls.mcp, { method: "POST", headers: bearer(access) })).status !== 401;
+  t.true(await isAccepted());
+  t.is((await send("revoke", owner, access)).status, 200);
+  t.false(await isAccepted());
+});
+
+test("the consent page quotes the name, and warns of local apps", async (t) => {
+  const name = `<b>Claude</b> & "friends"`;
+  const { clientId } = await register(service, { client_name: name, redirect_uris: [CALLBACK] });
+  const url = authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK });
+  const page = await openConsent(new TestBrowser(service.url), user, url);
+  const text = page.html.text.replace(/\s+/g, " ");
+  t.true(text.includes(`“${name}” is requesting access`), text);
+  t.regex(text, /runs on your computer/);
+});
+
+test("a registered client without a name is called by its redirect host", async (t) => {
+  const redirect_uri = "https://agent.example.com/callback";
+  const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
+  const url = authorizeUrl(service, { clientId }, { redirect_uri });
+  const page = await openConsent(new TestBrowser(service.url), user, url);
+  t.regex(page.text, /agent\.example\.com/);
+  t.false(page.text.includes(clientId));
+});
+
+test("a user can see and revoke the access of a registered client", async (t) => {
+  const client = await register(service, { client_name: "Revocable", redirect_uris: [CALLBACK] });
+  const { body } = await connectRegistered(service, client, user);
+  const browser = new TestBrowser(service.url);
+  await browser.signIn(await browser.open(`${service.url}/dashboard`), user);
+  const page = await browser.open(`${service.url}/dashboard/organizations/${organization.id}/apps`);
+  const row = page.html.querySelectorAll("tr").find((one) => one.text.includes("Revocable"));
+  t.truthy(row, page.text);
+  await browser.submit(page, {}, row?.querySelector("form"));
+  const { status } = await fetch(service.urls.mcp, {
+    method: "POST",
+    headers: bearer(String(body.access_token)),
+  });
+  t.is(status, 401);
+});

@@ -1,0 +1,49 @@
+import test from "ava";
+import { authorizeUrl } from "../../harness/clients/oauth.ts";
+import { register, requestTokens } from "../../harness/clients/registration.ts";
+import { createSelfRegisteringHost } from "../../harness/clients/self-registering.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const REDIRECT_URI = "http://127.0.0.1/callback";
+
+const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
+const organization = await service.createOrganization();
+const user = await service.createUser([organization.id], undefined, "owner");
+test.after.always(() => service.close());
+
+test.serial("a registration expires after 90 days, and the user and the app are told", async (t) => {
+  const client = await register(service, { redirect_uris: [REDIRECT_URI] });
+  const authorize = () =>
+    fetch(authorizeUrl(service, client, { redirect_uri: REDIRECT_URI }), { redirect: "manual" });
+  advanceClock(90 * DAY_MS - 1000);
+  t.is((await authorize()).status, 303);
+  advanceClock(DAY_MS + 1000);
+  const page = await authorize();
+  t.is(page.status, 400);
+  t.is(page.headers.get("location"), null);
+  t.regex(await page.text(), /Registration expired/);
+  const fields = { grant_type: "refresh_token", refresh_token: "lgr_unknown" };
+  const { body } = await requestTokens(service, client, fields);
+  t.is(body.error, "invalid_client");
+  t.regex(String(body.error_description), /registration of the client has expired/);
+  const revocation = { client_id: client.clientId, token: "lga_unknown" };
+  t.is(
+    (await postForm(`${service.url}/oauth/revoke`, revocation)).status,
+    200,
+    "it may still end its access",
+  );
+});
+
+test.serial("the MCP SDK's client registers again when its registration has expired", async (t) => {
+  const host = createSelfRegisteringHost(service, user);
+  await (await host.connect()).close();
+  const first = host.state.client?.client_id;
+  advanceClock(91 * DAY_MS);
+  const client = await host.connect();
+  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+  t.like(structuredContent, { client_id: host.state.client?.client_id, user_id: user.id });
+  t.not(host.state.client?.client_id, first);
+  await client.close();
+});

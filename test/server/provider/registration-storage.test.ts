@@ -1,0 +1,83 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import test from "ava";
+import { postRegistration, requestTokens } from "../../harness/clients/registration.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const { url, encryptionKey, database, close } = await createTestStorage();
+const service = await startTestService({
+  DATABASE_URL: url,
+  ENCRYPTION_KEY: Buffer.from(encryptionKey).toString("base64url"),
+  DYNAMIC_REGISTRATION: "stateless",
+});
+test.after.always(async () => {
+  await service.close();
+  await close();
+});
+
+const REGISTRATIONS = 10_000;
+const CONCURRENT = 20;
+// For one half. If each client or each id were kept, the heap would grow by more.
+const MAX_GROWTH_BYTES = 1_000_000;
+
+async function countRows(): Promise<Record<string, number>> {
+  const tables: string[] = await database.knex("sqlite_master").where({ type: "table" }).pluck("name");
+  const counts: Record<string, number> = {};
+  for (const table of tables) {
+    const [row] = await database.knex(table).count({ total: "*" });
+    counts[table] = Number(row?.total);
+  }
+  return counts;
+}
+
+/** Registers clients that differ, and uses every `step`-th of them. */
+async function registerMany(prefix: string, count: number, step: number): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    while (next < count) {
+      const number = next++;
+      const client_name = `${prefix} ${number}`;
+      const { status, body } = await postRegistration(service, {
+        client_name,
+        redirect_uris: ["http://127.0.0.1/callback"],
+      });
+      if (status !== 201) throw new Error(`${client_name}: ${status}`);
+      if (number % step > 0) continue;
+      const client = { clientId: String(body.client_id) };
+      const refused = await requestTokens(service, client, {
+        grant_type: "refresh_token",
+        refresh_token: "lgr_unknown",
+      });
+      // The client is found before the token is not.
+      if (refused.body.error !== "invalid_grant") throw new Error(refused.text);
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENT }, worker));
+}
+
+async function usedHeap(): Promise<number> {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  // What finalizers release is collected by the next pass.
+  for (let pass = 0; pass < 5; pass++) {
+    collectGarbage();
+    await new Promise(setImmediate);
+  }
+  return process.memoryUsage().heapUsed;
+}
+
+test("10,000 registrations leave no row in any table, and nothing in memory", async (t) => {
+  t.timeout(300_000);
+  await registerMany("Earlier", 1500, 1); // fills the bounded cache of clients
+  const rows = await countRows();
+  t.true(Object.keys(rows).length > 15);
+  let heap = await usedHeap();
+  for (const half of ["First", "Second"]) {
+    await registerMany(half, REGISTRATIONS / 2, 4);
+    const growth = (await usedHeap()) - heap;
+    t.true(growth < MAX_GROWTH_BYTES, `${half} half: ${growth} bytes`);
+    heap += growth;
+  }
+  t.deepEqual(await countRows(), rows);
+});
