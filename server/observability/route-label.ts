@@ -9,6 +9,7 @@ const FIXED_ROUTES = new Set([
   "/oauth/introspect",
   "/oauth/par",
   "/oauth/register",
+  "/oauth/userinfo",
   "/oauth/jwks",
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",

@@ -60,6 +60,7 @@ const routes: Configuration["routes"] = {
   revocation: "/oauth/revoke",
   introspection: "/oauth/introspect",
   pushed_authorization_request: "/oauth/par",
+  userinfo: "/oauth/userinfo",
   jwks: "/oauth/jwks",
   end_session: "/oauth/session/end",
 };
@@ -85,7 +86,7 @@ function authorizationOptions(): Configuration {
     pkce: { required: () => true }, // RFC 9700 §2.1.1: for every client
     scopes: ["openid", "offline_access"],
     claims: { openid: ["sub", "preferred_username", "organization_id"] },
-    conformIdTokenClaims: false, // the id_token carries the claims: there is no userinfo endpoint
+    conformIdTokenClaims: false, // the id_token carries the claims, which saves a request
     interactions: {
       policy: prompts(),
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
@@ -128,7 +129,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
 function features({ settings, urls, findAccount }: ProviderOptions): Configuration["features"] {
   return {
     devInteractions: { enabled: false },
-    userinfo: { enabled: false },
+    userinfo: { enabled: true },
     rpInitiatedLogout: { enabled: false },
     dPoP: { enabled: false }, // the resources don't check it
     clientCredentials: { enabled: true },

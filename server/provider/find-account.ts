@@ -1,11 +1,14 @@
 import { type Account, errors, type FindAccount, type KoaContextWithOIDC } from "oidc-provider";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { GrantStore } from "../../adapters/oauth/grants.ts";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 
 type Stores = { accounts: AccountStore; grants: GrantStore };
-type Source = { grantId?: string | undefined; scope?: string | undefined } | undefined;
+type Source =
+  | { grantId?: string | undefined; scope?: string | undefined; active?: ActiveToken | undefined }
+  | undefined;
 
 /**
  * Creates the library's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
@@ -17,8 +20,7 @@ export function findAccount({ accounts, grants }: Stores): FindAccount {
   return async (_ctx: KoaContextWithOIDC, id: string, source?: Source): Promise<Account | undefined> => {
     const account = await accounts.find(id);
     if (!account || account.disabled) return undefined;
-    const membership = source?.grantId ? await requireMembership(grants, source.grantId) : undefined;
-    if (membership) requireScopes(source?.scope, membership.role);
+    const membership = await membershipOf(grants, source);
     return {
       accountId: id,
       role: membership?.role,
@@ -29,6 +31,15 @@ export function findAccount({ accounts, grants }: Stores): FindAccount {
       }),
     };
   };
+}
+
+/** Returns what an access token was loaded with, or the current state if a code or a refresh token is redeemed. */
+async function membershipOf(grants: GrantStore, source: Source) {
+  if (source?.active) return source.active;
+  if (!source?.grantId) return undefined;
+  const membership = await requireMembership(grants, source.grantId);
+  requireScopes(source.scope, membership.role);
+  return membership;
 }
 
 /** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if it is on the Free plan */

@@ -12,6 +12,7 @@ import { matchLoopbackRoots } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 import { normalizeParameters } from "./request-parameters.ts";
 import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
+import { addOpenIdScope, openUserinfo } from "./userinfo.ts";
 
 const OFFLINE = "offline_access";
 
@@ -50,6 +51,8 @@ export function applyOverrides(
   buildUrlsFromIssuer(provider);
   prefixTokens(provider);
   extendModels(provider);
+  addOpenIdScope(provider);
+  openUserinfo(provider);
   recordSessionUseOnSave(provider);
   ignoreEndedSessions(provider);
   allowRefreshScopes(provider);

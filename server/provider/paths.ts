@@ -10,6 +10,7 @@ const METHODS: Record<string, string[]> = {
   "/oauth/revoke": ["POST", "OPTIONS"],
   "/oauth/introspect": ["POST", "OPTIONS"],
   "/oauth/par": ["POST", "OPTIONS"],
+  "/oauth/userinfo": ["GET", "HEAD", "POST", "OPTIONS"],
   "/oauth/jwks": ["GET", "HEAD", "OPTIONS"],
   "/oauth/session/end/confirm": ["POST"],
 };

@@ -23,6 +23,7 @@ const ENDPOINTS = new Set([
   "/oauth/introspect",
   "/oauth/par",
   "/oauth/register",
+  "/oauth/userinfo",
 ]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 

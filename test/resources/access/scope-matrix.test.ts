@@ -20,7 +20,7 @@ for (let set = 1; set < 2 ** SCOPES.length; set++) {
 }
 const user = await service.createUser([app.id]);
 const parameters = { scope: "openid" };
-tokens.set("", (await tokensFor(service, app, user, { parameters })).access_token);
+tokens.set("openid", (await tokensFor(service, app, user, { parameters })).access_token);
 
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

@@ -91,7 +91,7 @@ test("client authentication methods are listed for each endpoint, without none",
 
 test("every advertised endpoint exists, and no other endpoint is advertised", async (t) => {
   const { body } = await metadata();
-  const gets = ["authorization_endpoint", "jwks_uri"];
+  const gets = ["authorization_endpoint", "jwks_uri", "userinfo_endpoint"];
   const posts = ["token", "revocation", "introspection", "pushed_authorization_request"].map(
     (name) => `${name}_endpoint`,
   );
