@@ -8,16 +8,17 @@ testFlows(
   {
     name: "Apache mod_auth_openidc",
     version: debianVersion("libapache2-mod-auth-openidc"),
-    flows: ["code", "refresh", "revocation", "introspection"],
+    flows: ["code", "userinfo", "refresh", "revocation", "introspection"],
   },
   async (setup) => {
     const apache = await startApache(setup);
-    /** Opens a URL of Apache; returns the access token that the application behind it reads. */
-    async function openApp(url: string): Promise<string> {
+    /** Opens a URL of Apache; returns what the application behind it reads. */
+    async function openApp(url: string): Promise<{ token: string; userinfo: { sub: string } }> {
       const { headers, status, text } = await browser.open(url);
       const token = headers.get("x-access-token");
-      if (status !== 200 || !token) throw new Error(`${url}: ${status} ${text}`);
-      return token;
+      const userinfo = headers.get("x-userinfo");
+      if (status !== 200 || !token || !userinfo) throw new Error(`${url}: ${status} ${text}`);
+      return { token, userinfo: JSON.parse(userinfo) };
     }
     /** Uses a token at Apache as the resource server. */
     const accepts = async (token: string) =>
@@ -26,11 +27,12 @@ testFlows(
     const browser = new TestBrowser(apache.url);
     try {
       const request = await browser.open(`${apache.url}/app`);
-      const code = await setup.use(await openApp((await setup.allow(request.url)).href));
+      const { token, userinfo } = await openApp((await setup.allow(request.url)).href);
+      const code = await setup.use(token);
 
       const returnTo = encodeURIComponent(`${apache.url}/app`);
       const hook = `${apache.url}/callback?refresh=${returnTo}&access_token=${code.accessToken}`;
-      const refresh = await setup.use(await openApp(hook));
+      const refresh = await setup.use((await openApp(hook)).token);
 
       const tokens = {
         user: await accepts(refresh.accessToken),
@@ -39,7 +41,7 @@ testFlows(
       };
       await browser.open(`${apache.url}/callback?logout=${returnTo}`);
       const revoked = await accepts(refresh.accessToken);
-      return { code, refresh, introspection: { ...tokens, revoked } };
+      return { code, userinfo: userinfo.sub, refresh, introspection: { ...tokens, revoked } };
     } finally {
       await apache.stop();
     }

@@ -9,7 +9,7 @@ testFlows(
   {
     name: "oauth4webapi",
     version: npmVersion("oauth4webapi"),
-    flows: ["clientCredentials", "code", "refresh", "revocation", "error", "introspection"],
+    flows: ["clientCredentials", "code", "userinfo", "refresh", "revocation", "error", "introspection"],
   },
   async ({ issuer, clientId, clientSecret, redirectUri, scope, allow, use }) => {
     const url = new URL(issuer);
@@ -59,6 +59,14 @@ testFlows(
     const tokens = await redeem(callback);
     const code = await use(tokens.access_token);
 
+    const { sub } = oauth.getValidatedIdTokenClaims(tokens) ?? { sub: "" };
+    const claims = await oauth.processUserInfoResponse(
+      server,
+      client,
+      sub,
+      await oauth.userInfoRequest(server, client, tokens.access_token, OPTIONS),
+    );
+
     const refreshed = await oauth.processRefreshTokenResponse(
       server,
       client,
@@ -83,6 +91,13 @@ testFlows(
       (error) => error,
     );
     const error = refused instanceof oauth.ResponseBodyError ? refused.error : String(refused);
-    return { clientCredentials, code, refresh, error, introspection: { user, revoked: await isActive() } };
+    return {
+      clientCredentials,
+      code,
+      userinfo: claims.sub,
+      refresh,
+      error,
+      introspection: { user, revoked: await isActive() },
+    };
   },
 );

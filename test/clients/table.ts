@@ -16,6 +16,7 @@ const TABLE = /(?<=<!-- results -->\n).*?(?=<!-- end of results -->)/s;
 const COLUMNS: Record<Flow, string> = {
   clientCredentials: "Client credentials",
   code: "Code with PKCE",
+  userinfo: "Userinfo",
   refresh: "Refresh",
   revocation: "Revocation",
   error: "Errors",

@@ -2,6 +2,7 @@
 export const FLOWS = {
   clientCredentials: "gets a token by client credentials",
   code: "signs a user in by code and PKCE",
+  userinfo: "reads the claims of the user",
   refresh: "refreshes an access token",
   revocation: "revokes a grant",
   error: "reports why a code is refused",

@@ -17,6 +17,8 @@ type Accepted = { user: boolean; revoked: boolean; client?: boolean; withoutScop
 export type Results = {
   clientCredentials?: Used;
   code: Used;
+  /** The `sub` of the userinfo response. */
+  userinfo?: string;
   refresh?: Used;
   /** The error code that the library reports for a code that was never issued. */
   error?: string;
@@ -60,7 +62,7 @@ async function startSetup(redirectUri: string) {
       return { accessToken, organization: ((await answer.json()) as { id: string }).id };
     },
   };
-  return { service, app, own, setup };
+  return { service, app, own, user, setup };
 }
 
 /** Declares a test for each flow of a library. `run` goes through them with the library, and revokes last. */
@@ -87,6 +89,10 @@ export function testFlows(
     async code(t) {
       const { own } = await started;
       t.is((await finished).code.organization, own.id);
+    },
+    async userinfo(t) {
+      const { user } = await started;
+      t.is((await finished).userinfo, user.id);
     },
     async refresh(t) {
       const { own } = await started;
