@@ -35,7 +35,7 @@ export function createRateLimit(counter: CallCounter | undefined): CallLimits {
   };
 }
 
-/** Sets the headers of draft-ietf-httpapi-ratelimit-headers-10 for the last limit counted. @throws Problem 429 */
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers-11 for the last limit counted. @throws Problem 429 */
 function enforceLimit(ctx: Context, name: string, limit: number, { calls, seconds }: Count): void {
   ctx.set("RateLimit-Policy", `"${name}";q=${limit};w=${WINDOW_S}`);
   ctx.set("RateLimit", `"${name}";r=${Math.max(0, limit - calls)};t=${seconds}`);

@@ -107,7 +107,7 @@ function complaint(
 }
 
 /**
- * Checks that both headers of one limit are sent (draft-ietf-httpapi-ratelimit-headers-10 §3 and §4), or neither if
+ * Checks that both headers of one limit are sent (draft-ietf-httpapi-ratelimit-headers-11 §3 and §4), or neither if
  * limits are off.
  */
 function isLimit(headers: Headers): boolean {
