@@ -13,6 +13,7 @@ import { followLink, isShortLink } from "./links/redirect.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import { createMcpErrorHandler } from "./mcp/errors.ts";
 import type { Tool } from "./mcp/tool.ts";
+import type { WebhookPageUrl } from "./mcp/tools/webhooks.ts";
 import { createTools } from "./mcp/tools.ts";
 import type { OpenApiDocument } from "./openapi/document.ts";
 import { createRestApi } from "./rest.ts";
@@ -31,6 +32,10 @@ export type ResourceOptions = {
   /** Whether the service runs behind a trusted proxy, whose headers tell the visitor's country. */
   behindProxy: boolean;
   version: string;
+  /** Signs what clients hold between two requests; shared by all processes. */
+  signingSecret: string;
+  /** Returns the URL of a webhook's page in the dashboard. */
+  webhookPageUrl: WebhookPageUrl;
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Context): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
@@ -49,6 +54,7 @@ export type Resources = {
 
 export function createResources(options: ResourceOptions): Resources {
   const { introspect, services, urls, origins, behindProxy, onError, version } = options;
+  const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
   const runOnce = createRunOnce(options.idempotency, onError);
@@ -67,7 +73,7 @@ export function createResources(options: ResourceOptions): Resources {
     runOnce,
     version,
   });
-  const tools = createTools({ ...services, shortUrl: urls.short });
+  const tools = createTools({ ...services, shortUrl: urls.short, webhookPageUrl });
   // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
   const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
     createMcpEndpoint({
@@ -75,6 +81,7 @@ export function createResources(options: ResourceOptions): Resources {
       tools,
       runOnce,
       mcpUrl,
+      signingSecret,
       origins,
       version,
       onError,

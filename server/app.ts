@@ -24,6 +24,7 @@ import { acceptJson } from "./provider/requests.ts";
 import { hostsOf, originsOf } from "./public-urls.ts";
 import { createCallCounter } from "./rate-limits/api.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
+import { sectionPath } from "./ui/dashboard-layout.ts";
 import { messagePage } from "./ui/page.ts";
 import { VERSION } from "./version.ts";
 
@@ -83,7 +84,8 @@ type FrontOptions = Dependencies & {
 
 /** Returns what every request passes, in this order, up to the resources. */
 function frontMiddleware(options: FrontOptions): Middleware[] {
-  const { settings, urls, storage, rateLimitStore, services, observability, onError, introspect } = options;
+  const { settings, urls, storage, keys, rateLimitStore, services, observability } = options;
+  const { onError, introspect } = options;
   const protectedParts = createResources({
     introspect,
     services,
@@ -93,6 +95,8 @@ function frontMiddleware(options: FrontOptions): Middleware[] {
     origins: originsOf(settings, urls),
     behindProxy: settings.TRUST_PROXY > 0,
     version: VERSION,
+    signingSecret: keys.signing,
+    webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
     renderErrorPage: (status, detail) =>
       status === 404

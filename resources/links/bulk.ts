@@ -20,7 +20,7 @@ export function bulkBody(link: z.ZodObject, limit: number) {
 }
 
 /** The result for one link in API responses. */
-const resultSchema = z.object({
+export const bulkResultSchema = z.object({
   status: z.int().describe("The HTTP status that a request for this link by itself would return."),
   link: linkSchema.optional().describe("The link, if it was created."),
   error: z
@@ -29,11 +29,13 @@ const resultSchema = z.object({
     .describe("The error, if the link was not created."),
 });
 
-type BulkResultView = z.output<typeof resultSchema>;
+type BulkResultView = z.output<typeof bulkResultSchema>;
 
 /** The results of a bulk request in API responses. */
 export const bulkResultsSchema = z
-  .object({ results: z.array(resultSchema).describe("One result per link, in the order of the request.") })
+  .object({
+    results: z.array(bulkResultSchema).describe("One result per link, in the order of the request."),
+  })
   .meta({
     title: "LinkResults",
     examples: [

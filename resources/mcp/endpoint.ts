@@ -15,6 +15,8 @@ type EndpointOptions = {
   runOnce: RunOnce;
   /** The URL of the endpoint. */
   mcpUrl: string;
+  /** Signs the questions to users; shared by all processes. */
+  signingSecret: string;
   /** The browser origins that may call. Requests without an Origin don't come from a browser. */
   origins: ReadonlySet<string>;
   version: string;
@@ -23,12 +25,12 @@ type EndpointOptions = {
 
 /** Creates the MCP endpoint: stateless Streamable HTTP, for revision 2026-07-28 and the 2025 revisions. */
 export function createMcpEndpoint(options: EndpointOptions): Middleware {
-  const { bearerCheck, tools, runOnce, mcpUrl, origins, version, onError } = options;
+  const { bearerCheck, tools, mcpUrl, origins, onError } = options;
   const { host, pathname } = new URL(mcpUrl);
   // Loaded by the first request: the SDK would add a seventh to the time that a start takes.
   const handler = lazy(async () => {
     const { createHandler } = await import("./handler.ts");
-    return createHandler(tools, runOnce, version, onError);
+    return createHandler(options);
   });
 
   return async function serveMcp(ctx, next) {
@@ -41,6 +43,7 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     const messages = messagesOf(ctx.request.body);
     if (messages.length > 1) await bearerCheck.countFurther(ctx, caller, messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
+    if (refuseSubscription(ctx)) return;
     const { requestId } = ctx.state;
     const respond = await handler();
     await respond(ctx, { caller, requestId, report: (error) => onError(error, ctx) });
@@ -78,6 +81,18 @@ const readBody = bodyParser({
     // Invalid JSON is left to the handler, which answers in JSON-RPC.
   },
 });
+
+/**
+ * Refuses `subscriptions/listen` as an unknown method (MCP 2026-07-28, "Streamable HTTP"). Nothing that a client could
+ * subscribe to ever changes, and a stream would outlive its token. The SDK has no option to turn it off.
+ */
+function refuseSubscription(ctx: Context): boolean {
+  const { method, id = null } = (ctx.request.body ?? {}) as { method?: unknown; id?: unknown };
+  if (method !== "subscriptions/listen") return false;
+  ctx.status = 404;
+  ctx.body = { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
+  return true;
+}
 
 type Message = { method?: unknown; params?: { name?: unknown } } | null | undefined;
 

@@ -2,22 +2,28 @@ import { toNodeHandler } from "@modelcontextprotocol/node";
 import { type AuthInfo, createMcpHandler } from "@modelcontextprotocol/server";
 import type { Context } from "koa";
 import type { RunOnce } from "../idempotency/run-once.ts";
+import { createConfirmations } from "./confirmation.ts";
 import { createServerFactory, type ToolRequest } from "./server.ts";
 import type { Tool } from "./tool.ts";
+
+type HandlerOptions = {
+  tools: Tool[];
+  runOnce: RunOnce;
+  /** Signs the questions to users; shared by all processes. */
+  signingSecret: string;
+  version: string;
+  onError: (error: unknown) => void;
+};
 
 /** Responds to an authenticated request whose body was read. */
 export type McpHandler = (ctx: Context, request: ToolRequest) => Promise<void>;
 
 /** Creates the handler of the MCP endpoint, by the SDK. */
-export function createHandler(
-  tools: Tool[],
-  runOnce: RunOnce,
-  version: string,
-  onError: (error: unknown) => void,
-): McpHandler {
-  const createServer = createServerFactory(tools, runOnce, version);
+export function createHandler({ signingSecret, onError, ...options }: HandlerOptions): McpHandler {
+  const confirmations = createConfirmations(signingSecret, (ctx) => requestOf(ctx.http?.authInfo).caller);
+  const createServer = createServerFactory({ ...options, confirmations });
   const handle = toNodeHandler(
-    createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.request as ToolRequest), {
+    createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
       onerror: (error) => void (isClientError(error) || onError(error)),
     }),
   );
@@ -36,6 +42,10 @@ export function createHandler(
     const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
     await handle(incoming, ctx.res, hasBody ? ctx.request.body : undefined);
   };
+}
+
+function requestOf(authInfo: AuthInfo | undefined): ToolRequest {
+  return authInfo?.extra?.request as ToolRequest;
 }
 
 // How the library's messages begin for requests that it answers with a 4xx.

@@ -13,13 +13,16 @@ type Description = {
   scopes: readonly ApiScope[];
   /** Validates the input before the tool runs. */
   input: z.ZodObject;
+  /** The tool that describes the fields: a client holds the schemas of all tools, so they are described once. */
+  fieldsAsIn?: string;
   /** The schema shown to agents, if the service validates more than `input` does. */
   shownInput?: z.ZodObject;
   output: z.ZodObject;
+  /** All four are explicit: the defaults of an absent hint are those of the most dangerous tool. */
   annotations: {
     readOnlyHint: boolean;
-    destructiveHint?: boolean;
-    idempotentHint?: boolean;
+    destructiveHint: boolean;
+    idempotentHint: boolean;
     openWorldHint: boolean;
   };
 };
@@ -27,24 +30,37 @@ type Description = {
 /** An MCP tool, backed by the same services as REST. */
 export type Tool = Description & (PlainTool | IdempotentTool);
 type Input = Record<string, unknown>;
+type Output = Record<string, unknown>;
 type PlainTool = {
   operation?: never;
-  run(caller: AuthenticatedCaller, input: Input): Promise<Record<string, unknown>>;
+  /** What a user confirms before the tool runs, in clients that can ask. */
+  confirmation?: Confirmation;
+  run(caller: AuthenticatedCaller, input: Input): Promise<Output>;
 };
 /** A tool equivalent to a POST: it takes an idempotency key, which it shares with the POST. */
 type IdempotentTool = {
   /** The operationId of the POST. */
   operation: string;
+  confirmation?: never;
+  /** Returns the response of the POST, which is stored under the key. */
   run(caller: AuthenticatedCaller, input: Input): Promise<ServiceResponse>;
+  /** Converts that response, new or replayed, to the result of the tool, if they differ. */
+  toResult?(response: Output, caller: AuthenticatedCaller): Output;
+};
+
+/** A question about a call that can't be undone. */
+export type Confirmation = {
+  /** @throws Problem if the tool would fail */
+  question(caller: AuthenticatedCaller, input: Input): Promise<string>;
+  /** Returns the result of a call that was not accepted, and therefore had no effect. */
+  refused(input: Input, reason: string): Output;
 };
 
 const idempotencyKey = z
   .string()
-  .regex(KEY, { error: KEY_RULE })
+  .refine((key) => KEY.test(key), { error: KEY_RULE })
   .optional()
-  .describe(
-    "A unique string per operation, such as a UUID. If you don't know whether a call succeeded, retry it with the same key: it won't run twice.",
-  );
+  .describe("A unique string, such as a UUID. Retrying with the same key doesn't run the call twice.");
 
 /** Returns the input schema of a tool, with `idempotency_key` if it takes one. */
 export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z.ZodObject {
@@ -63,6 +79,16 @@ export async function runTool(
   runOnce: RunOnce,
 ): Promise<Result> {
   if (tool.operation === undefined) return { body: await tool.run(caller, validate(tool.input, input)) };
+  const response = await runPost(tool, caller, input, runOnce);
+  return { ...response, body: tool.toResult?.(response.body, caller) ?? response.body };
+}
+
+async function runPost(
+  tool: Description & IdempotentTool,
+  caller: AuthenticatedCaller,
+  input: Input,
+  runOnce: RunOnce,
+): Promise<Result> {
   const { idempotency_key: key, ...rest } = input;
   const perform = (caller: AuthenticatedCaller) => tool.run(caller, validate(tool.input, rest));
   if (key === undefined) return perform(caller);
@@ -71,10 +97,15 @@ export async function runTool(
   return runOnce(request, ({ linkId }) => perform({ ...caller, linkId }));
 }
 
-type Result = { body: Record<string, unknown>; isReplayed?: boolean };
+type Result = { body: Output; isReplayed?: boolean };
 
 /** Annotations of tools that change nothing. */
-export const READS: Tool["annotations"] = { readOnlyHint: true, openWorldHint: false };
+export const READS: Tool["annotations"] = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+};
 /** Annotations of tools that add something with each call. */
 export const CREATES: Tool["annotations"] = {
   readOnlyHint: false,
@@ -89,3 +120,8 @@ export const REPLACES: Tool["annotations"] = {
   idempotentHint: true,
   openWorldHint: false,
 };
+
+/** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
+export function sameAs(tool: string, what: string, more: z.ZodRawShape = {}): z.ZodObject {
+  return z.looseObject(more).describe(`${what}, as ${tool} returns it.`);
+}

@@ -4,18 +4,19 @@ import { organizationSchema, type ShowOrganization } from "../organization/route
 import type { WebhookService } from "../webhooks/service.ts";
 import { READS, type Tool } from "./tool.ts";
 import { linkTools } from "./tools/links.ts";
-import { webhookTools } from "./tools/webhooks.ts";
+import { type WebhookPageUrl, webhookTools } from "./tools/webhooks.ts";
 
 type ToolOptions = {
   links: LinkService;
   webhooks: WebhookService;
   shortUrl: string;
   showOrganization: ShowOrganization;
+  webhookPageUrl: WebhookPageUrl;
 };
 
 /** Creates the tools of the MCP endpoint. */
-export function createTools({ links, webhooks, shortUrl, showOrganization }: ToolOptions): Tool[] {
-  return [whoami(showOrganization), ...linkTools(links, shortUrl), ...webhookTools(webhooks, shortUrl)];
+export function createTools({ links, showOrganization, ...options }: ToolOptions): Tool[] {
+  return [whoami(showOrganization), ...linkTools(links, options.shortUrl), ...webhookTools(options)];
 }
 
 function whoami(showOrganization: ShowOrganization): Tool {

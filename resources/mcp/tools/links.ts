@@ -1,13 +1,15 @@
 import { z } from "zod";
 import { analyticsQuery, analyticsSchema } from "../../links/analytics.ts";
-import { bulkBody, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
+import { bulkBody, bulkResultSchema, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
 import { bulkResults, createdLink } from "../../links/responses.ts";
 import { linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
 import { type LinkService, listQuery } from "../../links/service.ts";
 import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
-import { CREATES, READS, REPLACES, type Tool } from "../tool.ts";
+import { deletionSchema, notDeleted } from "../deletion.ts";
+import { CREATES, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
 
 const byId = z.strictObject({ id: z.string().describe("The ID of the link, such as lnk_01J9….") });
+const link = sameAs("get_link", "The link");
 
 /** Creates the tools for links. */
 export function linkTools(links: LinkService, shortUrl: string): Tool[] {
@@ -33,7 +35,7 @@ function readTools(links: LinkService, shortUrl: string): Tool[] {
       description:
         "Lists links, newest first. Pass next_cursor as cursor, with the same filter, for the next page.",
       input: listQuery,
-      output: linkPageSchema,
+      output: linkPageSchema.extend({ data: z.array(sameAs("get_link", "A link")) }),
       run: async (caller, query) => {
         const { links: page, nextCursor } = await links.list(caller, query);
         return { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
@@ -56,7 +58,7 @@ function readTools(links: LinkService, shortUrl: string): Tool[] {
       description:
         "Returns the combined clicks of all the organization's links, including deleted ones, by day, referrer and country. Covers the last 30 days by default.",
       input: analyticsQuery,
-      output: analyticsSchema,
+      output: sameAs("get_link_analytics", "The clicks"),
       run: (caller, days) => links.analytics(caller, undefined, days),
     },
   ];
@@ -72,7 +74,7 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       title: "Create a short link",
       description: "Creates a short link to a URL. Omit the slug for a random one.",
       input: create,
-      output: linkSchema,
+      output: link,
       annotations: CREATES,
       operation: "createLink",
       run: async (caller, input) => createdLink(await links.create(caller, input), shortUrl),
@@ -83,8 +85,11 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       title: "Create short links in bulk",
       description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail while others succeed, so check every status.`,
       input: bulkSchema,
+      fieldsAsIn: "create_link",
       shownInput: bulkBody(create, LINKS_PER_BULK),
-      output: bulkResultsSchema,
+      output: bulkResultsSchema.extend({
+        results: z.array(bulkResultSchema.extend({ link: sameAs("get_link", "The link").optional() })),
+      }),
       annotations: CREATES,
       operation: "createLinks",
       run: async (caller, input) =>
@@ -96,8 +101,9 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       title: "Create or replace a link by external ID",
       description:
         "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
+      fieldsAsIn: "create_link",
       input: create.extend({ external_id: create.shape.external_id.unwrap().unwrap() }),
-      output: z.object({ created: z.boolean().describe("Whether the link was created."), link: linkSchema }),
+      output: z.object({ created: z.boolean(), link }),
       annotations: REPLACES,
       run: async (caller, input) => {
         const { link, isNew } = await links.upsert(caller, input.external_id as string, input);
@@ -108,9 +114,11 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       ...writes,
       name: "update_link",
       title: "Update a link",
-      description: "Updates only the given fields. null clears an optional field.",
+      description:
+        "Updates only the given fields. null clears an optional field. The short URL of an archived link returns 410.",
+      fieldsAsIn: "create_link",
       input: z.strictObject({ ...byId.shape, ...update.shape }),
-      output: linkSchema,
+      output: link,
       annotations: REPLACES,
       run: async (caller, { id, ...changes }) =>
         toView(await links.update(caller, id as string, changes), shortUrl),
@@ -121,8 +129,15 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       title: "Delete a link",
       description: "Permanently deletes a link. Its short URL returns 410, and its slug can't be reused.",
       input: byId,
-      output: z.object({ deleted: z.literal(true), id: z.string() }),
+      output: deletionSchema,
       annotations: REPLACES,
+      confirmation: {
+        async question(caller, { id }) {
+          const { slug, url } = await links.get(caller, id as string);
+          return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
+        },
+        refused: notDeleted,
+      },
       run: async (caller, { id }) => {
         await links.remove(caller, id as string);
         return { deleted: true, id };

@@ -3,25 +3,36 @@ import { toPayload } from "../../webhooks/payload.ts";
 import { createdWebhook, queuedDelivery, webhookWithSecret } from "../../webhooks/responses.ts";
 import {
   deliveryPageSchema,
-  deliverySchema,
   pageQuery,
   toDeliveryView,
   toWebhookView,
   webhookPageSchema,
   webhookSchema,
-  webhookWithSecretSchema,
 } from "../../webhooks/schema.ts";
 import type { WebhookService } from "../../webhooks/service.ts";
 import type { Delivery } from "../../webhooks/types.ts";
-import { CREATES, READS, REPLACES, type Tool } from "../tool.ts";
+import { deletionSchema, notDeleted } from "../deletion.ts";
+import { CREATES, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
 
-const SHOWN_ONCE = "The secret is only returned once. Give it to the developer of the endpoint.";
+/** Returns the URL of a webhook's page in the dashboard. */
+export type WebhookPageUrl = (organizationId: string, webhookId: string) => string;
+
+type WebhookToolOptions = { webhooks: WebhookService; shortUrl: string; webhookPageUrl: WebhookPageUrl };
+
+const SEE_SECRET = "Owners and admins view the signing secret in the dashboard, at secret_url.";
 
 const byId = z.strictObject({ id: z.string().describe("The ID of the webhook, such as whk_01J9….") });
+const webhook = sameAs("get_webhook", "The webhook");
+const delivery = sameAs("list_webhook_deliveries", "The delivery");
 
 /** Creates the tools for webhooks and their deliveries. */
-export function webhookTools(webhooks: WebhookService, shortUrl: string): Tool[] {
-  return [...readTools(webhooks), ...changeTools(webhooks), ...deliveryTools(webhooks, shortUrl)];
+export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
+  return [
+    ...readTools(webhooks),
+    ...changeTools(webhooks),
+    ...secretTools(webhooks, webhookPageUrl),
+    ...deliveryTools(webhooks, shortUrl),
+  ];
 }
 
 function readTools(webhooks: WebhookService): Tool[] {
@@ -32,7 +43,7 @@ function readTools(webhooks: WebhookService): Tool[] {
       description: "Lists webhooks, newest first. Pass next_cursor as cursor for the next page.",
       scopes: ["webhooks:read"],
       input: pageQuery,
-      output: webhookPageSchema,
+      output: webhookPageSchema.extend({ data: z.array(sameAs("get_webhook", "A webhook")) }),
       annotations: READS,
       run: async (caller, query) => {
         const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
@@ -53,26 +64,15 @@ function readTools(webhooks: WebhookService): Tool[] {
 }
 
 function changeTools(webhooks: WebhookService): Tool[] {
-  const { create, update } = webhooks.schemas;
+  const { update } = webhooks.schemas;
   return [
-    {
-      name: "create_webhook",
-      title: "Create a webhook",
-      description: `Creates a webhook, which sends events to a URL, signed following Standard Webhooks 1.0.0. ${SHOWN_ONCE}`,
-      scopes: ["webhooks:write"],
-      input: create,
-      output: webhookWithSecretSchema,
-      annotations: CREATES,
-      operation: "createWebhook",
-      run: async (caller, input) => createdWebhook(await webhooks.create(caller, input)),
-    },
     {
       name: "update_webhook",
       title: "Update a webhook",
       description: "Updates only the given fields.",
       scopes: ["webhooks:write"],
       input: z.strictObject({ ...byId.shape, ...update.shape }),
-      output: webhookSchema,
+      output: webhook,
       annotations: REPLACES,
       run: async (caller, { id, ...changes }) =>
         toWebhookView(await webhooks.update(caller, id as string, changes)),
@@ -83,26 +83,59 @@ function changeTools(webhooks: WebhookService): Tool[] {
       description: "Deletes a webhook and its delivery log. No more events are sent to it.",
       scopes: ["webhooks:write"],
       input: byId,
-      output: z.object({ deleted: z.literal(true), id: z.string() }),
+      output: deletionSchema,
       annotations: REPLACES,
+      confirmation: {
+        async question(caller, { id }) {
+          const { url } = await webhooks.get(caller, id as string);
+          return `Delete the webhook that sends events to ${url}, and its delivery log?`;
+        },
+        refused: notDeleted,
+      },
       run: async (caller, { id }) => {
         await webhooks.remove(caller, id as string);
         return { deleted: true, id };
       },
     },
+  ];
+}
+
+/** Creates the tools whose POST returns a secret. A model never sees it: its context may be logged and shared. */
+function secretTools(webhooks: WebhookService, webhookPageUrl: WebhookPageUrl): Tool[] {
+  const toResult: SecretTool["toResult"] = ({ secret, ...shown }, { organizationId }) => ({
+    ...shown,
+    secret_url: webhookPageUrl(organizationId, shown.id as string),
+  });
+  const shared = {
+    scopes: ["webhooks:write"],
+    output: sameAs("get_webhook", "The webhook", { secret_url: z.string() }),
+    toResult,
+  } satisfies Partial<SecretTool>;
+  return [
     {
+      ...shared,
+      name: "create_webhook",
+      title: "Create a webhook",
+      description: `Creates a webhook, which sends events to a URL, signed following Standard Webhooks. ${SEE_SECRET}`,
+      input: webhooks.schemas.create,
+      annotations: CREATES,
+      operation: "createWebhook",
+      run: async (caller, input) => createdWebhook(await webhooks.create(caller, input)),
+    },
+    {
+      ...shared,
       name: "rotate_webhook_secret",
       title: "Rotate a webhook's secret",
-      description: `Creates a new signing secret. For 24 hours, events are signed with the previous one too. ${SHOWN_ONCE}`,
-      scopes: ["webhooks:write"],
+      description: `Creates a new signing secret. For 24 hours, events are signed with the previous one too. ${SEE_SECRET}`,
       input: byId,
-      output: webhookWithSecretSchema,
       annotations: { ...REPLACES, idempotentHint: false },
       operation: "rotateWebhookSecret",
       run: async (caller, { id }) => webhookWithSecret(await webhooks.rotateSecret(caller, id as string)),
     },
   ];
 }
+
+type SecretTool = Extract<Tool, { operation: string }>;
 
 function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
   const view = (delivery: Delivery) => toDeliveryView(delivery, toPayload(delivery.event, shortUrl));
@@ -113,7 +146,7 @@ function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
       description: "Sends a webhook.test event to a webhook. Use list_webhook_deliveries to see the result.",
       scopes: ["webhooks:write"],
       input: byId,
-      output: deliverySchema,
+      output: delivery,
       annotations: { ...CREATES, openWorldHint: true },
       operation: "testWebhook",
       run: async (caller, { id }) => queuedDelivery(await webhooks.test(caller, id as string), shortUrl),
@@ -140,7 +173,7 @@ function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
         ...byId.shape,
         delivery_id: z.string().describe("The ID of the delivery, such as evt_01J9…."),
       }),
-      output: deliverySchema,
+      output: delivery,
       annotations: { ...CREATES, openWorldHint: true },
       operation: "resendDelivery",
       run: async (caller, { id, delivery_id }) =>

@@ -1,4 +1,9 @@
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  type ElicitResult,
+  StreamableHTTPClientTransport,
+  type Tool,
+} from "@modelcontextprotocol/client";
 import type { ExecutionContext } from "ava";
 import { z } from "zod";
 import type { JSONSchema } from "zod/v4/core";
@@ -9,9 +14,27 @@ export const ERAS = { "2026-07-28": { pin: "2026-07-28" }, "2025-11-25": "legacy
 export type Era = keyof typeof ERAS;
 export const ALL_ERAS = Object.keys(ERAS) as Era[];
 
-/** Connects the official client with a token, in one protocol revision. The caller closes it. */
-export async function connectMcp(url: string, token: string, era: Era = "2026-07-28"): Promise<Client> {
-  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: ERAS[era] } });
+/** Answers a question to the user. */
+export type Respond = (question: string) => ElicitResult;
+
+/**
+ * Connects the official client with a token, in one protocol revision. The caller closes it. With `respond`, the client
+ * declares that it can ask its user.
+ */
+export async function connectMcp(
+  url: string,
+  token: string,
+  era: Era = "2026-07-28",
+  respond?: Respond,
+): Promise<Client> {
+  const client = new Client(
+    { name: "test", version: "1.0.0" },
+    {
+      versionNegotiation: { mode: ERAS[era] },
+      ...(respond && { capabilities: { elicitation: { form: {} } } }),
+    },
+  );
+  if (respond) client.setRequestHandler("elicitation/create", ({ params }) => respond(params.message));
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     authProvider: { token: async () => token },
   });
@@ -67,8 +90,15 @@ export async function postMcp(
   return { ...reply, rpc: data === undefined ? reply.body : (JSON.parse(data) as RpcBody) };
 }
 
-/** Returns the message and the headers of a request in revision 2026-07-28. */
-export function modernRequest(method: string, params: { name?: string; arguments?: object } = {}) {
+type ModernParams = {
+  name?: string;
+  arguments?: object;
+  inputResponses?: object;
+  requestState?: string | undefined;
+};
+
+/** Returns the message and the headers of a request in revision 2026-07-28, from a client with some capabilities. */
+export function modernRequest(method: string, params: ModernParams = {}, capabilities: object = {}) {
   const version = "2026-07-28";
   return {
     message: {
@@ -79,7 +109,7 @@ export function modernRequest(method: string, params: { name?: string; arguments
         ...params,
         _meta: {
           "io.modelcontextprotocol/protocolVersion": version,
-          "io.modelcontextprotocol/clientCapabilities": {},
+          "io.modelcontextprotocol/clientCapabilities": capabilities,
         },
       },
     },
@@ -101,10 +131,45 @@ export async function callTool<Body>(
   const result = await client.callTool({ name, arguments: args });
   t.falsy(result.isError, JSON.stringify(result.content));
   const { tools } = await client.listTools();
-  const schema = tools.find((tool) => tool.name === name)?.outputSchema;
+  const schema = outputSchemaOf(tools, name);
   const parsed = z.fromJSONSchema(schema as JSONSchema.JSONSchema).safeParse(result.structuredContent);
   t.true(parsed.success, parsed.error?.message);
   const [content] = result.content as { type: string; text: string }[];
   t.deepEqual(JSON.parse(content?.text ?? ""), result.structuredContent);
   return result.structuredContent as Body;
+}
+
+type Schema = { description?: string; [keyword: string]: unknown };
+
+/**
+ * Returns the output schema of a tool. Where it says that a value is as another tool returns it, the other tool's schema
+ * takes its place, so that claim is tested too.
+ */
+export function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
+  const find = (wanted: string) => tools.find((tool) => tool.name === wanted)?.outputSchema as Schema;
+  const resolve = (schema: Schema): Schema => {
+    const resolved = Object.entries(schema).map(([keyword, value]) => [keyword, resolveValue(value)]);
+    const own: Schema = Object.fromEntries(resolved);
+    const [, other] = /, as (\w+) returns it\.$/.exec(String(schema.description)) ?? [];
+    return other === undefined ? own : merge(own, itemOf(find(other)));
+  };
+  const resolveValue = (value: unknown): unknown => {
+    if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
+    return resolve(value as Schema);
+  };
+  return resolve(find(name));
+}
+
+/** Returns the schema of what a tool returns: of one of them, if the tool returns a list. */
+function itemOf(schema: Schema): Schema {
+  const { data } = (schema.properties ?? {}) as { data?: { items: Schema } };
+  return data?.items ?? schema;
+}
+
+function merge(own: Schema, other: Schema): Schema {
+  return {
+    type: "object",
+    properties: { ...(other.properties as object), ...(own.properties as object) },
+    required: [...((other.required ?? []) as string[]), ...((own.required ?? []) as string[])],
+  };
 }

@@ -1,5 +1,6 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
 import test from "ava";
-import { ALL_ERAS, connectMcp } from "../../harness/clients/mcp.ts";
+import { ALL_ERAS, connectMcp, outputSchemaOf } from "../../harness/clients/mcp.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -13,16 +14,19 @@ test.after.always(async () => {
 type Output = Record<string, unknown> & { id: string };
 
 for (const era of ALL_ERAS) {
-  test(`${era}: every tool result matches its output schema`, async (t) => {
+  test(`${era}: every tool result matches its output schema, and those that it refers to`, async (t) => {
     const token = await service.token(await service.createOrganization());
     const client = await connectMcp(`${service.url}/mcp`, token, era);
     const { tools } = await client.listTools();
     const called = new Set<string>();
+    const ajv = new Ajv2020({ strict: false });
     // Once it has listed the tools, the client validates each result and throws if it differs from the schema.
     async function call(name: string, args: Record<string, unknown> = {}) {
       const result = await client.callTool({ name, arguments: args });
       t.falsy(result.isError, JSON.stringify(result.content));
       t.truthy(result.structuredContent, name);
+      const matches = ajv.validate(outputSchemaOf(tools, name), result.structuredContent);
+      t.true(matches, `${name}: ${ajv.errorsText()}`);
       called.add(name);
       return result.structuredContent as Output;
     }
@@ -59,3 +63,18 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 }
+
+test("a result without a field, or with one of another type, does not match the schema that it refers to", async (t) => {
+  const token = await service.token(await service.createOrganization());
+  const client = await connectMcp(`${service.url}/mcp`, token);
+  const { tools } = await client.listTools();
+  const result = await client.callTool({ name: "create_link", arguments: { url: "https://example.com/" } });
+  const link = result.structuredContent as object;
+  const matches = (data: unknown) =>
+    new Ajv2020({ strict: false }).validate(outputSchemaOf(tools, "create_link"), data);
+  t.true(matches(link));
+  t.false(matches({ ...link, slug: undefined }));
+  t.false(matches({ ...link, clicks: "many" }));
+  t.false(matches({ ...link, title: 5 }));
+  await client.close();
+});

@@ -1,0 +1,65 @@
+import type { JsonSchema } from "../openapi/json-schema.ts";
+
+/** The keywords that a compact schema doesn't contain. */
+export type Dropped = ReadonlySet<string>;
+
+const NOTES = ["title", "examples", "propertyNames"];
+// A value over a limit is rejected with a message that names the limit, which a model needs only then.
+const LIMITS = ["minLength", "maxLength", "minItems", "maxItems", "maxProperties", "maximum"];
+
+/** For arguments. */
+export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
+/** For arguments that another tool describes. */
+export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description"]);
+/** For results, which explain themselves: names and types are enough to read and to check them. */
+export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
+
+// Keywords whose value is a schema, a list of schemas, or schemas by name.
+const SCHEMAS = new Set(["items", "additionalProperties"]);
+const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
+const MAPS = new Set(["properties", "$defs"]);
+
+/**
+ * Removes from a JSON Schema what is of little use to a model, whose context holds the schemas of all tools. Everything
+ * that matches the schema also matches the result.
+ */
+export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
+  const compact = (value: unknown) => compactSchema(value as JsonSchema, dropped);
+  const entries = Object.entries(mergeAlternatives(schema)).flatMap(([keyword, value]) => {
+    const isSchema = SCHEMAS.has(keyword) || MAPS.has(keyword);
+    if (isSchema && isEmpty(value) && schema.additionalProperties !== false) return [];
+    if (dropped.has(keyword) && !(keyword === "description" && isOpaque(schema))) return [];
+    if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
+    if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];
+    if (MAPS.has(keyword)) return [[keyword, mapValues(value as object, compact)]];
+    return [[keyword, value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Returns whether a value is `{}`, as a schema or as a list of properties: it allows everything. */
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+/** Returns whether a schema allows objects with any other properties, so only its description says what they are. */
+function isOpaque({ type, additionalProperties }: JsonSchema): boolean {
+  return type === "object" && isEmpty(additionalProperties);
+}
+
+/** Merges "this or null" into one list of types, and a choice of constants into one list of values. */
+function mergeAlternatives({ anyOf, ...schema }: JsonSchema): JsonSchema {
+  if (!anyOf) return schema;
+  if (anyOf.every((option) => option.const !== undefined)) {
+    return { ...schema, enum: anyOf.map((option) => option.const) as NonNullable<JsonSchema["enum"]> };
+  }
+  const [first, second, ...others] = anyOf;
+  const isNullable = typeof first?.type === "string" && !first.enum && second?.type === "null";
+  if (!isNullable || others.length > 0) return { ...schema, anyOf };
+  // The other keywords of `first` constrain only values of its type, so null still matches.
+  return { ...schema, ...first, type: [first.type, "null"] } as JsonSchema;
+}
+
+function mapValues(map: object, convert: (value: unknown) => unknown): object {
+  return Object.fromEntries(Object.entries(map).map(([name, value]) => [name, convert(value)]));
+}
