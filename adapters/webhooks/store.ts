@@ -83,6 +83,15 @@ function createWrites({ transaction }: Database, outbox: Outbox, encryption: Enc
         return toWebhook(after);
       }),
 
+    viewSecret: (organizationId, id, actor) =>
+      transaction(async (trx) => {
+        const row = await webhooksOf(trx, organizationId).where({ id }).first();
+        if (!row) return undefined;
+        const secret = encryption.decrypt(row.secret, encryptionContextOf(id));
+        await outbox.record(trx, actor, webhookEvent("webhook.secret_viewed", row, { url: row.url }));
+        return { webhook: toWebhook(row), secret };
+      }),
+
     remove: (organizationId, id, actor) =>
       transaction(async (trx) => {
         const before = await findForUpdate(trx, organizationId, id);

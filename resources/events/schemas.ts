@@ -87,6 +87,7 @@ export const EVENT_DATA_SCHEMAS = {
     url: z.string(),
     previous_expires_at: time.describe("When the previous secret stops signing."),
   }),
+  "webhook.secret_viewed": z.object({ url: z.string() }),
   "webhook.disabled": z.object({ url: z.string(), reason: z.string() }),
   "webhook.test": z.object({ webhook_id: z.string() }),
 } satisfies Record<EventType, z.ZodObject>;

@@ -38,6 +38,7 @@ export const AUDIT_EVENTS = [
   "webhook.updated",
   "webhook.deleted",
   "webhook.secret_rotated",
+  "webhook.secret_viewed",
   "webhook.disabled",
 ] as const;
 

@@ -9,7 +9,7 @@ import { pageQuery, webhookSchemas } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type { Delivery, Webhook, WebhookStore } from "./types.ts";
 
-/** A webhook with the signing secret that was just generated. */
+/** A webhook with its current signing secret. */
 export type WebhookWithSecret = { webhook: Webhook; secret: string };
 
 /** Manages webhooks for the REST API, MCP and the dashboard. Expected errors are thrown as `Problem`. */
@@ -22,6 +22,8 @@ export type WebhookService = {
   remove(caller: Caller, id: string): Promise<void>;
   /** Replaces the signing secret. Deliveries are signed with the new and the previous secret for 24 hours. */
   rotateSecret(caller: Caller, id: string): Promise<WebhookWithSecret>;
+  /** Returns the current signing secret; the audit log shows who viewed it. */
+  viewSecret(caller: Caller, id: string): Promise<WebhookWithSecret>;
   /** Sends a `webhook.test` event to this webhook only. */
   test(caller: Caller, id: string): Promise<Delivery>;
   /** Lists deliveries, newest first. */
@@ -95,6 +97,12 @@ function createWebhookOperations(
       const webhook = await store.rotateSecret(organizationId, id, secret, Date.now() + OVERLAP_MS, actor);
       if (!webhook) throw notFound("webhook");
       return { webhook, secret };
+    },
+
+    async viewSecret({ organizationId, actor }, id) {
+      const found = await store.viewSecret(organizationId, id, actor);
+      if (!found) throw notFound("webhook");
+      return found;
     },
   };
 }

@@ -44,7 +44,7 @@ export type Delivery = {
 
 /**
  * Stores webhooks. Every call is limited to one organization, and every change commits together with its event. Signing
- * secrets are stored encrypted and never returned.
+ * secrets are stored encrypted, and only `viewSecret` returns one.
  */
 export type WebhookStore = {
   /** Creates a webhook unless the organization has reached its plan's limit, which holds under concurrency. */
@@ -74,6 +74,12 @@ export type WebhookStore = {
     previousUntil: number,
     actor: Actor,
   ): Promise<Webhook | undefined>;
+  /** Returns a webhook with its current signing secret, and records who viewed it. */
+  viewSecret(
+    organizationId: string,
+    id: string,
+    actor: Actor,
+  ): Promise<{ webhook: Webhook; secret: string } | undefined>;
   /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist. */
   remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
   /** Records a `webhook.test` event and queues its delivery to this webhook only. */

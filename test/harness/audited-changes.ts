@@ -68,6 +68,8 @@ export const AUDITED_CHANGES: Record<string, Change> = {
   },
   "webhook.secret_rotated": async ({ base, owner }) =>
     owner.api.send("POST", `${base}/webhooks/${(await createWebhook(owner, base)).id}/rotate-secret`),
+  "webhook.secret_viewed": async ({ base, owner }) =>
+    owner.api.send("POST", `${base}/webhooks/${(await createWebhook(owner, base)).id}/secret`),
   "webhook.deleted": async ({ base, owner }) =>
     owner.api.send("DELETE", `${base}/webhooks/${(await createWebhook(owner, base)).id}`),
   "authorization.revoked": async ({ base, owner, member, organization }, service) => {

@@ -64,6 +64,7 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "webhook.updated": ({ data }) => `updated webhook ${data.url ?? ""}`,
   "webhook.deleted": ({ data }) => `deleted webhook ${data.url ?? ""}`,
   "webhook.secret_rotated": ({ data }) => `rotated the signing secret of webhook ${data.url ?? ""}`,
+  "webhook.secret_viewed": ({ data }) => `viewed the signing secret of webhook ${data.url ?? ""}`,
   "webhook.disabled": ({ data }) => `disabled webhook ${data.url ?? ""}: ${data.reason ?? ""}`,
   "webhook.test": () => "sent a test event to a webhook",
 };

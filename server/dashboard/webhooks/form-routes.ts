@@ -40,7 +40,7 @@ export function addFormRoutes(router: Router, { webhooks, managers, secretView }
 
   router.get(`${WEBHOOKS}/new`, managers, requirePlan, (ctx) => showNew(ctx));
   router.post(WEBHOOKS, managers, requirePlan, redisplayForm(showNew), async (ctx) => {
-    secretView.respond(ctx, await webhooks.create(actorOf(ctx), await readInput(ctx)), 201);
+    secretView.respond(ctx, await webhooks.create(actorOf(ctx), await readInput(ctx)), "created");
   });
 
   const update = async (ctx: Context) => {

@@ -35,9 +35,11 @@ export function webhookPage(page: WebhookPage): { body: Html; actions: Html } {
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
 <dt>Status</dt><dd data-fact="status">${statusBadge(webhook, plan)}</dd>
 <dt>Created</dt><dd>${time(webhook.createdAt)}</dd>
-<dt>Signing secret</dt><dd><span class="soft">hidden (shown once, at creation)</span></dd>
+<dt>Signing secret</dt><dd><span class="soft">hidden</span></dd>
 </dl>
-${mayChange ? html`<div class="actions">${linkButton(`${path}/rotate-secret`, "Rotate secret", "quiet")}</div>` : html``}
+<div class="actions">${formButton({ action: `${path}/secret`, csrf, text: "Show secret", look: "quiet" })}${
+      mayChange ? linkButton(`${path}/rotate-secret`, "Rotate secret", "quiet") : html``
+    }</div>
 </section>
 <section class="group"><div class="title"><div><h2>Deliveries</h2>
 <p class="intro">Deliveries from the last 30 days, newest first.</p></div>

@@ -1,41 +1,39 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { WebhookService, WebhookWithSecret } from "../../../resources/webhooks/service.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { actorOf, signedInUserOf } from "../access.ts";
 import { type CreateOneTimeView, type OneTimeView, showAlreadyShown } from "../one-time-view.ts";
 import { showPage } from "../responses.ts";
 import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath, webhooksPath } from "./context.ts";
-import { rotationForm, webhookSecretPage } from "./secret-page.ts";
+import { rotationForm, SECRET_TITLES, type ShownSecret, webhookSecretPage } from "./secret-page.ts";
 
-type NewSecret = { secret: string; isNew: boolean };
-
-/** Shows a new signing secret once. */
-export type SecretView = Pick<OneTimeView<NewSecret>, "open"> & {
+/** Shows a signing secret once. */
+export type SecretView = Pick<OneTimeView<ShownSecret>, "open"> & {
   /** Returns the secret to a script; redirects a browser to the page that shows it once. */
-  respond(ctx: Context, created: WebhookWithSecret, status?: number): void;
+  respond(ctx: Context, found: WebhookWithSecret, reason: ShownSecret["reason"]): void;
 };
 
 type SecretRouteOptions = { webhooks: WebhookService; managers: Middleware; secretView: SecretView };
 
-/** Creates the view of new signing secrets. */
+/** Creates the view of signing secrets. */
 export function createSecretView(oneTimeView: CreateOneTimeView): SecretView {
-  const view = oneTimeView<NewSecret>();
+  const view = oneTimeView<ShownSecret>();
   return {
     open: view.open,
 
-    respond(ctx, { webhook, secret }, status = 200) {
+    respond(ctx, { webhook, secret }, reason) {
       if (prefersHtml(ctx)) {
-        const path = `${webhooksPath(ctx)}/${webhook.id}/new-secret`;
-        return view.redirect(ctx, path, { secret, isNew: status === 201 });
+        return view.redirect(ctx, `${webhooksPath(ctx)}/${webhook.id}/secret`, { secret, reason });
       }
-      ctx.status = status;
+      ctx.status = reason === "created" ? 201 : 200;
       ctx.body = { ...toDashboardView(ctx, webhook), secret };
     },
   };
 }
 
-/** Adds the routes that rotate a signing secret and show a new one. */
+/** Adds the routes that rotate a signing secret and show the current one. */
 export function addSecretRoutes(
   router: Router,
   { webhooks, managers, secretView }: SecretRouteOptions,
@@ -47,26 +45,31 @@ export function addSecretRoutes(
   });
 
   router.post(`${WEBHOOK}/rotate-secret`, managers, requirePlan, async (ctx) => {
-    secretView.respond(ctx, await webhooks.rotateSecret(actorOf(ctx), webhookIdOf(ctx)));
+    secretView.respond(ctx, await webhooks.rotateSecret(actorOf(ctx), webhookIdOf(ctx)), "rotated");
   });
 
-  router.get(`${WEBHOOK}/new-secret/:view`, managers, async (ctx) => {
+  // A POST: every view is recorded, and none is repeated by going back or by prefetching a link.
+  router.post(`${WEBHOOK}/secret`, managers, async (ctx) => {
+    requireRecentSignIn(ctx, webhookPath(ctx));
+    secretView.respond(ctx, await webhooks.viewSecret(actorOf(ctx), webhookIdOf(ctx)), "viewed");
+  });
+
+  router.get(`${WEBHOOK}/secret/:view`, managers, async (ctx) => {
     const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
     const path = webhookPath(ctx);
-    const secret = secretView.open(ctx);
-    if (!secret) return showAlreadyShownSecret(ctx, path);
-    const title = secret.isNew ? "Webhook created" : "New signing secret";
-    showPage(ctx, { title, section: "webhooks" }, webhookSecretPage({ path, url, ...secret }));
+    const shown = secretView.open(ctx);
+    if (!shown) return showAlreadyShownSecret(ctx, path);
+    const title = SECRET_TITLES[shown.reason];
+    showPage(ctx, { title, section: "webhooks" }, webhookSecretPage({ path, url, ...shown }));
   });
 }
 
-/** Explains that the secret was already shown and how to get a new one. */
+/** Explains that this page showed the secret before, and where it can be shown again. */
 function showAlreadyShownSecret(ctx: Context, path: string): void {
   showAlreadyShown(ctx, "webhooks", {
     kind: "secret",
-    name: "A signing secret",
-    advice: "If you didn’t save it, rotate the secret to get a new one.",
+    explanation:
+      "This page shows the signing secret only once. You can show it again from the webhook’s page.",
     back: { href: path, text: "Back to the webhook" },
-    renew: { href: `${path}/rotate-secret`, text: "Rotate secret" },
   });
 }

@@ -152,6 +152,14 @@ function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
       openThen(`${own}/webhooks/${gallery.failing.id}`, (page) => page.locator(".delivery").first().click()),
     ],
     [
+      "webhook-secret",
+      "owner",
+      openThen(`${own}/webhooks/${gallery.webhook.id}`, async (page) => {
+        await press(page, "Show secret");
+        await page.locator(".copyable").first().waitFor();
+      }),
+    ],
+    [
       "webhook-secret-shown",
       "owner",
       openThen(`${own}/webhooks/${gallery.webhook.id}/rotate-secret`, async (page) => {

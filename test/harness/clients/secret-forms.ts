@@ -19,6 +19,8 @@ export type SecretForm = {
   secret: RegExp;
   /** The link on the page that no longer shows the secret. */
   next: string;
+  /** Where that page says that the secret can be shown again, if it can. */
+  again?: RegExp;
 };
 
 const WEBHOOK = { url: "https://hooks.example.com/in", events: ["link.created"] };
@@ -33,7 +35,7 @@ async function clientSecrets({ owner, base }: Team): Promise<string[]> {
   return (body.secrets ?? []).map(({ id }) => id);
 }
 
-/** Every dashboard form that creates a secret, which is shown once. */
+/** Every dashboard form whose next page shows a secret once. */
 export const SECRET_FORMS: SecretForm[] = [
   {
     name: "an upgrade that creates the client",
@@ -60,6 +62,7 @@ export const SECRET_FORMS: SecretForm[] = [
     created: (team) => idsOf(team, "/webhooks"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
+    again: /show it again from the webhook’s page/,
   },
   {
     name: "a rotation of a webhook secret",
@@ -71,6 +74,19 @@ export const SECRET_FORMS: SecretForm[] = [
     created: audited("webhook.secret_rotated"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
+    again: /show it again from the webhook’s page/,
+  },
+  {
+    name: "a view of a webhook secret",
+    async prepare({ base, owner }) {
+      const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
+      return `${base}/webhooks/${body.id}`;
+    },
+    button: () => "Show secret",
+    created: audited("webhook.secret_viewed"),
+    secret: /whsec_[A-Za-z0-9+/]{43}=/,
+    next: "Back to the webhook",
+    again: /show it again from the webhook’s page/,
   },
   {
     name: "an invitation",

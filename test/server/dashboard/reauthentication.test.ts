@@ -11,14 +11,17 @@ const MINUTE_MS = 60_000;
 
 // Serial, because each test moves the clock.
 test.serial(
-  "actions that could hand over an organization require a sign-in within the last ten minutes",
+  "actions that could hand over an organization or a secret require a sign-in within the last ten minutes",
   async (t) => {
     const { base, owner, member } = await createTeam(service);
+    const json = { url: "https://hooks.example.com/in", events: ["link.created"] };
+    const { body: webhook } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json });
     const sensitive: [method: string, path: string][] = [
       ["POST", "/client/rotate"],
       ["POST", "/client/keys"],
       ["DELETE", "/client/keys/key_1"],
       ["DELETE", "/client/secrets"],
+      ["POST", `/webhooks/${webhook.id}/secret`],
       ["POST", `/members/${member.id}/reset-link`],
       ["DELETE", ""],
     ];
