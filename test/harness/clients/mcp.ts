@@ -93,7 +93,7 @@ export async function postMcp(
 type ModernParams = {
   name?: string;
   arguments?: object;
-  inputResponses?: object;
+  inputResponses?: object | undefined;
   requestState?: string | undefined;
 };
 

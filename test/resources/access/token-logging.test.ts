@@ -34,7 +34,7 @@ test.after.always(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("no token is logged, regardless of how the request ends", async (t) => {
+test("no token or webhook secret is logged, regardless of how the request ends", async (t) => {
   const fields = { client_id: client.clientId, client_secret: client.clientSecret };
   const answer = await postForm(`${url}/oauth/token`, { ...fields, grant_type: "client_credentials" });
   const { access_token: token } = (await answer.json()) as { access_token: string };
@@ -42,6 +42,10 @@ test("no token is logged, regardless of how the request ends", async (t) => {
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
 
   const { slug } = await api.createLink();
+  const webhook = { url: "https://hooks.example.com/in", events: ["link.created"] };
+  const made = await api.send<{ secret: string }>("POST", "/v1/webhooks", { json: webhook });
+  const tool = { ...call, params: { name: "create_webhook", arguments: webhook } };
+  t.is((await api.send("POST", "/mcp", { json: tool, headers: MCP_HEADERS })).status, 200);
   const send = async () => [
     (await api.get("/v1/links")).status,
     (await api.get(`/v1/links?access_token=${token}`)).status,
@@ -62,7 +66,8 @@ test("no token is logged, regardless of how the request ends", async (t) => {
   await server.says(new RegExp(body.request_id));
   const { stdout, stderr } = await server.stop();
   const secret = token.slice("lga_".length);
-  for (const part of [secret, secret.slice(0, 12), secret.slice(-12), client.clientSecret]) {
+  const secrets = [secret, client.clientSecret, made.body.secret, "whsec_"];
+  for (const part of [...secrets, secret.slice(0, 12), secret.slice(-12)]) {
     t.false(`${stdout}${stderr}`.includes(part));
   }
 });
