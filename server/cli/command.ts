@@ -33,6 +33,8 @@ export type Command = {
   options?: Record<string, string>;
   /** What follows the name in the example that the help shows. */
   example?: string;
+  /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
+  isDocument?: boolean;
   /** Whether pending migrations are applied first. */
   migrates: boolean;
   /** Returns the document that `--json` prints. */

@@ -4,6 +4,7 @@ import { type Command, CommandError } from "./command.ts";
 import { hasFailed, maintenanceCommands } from "./maintenance.ts";
 import { organizationCommands } from "./organizations.ts";
 import { createProgram, isHelp } from "./program.ts";
+import { mcpCommands } from "./server-json.ts";
 import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
@@ -12,6 +13,7 @@ const commands: Command[] = [
   ...clientCommands,
   ...clientKeyCommands,
   ...userCommands,
+  ...mcpCommands,
 ];
 
 /** Runs one command: prints its result on stdout and exits with 0, or one error on stderr and exits with 1. */
@@ -22,7 +24,7 @@ async function main(argv: string[]): Promise<void> {
     const { runCommand } = await import("./run.ts");
     const note = (text: string) => void (isJson || console.error(text));
     const result = await runCommand(command, { args, options, note });
-    console.log(isJson ? JSON.stringify(result) : toLines(result).join("\n"));
+    console.log(toText(result, isJson, command));
     if (hasFailed(result)) process.exitCode = 1;
   });
   if (argv.length === 0) return program.outputHelp();
@@ -35,6 +37,11 @@ async function main(argv: string[]): Promise<void> {
     const code = error instanceof CommandError ? error.code : "failed";
     console.error(isJson ? JSON.stringify({ error: { code, message } }) : message);
   }
+}
+
+function toText(result: object, isJson: boolean, { isDocument }: Command): string {
+  if (isJson) return JSON.stringify(result);
+  return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");
 }
 
 /** Formats a result for a terminal: one `name: value` per line, nested values indented. */

@@ -10,6 +10,7 @@ const GROUPS: Record<string, { summary: string; example: string }> = {
     example: `client rotate ${EXAMPLE_ORG}`,
   },
   user: { summary: "Manage users", example: "user reset-password ada" },
+  mcp: { summary: "Publish the MCP server", example: "mcp server-json" },
 };
 
 /** Runs a command with the arguments and options that follow its name. */

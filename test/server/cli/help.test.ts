@@ -29,6 +29,7 @@ const COMMANDS = [
   "client redirect-uris",
   "user create",
   "user reset-password",
+  "mcp server-json",
 ];
 
 for (const words of [[], ["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
@@ -56,6 +57,7 @@ for (const [group, commands] of Object.entries({
   org: ["create", "plan", "list", "show"],
   client: ["rotate", "redirect-uris"],
   user: ["create", "reset-password"],
+  mcp: ["server-json"],
 })) {
   test(`"linkgate ${group} --help" lists the commands of the group`, async (t) => {
     const { code, stdout } = await runCommand([group, "--help"], { settings });

@@ -1,0 +1,44 @@
+import { isIP } from "node:net";
+import { publicUrlsOf } from "../public-urls.ts";
+import { VERSION } from "../version.ts";
+import { type Command, CommandError } from "./command.ts";
+
+const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
+// The schema allows 100 characters.
+const DESCRIPTION = "Create and manage short links, read their clicks, and send events to webhooks.";
+
+/** `mcp server-json` */
+export const mcpCommands: Command[] = [
+  {
+    name: "mcp server-json",
+    summary: "Print the server.json that lists this service in the MCP registry",
+    isDocument: true,
+    migrates: false,
+    async run({ settings }) {
+      const { base, mcp } = publicUrlsOf(settings, settings.PORT);
+      return {
+        $schema: SCHEMA,
+        name: `${namespaceOf(base)}/linkgate`,
+        title: "linkgate",
+        description: DESCRIPTION,
+        version: VERSION,
+        websiteUrl: base,
+        remotes: [{ type: "streamable-http", url: mcp }],
+      };
+    },
+  },
+];
+
+/**
+ * Returns the host of a URL in reverse-DNS notation, which the registry verifies by DNS or HTTP.
+ * @throws CommandError for a host that can't be verified
+ */
+function namespaceOf(base: string): string {
+  const { protocol, hostname } = new URL(base);
+  const isPublic = protocol === "https:" && hostname.includes(".") && isIP(hostname) === 0;
+  if (isPublic) return hostname.split(".").reverse().join(".");
+  throw new CommandError(
+    "not_public",
+    `The registry lists public servers only, and the service's URL is ${base}. Set BASE_URL to an https URL with a domain name.`,
+  );
+}
