@@ -23,7 +23,7 @@ for (const [era, list] of [
 ] as const) {
   test(`${era}: the list of all tools takes less than 20 KB`, async (t) => {
     const { rpc, text } = await list();
-    const { tools } = rpc?.result as { tools: { name: string }[] };
+    const { tools = [] } = (rpc?.result ?? {}) as { tools?: unknown[] };
     t.is(tools.length, 19);
     t.true(Buffer.byteLength(text) < MAX_BYTES, `${Buffer.byteLength(text)} bytes`);
   });
