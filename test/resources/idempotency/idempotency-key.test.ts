@@ -241,6 +241,12 @@ test("a replay requires the scope of the operation", async (t) => {
   isProblem(t, await post("/v1/links", key, { url }, reader), { status: 403, code: "insufficient_scope" });
 });
 
+/** Leaves out what only one of the two returns: REST the secret of a webhook, the tool the page that shows it. */
+function shared(result: unknown): object {
+  const { secret, secret_url, ...fields } = result as Record<string, unknown>;
+  return fields;
+}
+
 test("a REST call and the tool of the same operation share keys, in either order", async (t) => {
   const agent = await connectMcp(`${service.url}/mcp`, token);
   t.teardown(() => agent.close());
@@ -262,7 +268,7 @@ test("a REST call and the tool of the same operation share keys, in either order
     const key = newKey();
     const first = await post<Record<string, unknown>>(path, key, json);
     const again = await call(tool, { ...args, idempotency_key: key });
-    t.deepEqual(again.structuredContent, first.body, tool);
+    t.deepEqual(shared(again.structuredContent), shared(first.body), tool);
     t.like(again._meta, { idempotency_replayed: true });
 
     const otherKey = newKey();
@@ -270,7 +276,7 @@ test("a REST call and the tool of the same operation share keys, in either order
     t.is(byTool._meta?.idempotency_replayed, undefined);
     const byRest = await post<Record<string, unknown>>(path, otherKey, json);
     t.true(isReplayed(byRest), tool);
-    t.deepEqual(byRest.body, byTool.structuredContent);
+    t.deepEqual(shared(byRest.body), shared(byTool.structuredContent));
     t.is(byRest.status, first.status);
     for (const header of ["etag", "location"]) t.is(byRest.headers.has(header), first.headers.has(header));
   }
