@@ -106,7 +106,7 @@ for (const era of ALL_ERAS) {
     const client = await connectMcp(url, await service.token(app, { scope: "links:read" }), era);
     const error = await t.throwsAsync(client.callTool({ name: "create_link", arguments: { url: page } }));
     t.true(error instanceof InsufficientScopeError);
-    t.is((error as InsufficientScopeError).requiredScope, "links:write");
+    t.is((error as InsufficientScopeError).requiredScope, "links:read links:write");
     await client.close();
   });
 

@@ -192,7 +192,8 @@ for (const [scope, names] of [
       const { message, headers } = modernRequest("tools/call", { name, arguments: { id: "whk_x" } });
       const reply = await postMcp(url, message, { ...MCP_HEADERS, ...headers, ...bearer(token) });
       isProblem(t, reply, { status: 403, code: "insufficient_scope" });
-      t.is(challengeOf(reply)?.scope, READERS.includes(name) ? "webhooks:read" : "webhooks:write");
+      const missing = READERS.includes(name) ? "webhooks:read" : "webhooks:write";
+      t.is(challengeOf(reply)?.scope, `${scope} ${missing}`, "with the scopes that the token has");
     }
   });
 }
