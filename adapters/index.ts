@@ -20,12 +20,14 @@ import { createIdempotencyStore } from "./idempotency.ts";
 import { createClickCounter } from "./links/click-counter.ts";
 import { createClickStats } from "./links/click-stats.ts";
 import { createLinkStore } from "./links/store.ts";
+import { type ClientPolicy, OWN_CLIENTS_ONLY } from "./oauth/client-policy.ts";
 import { type ClientStore, createClientStore } from "./oauth/clients.ts";
 import { createTokenReader } from "./oauth/find-active-token.ts";
 import { createGrantUsage } from "./oauth/grant-usage.ts";
 import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
 import { createReplayStore, type ReplayStore } from "./oauth/replay.ts";
+import { type AllowedClientsStore, createAllowedClientsStore } from "./organizations/allowed-clients.ts";
 import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore, type MemberStore } from "./organizations/members.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
@@ -38,6 +40,7 @@ const LAST_WRITES_MS = 3000;
 /** All stores, over one database. */
 export type Storage = {
   accounts: AccountStore;
+  allowedClients: AllowedClientsStore;
   audit: AuditStore;
   clients: ClientStore;
   deliveries: DeliveryQueue;
@@ -64,11 +67,20 @@ export type Storage = {
   "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close"
 >;
 
+type StorageOptions = {
+  /** Which clients organizations may allow. Only a process that checks tokens or grants needs one. */
+  clientPolicy?: ClientPolicy;
+};
+
 /**
  * Opens the database behind a `DATABASE_URL`.
  * @param encryptionKey 32 bytes, for secrets that must be readable and therefore cannot be hashed
  */
-export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
+export function openStorage(
+  url: string,
+  encryptionKey: Uint8Array,
+  { clientPolicy = OWN_CLIENTS_ONLY }: StorageOptions = {},
+): Storage {
   const database = openDatabase(url);
   const leases = createLeases(database);
   const outbox = createOutbox(database);
@@ -84,11 +96,12 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
       "findByUsername",
       "findByResetToken",
     ),
+    allowedClients: mapStorageErrors(createAllowedClientsStore(database, outbox), "find", "findByUser"),
     audit: mapStorageErrors(createAuditStore(database), "list"),
     clients,
     deliveries: createDeliveryQueue(database, outbox, encryption),
     grants: mapStorageErrors(
-      createGrantStore(database, outbox),
+      createGrantStore(database, outbox, clientPolicy),
       "findStatus",
       "listByOrganization",
       "listByUser",
@@ -118,8 +131,8 @@ export function openStorage(url: string, encryptionKey: Uint8Array): Storage {
       "deliveries",
     ),
     sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
-    oidcAdapter: createOidcAdapter(database, clients, outbox, usage),
-    findActiveToken: createTokenReader(database, usage),
+    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy),
+    findActiveToken: createTokenReader(database, usage, clientPolicy),
     purgeExpired: (stop) => purgeExpired(database, leases, stop),
     engine: database.engine,
     migrate: database.migrate,

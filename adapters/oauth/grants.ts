@@ -5,9 +5,13 @@ import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
 import type { GrantRow } from "../database/tables.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
+import type { ClientPolicy } from "./client-policy.ts";
 
-/** The state of an active grant. `role` is the user's role in the organization, absent once the user has left it. */
-export type GrantStatus = { organizationId: string; role?: Role; plan: Plan };
+/**
+ * The state of an active grant. `role` is the user's role in the organization, absent once the user has left it;
+ * `isClientAllowed`: whether the organization lets the client act for its members.
+ */
+export type GrantStatus = { organizationId: string; role?: Role; plan: Plan; isClientAllowed: boolean };
 
 /** A grant: what a user allowed a client to do for an organization. Times are epoch milliseconds. */
 export type AuthorizedApp = {
@@ -41,7 +45,11 @@ export type GrantStore = {
 };
 
 /** Creates the grant store of a database. */
-export function createGrantStore({ knex, transaction }: Database, outbox: Outbox): GrantStore {
+export function createGrantStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  clientPolicy: ClientPolicy,
+): GrantStore {
   async function list(filter: object): Promise<AuthorizedApp[]> {
     const rows: (Omit<AuthorizedApp, "scopes"> & { payload: string })[] = await knex("grants as g")
       .join("users as u", "u.id", "g.user_id")
@@ -89,9 +97,17 @@ export function createGrantStore({ knex, transaction }: Database, outbox: Outbox
         )
         .where("g.id", grantId)
         .whereNull("g.revoked_at")
-        .first({ organizationId: "o.id", role: "m.role", plan: "o.plan" });
-      const { organizationId, role, plan } = row ?? {};
-      return row && { organizationId, plan, ...(role && { role }) };
+        .first({
+          organizationId: "o.id",
+          role: "m.role",
+          plan: "o.plan",
+          clientId: "g.client_id",
+          allowedClients: "o.document_clients",
+        });
+      if (!row) return undefined;
+      const { organizationId, role, plan, clientId, allowedClients } = row;
+      const isClientAllowed = clientPolicy(clientId, allowedClients);
+      return { organizationId, plan, isClientAllowed, ...(role && { role }) };
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
 import { type ClientKind, clientKindOf } from "./client-kinds.ts";
+import type { AllowedClients, ClientPolicy } from "./client-policy.ts";
 
 /**
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
@@ -39,6 +40,7 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       role: "m.role",
       organizationId: "go.id",
       plan: "go.plan",
+      allowedClients: "go.document_clients",
     });
 }
 
@@ -63,6 +65,7 @@ export type JoinedTokenRow = {
   role: Role | null;
   organizationId: string | null;
   plan: Plan | null;
+  allowedClients: AllowedClients | null;
 };
 
 type TokenPayload = { aud?: string; scope?: string; exp: number };
@@ -84,9 +87,10 @@ export function isOutdated({ generation, clientGeneration }: JoinedTokenRow): bo
 export function toActiveToken(
   row: JoinedTokenRow,
   { aud, scope, exp }: TokenPayload,
+  clientPolicy: ClientPolicy,
 ): ActiveToken | undefined {
   if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;
-  const caller = row.kind === "ClientCredentials" ? clientOf(row) : userOf(row);
+  const caller = row.kind === "ClientCredentials" ? clientOf(row) : userOf(row, clientPolicy);
   return (
     caller && { ...caller, scopes: new Set(scope ? scope.split(" ") : []), audience: aud, expiresAt: exp }
   );
@@ -101,14 +105,15 @@ function clientOf(row: JoinedTokenRow): TokenCaller | undefined {
   return { clientId: row.clientId, organizationId: row.clientOrganizationId, plan: row.clientPlan as Plan };
 }
 
-function userOf(row: JoinedTokenRow): TokenCaller | undefined {
-  const { userId, organizationId, plan } = row;
-  if (!userId || !organizationId || !plan) return undefined;
+function userOf(row: JoinedTokenRow, clientPolicy: ClientPolicy): TokenCaller | undefined {
+  const { userId, organizationId, plan, allowedClients } = row;
+  if (!userId || !organizationId || !plan || !allowedClients) return undefined;
   if (row.revokedAt !== null || (row.grantExpiresAt as number) <= Date.now()) return undefined;
   if (row.disabledAt !== null || !row.role) return undefined;
   // Clients with a metadata document and registered ones belong to no organization. Any other client must still exist.
   const isStored = row.clientOrganizationId !== null;
   if (!isStored && !NOT_STORED.has(clientKindOf(row.clientId))) return undefined;
+  if (!clientPolicy(row.clientId, allowedClients)) return undefined;
   return {
     clientId: row.clientId,
     userId,

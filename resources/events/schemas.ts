@@ -6,6 +6,9 @@ import type { EventType } from "./types.ts";
 const time = z.iso.datetime();
 const plan = z.enum(PLANS);
 const role = z.enum(["owner", "admin", "member"]);
+const allowedClients = z
+  .enum(["known", "any", "none"])
+  .describe("Which apps besides its own client members may connect.");
 const changed = z.array(z.string()).describe("The names of the changed fields.");
 
 const membership = z.object({ user_id: z.string(), role });
@@ -25,6 +28,7 @@ const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled
 export const EVENT_DATA_SCHEMAS = {
   "organization.created": z.object({ name: z.string(), plan, owner_id: z.string().optional() }),
   "organization.renamed": z.object({ from: z.string(), to: z.string() }),
+  "organization.allowed_clients_changed": z.object({ from: allowedClients, to: allowedClients }),
   "organization.deleted": z.object({}),
   "plan.changed": z.object({ from: plan, to: plan }),
   "member.added": membership,

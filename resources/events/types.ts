@@ -17,6 +17,7 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 export const AUDIT_EVENTS = [
   "organization.created",
   "organization.renamed",
+  "organization.allowed_clients_changed",
   "organization.deleted",
   "plan.changed",
   "member.added",

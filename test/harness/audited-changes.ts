@@ -31,6 +31,8 @@ async function addKey({ base, owner }: Pick<Team, "base" | "owner">) {
 /** Changes that an owner makes, by the event that each adds to the audit log. */
 export const AUDITED_CHANGES: Record<string, Change> = {
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
+  "organization.allowed_clients_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),
   "plan.changed": ({ base, owner }) => owner.api.send("PUT", `${base}/plan`, { json: { plan: "premium" } }),
   "member.role_changed": ({ base, owner, member }) =>
     owner.api.send("PATCH", `${base}/members/${member.id}`, { json: { role: "admin" } }),

@@ -2,6 +2,7 @@ import type { Adapter } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import { mapStorageErrors } from "../../database/retry.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import type { ClientPolicy } from "../client-policy.ts";
 import type { ClientStore } from "../clients.ts";
 import type { GrantUsage } from "../grant-usage.ts";
 import { clientAdapter } from "./clients.ts";
@@ -20,11 +21,13 @@ export function createOidcAdapter(
   clients: ClientStore,
   outbox: Outbox,
   usage: GrantUsage,
+  clientPolicy: ClientPolicy,
 ): (model: string) => Adapter {
   const tokens = tokenStatements(database);
+  const dependencies = { database, clients, tokens, outbox, usage, clientPolicy };
   return (model) => ({
     ...unsupported(model),
-    ...mapStorageErrors(adapterOf(model, { database, clients, tokens, outbox, usage }), "find", "findByUid"),
+    ...mapStorageErrors(adapterOf(model, dependencies), "find", "findByUid"),
   });
 }
 
@@ -34,9 +37,11 @@ type Dependencies = {
   tokens: TokenStatements;
   outbox: Outbox;
   usage: GrantUsage;
+  clientPolicy: ClientPolicy;
 };
 
-function adapterOf(model: string, { database, clients, tokens, outbox, usage }: Dependencies): ModelAdapter {
+function adapterOf(model: string, dependencies: Dependencies): ModelAdapter {
+  const { database, clients, tokens, outbox } = dependencies;
   switch (model) {
     case "Client":
       return clientAdapter(clients);
@@ -47,7 +52,7 @@ function adapterOf(model: string, { database, clients, tokens, outbox, usage }: 
     case "Interaction":
       return interactionAdapter(database);
     default:
-      return tokenAdapter(tokens, usage, model);
+      return tokenAdapter(tokens, dependencies, model);
   }
 }
 

@@ -1,6 +1,7 @@
 import { errors } from "oidc-provider";
 import { sha256 } from "../../crypto/hash.ts";
 import type { Database } from "../../database/index.ts";
+import type { ClientPolicy } from "../client-policy.ts";
 import type { GrantUsage } from "../grant-usage.ts";
 import { isAccessToken, isOutdated, type JoinedTokenRow, selectToken, toActiveToken } from "../token-row.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
@@ -12,7 +13,11 @@ import { type ModelAdapter, toStored } from "./model.ts";
 const RETRY_WINDOW_MS = 10_000;
 
 /** Stores tokens, codes and pushed authorization requests by their hashes. */
-export function tokenAdapter(statements: TokenStatements, usage: GrantUsage, kind: string): ModelAdapter {
+export function tokenAdapter(
+  statements: TokenStatements,
+  { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
+  kind: string,
+): ModelAdapter {
   const { insert, find, consume, wasConsumed, remove } = statements;
   const key = (id: string) => ({ hash: sha256(id), kind });
 
@@ -38,7 +43,7 @@ export function tokenAdapter(statements: TokenStatements, usage: GrantUsage, kin
       if (isGrantInactive || isOutdated(found)) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
       if (isAccessToken(kind)) {
-        payload.active = toActiveToken(found, payload);
+        payload.active = toActiveToken(found, payload, clientPolicy);
         usage.record(found);
       }
       if (isRetry(found.consumedAt)) return payload;
