@@ -21,9 +21,11 @@ import type { OnError } from "./http/on-error.ts";
 import { respondUnavailable } from "./http/unavailable.ts";
 import { interactions } from "./interactions/routes.ts";
 import { landing } from "./landing/routes.ts";
+import { describeError } from "./provider/client-metadata-documents.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
+import { serveMetadataOfMcp } from "./provider/metadata-path.ts";
 import { isAuthorizationPath, isOauthPath, isRegistrationPath, requireOauthPath } from "./provider/paths.ts";
 import { createRegisteredClientIds } from "./provider/registered-client-id.ts";
 import { ExpiredRegistration } from "./provider/registered-clients.ts";
@@ -39,7 +41,7 @@ export function authorizationServer(
   options: Dependencies & { services: Services },
   onError: OnError,
 ): { app: Provider; middleware: Middleware[] } {
-  const { settings, urls, storage, keys, rateLimitStore } = options;
+  const { settings, urls, storage, clientPolicy, keys, rateLimitStore } = options;
   const { accounts, clients, grants, replays } = storage;
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
   const passwords = createPasswords();
@@ -55,6 +57,7 @@ export function authorizationServer(
     keys,
     clients,
     replays,
+    fetch: options.fetch,
     keySets: createKeySets(options.fetch),
     // No organization trusts another issuer.
     authenticateWorkload: () => Promise.reject(new InvalidJwt("iss must be the client ID")),
@@ -68,7 +71,7 @@ export function authorizationServer(
       ctx.body =
         error instanceof ExpiredRegistration
           ? expiredRegistrationPage()
-          : authorizationErrorPage(out.error_description ?? out.error);
+          : authorizationErrorPage(describeError(out, error));
     },
   });
   // The library has already set the status to 500.
@@ -100,12 +103,14 @@ export function authorizationServer(
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
+      serveMetadataOfMcp(urls),
       completeResponses(settings),
       mount(
         isBelow("/interaction/"),
         interactions({
           provider,
           storage,
+          clientPolicy,
           csrf: createCsrf(keys.signing),
           sessions,
           ssoButton,

@@ -82,7 +82,7 @@ const schema = z.object({
     .default("sqlite:data/linkgate.sqlite"),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
-  CIMD: toggle("off"),
+  CIMD: z.enum(["known", "any", "off"], { error: "must be known, any or off" }).default("known"),
   DYNAMIC_REGISTRATION: z.enum(["off", "stateless"], { error: "must be off or stateless" }).default("off"),
   IDP_ISSUER: httpUrl((url) =>
     isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",

@@ -1,4 +1,5 @@
 import type { Storage } from "../adapters/index.ts";
+import type { ClientPolicy } from "../adapters/oauth/client-policy.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "./config.ts";
@@ -11,6 +12,7 @@ export type Dependencies = {
   settings: Settings;
   urls: PublicUrls;
   storage: Storage;
+  clientPolicy: ClientPolicy;
   keys: Keys;
   rateLimitStore: RateLimitStore;
   log: Log;

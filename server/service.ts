@@ -14,6 +14,7 @@ import type { Settings } from "./config.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
+import { clientPolicyOf } from "./provider/client-metadata-documents.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";
@@ -45,7 +46,8 @@ export async function startService(
   log: Log,
   sendDefaults: SendDefaults = {},
 ): Promise<Service> {
-  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+  const clientPolicy = clientPolicyOf(settings);
+  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings), { clientPolicy });
   storage.onCheckpointError((error) => log.error({ err: error }, "checkpoint failed, will retry"));
   const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log);
   try {
@@ -65,7 +67,16 @@ export async function startService(
       allowed: fetchableHosts(settings),
       userAgent: `linkgate/${VERSION}`,
     });
-    const { app, observability } = createApp({ settings, urls, storage, keys, rateLimitStore, log, fetch });
+    const { app, observability } = createApp({
+      settings,
+      urls,
+      storage,
+      clientPolicy,
+      keys,
+      rateLimitStore,
+      log,
+      fetch,
+    });
     answerWith(app.callback());
 
     const metrics = createGracefulServer(new Koa().use(observability.metrics).callback());

@@ -12,6 +12,8 @@ export type ConnectionDefaults = {
   lookup?: LookupFunction;
   /** Resolves a hostname on the allowlist, instead of the operating system. */
   allowedLookup?: LookupFunction;
+  /** The port of the hosts on the allowlist, instead of the one in the URL. */
+  allowedPort?: number;
   /** The root certificates in PEM, instead of those of Node. */
   ca?: string;
 };
@@ -19,7 +21,7 @@ export type ConnectionDefaults = {
 /** How to connect to the host of a URL. */
 export type Connection = {
   /** The options of `http.request` or `https.request`. */
-  options: { agent: http.Agent; lookup?: LookupFunction };
+  options: { agent: http.Agent; lookup?: LookupFunction; port?: number };
   /** Returns whether the address that a socket has connected to is acceptable. */
   isAllowed(address: string): boolean;
 };
@@ -30,7 +32,7 @@ export type Connection = {
  */
 export function createConnections(
   allowed: AllowedHosts,
-  { lookup, allowedLookup, ca }: ConnectionDefaults = {},
+  { lookup, allowedLookup, allowedPort: port, ca }: ConnectionDefaults = {},
 ): (url: URL) => Connection {
   const tls = { keepAlive: false, maxCachedSessions: 0, ...(ca && { ca }) };
   const guarded = new RequestFilteringHttpsAgent(tls);
@@ -42,6 +44,7 @@ export function createConnections(
       return { options: { agent: guarded, lookup: onlyPublic }, isAllowed: isPublicAddress };
     }
     const agent = url.protocol === "https:" ? secure : plain;
-    return { options: { agent, ...(allowedLookup && { lookup: allowedLookup }) }, isAllowed: () => true };
+    const resolver = allowedLookup && { lookup: allowedLookup };
+    return { options: { agent, ...resolver, ...(port && { port }) }, isAllowed: () => true };
   };
 }

@@ -1,28 +1,33 @@
-import type { Client, KoaContextWithOIDC } from "oidc-provider";
+import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
+import { type ClientPolicy, createClientPolicy } from "../../adapters/oauth/client-policy.ts";
+import { FetchFailed } from "../../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "../config.ts";
+import { InvalidDocument, isPublicUrl } from "./document-metadata.ts";
+import { KNOWN_DOCUMENTS } from "./known-clients.ts";
+
+/** Returns which clients organizations may allow on this server. */
+export function clientPolicyOf({ CIMD }: Settings): ClientPolicy {
+  return createClientPolicy({ accepted: CIMD, known: KNOWN_DOCUMENTS });
+}
 
 /** Accepts clients identified by the URL of a metadata document. They act for users only, never for themselves. */
 export function clientIdMetadataDocuments({ CIMD }: Settings): object {
-  if (!CIMD) return {};
+  if (CIMD === "off") return {};
   return {
     clientIdMetadataDocument: {
       enabled: true,
       ack: "draft-02",
-      allowFetch: (_ctx: KoaContextWithOIDC, clientId: string) => isDocumentUrl(new URL(clientId)),
+      allowFetch: (_ctx: KoaContextWithOIDC, clientId: string) =>
+        KNOWN_DOCUMENTS.has(clientId) || (CIMD === "any" && isPublicUrl(clientId)),
       allowClient: (_ctx: KoaContextWithOIDC, client: Client) =>
-        (client.grantTypes ?? []).every((type) => type === "authorization_code" || type === "refresh_token"),
+        client.grantTypeAllowed("authorization_code"),
     },
   };
 }
 
-/**
- * Returns whether a metadata document may be fetched. The library checks the IP address only after it has connected,
- * which would let callers scan the ports of this host and its network, so IP addresses and local names are rejected
- * before.
- */
-function isDocumentUrl({ hostname, pathname }: URL): boolean {
-  const host = hostname.replace(/\.$/, "");
-  const isIpAddress = host.startsWith("[") || /(^|\.)\d+$/.test(host);
-  const isLocal = !host.includes(".") || host.endsWith(".localhost") || host.endsWith(".local");
-  return pathname !== "/" && !isIpAddress && !isLocal;
+/** Describes an error of an authorization request; for a metadata document that can't be used, it says why. */
+export function describeError({ error, error_description }: ErrorOut, { cause }: Error): string {
+  const description = error_description ?? error;
+  const isExplained = cause instanceof InvalidDocument || cause instanceof FetchFailed;
+  return isExplained ? `${description}: ${cause.message}` : description;
 }

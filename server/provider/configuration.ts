@@ -1,10 +1,12 @@
 import type { AdapterFactory, Configuration, FindAccount } from "oidc-provider";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import type { Settings } from "../config.ts";
 import { clientIdMetadataDocuments } from "./client-metadata-documents.ts";
 import { EXTRA_METADATA, staticClients } from "./clients.ts";
 import { cookies } from "./cookies.ts";
+import { createFetchDocument } from "./fetch-document.ts";
 import { prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import type { Keys } from "./keys.ts";
@@ -29,15 +31,17 @@ export type ProviderOptions = {
   adapter: AdapterFactory;
   findAccount: FindAccount;
   origins: ReadonlySet<string>;
+  fetch: GuardedFetch;
   /** Renders an error of the authorization endpoint that must not be sent to the client. */
   renderError: NonNullable<Configuration["renderError"]>;
 };
 
 /** Returns the configuration of oidc-provider, which replaces every default that doesn't suit this service. */
 export function configuration(options: ProviderOptions): Configuration {
-  const { settings, urls, keys, adapter, findAccount, origins, renderError } = options;
+  const { settings, urls, keys, adapter, findAccount, origins, fetch, renderError } = options;
   return {
     adapter,
+    fetch: createFetchDocument(settings.CIMD, fetch),
     findAccount,
     renderError,
     routes,
@@ -72,7 +76,7 @@ function clientOptions(settings: Settings): Configuration {
       id_token_signed_response_alg: "RS256",
       response_modes: ["query"],
       // Metadata documents of agents omit these; clients of organizations state theirs.
-      ...(settings.CIMD && { application_type: "native", token_endpoint_auth_method: "none" }),
+      ...(settings.CIMD !== "off" && { application_type: "native", token_endpoint_auth_method: "none" }),
     },
     extraClientMetadata: { properties: EXTRA_METADATA },
     clientAuthMethods: ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"],

@@ -12,7 +12,8 @@ const CACHE_CONTROL = "public, max-age=3600";
  */
 export function completeDiscovery({ CIMD, DYNAMIC_REGISTRATION }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
-  const unlisted = new Set([!CIMD && "private_key_jwt", !CIMD && !canRegister && "none"]);
+  const isDocumentAccepted = CIMD !== "off";
+  const unlisted = new Set([!isDocumentAccepted && "private_key_jwt", !isDocumentAccepted && !canRegister && "none"]);
   const isListed = (method: string) => !unlisted.has(method);
   return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;
@@ -24,7 +25,7 @@ export function completeDiscovery({ CIMD, DYNAMIC_REGISTRATION }: Settings): (ct
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     for (const endpoint of ["token", "revocation", "introspection"]) {
       document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
-      if (!CIMD) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
+      if (!isDocumentAccepted) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
     }
   };
 }

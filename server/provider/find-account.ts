@@ -13,7 +13,7 @@ type Source =
 /**
  * Creates the library's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
  * token is redeemed, the user must still be a member of the organization of the grant, in a role that allows some of
- * the granted scopes, and that organization must be on a paid plan. The role is returned with the account, for
+ * the granted scopes, and that organization must allow the client and be on a paid plan. The role is returned with the account, for
  * `getResourceServerInfo`.
  */
 export function findAccount({ accounts, grants }: Stores): FindAccount {
@@ -42,12 +42,15 @@ async function membershipOf(grants: GrantStore, source: Source) {
   return membership;
 }
 
-/** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if it is on the Free plan */
+/** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if its plan or policy forbids the client */
 async function requireMembership(grants: GrantStore, grantId: string) {
   const status = await grants.findStatus(grantId);
   if (!status?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
-  // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades.
+  // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades or allows it.
   requirePaidPlan(status, "the user's organization");
+  if (!status.isClientAllowed) {
+    throw new errors.UnauthorizedClient("the user's organization does not allow this client");
+  }
   return { organizationId: status.organizationId, role: status.role };
 }
 

@@ -56,7 +56,7 @@ const WRONG: Record<string, string[]> = {
   ],
   TRUST_PROXY: ["-1", "1.5", "true", "10.0.0.0/8"],
   WORKERS: ["0", "-1", "two", "1.5"],
-  CIMD: ["true", "ON", "1"],
+  CIMD: ["true", "on", "KNOWN", "1"],
   RATE_LIMIT: ["false", "yes", "0"],
   REDIS_URL: [
     "127.0.0.1:6379",
@@ -127,7 +127,7 @@ test("the defaults are SQLite in data/ on port 3000 of this machine", (t) => {
     DATABASE_URL: "sqlite:data/linkgate.sqlite",
     TRUST_PROXY: 0,
     WORKERS: 1,
-    CIMD: false,
+    CIMD: "known",
     RATE_LIMIT: true,
     LOG_LEVEL: "info",
     METRICS_PORT: undefined,

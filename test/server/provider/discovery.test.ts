@@ -78,15 +78,38 @@ test("the metadata advertises the iss response parameter", async (t) => {
   t.true((await metadata()).body.authorization_response_iss_parameter_supported);
 });
 
-test("client authentication methods are listed for each endpoint, without none", async (t) => {
+test("client authentication methods are listed for each endpoint", async (t) => {
   const { body } = await metadata();
   for (const endpoint of ["token", "revocation", "introspection"]) {
     t.deepEqual(
       [...(body[`${endpoint}_endpoint_auth_methods_supported`] as string[])].sort(),
-      ["client_secret_basic", "client_secret_post"],
+      ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"],
       endpoint,
     );
   }
+});
+
+for (const document of ["oauth-authorization-server", "openid-configuration"]) {
+  test(`${document} is also served with the path of the MCP server, to every origin`, async (t) => {
+    const url = `${service.url}/.well-known/${document}`;
+    const headers = { origin: "https://inspector.example" };
+    const [root, mcp] = await Promise.all(["", "/mcp"].map((path) => read(fetch(url + path, { headers }))));
+    t.is(mcp?.status, 200);
+    t.deepEqual(mcp?.body, root?.body);
+    t.is(mcp?.body.issuer, service.url);
+    for (const name of ["access-control-allow-origin", "content-type"]) {
+      t.is(mcp?.headers.get(name), root?.headers.get(name) ?? "");
+    }
+    t.is((await fetch(`${url}/other`)).status, 404);
+  });
+}
+
+test("with MCP at another address, its path is the one that counts", async (t) => {
+  const elsewhere = await startTestService({ MCP_URL: "http://localhost:1/agents/links" });
+  t.teardown(() => elsewhere.close());
+  const at = (path: string) => fetch(`${elsewhere.url}/.well-known/oauth-authorization-server${path}`);
+  t.is((await at("/agents/links")).status, 200);
+  t.is((await at("/mcp")).status, 404);
 });
 
 test("every advertised endpoint exists, and no other endpoint is advertised", async (t) => {

@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { createServer } from "node:https";
+import type { AddressInfo, LookupFunction } from "node:net";
+import { generate } from "selfsigned";
+import type { ConnectionDefaults } from "../../resources/outbound/connections.ts";
+
+/** What is served at a URL. */
+export type Publication = { body: unknown; status?: number; headers?: Record<string, string> };
+
+/** An https server that stands for hosts on the internet: their names resolve to it, and it has a certificate for them. */
+export type Publisher = {
+  /** The settings and connections of a service that can reach these hosts. */
+  settings: Record<string, string>;
+  connections: ConnectionDefaults;
+  /** The URLs that were requested, in order. */
+  requests: string[];
+  /** Serves an object as JSON, unless other headers are given. */
+  publish(url: string, publication: Publication): void;
+  close(): void;
+};
+
+/** Starts a publisher for these hosts. The caller closes it. */
+export async function startPublisher(hosts: string[]): Promise<Publisher> {
+  const { private: key, cert } = await generate([{ name: "commonName", value: "publisher" }], {
+    keyType: "ec",
+    extensions: [
+      { name: "basicConstraints", cA: true },
+      { name: "subjectAltName", altNames: hosts.map((value) => ({ type: 2 as const, value })) },
+    ],
+  });
+  const published = new Map<string, Publication>();
+  const requests: string[] = [];
+  const server = createServer({ key, cert }, (req, res) => {
+    const url = `https://${String(req.headers.host).replace(/:\d+$/, "")}${req.url}`;
+    requests.push(url);
+    const { body, status = 200, headers } = published.get(url) ?? { body: {}, status: 404 };
+    res.writeHead(status, { "content-type": "application/json", ...headers });
+    res.end(typeof body === "string" ? body : JSON.stringify(body));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = [{ address: "127.0.0.1", family: 4 }];
+  const allowedLookup: LookupFunction = (_host, _options, done) => done(null, address);
+  return {
+    settings: { WEBHOOK_ALLOW_HOSTS: hosts.join(",") },
+    connections: { allowedLookup, allowedPort: (server.address() as AddressInfo).port, ca: cert },
+    requests,
+    publish: (url, publication) => void published.set(url, publication),
+    close: () => void server.close(),
+  };
+}
