@@ -26,6 +26,7 @@ const NOTICES = {
   "sessions-ended": "Signed out everywhere else.",
   "identity-unlinked": "Identity unlinked.",
   "app-revoked": "Access revoked.",
+  "allowed-clients-changed": "Setting saved.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",

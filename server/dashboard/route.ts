@@ -5,7 +5,10 @@ import type { Access } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
 
 /** The dependencies of the dashboard. */
-export type DashboardOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "keys"> & {
+export type DashboardOptions = Pick<
+  Dependencies,
+  "settings" | "urls" | "storage" | "clientPolicy" | "keys"
+> & {
   services: Services;
 };
 

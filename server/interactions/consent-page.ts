@@ -1,3 +1,4 @@
+import type { PublishedIdentity } from "../provider/known-clients.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
 import type { ConsentOption } from "./consent.ts";
@@ -5,8 +6,10 @@ import type { ConsentOption } from "./consent.ts";
 export type Consent = {
   action: string;
   csrf: string;
-  /** The client's organization, or the host of its metadata document. */
+  /** The name of the app. */
   app: string;
+  /** Who vouches for that name; undefined for the client of an organization. */
+  identity?: PublishedIdentity | undefined;
   /** The host of the redirect URI, or its scheme. */
   redirectHost: string;
   /** The redirect URI is on this computer, where any program could have started the request. */
@@ -15,13 +18,19 @@ export type Consent = {
   scopes: string[];
   /** The organizations to choose from, each with the scopes that the user's role there allows. */
   options: ConsentOption[];
+  /** The names of the user's organizations that don't allow this app. */
+  excluded: string[];
   /** Why there are no options. */
   refusal?: keyof typeof REFUSALS | undefined;
   error?: string | undefined;
 };
 
+const LIST = new Intl.ListFormat("en-GB");
+
 const REFUSALS = {
   plan: "You aren't a member of an organization on the Growth or Premium plan, so you can't approve this request.",
+  client:
+    "Your organization doesn't let its members connect this app. Ask an owner or admin to allow it under Authorized apps.",
   role: "Your role doesn't allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
@@ -36,7 +45,8 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 
 /** Renders what an app will be able to do, for which organization, and for how long. */
 export function consentPage(consent: Consent): string {
-  const { action, csrf, app, redirectHost, isLocal, username, scopes, options, refusal, error } = consent;
+  const { action, csrf, app, identity, redirectHost, isLocal, username, scopes, error } = consent;
+  const { options, excluded, refusal } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
@@ -46,18 +56,34 @@ export function consentPage(consent: Consent): string {
     html`<h1>Allow access?</h1>
 <p><strong>${app}</strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
+${identity ? identityNote(identity) : html``}
 <p>You’ll be redirected to <strong>${redirectHost}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
 ${alert(isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
-${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
+${canAllow ? html`${organizationChoice(options, scopes)}${exclusionNote(excluded)}` : alert(refusal && REFUSALS[refusal])}
 <div class="buttons">
 ${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
 </div>
 </form>`,
   );
+}
+
+/** Says who publishes the identity of an app with a metadata document, and whether it is a known one. */
+function identityNote({ publisher, isKnown }: PublishedIdentity): Html {
+  return html`<p>Identity published by <strong>${publisher}</strong>. ${
+    isKnown
+      ? html`Verified: this app is on linkgate’s list of known apps.`
+      : html`<strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. Continue only if you trust this site.`
+  }</p>`;
+}
+
+function exclusionNote(names: string[]): Html {
+  if (names.length === 0) return html``;
+  const verb = names.length === 1 ? "doesn’t" : "don’t";
+  return html`<p class="hint">${LIST.format(names)} ${verb} allow this app.</p>`;
 }
 
 function describe(scope: string): string {

@@ -1,5 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
+import { publishedIdentityOf } from "../provider/known-clients.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
 import {
@@ -17,9 +18,13 @@ import {
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Creates the step on which a user allows or denies the request, for one of their organizations. */
-export function consentStep({ provider, storage, csrf }: InteractionOptions): Step {
+export function consentStep({ provider, storage, clientPolicy, csrf }: InteractionOptions): Step {
   const findOptions = (interaction: Interaction) =>
-    findConsentOptions(storage.organizations, accountIdOf(interaction), requestedScopes(interaction));
+    findConsentOptions(storage, clientPolicy, {
+      userId: accountIdOf(interaction),
+      clientId: clientIdOf(interaction),
+      scopes: requestedScopes(interaction),
+    });
 
   async function showPage(ctx: Context, interaction: Interaction, error?: string): Promise<void> {
     const account = await storage.accounts.find(accountIdOf(interaction));
@@ -27,6 +32,7 @@ export function consentStep({ provider, storage, csrf }: InteractionOptions): St
       action: stepPath(interaction, "consent"),
       csrf: csrf.token(interaction.uid),
       app: await clientNameOf(provider, interaction),
+      identity: publishedIdentityOf(clientIdOf(interaction)),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
       ...(await findOptions(interaction)),
@@ -63,6 +69,10 @@ export function consentStep({ provider, storage, csrf }: InteractionOptions): St
       seeOther(ctx, interaction.returnTo);
     },
   };
+}
+
+function clientIdOf({ params }: Interaction): string {
+  return textOf(params.client_id);
 }
 
 function requestedScopes({ params }: Interaction): string[] {

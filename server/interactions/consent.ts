@@ -1,29 +1,46 @@
 import type { Context } from "koa";
 import type { Interaction, Provider } from "oidc-provider";
+import type { Storage } from "../../adapters/index.ts";
+import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { ConsentAnswer } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
-import type { OrganizationStore } from "../../adapters/organizations/store.ts";
 import { allowedByRole, isApiScope, type Role, withImplied } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
 
 /** An organization that a user may grant access to, and the requested scopes that the user's role there allows. */
 export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
 
-/** The organizations that a user may choose from. `refusal`: why there are none. */
-export type ConsentOptions = { options: ConsentOption[]; refusal?: "plan" | "role" };
+/** The organizations that a user may choose from. */
+export type ConsentOptions = {
+  options: ConsentOption[];
+  /** The names of the user's organizations that don't let their members connect this client. */
+  excluded: string[];
+  /** Why there are no options. */
+  refusal?: "plan" | "client" | "role";
+};
 
-/** Returns the user's paid organizations whose role there allows some of the requested scopes. */
+type Stores = Pick<Storage, "allowedClients" | "organizations">;
+type ConsentRequest = { userId: string; clientId: string; scopes: string[] };
+
+/** Returns the user's paid organizations that allow the client, and whose role there allows some of the scopes. */
 export async function findConsentOptions(
-  organizations: Pick<OrganizationStore, "listByUser">,
-  userId: string,
-  requested: string[],
+  { organizations, allowedClients }: Stores,
+  clientPolicy: ClientPolicy,
+  { userId, clientId, scopes: requested }: ConsentRequest,
 ): Promise<ConsentOptions> {
-  const paid = (await organizations.listByUser(userId)).filter(({ plan }) => isPaid(plan));
-  const all = paid.map(({ id, name, role }) => ({ id, name, role, scopes: allowedByRole(requested, role) }));
+  const [memberships, allowed] = await Promise.all([
+    organizations.listByUser(userId),
+    allowedClients.findByUser(userId),
+  ]);
+  const paid = memberships.filter(({ plan }) => isPaid(plan));
+  const open = paid.filter(({ id }) => clientPolicy(clientId, allowed.get(id) ?? "none"));
+  const excluded = paid.filter((one) => !open.includes(one)).map(({ name }) => name);
+  const all = open.map(({ id, name, role }) => ({ id, name, role, scopes: allowedByRole(requested, role) }));
   const needsApi = requested.some(isApiScope);
   const options = all.filter(({ scopes }) => !needsApi || scopes.some(isApiScope));
-  if (options.length > 0) return { options };
-  return { options, refusal: paid.length > 0 ? "role" : "plan" };
+  if (options.length > 0) return { options, excluded };
+  if (paid.length === 0) return { options, excluded, refusal: "plan" };
+  return { options, excluded, refusal: open.length > 0 ? "role" : "client" };
 }
 
 /** What the user approved, and from which IP address. */

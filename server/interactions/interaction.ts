@@ -1,16 +1,18 @@
 import type { Context } from "koa";
 import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
+import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { Sessions } from "../auth/sessions.ts";
 import type { ShowSsoButton } from "../auth/sso/button.ts";
 import type { VerifyPassword } from "../auth/verify-password.ts";
 import type { Csrf } from "../http/csrf.ts";
 import { organizationOf } from "../provider/clients.ts";
-import { claimedNameOf } from "../provider/registered-client-id.ts";
+import { publishedIdentityOf } from "../provider/known-clients.ts";
 
 export type InteractionOptions = {
   provider: Provider;
-  storage: Pick<Storage, "accounts" | "organizations">;
+  storage: Pick<Storage, "accounts" | "allowedClients" | "organizations">;
+  clientPolicy: ClientPolicy;
   csrf: Csrf;
   verifyPassword: VerifyPassword;
   sessions: Sessions;
@@ -80,11 +82,11 @@ export function accountIdOf({ session }: Interaction): string {
   return session?.accountId as string;
 }
 
-/** Returns the name of the client's organization, or the host of its metadata document. */
+/** Returns the name of the client's organization, or the one that its metadata document may use. */
 export async function clientNameOf(provider: Provider, { params }: Interaction): Promise<string> {
   const client = await provider.Client.find(params.client_id as string);
   if (!client) throw new errors.InvalidClient("client not found");
-  return organizationOf(client)?.name ?? claimedNameOf(client.clientId) ?? new URL(client.clientId).host;
+  return organizationOf(client)?.name ?? publishedIdentityOf(client.clientId)?.name ?? client.clientId;
 }
 
 /** Returns a form field or parameter as text, empty if it is missing or repeated. */

@@ -3,6 +3,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import { allowedByRole } from "../../../resources/access/scopes.ts";
 import type { SignedInUser } from "../../auth/authenticate.ts";
+import { describeApp } from "../app-identity.ts";
 
 type Stores = Pick<Storage, "accounts" | "identities" | "sessions" | "organizations" | "grants">;
 
@@ -60,7 +61,7 @@ function showApp({
 }: AuthorizedApp) {
   return {
     id,
-    app: appName,
+    app: describeApp({ appName, clientId }).name,
     client_id: clientId,
     organization_id: organizationId,
     scopes: allowedByRole(scopes, role),

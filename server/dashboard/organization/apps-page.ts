@@ -4,16 +4,23 @@ import { badge, breakable, formButton, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
+import type { AppIdentity } from "../app-identity.ts";
 
-type AppsPage = {
+/** An authorized app as it is shown. */
+export type ShownApp = AuthorizedApp &
+  AppIdentity & {
+    /** Whether the organization lets its members connect this app. If not, its tokens are rejected. */
+    isAllowed: boolean;
+  };
+
+type AppsTable = {
   membership: Membership;
   user: { id: string; csrf?: string | undefined };
-  apps: AuthorizedApp[];
-  nameOf(app: AuthorizedApp): string;
+  apps: ShownApp[];
 };
 
 /** Renders the apps that members authorized to act for the organization. */
-export function appsPage({ membership, user, apps, nameOf }: AppsPage): Html {
+export function appsTable({ membership, user, apps }: AppsTable): Html {
   if (apps.length === 0) {
     return emptyState(
       "No authorized apps",
@@ -24,7 +31,7 @@ export function appsPage({ membership, user, apps, nameOf }: AppsPage): Html {
   return table(
     "Authorized apps",
     [
-      { head: "App", cell: (app) => html`<strong>${nameOf(app)}</strong>` },
+      { head: "App", cell: nameAndPublisher },
       { head: "User", cell: ({ username }) => breakable(username) },
       {
         head: "Permissions",
@@ -41,7 +48,7 @@ export function appsPage({ membership, user, apps, nameOf }: AppsPage): Html {
                 action: `${path}/${app.id}/delete`,
                 csrf: user.csrf,
                 text: "Revoke access",
-                about: `of ${nameOf(app)} for ${app.username}`,
+                about: `of ${app.name} for ${app.username}`,
                 look: "danger",
               })
             : "",
@@ -49,4 +56,10 @@ export function appsPage({ membership, user, apps, nameOf }: AppsPage): Html {
     ],
     apps,
   );
+}
+
+function nameAndPublisher({ name, publisher, isAllowed }: ShownApp): Html {
+  return html`<strong>${name}</strong>${
+    publisher && publisher !== name ? html` <span class="soft">${publisher}</span>` : html``
+  }${isAllowed ? html`` : html` ${badge("not allowed", "warn")}`}`;
 }

@@ -1,35 +1,69 @@
 import type { Context } from "koa";
-import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
+import { z } from "zod";
+import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { validate } from "../../../resources/http/validate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { claimedNameOf } from "../../provider/registered-client-id.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { membershipOf, signedInUserOf } from "../access.ts";
-import { respondToChange, showPage } from "../responses.ts";
+import { html } from "../../ui/html.ts";
+import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { describeApp } from "../app-identity.ts";
+import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { appsPage } from "./apps-page.ts";
+import { allowedClientsPanel } from "./allowed-clients-panel.ts";
+import { appsTable, type ShownApp } from "./apps-page.ts";
 
 const PATH = `${ORGANIZATION}/apps`;
+const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
 
-/** Adds the routes that list authorized apps and revoke their access. */
-export const appRoutes: RouteModule = (router, { storage, allow }) => {
-  const { grants } = storage;
+/** What an organization may choose on a server: never more than the server itself accepts. */
+const CHOICES = {
+  any: ["known", "any", "none"],
+  known: ["known", "none"],
+  off: ["known", "none"],
+} as const satisfies Record<string, AllowedClients[]>;
 
-  router.get(PATH, allow(), async (ctx) => {
+/** Adds the routes that list authorized apps, revoke their access, and choose which ones members may connect. */
+export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy, allow }) => {
+  const choices = CHOICES[settings.CIMD];
+  const setting = z.strictObject({
+    allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }),
+  });
+  const { grants, allowedClients } = storage;
+
+  const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    const authorized = (await grants.listByOrganization(membership.id)).map((app) => ({
+    const [authorized, setting = "none"] = await Promise.all([
+      grants.listByOrganization(membership.id),
+      allowedClients.find(membership.id),
+    ]);
+    const apps = authorized.map((app) => ({
       ...app,
+      ...describeApp(app),
+      isAllowed: clientPolicy(app.clientId, setting),
       scopes: withoutImplied(allowedByRole(app.scopes, app.role)),
     }));
     if (!prefersHtml(ctx)) {
-      ctx.body = { data: authorized.map(showApp) };
+      ctx.body = { allowed_clients: setting, data: apps.map(showApp) };
       return;
     }
     const intro = "Apps that members have authorized. Revoking access takes effect immediately.";
-    const body = appsPage({ membership, user: signedInUserOf(ctx), apps: authorized, nameOf: appName });
-    showPage(ctx, { title: "Authorized apps", intro, section: "apps" }, body);
-  });
+    const policy = allowedClientsPanel({ membership, setting, choices, csrf: signedInUserOf(ctx).csrf });
+    const body = html`${policy}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
+    showPage(ctx, { title: "Authorized apps", intro, section: "apps", error }, body);
+  };
+  router.get(PATH, allow(), (ctx) => show(ctx));
+
+  const change = async (ctx: Context) => {
+    const { id } = membershipOf(ctx);
+    const { allowed_clients } = validate(setting, await formFieldsOf(ctx));
+    const { actor } = signedInUserOf(ctx);
+    if (!(await allowedClients.set(id, allowed_clients, actor))) throw notFound("organization");
+    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "allowed-clients-changed" });
+  };
+  router.put(PATH, allow(...MANAGERS), change);
+  router.post(PATH, allow(...MANAGERS), redisplayForm(show), change);
 
   const revoke = async (ctx: Context) => {
     const { id, role } = membershipOf(ctx);
@@ -48,17 +82,14 @@ export const appRoutes: RouteModule = (router, { storage, allow }) => {
   router.post(`${PATH}/:grant_id/delete`, allow(), revoke);
 };
 
-/** Returns the name of the app's organization, or the host of its client metadata document. */
-function appName({ appName: name, clientId }: AuthorizedApp): string {
-  return name ?? claimedNameOf(clientId) ?? URL.parse(clientId)?.host ?? clientId;
-}
-
-function showApp(app: AuthorizedApp) {
+function showApp(app: ShownApp) {
   const { id, clientId, userId, username, scopes, grantedAt, expiresAt, lastUsedAt } = app;
   return {
     id,
-    app: appName(app),
+    app: app.name,
     client_id: clientId,
+    published_by: app.publisher,
+    is_allowed: app.isAllowed,
     user: { id: userId, username },
     scopes,
     granted_at: new Date(grantedAt).toISOString(),

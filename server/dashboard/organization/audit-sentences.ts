@@ -1,6 +1,7 @@
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { withoutImplied } from "../../../resources/access/scopes.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
+import { publishedIdentityOf } from "../../provider/known-clients.ts";
 import { formatTime } from "../../ui/controls.ts";
 
 type Data = Record<string, unknown>;
@@ -9,12 +10,16 @@ type Entry = {
   actor: string;
   /** Returns the name of a user or of a client's organization, or the ID if it has none. */
   name: (id: unknown) => string;
+  /** Returns how a sentence calls a client. */
+  app: (id: unknown) => string;
 };
 
 const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "organization.created": ({ data }) =>
     `created organization “${data.name}” on the ${planName(data.plan)} plan`,
   "organization.renamed": ({ data }) => `renamed the organization from “${data.from}” to “${data.to}”`,
+  "organization.allowed_clients_changed": ({ data }) =>
+    `changed which apps members may connect from ${data.from} to ${data.to}`,
   "organization.deleted": () => "deleted the organization",
   "plan.changed": ({ data }) => `changed the plan from ${planName(data.from)} to ${planName(data.to)}`,
   "member.added": ({ data, actor, name }) =>
@@ -49,10 +54,10 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
       ? `removed compromised client key ${data.key_id} and revoked all tokens of the client`
       : `removed client key ${data.key_id}`,
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
-  "authorization.granted": ({ data, name }) =>
-    `authorized an app of ${name(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
-  "authorization.revoked": ({ data, name }) =>
-    `revoked the access of an app of ${name(data.client_id)} authorized by ${name(data.user_id)}`,
+  "authorization.granted": ({ data, app }) =>
+    `authorized ${app(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
+  "authorization.revoked": ({ data, name, app }) =>
+    `revoked the access of ${app(data.client_id)} authorized by ${name(data.user_id)}`,
   "link.created": ({ data }) => `created link ${slugOf(data)}`,
   "link.updated": ({ data }) =>
     String(data.changed) === "archived"
@@ -73,14 +78,27 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
 export function summaryOf({ type, actor, data, names }: AuditEntry): string {
   // A newer version may have stored event types that this one doesn't know.
   const sentence = SENTENCES[type] ?? (() => type);
-  return sentence({ data, actor, name: (id) => names.get(String(id)) ?? String(id) }).trim();
+  const name = (id: unknown) => names.get(String(id)) ?? String(id);
+  return sentence({ data, actor, name, app: (id) => appOf(String(id), names) }).trim();
 }
 
 /** Names the actor of an entry: a user, a client, the operator or the system. */
 export function actorNameOf({ actor, via, names }: AuditEntry): string {
-  const name = names.get(actor) ?? actor;
-  if (via) return `${name} via an app of ${names.get(via) ?? via}`;
+  const name = names.get(actor) ?? nameOfDocument(actor) ?? actor;
+  if (via) return `${name} via ${appOf(via, names)}`;
   return actor.startsWith("lgc_") ? `${name} (client)` : name;
+}
+
+/** Names an app by its organization, or by its metadata document. */
+function appOf(clientId: string, names: AuditEntry["names"]): string {
+  return nameOfDocument(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
+}
+
+/** `https://claude.ai/oauth/…` → `Claude (claude.ai)`. */
+function nameOfDocument(clientId: string): string | undefined {
+  const identity = publishedIdentityOf(clientId);
+  if (!identity) return undefined;
+  return identity.isKnown ? `${identity.name} (${identity.publisher})` : identity.name;
 }
 
 function resetLinkOf({ reset_link_created_by: creator }: Data, name: Entry["name"]): string {

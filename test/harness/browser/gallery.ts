@@ -4,6 +4,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
 import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
+import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
 import { tokensFor } from "../clients/flow.ts";
 import { advanceClock } from "../clock.ts";
 import type { Receiver } from "../receiver.ts";
@@ -13,6 +14,16 @@ import { createWebhook, waitForDelivery } from "../webhooks.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The redirect URI of a local app. */
 export const LOCAL_APP = "http://127.0.0.1/callback";
+
+/** Known clients with a metadata document: one on the web, and one on the user's computer. */
+export const CLAUDE: DocumentClient = {
+  clientId: "https://claude.ai/oauth/mcp-oauth-client-metadata",
+  redirectUri: "https://claude.ai/api/mcp/auth_callback",
+};
+export const CLAUDE_CODE: DocumentClient = {
+  clientId: "https://claude.ai/oauth/claude-code-client-metadata",
+  redirectUri: "http://localhost:51234/callback",
+};
 
 const LINKS = [
   {
@@ -101,6 +112,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     await apiAt(service.url, access_token).get("/v1/links");
   }
   await clients.setRedirectUris(flows.id, [LOCAL_APP], OPERATOR);
+  await connectDocument(service, CLAUDE_CODE, admin, id);
 
   const api = apiAt(service.url, await service.token(own));
   const webhooks = await fillWebhooks(api, receiver);

@@ -1,7 +1,8 @@
 import type { Page } from "playwright-core";
+import { authorizeUrlOf } from "../clients/document-client.ts";
 import { authorizeUrl } from "../clients/oauth.ts";
 import type { TestService } from "../service.ts";
-import { type createGallery, LOCAL_APP } from "./gallery.ts";
+import { CLAUDE, CLAUDE_CODE, type createGallery, LOCAL_APP } from "./gallery.ts";
 import { fill, openThen, press, waitForError } from "./page-actions.ts";
 
 export type Gallery = Awaited<ReturnType<typeof createGallery>>;
@@ -89,6 +90,8 @@ function authorizationPages(service: TestService, { studio, flows, archived }: G
     ],
     ["consent", "owner", authorizeUrl(service, studio, { scope: "links:write webhooks:read openid" })],
     ["consent-local", "member", authorizeUrl(service, flows, { redirect_uri: LOCAL_APP })],
+    ["consent-known", "owner", authorizeUrlOf(service, CLAUDE)],
+    ["consent-known-local", "member", authorizeUrlOf(service, CLAUDE_CODE)],
     ["consent-impossible", "founder", authorizeUrl(service, studio)],
   ];
 }

@@ -1,0 +1,46 @@
+import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
+import { KNOWN_CLIENT_NAMES } from "../../provider/known-clients.ts";
+import { csrfField, select } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+
+const NAMES: Record<AllowedClients, string> = {
+  known: "Known AI clients",
+  any: "Any app with a metadata document",
+  none: "Only your organization’s own client",
+};
+
+const KNOWN = `Known AI clients are ${KNOWN_CLIENT_NAMES}.`;
+
+type Panel = {
+  membership: Membership;
+  setting: AllowedClients;
+  /** What the server accepts. */
+  choices: readonly AllowedClients[];
+  csrf: string | undefined;
+};
+
+/** Renders which apps members may connect; owners and admins can change it. */
+export function allowedClientsPanel({ membership, setting, choices, csrf }: Panel): Html {
+  // The server may have accepted more when the setting was chosen.
+  const current = choices.includes(setting) ? setting : "known";
+  if (!isManager(membership)) {
+    return html`<p class="soft">Apps that members may connect: ${lowerFirst(NAMES[current])}. ${current === "known" ? KNOWN : ""}</p>`;
+  }
+  return html`<section class="panel">
+<form method="post" action="${sectionPath(membership.id, "apps")}" class="row">${csrfField(csrf)}
+${select({
+  name: "allowed_clients",
+  label: "Apps that members may connect",
+  value: current,
+  options: choices.map((choice) => [choice, NAMES[choice]] as const),
+  hint: `${KNOWN} Apps that are no longer allowed lose access immediately.`,
+})}
+<button type="submit" class="quiet">Save</button>
+</form></section>`;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
