@@ -30,7 +30,7 @@ const LIST = new Intl.ListFormat("en-GB");
 const REFUSALS = {
   plan: "You aren't a member of an organization on the Growth or Premium plan, so you can't approve this request.",
   client:
-    "Your organization doesn't let its members connect this app. Ask an owner or admin to allow it under Authorized apps.",
+    "Your organization doesn't let its members connect this app. Ask an owner or admin to allow it under Apps.",
   role: "Your role doesn't allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 

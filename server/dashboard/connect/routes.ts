@@ -3,7 +3,6 @@ import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { API_SCOPES, allowedByRole, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
 import { isPaid } from "../../../resources/plans.ts";
-import type { Settings } from "../../config.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { LOOPBACK } from "../../provider/redirect-uris.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
@@ -17,8 +16,12 @@ import { connectPage, planRequiredPage } from "./page.ts";
 export const connectRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
-    const conditions = conditionsOf(settings, membership, urls);
-    const client = await storage.clients.findByOrganization(membership.id);
+    const [client, allowed = "none"] = await Promise.all([
+      storage.clients.findByOrganization(membership.id),
+      storage.allowedClients.find(membership.id),
+    ]);
+    const documents = { server: settings.CIMD, organization: allowed };
+    const conditions = conditionsOf(documents, membership, urls);
     const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId: client?.clientId });
     if (prefersHtml(ctx)) return show(ctx, conditions, guides);
     const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
@@ -35,10 +38,14 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
   });
 };
 
-function conditionsOf(settings: Settings, { plan }: Membership, { base, mcp }: PublicUrls): Conditions {
+function conditionsOf(
+  documents: Conditions["documents"],
+  { plan }: Membership,
+  { base, mcp }: PublicUrls,
+): Conditions {
   return {
     plan,
-    documents: { server: settings.CIMD ? "any" : "off", organization: "any" },
+    documents,
     registration: "off",
     isLocal: [base, mcp].some((url) => LOOPBACK.has(new URL(url).hostname)),
   };

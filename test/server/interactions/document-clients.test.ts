@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
 import { openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
@@ -8,7 +9,7 @@ import { startTestService } from "../../harness/service.ts";
 const publisher = await startPublisher(["evil.example"]);
 const service = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
 const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", { id: "operator" });
+await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id]);
 test.after.always(async () => {
   publisher.close();

@@ -1,5 +1,6 @@
 import test from "ava";
 import { decodeJwt } from "jose";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import {
   authorizeUrlOf,
   connectDocument,
@@ -35,7 +36,7 @@ publisher.publish(DOCUMENT, {
 publisher.publish(KEYS, { body: { keys: [client.key?.jwk] } });
 
 const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", { id: "operator" });
+await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id]);
 test.after.always(async () => {
   publisher.close();
@@ -62,7 +63,7 @@ test.serial("five token requests fetch the document and the keys once each", asy
   const fresh = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
   t.teardown(() => fresh.close());
   const own = await fresh.createOrganization();
-  await fresh.storage.allowedClients.set(own.id, "any", { id: "operator" });
+  await fresh.storage.allowedClients.set(own.id, "any", OPERATOR);
   publisher.requests.length = 0;
   let { refreshToken } = await connectDocument(fresh, client, await fresh.createUser([own.id]));
   for (let request = 0; request < 4; request += 1) {

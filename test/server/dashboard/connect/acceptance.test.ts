@@ -20,6 +20,8 @@ function hasReason(t: ExecutionContext, host: HostBody, reason: string | null): 
 
 type Case = {
   settings: Record<string, string>;
+  /** What the organization allows, if it isn't the default. */
+  allowed?: "any" | "none";
   accepts: [known: boolean, other: boolean, registered: boolean];
   documents: string | null;
   registration: string | null;
@@ -29,24 +31,50 @@ type Case = {
 const CASES: Case[] = [
   {
     settings: {},
+    accepts: [true, false, false],
+    documents: null,
+    registration: "registration_disabled",
+    other: "unknown_client",
+  },
+  {
+    settings: { CIMD: "off" },
     accepts: [false, false, false],
     documents: "documents_disabled",
     registration: "registration_disabled",
     other: "unknown_client",
   },
   {
-    settings: { CIMD: "on" },
+    settings: { CIMD: "any" },
+    accepts: [true, false, false],
+    documents: null,
+    registration: "registration_disabled",
+    other: "documents_disallowed",
+  },
+  {
+    settings: { CIMD: "any" },
+    allowed: "any",
     accepts: [true, true, false],
     documents: null,
     registration: "registration_disabled",
     other: null,
   },
+  {
+    settings: {},
+    allowed: "none",
+    accepts: [false, false, false],
+    documents: "documents_disallowed",
+    registration: "registration_disabled",
+    other: "unknown_client",
+  },
 ];
 
-for (const { settings, accepts, documents, registration, other } of CASES) {
-  test(`with ${JSON.stringify(settings)}, a host is available if the server accepts it`, async (t) => {
+for (const { settings, allowed, accepts, documents, registration, other } of CASES) {
+  const conditions = JSON.stringify({ ...settings, ...(allowed && { allowed }) });
+  test(`with ${conditions}, a host is available if the server and the organization accept it`, async (t) => {
     const { service, connectPageOf } = await startPublicService(settings);
-    const body = await connectPageOf((await service.createOrganization()).id);
+    const { id } = await service.createOrganization();
+    if (allowed) await service.storage.allowedClients.set(id, allowed, OPERATOR);
+    const body = await connectPageOf(id);
     await service.close();
     const [known_documents, other_documents, registered_clients] = accepts;
     t.deepEqual(body.accepts, { known_documents, other_documents, registered_clients });
@@ -58,7 +86,7 @@ for (const { settings, accepts, documents, registration, other } of CASES) {
 }
 
 test("hosts that connect from their vendor’s servers don’t reach a server on localhost", async (t) => {
-  const service = await startTestService({ CIMD: "on" });
+  const service = await startTestService({});
   const { base, owner } = await createTeam(service);
   const { hosts } = (await owner.api.send<ConnectBody>("GET", `${base}/connect`)).body;
   await service.close();
@@ -71,7 +99,7 @@ test("hosts that connect from their vendor’s servers don’t reach a server on
 });
 
 test("no host is available on the Free plan", async (t) => {
-  const { service, connectPageOf } = await startPublicService({ CIMD: "on" });
+  const { service, connectPageOf } = await startPublicService({});
   const { organization } = await service.storage.organizations.create("Free", "free", OPERATOR);
   const { hosts } = await connectPageOf(organization.id);
   await service.close();

@@ -4,7 +4,7 @@ import type { ConnectBody } from "../../../harness/clients/connect.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
-const service = await startTestService({ CIMD: "on" });
+const service = await startTestService();
 const team = await createTeam(service);
 const path = `${team.base}/connect`;
 test.after.always(() => service.close());

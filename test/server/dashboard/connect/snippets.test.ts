@@ -1,12 +1,15 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import test from "ava";
+import { OPERATOR } from "../../../../resources/events/types.ts";
 import { type ConnectBody, type StepBody, startPublicService } from "../../../harness/clients/connect.ts";
 
 const run = promisify(execFile);
 const MCP_URL = "https://mcp.example.com/tools/mcp";
-const { service, connectPageOf } = await startPublicService({ CIMD: "on", MCP_URL });
-const body: ConnectBody = await connectPageOf((await service.createOrganization()).id);
+const { service, connectPageOf } = await startPublicService({ CIMD: "any", MCP_URL });
+const { id: organizationId } = await service.createOrganization();
+await service.storage.allowedClients.set(organizationId, "any", OPERATOR);
+const body: ConnectBody = await connectPageOf(organizationId);
 test.after.always(() => service.close());
 
 function stepsOf(id: string): StepBody[] {
