@@ -1,4 +1,4 @@
-import type { PublishedIdentity } from "../provider/known-clients.ts";
+import type { ClientIdentity } from "../provider/client-identity.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
 import type { ConsentOption } from "./consent.ts";
@@ -9,7 +9,7 @@ export type Consent = {
   /** The name of the app. */
   app: string;
   /** Who vouches for that name; undefined for the client of an organization. */
-  identity?: PublishedIdentity | undefined;
+  identity?: ClientIdentity | undefined;
   /** The host of the redirect URI, or its scheme. */
   redirectHost: string;
   /** The redirect URI is on this computer, where any program could have started the request. */
@@ -71,8 +71,11 @@ ${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</but
   );
 }
 
-/** Says who publishes the identity of an app with a metadata document, and whether it is a known one. */
-function identityNote({ publisher, isKnown }: PublishedIdentity): Html {
+/** Says who publishes the identity of an app, and whether the app is a known one. */
+function identityNote({ publisher, isKnown }: ClientIdentity): Html {
+  if (!publisher) {
+    return html`<p><strong>Not verified</strong>: this app chose its name itself. Continue only if you trust it.</p>`;
+  }
   return html`<p>Identity published by <strong>${publisher}</strong>. ${
     isKnown
       ? html`Verified: this app is on linkgate’s list of known apps.`

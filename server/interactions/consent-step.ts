@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
-import { publishedIdentityOf } from "../provider/known-clients.ts";
+import { identityOf } from "../provider/client-identity.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
 import {
@@ -32,7 +32,7 @@ export function consentStep({ provider, storage, clientPolicy, csrf }: Interacti
       action: stepPath(interaction, "consent"),
       csrf: csrf.token(interaction.uid),
       app: await clientNameOf(provider, interaction),
-      identity: publishedIdentityOf(clientIdOf(interaction)),
+      identity: identityOf(clientIdOf(interaction)),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
       ...(await findOptions(interaction)),

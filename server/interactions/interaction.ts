@@ -6,8 +6,8 @@ import type { Sessions } from "../auth/sessions.ts";
 import type { ShowSsoButton } from "../auth/sso/button.ts";
 import type { VerifyPassword } from "../auth/verify-password.ts";
 import type { Csrf } from "../http/csrf.ts";
+import { identityOf } from "../provider/client-identity.ts";
 import { organizationOf } from "../provider/clients.ts";
-import { publishedIdentityOf } from "../provider/known-clients.ts";
 
 export type InteractionOptions = {
   provider: Provider;
@@ -86,7 +86,7 @@ export function accountIdOf({ session }: Interaction): string {
 export async function clientNameOf(provider: Provider, { params }: Interaction): Promise<string> {
   const client = await provider.Client.find(params.client_id as string);
   if (!client) throw new errors.InvalidClient("client not found");
-  return organizationOf(client)?.name ?? publishedIdentityOf(client.clientId)?.name ?? client.clientId;
+  return organizationOf(client)?.name ?? identityOf(client.clientId)?.name ?? client.clientId;
 }
 
 /** Returns a form field or parameter as text, empty if it is missing or repeated. */

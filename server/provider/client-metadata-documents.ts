@@ -6,8 +6,12 @@ import { InvalidDocument, isPublicUrl } from "./document-metadata.ts";
 import { KNOWN_DOCUMENTS } from "./known-clients.ts";
 
 /** Returns which clients organizations may allow on this server. */
-export function clientPolicyOf({ CIMD }: Settings): ClientPolicy {
-  return createClientPolicy({ accepted: CIMD, known: KNOWN_DOCUMENTS });
+export function clientPolicyOf({ CIMD, DYNAMIC_REGISTRATION }: Settings): ClientPolicy {
+  return createClientPolicy({
+    documents: CIMD,
+    known: KNOWN_DOCUMENTS,
+    registration: DYNAMIC_REGISTRATION !== "off",
+  });
 }
 
 /** Accepts clients identified by the URL of a metadata document. They act for users only, never for themselves. */

@@ -13,7 +13,10 @@ const CACHE_CONTROL = "public, max-age=3600";
 export function completeDiscovery({ CIMD, DYNAMIC_REGISTRATION }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
   const isDocumentAccepted = CIMD !== "off";
-  const unlisted = new Set([!isDocumentAccepted && "private_key_jwt", !isDocumentAccepted && !canRegister && "none"]);
+  const unlisted = new Set([
+    !isDocumentAccepted && "private_key_jwt",
+    !isDocumentAccepted && !canRegister && "none",
+  ]);
   const isListed = (method: string) => !unlisted.has(method);
   return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;

@@ -1,4 +1,3 @@
-import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { Document } from "./document-metadata.ts";
 
 /** The parts of a client's metadata document that matter here, as RFC 7591 §2 names them. */
@@ -67,23 +66,6 @@ export const KNOWN_DOCUMENTS: ReadonlyMap<string, Document> = new Map(
 export const KNOWN_CLIENT_NAMES = new Intl.ListFormat("en-GB").format(
   DOCUMENTS.map(({ client_name }) => client_name),
 );
-
-/** What identifies a client with a metadata document to users. */
-export type PublishedIdentity = {
-  /** The name of a known client. Others could claim any name, so they are called by their host. */
-  name: string;
-  /** The host that publishes the document. */
-  publisher: string;
-  isKnown: boolean;
-};
-
-/** Returns the identity of a client with a metadata document, and undefined for any other client. */
-export function publishedIdentityOf(clientId: string): PublishedIdentity | undefined {
-  if (clientKindOf(clientId) !== "document") return undefined;
-  const publisher = new URL(clientId).host;
-  const known = KNOWN_DOCUMENTS.get(clientId);
-  return { name: String(known?.client_name ?? publisher), publisher, isKnown: known !== undefined };
-}
 
 function publicClient(client_name: string, client_id: string, redirect_uris: string[]): KnownDocument {
   return { client_id, client_name, redirect_uris, token_endpoint_auth_method: "none" };

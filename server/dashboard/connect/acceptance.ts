@@ -33,12 +33,17 @@ export function acceptanceOf({ documents, registration }: Conditions): Acceptanc
   return {
     knownDocument: documentObstacle(server !== "off", organization !== "none"),
     otherDocument: documentObstacle(server === "any", organization === "any"),
-    registration: registration === "off" ? "registration_disabled" : undefined,
+    registration: registrationObstacle(registration !== "off", organization === "any"),
   };
 }
 
 function documentObstacle(byServer: boolean, byOrganization: boolean): Refusal | undefined {
   if (!byServer) return "documents_disabled";
+  return byOrganization ? undefined : "documents_disallowed";
+}
+
+function registrationObstacle(byServer: boolean, byOrganization: boolean): Refusal | undefined {
+  if (!byServer) return "registration_disabled";
   return byOrganization ? undefined : "documents_disallowed";
 }
 
@@ -50,5 +55,6 @@ export function obstacleOf({ identity, isHosted }: Host, conditions: Conditions)
   if (identity === "document") return accepted.knownDocument;
   if (identity === "registration") return accepted.registration;
   if (!accepted.registration || !accepted.otherDocument) return undefined;
-  return accepted.otherDocument === "documents_disallowed" ? "documents_disallowed" : "unknown_client";
+  const isDisallowed = [accepted.registration, accepted.otherDocument].includes("documents_disallowed");
+  return isDisallowed ? "documents_disallowed" : "unknown_client";
 }

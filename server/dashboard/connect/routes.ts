@@ -20,8 +20,12 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       storage.clients.findByOrganization(membership.id),
       storage.allowedClients.find(membership.id),
     ]);
-    const documents = { server: settings.CIMD, organization: allowed };
-    const conditions = conditionsOf(documents, membership, urls);
+    const conditions: Conditions = {
+      plan: membership.plan,
+      documents: { server: settings.CIMD, organization: allowed },
+      registration: settings.DYNAMIC_REGISTRATION,
+      isLocal: isLocal(urls),
+    };
     const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId: client?.clientId });
     if (prefersHtml(ctx)) return show(ctx, conditions, guides);
     const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
@@ -38,17 +42,8 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
   });
 };
 
-function conditionsOf(
-  documents: Conditions["documents"],
-  { plan }: Membership,
-  { base, mcp }: PublicUrls,
-): Conditions {
-  return {
-    plan,
-    documents,
-    registration: "off",
-    isLocal: [base, mcp].some((url) => LOOPBACK.has(new URL(url).hostname)),
-  };
+function isLocal({ base, mcp }: PublicUrls): boolean {
+  return [base, mcp].some((url) => LOOPBACK.has(new URL(url).hostname));
 }
 
 /** Returns the scopes that apps may have on behalf of the member. */

@@ -7,7 +7,7 @@ import { type Html, html } from "../../ui/html.ts";
 
 const NAMES: Record<AllowedClients, string> = {
   known: "Known AI clients",
-  any: "Any app with a metadata document",
+  any: "Any app",
   none: "Only your organization’s own client",
 };
 

@@ -4,6 +4,7 @@ import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import type { Settings } from "../../config.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
@@ -17,16 +18,9 @@ import { appsTable, type ShownApp } from "./apps-page.ts";
 const PATH = `${ORGANIZATION}/apps`;
 const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
 
-/** What an organization may choose on a server: never more than the server itself accepts. */
-const CHOICES = {
-  any: ["known", "any", "none"],
-  known: ["known", "none"],
-  off: ["known", "none"],
-} as const satisfies Record<string, AllowedClients[]>;
-
 /** Adds the routes that list authorized apps, revoke their access, and choose which ones members may connect. */
 export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy, allow }) => {
-  const choices = CHOICES[settings.CIMD];
+  const choices = choicesOn(settings);
   const setting = z.strictObject({
     allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }),
   });
@@ -96,4 +90,10 @@ function showApp(app: ShownApp) {
     expires_at: new Date(expiresAt).toISOString(),
     last_used_at: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
   };
+}
+
+/** Returns what an organization may choose on a server: never more than the server itself accepts. */
+function choicesOn({ CIMD, DYNAMIC_REGISTRATION }: Settings): AllowedClients[] {
+  const isOpen = CIMD === "any" || DYNAMIC_REGISTRATION !== "off";
+  return isOpen ? ["known", "any", "none"] : ["known", "none"];
 }

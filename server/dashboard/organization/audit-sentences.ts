@@ -1,7 +1,7 @@
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { withoutImplied } from "../../../resources/access/scopes.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
-import { publishedIdentityOf } from "../../provider/known-clients.ts";
+import { identityOf } from "../../provider/client-identity.ts";
 import { formatTime } from "../../ui/controls.ts";
 
 type Data = Record<string, unknown>;
@@ -84,19 +84,19 @@ export function summaryOf({ type, actor, data, names }: AuditEntry): string {
 
 /** Names the actor of an entry: a user, a client, the operator or the system. */
 export function actorNameOf({ actor, via, names }: AuditEntry): string {
-  const name = names.get(actor) ?? nameOfDocument(actor) ?? actor;
+  const name = names.get(actor) ?? nameOfApp(actor) ?? actor;
   if (via) return `${name} via ${appOf(via, names)}`;
   return actor.startsWith("lgc_") ? `${name} (client)` : name;
 }
 
-/** Names an app by its organization, or by its metadata document. */
+/** Names an app by its organization, or by its own identity. */
 function appOf(clientId: string, names: AuditEntry["names"]): string {
-  return nameOfDocument(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
+  return nameOfApp(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
 }
 
 /** `https://claude.ai/oauth/…` → `Claude (claude.ai)`. */
-function nameOfDocument(clientId: string): string | undefined {
-  const identity = publishedIdentityOf(clientId);
+function nameOfApp(clientId: string): string | undefined {
+  const identity = identityOf(clientId);
   if (!identity) return undefined;
   return identity.isKnown ? `${identity.name} (${identity.publisher})` : identity.name;
 }

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { OPERATOR } from "../../../../resources/events/types.ts";
 import { isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import {
