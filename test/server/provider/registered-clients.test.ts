@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { authorizeUrl, openConsent, read } from "../../harness/clients/oauth.ts";
 import {
@@ -13,6 +14,7 @@ import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
+await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(() => service.close());
 
