@@ -1,15 +1,20 @@
 import type { Knex } from "knex";
 import type {
-  ClickStatRow,
   ClientKeyRow,
   ClientRow,
   ClientSecretRow,
+  GrantRow,
+  InteractionRow,
+  SessionRow,
+  TokenRow,
+  TrustRuleRow,
+} from "./oauth-tables.ts";
+import type {
+  ClickStatRow,
   DeliveryRow,
   EventRow,
-  GrantRow,
   IdempotencyKeyRow,
   IdentityRow,
-  InteractionRow,
   InvitationRow,
   LeaseRow,
   LinkRow,
@@ -17,9 +22,6 @@ import type {
   OneTimeLinkRow,
   OrganizationRow,
   SealedKeyRow,
-  SessionRow,
-  TokenRow,
-  TrustRuleRow,
   UserRow,
   WebhookRow,
 } from "./tables.ts";

@@ -5,9 +5,9 @@ import type { Plan } from "../../resources/plans.ts";
 import type { DeliveryStatus } from "../../resources/webhooks/types.ts";
 
 /** Epoch milliseconds. Every engine returns a number (see `numbersForBigints` in engine.ts). */
-type Time = number;
+export type Time = number;
 /** A JSON document in a text column: serialized and parsed by the stores. */
-type Json = string;
+export type Json = string;
 /** A boolean column: PostgreSQL returns a boolean, the other engines 0 or 1. Every engine accepts a boolean. */
 export type Flag = boolean | 0 | 1;
 
@@ -66,97 +66,6 @@ export type OneTimeLinkRow = {
   created_at: Time;
   expires_at: Time;
   used_at: Time | null;
-};
-
-export type ClientRow = {
-  id: string;
-  organization_id: string;
-  redirect_uris: Json;
-  generation: number;
-  created_at: Time;
-  updated_at: Time;
-};
-
-export type ClientSecretRow = {
-  id: string;
-  client_id: string;
-  hash: string;
-  last4: string;
-  created_at: Time;
-  expires_at: Time | null;
-  last_used_at: Time | null;
-};
-
-/** A public key that a client authenticates with (RFC 7523). */
-export type ClientKeyRow = {
-  id: string;
-  client_id: string;
-  thumbprint: string;
-  jwk: Json;
-  created_by: string;
-  created_at: Time;
-  last_used_at: Time | null;
-};
-
-/** A rule on which tokens of other issuers an organization's client may authenticate with. */
-export type TrustRuleRow = {
-  id: string;
-  organization_id: string;
-  name: string;
-  issuer: string;
-  subject: string;
-  audience: string;
-  claims: Json;
-  /** Separated by spaces. */
-  scopes: string;
-  created_by: string;
-  created_at: Time;
-  last_used_at: Time | null;
-};
-
-export type GrantRow = {
-  id: string;
-  client_id: string;
-  user_id: string;
-  organization_id: string | null;
-  payload: Json;
-  created_at: Time;
-  expires_at: Time;
-  revoked_at: Time | null;
-  last_used_at: Time | null;
-};
-
-export type TokenRow = {
-  id_hash: string;
-  /** The name of the oidc-provider model. */
-  kind: string;
-  client_id: string | null;
-  grant_id: string | null;
-  generation: number | null;
-  payload: Json;
-  expires_at: Time;
-  consumed_at: Time | null;
-};
-
-export type SessionRow = {
-  id_hash: string;
-  uid: string | null;
-  user_id: string | null;
-  payload: Json;
-  created_at: Time;
-  expires_at: Time;
-  destroyed_at: Time | null;
-  last_seen_at: Time | null;
-  address: string | null;
-  user_agent: string | null;
-};
-
-export type InteractionRow = {
-  id_hash: string;
-  user_id: string | null;
-  payload: Json;
-  expires_at: Time;
-  destroyed_at: Time | null;
 };
 
 export type LinkRow = {

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
-import type { GrantRow } from "../database/tables.ts";
+import type { GrantRow } from "../database/oauth-tables.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
 import type { ClientPolicy } from "./client-policy.ts";
 

@@ -82,6 +82,16 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The newest client secret can't be revoked.",
     next: "Rotate the secret first.",
   },
+  duplicate_key: {
+    status: 409,
+    meaning: "The client already has this public key.",
+    next: "No action needed, or add another key.",
+  },
+  key_limit: {
+    status: 409,
+    meaning: "The client already has two public keys.",
+    next: "Remove a key first.",
+  },
   no_password: {
     status: 409,
     meaning: "The user signs in with SSO and has no password.",
@@ -91,6 +101,11 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     status: 409,
     meaning: "The identity is the user's only way to sign in.",
     next: "Set a password first.",
+  },
+  invalid_key: {
+    status: 422,
+    meaning: "The key is not a usable public key.",
+    next: "Send an RSA, EC or Ed25519 public key, as a JWK or in PEM.",
   },
   too_many_requests: {
     status: 429,
