@@ -31,6 +31,7 @@ import { type AllowedClientsStore, createAllowedClientsStore } from "./organizat
 import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore, type MemberStore } from "./organizations/members.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
+import { createTrustRuleStore, type TrustRuleStore } from "./organizations/trust-rules.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
 import { createWebhookStore } from "./webhooks/store.ts";
 
@@ -55,6 +56,7 @@ export type Storage = {
   organizations: OrganizationStore;
   registrations: RegistrationStore;
   replays: ReplayStore;
+  trustRules: TrustRuleStore;
   webhooks: WebhookStore;
   sessions: SessionStore;
   /** oidc-provider's storage contract: returns the adapter of a model by name. */
@@ -123,6 +125,7 @@ export function openStorage(
     organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),
     registrations: mapStorageErrors(createRegistrationStore(database, outbox)),
     replays: mapStorageErrors(createReplayStore(database)),
+    trustRules: mapStorageErrors(createTrustRuleStore(database, outbox), "list", "listByIssuer"),
     webhooks: mapStorageErrors(
       createWebhookStore(database, outbox, encryption),
       "find",

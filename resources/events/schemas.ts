@@ -21,6 +21,15 @@ const authorization = z.object({
   user_id: z.string().describe("The user who granted access."),
   scopes: z.array(z.string()),
 });
+const trustRule = z.object({
+  trust_rule_id: z.string(),
+  name: z.string(),
+  issuer: z.string(),
+  subject: z.string(),
+  audience: z.string(),
+  claims: z.record(z.string(), z.string()),
+  scopes: z.array(z.string()),
+});
 const link = z.object({ link: linkSchema });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
 
@@ -69,6 +78,8 @@ export const EVENT_DATA_SCHEMAS = {
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
+  "trust_rule.created": trustRule,
+  "trust_rule.deleted": trustRule,
   "authorization.granted": authorization,
   "authorization.revoked": authorization,
   "link.created": link,

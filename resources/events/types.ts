@@ -35,6 +35,8 @@ export const AUDIT_EVENTS = [
   "client.key_added",
   "client.key_removed",
   "client.redirect_uris_changed",
+  "trust_rule.created",
+  "trust_rule.deleted",
   "webhook.created",
   "webhook.updated",
   "webhook.deleted",

@@ -26,7 +26,12 @@ export function toMetadata({ id, organization, redirectUris, generation, secrets
     // `native` allows https everywhere, http on loopback with any port, and private-use schemes (RFC 8252 §7).
     application_type: "native",
     token_endpoint_auth_method: "client_secret_basic",
-    grant_types: ["client_credentials", "authorization_code", "refresh_token"],
+    grant_types: [
+      "client_credentials",
+      "authorization_code",
+      "refresh_token",
+      "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    ],
     redirect_uris: redirectUris,
     // The library rejects every request of a client that may use `code` but has no redirect URI.
     response_types: redirectUris.length ? ["code"] : [],

@@ -54,6 +54,9 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
       ? `removed compromised client key ${data.key_id} and revoked all tokens of the client`
       : `removed client key ${data.key_id}`,
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
+  "trust_rule.created": ({ data }) =>
+    `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
+  "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,
   "authorization.granted": ({ data, app }) =>
     `authorized ${app(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
   "authorization.revoked": ({ data, name, app }) =>

@@ -1,0 +1,147 @@
+import type { Knex } from "knex";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { ApiScope } from "../../resources/access/scopes.ts";
+import { newId } from "../crypto/ids.ts";
+import type { Database } from "../database/index.ts";
+import type { TrustRuleRow } from "../database/oauth-tables.ts";
+import type { DomainEvent, Outbox } from "../events/outbox.ts";
+import { lockOrganization } from "./store.ts";
+
+/** The most trust rules of an organization. */
+export const MAX_TRUST_RULES = 20;
+
+/** Which tokens of another issuer the organization's client may authenticate with, and for which scopes. */
+export type NewTrustRule = {
+  name: string;
+  /** The required `iss`. */
+  issuer: string;
+  /** The required `sub`; with a `*` at the end, its prefix. */
+  subject: string;
+  /** The required `aud`. */
+  audience: string;
+  /** Further claims and the values that they must have. */
+  claims: Record<string, string>;
+  /** The scopes that the issued tokens may have. */
+  scopes: ApiScope[];
+};
+
+/** A stored trust rule. Times are epoch milliseconds. */
+export type TrustRule = NewTrustRule & {
+  id: string;
+  /** The username of the user, their id if the account was deleted, or `operator`. */
+  createdBy: string;
+  createdAt: number;
+  lastUsedAt: number | null;
+};
+
+/** Stores the trust rules of organizations. */
+export type TrustRuleStore = {
+  /** Lists the rules of an organization, oldest first. */
+  list(organizationId: string): Promise<TrustRule[]>;
+  /** Lists the rules for an issuer, oldest first. */
+  listByIssuer(organizationId: string, issuer: string): Promise<TrustRule[]>;
+  /** Adds a rule. Concurrent calls never exceed the limit. */
+  create(organizationId: string, rule: NewTrustRule, actor: Actor): Promise<TrustRule | "missing" | "limit">;
+  /** Deletes a rule. Returns whether there was one. */
+  remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
+  /** Records when rules were used, in epoch milliseconds. */
+  markUsed(ids: string[], at: number): Promise<void>;
+};
+
+/** Creates the trust rule store of a database. */
+export function createTrustRuleStore({ knex, transaction }: Database, outbox: Outbox): TrustRuleStore {
+  return {
+    list: (organizationId) => listRules(knex, { organization_id: organizationId }),
+
+    // Compared here: a database may ignore case or trailing spaces.
+    listByIssuer: async (organizationId, issuer) =>
+      (await listRules(knex, { organization_id: organizationId })).filter((rule) => rule.issuer === issuer),
+
+    create: (organizationId, rule, actor) =>
+      transaction(async (trx) => {
+        if (!(await lockOrganization(trx, organizationId))) return "missing";
+        const existing = await trx("trust_rules").where({ organization_id: organizationId }).pluck("id");
+        if (existing.length >= MAX_TRUST_RULES) return "limit";
+        const row = toRow(organizationId, rule, actor);
+        await trx("trust_rules").insert(row);
+        await outbox.record(trx, actor, toDomainEvent("trust_rule.created", row));
+        const [created] = await listRules(trx, { id: row.id });
+        return created as TrustRule;
+      }),
+
+    remove: (organizationId, id, actor) =>
+      transaction(async (trx) => {
+        const rule = trx("trust_rules").where({ id, organization_id: organizationId });
+        const row = await rule.clone().forUpdate().first();
+        // Of two concurrent calls, one deletes the row and records the event.
+        if (!row || !(await rule.delete())) return false;
+        await outbox.record(trx, actor, toDomainEvent("trust_rule.deleted", row));
+        return true;
+      }),
+
+    async markUsed(ids, at) {
+      await knex("trust_rules").whereIn("id", ids).update({ last_used_at: at });
+    },
+  };
+}
+
+type JoinedTrustRule = Omit<TrustRule, "claims" | "scopes"> & { claims: string; scopes: string };
+
+async function listRules(
+  knex: Knex,
+  filter: { organization_id: string } | { id: string },
+): Promise<TrustRule[]> {
+  const own = Object.fromEntries(Object.entries(filter).map(([column, value]) => [`r.${column}`, value]));
+  const rows: JoinedTrustRule[] = await knex("trust_rules as r")
+    .leftJoin("users as u", "u.id", "r.created_by")
+    .where(own)
+    .orderBy("r.id")
+    .select({
+      id: "r.id",
+      name: "r.name",
+      issuer: "r.issuer",
+      subject: "r.subject",
+      audience: "r.audience",
+      claims: "r.claims",
+      scopes: "r.scopes",
+      createdBy: knex.raw("coalesce(??, ??)", ["u.username", "r.created_by"]),
+      createdAt: "r.created_at",
+      lastUsedAt: "r.last_used_at",
+    });
+  return rows.map(({ claims, scopes, ...rule }) => ({
+    ...rule,
+    claims: JSON.parse(claims),
+    scopes: scopes.split(" ") as ApiScope[],
+  }));
+}
+
+function toRow(organizationId: string, rule: NewTrustRule, actor: Actor): TrustRuleRow {
+  const { name, issuer, subject, audience, claims, scopes } = rule;
+  return {
+    id: newId("trs"),
+    organization_id: organizationId,
+    name,
+    issuer,
+    subject,
+    audience,
+    claims: JSON.stringify(claims),
+    scopes: scopes.join(" "),
+    created_by: actor.id,
+    created_at: Date.now(),
+    last_used_at: null,
+  };
+}
+
+function toDomainEvent(type: "trust_rule.created" | "trust_rule.deleted", row: TrustRuleRow): DomainEvent {
+  const { id, organization_id, name, issuer, subject, audience, claims, scopes } = row;
+  const data = {
+    trust_rule_id: id,
+    name,
+    issuer,
+    subject,
+    audience,
+    claims: JSON.parse(claims),
+    scopes: scopes.split(" "),
+  };
+  return { organizationId: organization_id, type, subject: id, data };
+}
