@@ -4,7 +4,6 @@ import { isBelow, mount } from "../resources/http/mount.ts";
 import { isUnavailable } from "../resources/http/unavailable.ts";
 import type { Services } from "../resources/services.ts";
 import { createKeySets } from "./assertions/key-sets.ts";
-import { InvalidJwt } from "./assertions/verify-jwt.ts";
 import { auth } from "./auth/index.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
@@ -32,6 +31,7 @@ import { ExpiredRegistration } from "./provider/registered-clients.ts";
 import { registration } from "./provider/registration.ts";
 import { redirectAuthorizationForm } from "./provider/requests.ts";
 import { completeResponses } from "./provider/responses.ts";
+import { createAuthenticateWorkload } from "./provider/workloads.ts";
 import { originsOf } from "./public-urls.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
@@ -42,7 +42,8 @@ export function authorizationServer(
   onError: OnError,
 ): { app: Provider; middleware: Middleware[] } {
   const { settings, urls, storage, clientPolicy, keys, rateLimitStore } = options;
-  const { accounts, clients, grants, replays } = storage;
+  const { accounts, clients, grants, replays, trustRules } = storage;
+  const keySets = createKeySets(options.fetch);
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
   const passwords = createPasswords();
   const origins = originsOf(settings, urls);
@@ -58,9 +59,8 @@ export function authorizationServer(
     clients,
     replays,
     fetch: options.fetch,
-    keySets: createKeySets(options.fetch),
-    // No organization trusts another issuer.
-    authenticateWorkload: () => Promise.reject(new InvalidJwt("iss must be the client ID")),
+    keySets,
+    authenticateWorkload: createAuthenticateWorkload({ trustRules, replays, keySets }),
     registeredIds,
     authenticationLimits,
     origins,

@@ -6,7 +6,6 @@ import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import { createGuardedFetch } from "../resources/outbound/guarded-fetch.ts";
-import type { AllowedHosts } from "../resources/outbound/ssrf-guard.ts";
 import { startDeliveries } from "../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../resources/webhooks/send.ts";
 import { createApp } from "./app.ts";
@@ -14,6 +13,7 @@ import type { Settings } from "./config.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
+import { fetchableHosts } from "./outbound-hosts.ts";
 import { clientPolicyOf } from "./provider/client-metadata-documents.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
 import { publicUrlsOf } from "./public-urls.ts";
@@ -144,13 +144,6 @@ export async function prepareStorage(
     const message = describeStartupError(error, settings.DATABASE_URL);
     throw message ? new StartupError(message, { cause: error }) : error;
   }
-}
-
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
-
-/** Returns the hosts that documents may be fetched from although they are private. */
-function fetchableHosts({ WEBHOOK_ALLOW_HOSTS, isProduction }: Settings): AllowedHosts {
-  return isProduction ? WEBHOOK_ALLOW_HOSTS : new Set([...WEBHOOK_ALLOW_HOSTS, ...LOOPBACK]);
 }
 
 /** Listens on the port of a setting; returns the actual port. @throws StartupError */

@@ -34,11 +34,14 @@ export type VerifiedJwt = { claims: JWTPayload & { exp: number; iat: number }; h
 /** A JWT is invalid. The message says why, without any value of the token. */
 export class InvalidJwt extends Error {
   override readonly name = "InvalidJwt";
+  /** Whether the signature is valid: the sender has a token of the issuer. */
+  readonly isSigned: boolean;
   /** Whether another key might verify the signature. */
   readonly isOtherKey: boolean;
 
-  constructor(message: string, { isOtherKey = false } = {}) {
+  constructor(message: string, { isSigned = false, isOtherKey = false } = {}) {
     super(message);
+    this.isSigned = isSigned;
     this.isOtherKey = isOtherKey;
   }
 }
@@ -56,6 +59,7 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
       audience: [...audiences],
       clockTolerance: CLOCK_SKEW_S,
       maxTokenAge: maxAgeS,
+      currentDate: new Date(Date.now()), // the clock that everything else uses
       requiredClaims: ["exp", "iat", ...requiredClaims],
       ...(type && { typ: type }),
     });
@@ -63,10 +67,7 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
       throw new InvalidJwt("aud must be a single value");
     return { claims: payload as VerifiedJwt["claims"], header: protectedHeader };
   } catch (error) {
-    if (!(error instanceof errors.JOSEError)) throw error;
-    const isOtherKey =
-      error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JWKSNoMatchingKey;
-    throw new InvalidJwt(explain(error), { isOtherKey });
+    throw error instanceof errors.JOSEError ? toInvalidJwt(error) : error;
   }
 };
 
@@ -93,6 +94,14 @@ function hashOfContent(token: string): string {
   return createHash("sha256")
     .update(token.slice(0, token.lastIndexOf(".")))
     .digest("base64url");
+}
+
+function toInvalidJwt(error: errors.JOSEError): InvalidJwt {
+  // The claims are checked after the signature.
+  const isSigned = error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed;
+  const isOtherKey =
+    error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JWKSNoMatchingKey;
+  return new InvalidJwt(explain(error), { isSigned, isOtherKey });
 }
 
 /** Returns a description for the client's developer. */

@@ -1,32 +1,28 @@
-import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { type Assertion, takeAssertion } from "./assertion-parameters.ts";
 import { requirePaidPlanToIssue } from "./client-authentication.ts";
 import type { ClientKeys } from "./client-keys.ts";
+import { type AuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
 
-const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
 const MAX_AGE_S = 600;
 
 type Params = Record<string, unknown>;
-type Pending = { clientId: string; assertion: string; issuer: unknown };
 
-/**
- * Authenticates a client by an assertion of another issuer, such as the token of a CI job.
- * @throws InvalidJwt if the assertion is invalid, or if the client doesn't trust its issuer
- */
-export type AuthenticateWorkload = (client: Client, assertion: string, issuer: string) => Promise<void>;
-
-/** Authenticates clients by `client_assertion` (RFC 7523 §2.2). */
+/** Authenticates clients by assertions: as `client_assertion` (RFC 7523 §2.2), or as the grant of a workload (§2.1). */
 export type ClientAssertions = {
   /** Takes the assertion out of the parameters of the current request, if it is the only client authentication. */
   setAside(params: Params): void;
-  /** Verifies the assertion of the current request, once the client was found. @throws InvalidClientAuth */
+  /** Verifies the assertion of the current request, once the client was found. @throws InvalidClientAuth, InvalidGrant */
   authenticate(client: Client): Promise<void>;
+  /** Refuses the token of a workload for an unknown client like that for one without a matching rule. */
+  refuseUnknown(clientId: string): void;
 };
 
 type Options = {
@@ -45,13 +41,16 @@ type Options = {
  */
 export function createClientAssertions(options: Options): ClientAssertions {
   const { provider, limits, replays } = options;
-  const pending = new WeakMap<object, Pending>();
+  const pending = new WeakMap<object, Assertion>();
   const authenticated = new WeakMap<object, string>();
   reportAsAuthenticated(provider, ({ clientId }, ctx) => authenticated.get(ctx) === clientId);
 
-  async function verify(client: Client, { assertion, issuer }: Pending): Promise<void> {
-    if (issuer !== client.clientId) {
-      return options.authenticateWorkload(client, assertion, typeof issuer === "string" ? issuer : "");
+  async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {
+    const { assertion, issuer } = given;
+    if (isOfWorkload(given)) {
+      const workload = await options.authenticateWorkload(ctx, client, { assertion, issuer });
+      const useOnce = () => workload.useOnce().catch((error) => refuse(error, given));
+      return setWorkload(ctx, { ...workload, useOnce });
     }
     const rules = {
       issuer: client.clientId,
@@ -67,47 +66,42 @@ export function createClientAssertions(options: Options): ClientAssertions {
     await useJwtOnce(replays, assertion, verified);
   }
 
+  /** Takes the pending assertion for a client. */
+  function take(clientId: string): { ctx: KoaContextWithOIDC; given: Assertion } | undefined {
+    const { ctx } = Provider;
+    const given = ctx && pending.get(ctx);
+    if (given?.clientId !== clientId) return undefined;
+    pending.delete(ctx as KoaContextWithOIDC);
+    return { ctx: ctx as KoaContextWithOIDC, given };
+  }
+
   return {
     setAside(params) {
       const { ctx } = Provider;
-      const found = ctx && readAssertion(ctx, params);
-      if (!found) return;
-      pending.set(ctx, found);
-      params.client_id = found.clientId;
-      delete params.client_assertion;
-      delete params.client_assertion_type;
+      const given = ctx && takeAssertion(ctx, params);
+      if (given) pending.set(ctx, given);
     },
 
     async authenticate(client) {
-      const { ctx } = Provider;
-      const found = ctx && pending.get(ctx);
-      if (!found || found.clientId !== client.clientId) return;
-      pending.delete(ctx);
+      const taken = take(client.clientId);
+      if (!taken) return;
+      const { ctx, given } = taken;
       await limits.checkClient(ctx, client.clientId);
-      try {
-        await verify(client, found);
-      } catch (error) {
-        throw error instanceof InvalidJwt ? invalidClient(error) : error;
-      }
+      await verify(ctx, client, given).catch((error) => refuse(error, given));
       requirePaidPlanToIssue(ctx, client);
       authenticated.set(ctx, client.clientId);
+    },
+
+    refuseUnknown(clientId) {
+      const given = take(clientId)?.given;
+      if (given && isOfWorkload(given)) refuse(untrustedIssuer(), given);
     },
   };
 }
 
-/** Returns the assertion of a request. The library rejects malformed ones, and those beside other authentication. */
-function readAssertion(ctx: KoaContextWithOIDC, params: Params): Pending | undefined {
-  const { client_assertion: assertion, client_assertion_type: type, client_secret, client_id } = params;
-  if (typeof assertion !== "string" || type !== JWT_BEARER) return undefined;
-  if (client_secret !== undefined || ctx.get("authorization")) return undefined;
-  try {
-    const { iss, sub } = decodeJwt(assertion);
-    // The subject is the client, but for tokens of others, which name their own (RFC 7523 §3).
-    const clientId = client_id ?? sub;
-    return typeof clientId === "string" ? { clientId, assertion, issuer: iss } : undefined;
-  } catch {
-    return undefined;
-  }
+/** Returns whether an assertion is the token of a workload. Clients sign assertions of their own only to authenticate. */
+function isOfWorkload({ clientId, issuer, isGrant }: Assertion): boolean {
+  return isGrant || issuer !== clientId;
 }
 
 /** Lets the library treat a client as public in a request that an assertion has authenticated. */
@@ -137,9 +131,12 @@ function keysOf({ jwks, jwksUri }: Client, keySets: KeySets): JWTVerifyGetKey {
   throw new InvalidJwt("the client has no keys");
 }
 
-function invalidClient({ message }: InvalidJwt): errors.InvalidClientAuth {
-  const error = new errors.InvalidClientAuth(message);
+/** RFC 7521 §4.1.1 and §4.2.1: the error of an invalid assertion depends on what it was sent as. Throws others as they are. */
+function refuse(error: unknown, { isGrant }: Assertion): never {
+  if (!(error instanceof InvalidJwt)) throw error;
+  const { message } = error;
+  const refusal = isGrant ? new errors.InvalidGrant(message) : new errors.InvalidClientAuth(message);
   // The library would describe every failure alike. These say nothing about the client that is not public.
-  error.error_description = `client_assertion is invalid: ${message}`;
-  return error;
+  refusal.error_description = `${isGrant ? "assertion" : "client_assertion"} is invalid: ${message}`;
+  throw refusal;
 }

@@ -120,7 +120,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     ttl: {
       AuthorizationCode: MINUTE,
       AccessToken: HOUR,
-      ClientCredentials: HOUR,
+      ClientCredentials: (_ctx, token) => token.resourceServer?.accessTokenTTL ?? HOUR,
       IdToken: HOUR,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),

@@ -50,6 +50,7 @@ export function overrideFindClient(
       const client = await findByKind[clientKindOf(id)](id);
       // The library authenticates the client right after it was found.
       if (client) await assertions.authenticate(client);
+      else assertions.refuseUnknown(id);
       return client;
     },
   });

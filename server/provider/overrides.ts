@@ -4,15 +4,17 @@ import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import { withImplied } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { type AuthenticateWorkload, createClientAssertions } from "./client-assertions.ts";
+import { createClientAssertions } from "./client-assertions.ts";
 import { overrideClientAuthentication } from "./client-authentication.ts";
 import { createClientKeys } from "./client-keys.ts";
 import { overrideFindClient } from "./find-client.ts";
+import { registerJwtBearer } from "./jwt-bearer.ts";
 import { matchLoopbackRoots } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 import { normalizeParameters } from "./request-parameters.ts";
 import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
 import { addOpenIdScope, openUserinfo } from "./userinfo.ts";
+import { type AuthenticateWorkload, useAssertionsBeforeIssuing } from "./workloads.ts";
 
 const OFFLINE = "offline_access";
 
@@ -43,11 +45,13 @@ export function applyOverrides(
     authenticateWorkload,
     clientKeys: createClientKeys(clients, (error) => provider.emit("error", error)),
   });
+  registerJwtBearer(provider);
   normalizeParameters(provider, assertions);
   matchLoopbackRoots(provider);
   overrideFindClient(provider, clients, assertions, registeredIds);
   overrideClientAuthentication(provider, clients, authenticationLimits);
   detectReplays(provider, replays);
+  useAssertionsBeforeIssuing(provider);
   buildUrlsFromIssuer(provider);
   prefixTokens(provider);
   extendModels(provider);

@@ -6,9 +6,11 @@ import {
   BASIC_SCOPES,
   isApiScope,
   type Role,
+  withImplied,
 } from "../../resources/access/scopes.ts";
 import { organizationOf } from "./clients.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
+import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
 const ACCESS_TOKEN_LIFETIME_S = 3600;
 
@@ -46,7 +48,7 @@ export function resourceIndicators(urls: PublicUrls) {
       return {
         audience: resource,
         scope: allowedByRole(API_SCOPES, role).join(" "),
-        accessTokenTTL: ACCESS_TOKEN_LIFETIME_S,
+        accessTokenTTL: workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME_S,
         accessTokenFormat: "opaque",
       };
     },
@@ -60,7 +62,10 @@ function applyScopePolicy(ctx: KoaContextWithOIDC): void {
   if (!params) return;
   const requested = [...oidc.requestParamScopes].filter(Boolean);
   if (route === "token") {
-    if (params.grant_type === "client_credentials") params.scope = clientCredentialsScope(requested);
+    if (params.grant_type === "client_credentials") {
+      const workload = workloadOf(ctx);
+      params.scope = workload ? workloadScope(requested, workload.scopes) : clientCredentialsScope(requested);
+    }
     return;
   }
   if (requested.length === 0) {
@@ -94,6 +99,17 @@ function clientCredentialsScope(requested: string[]): string {
     );
   }
   return [...new Set(scopes)].join(" ");
+}
+
+/** Returns the requested scopes that the trust rules of a workload allow; without any, all that they allow. */
+function workloadScope(requested: string[], allowed: readonly string[]): string {
+  if (requested.length === 0) return allowed.join(" ");
+  const covered = withImplied(allowed);
+  const granted = clientCredentialsScope(requested)
+    .split(" ")
+    .filter((scope) => covered.has(scope));
+  if (granted.length > 0) return granted.join(" ");
+  throw new errors.InvalidScope("the trust rule allows none of the requested scopes", requested.join(" "));
 }
 
 // Not the URL parser: it also drops credentials, empty fragments, dot segments and spaces, which make another resource.

@@ -1,0 +1,21 @@
+import { errors, type Provider } from "oidc-provider";
+
+/** The grant type of assertions (RFC 7523 §2.1). */
+export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/** The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant). */
+export const ID_JAG = "oauth-id-jag+jwt";
+
+/**
+ * Registers the grant, which also lists it in the metadata. The token of a workload never gets here: sent without other
+ * authentication, it is the authentication of a `client_credentials` request.
+ */
+export function registerJwtBearer(provider: Provider): void {
+  provider.registerGrantType(
+    JWT_BEARER_GRANT,
+    async () => {
+      throw new errors.InvalidRequest("an assertion must be sent with client_id and no other authentication");
+    },
+    ["assertion", "scope", "resource"],
+    ["resource"],
+  );
+}

@@ -1,0 +1,84 @@
+import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
+
+/** A platform that gives its workloads tokens, and what a rule for it looks like. */
+export type Platform = {
+  name: string;
+  /** The issuer of all users of the platform; absent if each installation has its own. */
+  issuer?: string;
+  subjectExample: string;
+  subjectHint: string;
+  claimExample: string;
+  claimHint: string;
+};
+
+/** The platforms that the form for a new rule knows. */
+export const PLATFORMS: Record<string, Platform> = {
+  github: {
+    name: "GitHub Actions",
+    issuer: "https://token.actions.githubusercontent.com",
+    subjectExample: "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
+    subjectHint:
+      "repo:OWNER@OWNER_ID/REPO@REPO_ID:ref:refs/heads/BRANCH, or …:environment:NAME for jobs in an environment. Repositories from before July 15, 2026 have no IDs in the subject unless they opted in: repo:OWNER/REPO:ref:refs/heads/BRANCH.",
+    claimExample: "repository_owner_id=65",
+    claimHint:
+      "Without IDs in the subject, add repository_owner_id: names can be taken over after a rename, IDs can’t.",
+  },
+  gitlab: {
+    name: "GitLab CI/CD",
+    issuer: "https://gitlab.com",
+    subjectExample: "project_path:my-group/my-project:ref_type:branch:ref:main",
+    subjectHint:
+      "project_path:GROUP/PROJECT:ref_type:branch:ref:BRANCH. For a GitLab of your own, change the issuer to its URL.",
+    claimExample: "project_id=20\nref_protected=true",
+    claimHint:
+      "Add project_id: paths can be taken over after a rename, IDs can’t. ref_protected=true admits protected branches and tags only.",
+  },
+  kubernetes: {
+    name: "Kubernetes",
+    subjectExample: "system:serviceaccount:my-namespace:my-service-account",
+    subjectHint: "system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT.",
+    claimExample: "",
+    claimHint: "Usually none.",
+  },
+};
+
+/** How a rule for any other issuer is described. */
+export const OTHER_PLATFORM: Platform = {
+  name: "Other",
+  subjectExample: "",
+  subjectHint: "The sub claim of the tokens.",
+  claimExample: "",
+  claimHint: "Claims that the tokens must have besides iss, sub and aud.",
+};
+
+type SharedIssuer = {
+  /** A subject prefix that belongs to one owner. */
+  prefix: RegExp;
+  example: string;
+  /** Claims that belong to one owner. */
+  claims: string[];
+};
+
+// Anyone can get tokens of these issuers, so a subject prefix must not match those of others.
+const SHARED_ISSUERS: Record<string, SharedIssuer> = {
+  "https://token.actions.githubusercontent.com": {
+    prefix: /^repo:[^/*]+\//,
+    example: "repo:OWNER/*",
+    claims: ["repository", "repository_id", "repository_owner", "repository_owner_id"],
+  },
+  "https://gitlab.com": {
+    prefix: /^project_path:[^/*]+\//,
+    example: "project_path:GROUP/*",
+    claims: ["project_path", "project_id", "namespace_path", "namespace_id"],
+  },
+};
+
+type Trusted = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
+
+/** Returns why a rule would accept tokens of strangers; undefined if it wouldn't, or if that can't be known. */
+export function findStrangers({ issuer, subject, claims }: Trusted): string | undefined {
+  const shared = Object.hasOwn(SHARED_ISSUERS, issuer) ? SHARED_ISSUERS[issuer] : undefined;
+  if (!shared || !subject.endsWith("*") || shared.prefix.test(subject)) return undefined;
+  if (shared.claims.some((name) => Object.hasOwn(claims, name))) return undefined;
+  return `must name the owner, as in ${shared.example}: every user of the platform has this issuer`;
+}

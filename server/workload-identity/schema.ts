@@ -1,0 +1,122 @@
+import { z } from "zod";
+import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { API_SCOPES, type ApiScope } from "../../resources/access/scopes.ts";
+import { isLine } from "../../resources/http/text.ts";
+import { validate } from "../../resources/http/validate.ts";
+import type { AllowedHosts } from "../../resources/outbound/ssrf-guard.ts";
+import type { Settings } from "../config.ts";
+import { developmentHosts, fetchableHosts } from "../outbound-hosts.ts";
+import { validateIssuer } from "./issuer.ts";
+import { findStrangers } from "./platforms.ts";
+
+const NAME_MAX = 100;
+const VALUE_MAX = 255;
+const MAX_CLAIMS = 10;
+// They have fields of their own, or are checked in every token.
+const RESERVED_CLAIMS = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
+
+/** What a rule is validated against. */
+type RuleContext = {
+  /** The audience of rules that name none: the issuer of this server. */
+  audience: string;
+  /** Hosts that issuers may have although they are private. */
+  fetchable: AllowedHosts;
+  /** Hosts that issuers may have with http. */
+  plain: AllowedHosts;
+};
+
+/** Returns what rules of this server are validated against. */
+export function ruleContextOf(settings: Settings, urls: PublicUrls): RuleContext {
+  return {
+    audience: urls.base,
+    fetchable: fetchableHosts(settings),
+    plain: developmentHosts(settings),
+  };
+}
+
+/** Validates a trust rule. @throws Problem 422 with an error for each invalid field */
+type ValidateTrustRule = (input: unknown) => NewTrustRule;
+
+/** Creates the validation of trust rules, for the dashboard and the command line. */
+export function trustRuleValidation({ audience, fetchable, plain }: RuleContext): ValidateTrustRule {
+  const schema = z
+    .strictObject({
+      name: line(NAME_MAX),
+      issuer: z.string({ error: "must be a string" }).check((context) => {
+        addIssue(context, validateIssuer(context.value, { fetchable, plain }));
+      }),
+      subject: line(VALUE_MAX).check((context) => addIssue(context, validateSubject(context.value))),
+      audience: line(VALUE_MAX).default(audience),
+      claims: claimsSchema.default({}),
+      scopes: z
+        .array(z.enum(API_SCOPES, { error: SCOPES }), { error: SCOPES })
+        .min(1, { error: SCOPES })
+        .max(MAX_SCOPES, { error: SCOPES })
+        .transform(inOrder),
+    })
+    .check((context) => {
+      const message = findStrangers(context.value);
+      if (message) context.issues.push({ code: "custom", input: context.value, message, path: ["subject"] });
+    });
+  return (input) => validate(schema, input);
+}
+
+const SCOPES = `must be a list of one or more of ${API_SCOPES.join(", ")}`;
+// Enough for duplicates, which are dropped.
+const MAX_SCOPES = 20;
+
+/** One line of text without spaces at its ends: databases and forms don't keep them reliably. */
+function line(max: number) {
+  const range = { error: `must be 1 to ${max} characters long` };
+  return z
+    .string({ error: "must be a string" })
+    .min(1, range)
+    .max(max, range)
+    .refine((text) => isLine(text) && text.trim() === text, {
+      error: "must be one line without spaces at the beginning and the end",
+    });
+}
+
+const claimsSchema = z
+  .record(z.string(), z.unknown(), { error: "must be an object" })
+  .transform((claims, context) => {
+    const entries = Object.entries(claims);
+    if (entries.length > MAX_CLAIMS) context.addIssue(`must have at most ${MAX_CLAIMS} claims`);
+    for (const [name, value] of entries.slice(0, MAX_CLAIMS)) {
+      const message = validateClaim(name, value);
+      if (message) context.addIssue({ code: "custom", message, path: [name] });
+    }
+    return claims as Record<string, string>;
+  });
+
+function validateClaim(name: string, value: unknown): string | undefined {
+  if (!isValue(name, NAME_MAX)) return `must have a name of 1 to ${NAME_MAX} characters`;
+  if (RESERVED_CLAIMS.includes(name))
+    return "must be a claim other than iss, sub, aud, exp, nbf, iat and jti";
+  if (typeof value !== "string") return "must be a string";
+  if (!isValue(value, VALUE_MAX)) return `must have a value of 1 to ${VALUE_MAX} characters`;
+  return undefined;
+}
+
+function isValue(text: unknown, max: number): text is string {
+  return typeof text === "string" && text.length > 0 && text.length <= max && isLine(text);
+}
+
+/** A `*` matches the rest of the subject, so only one at the end means what it says. */
+function validateSubject(subject: string): string | undefined {
+  if (subject === "*") return "must name a subject; * would match every token of the issuer";
+  if (subject.slice(0, -1).includes("*")) return "must have a * at the end only";
+  return undefined;
+}
+
+type Check = { value: string; issues: z.core.$ZodRawIssue[] };
+
+function addIssue({ value, issues }: Check, message: string | undefined): void {
+  if (message) issues.push({ code: "custom", input: value, message });
+}
+
+/** Returns the scopes in the order of the API, each once. */
+function inOrder(scopes: ApiScope[]): ApiScope[] {
+  return API_SCOPES.filter((scope) => scopes.includes(scope));
+}
