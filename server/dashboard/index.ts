@@ -4,6 +4,7 @@ import { createAccess } from "./access.ts";
 import { type AccountOptions, accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
+import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
 import { analytics } from "./links/analytics.ts";
 import { qr } from "./links/qr.ts";
@@ -32,6 +33,7 @@ const ROUTE_MODULES: RouteModule[] = [
   clientRoutes,
   quickStartRoutes,
   connectRoutes,
+  workloadIdentityRoutes,
   appRoutes,
   audit,
 ];

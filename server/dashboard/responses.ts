@@ -21,6 +21,8 @@ const NOTICES = {
   "secrets-removed": "All secrets removed.",
   "key-added": "Public key added.",
   "key-removed": "Public key removed.",
+  "trust-rule-added": "Trust rule added.",
+  "trust-rule-deleted": "Trust rule deleted. Tokens issued by it expire within 15 minutes.",
   "password-changed": "Password changed.",
   "session-ended": "Session revoked.",
   "sessions-ended": "Signed out everywhere else.",

@@ -92,6 +92,11 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The client already has two public keys.",
     next: "Remove a key first.",
   },
+  trust_rule_limit: {
+    status: 409,
+    meaning: "The organization has reached the limit of trust rules.",
+    next: "Delete a trust rule that you no longer need.",
+  },
   no_password: {
     status: 409,
     meaning: "The user signs in with SSO and has no password.",
@@ -136,4 +141,9 @@ export const DASHBOARD_FIELDS = [
   "role",
   "redirect_uris",
   "overlap_hours",
+  "issuer",
+  "subject",
+  "audience",
+  "claims",
+  "scopes",
 ];

@@ -28,6 +28,7 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/apps)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
 ];
 

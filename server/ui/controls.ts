@@ -75,6 +75,13 @@ export function select({
   )}</select>${about(field)}</div>`;
 }
 
+/** Renders a labeled input for several lines. */
+export function textArea({ attributes = html``, ...field }: Field & { attributes?: Html }): Html {
+  const { name, label, value = "" } = field;
+  return html`<div class="field wide"><label for="${name}">${label}</label>
+<textarea id="${name}" name="${name}" spellcheck="false"${describedBy(field)} ${attributes}>${value}</textarea>${about(field)}</div>`;
+}
+
 function about({ name, hint, error }: Field): Html {
   return html`${error ? html`<p class="error" id="${name}-error">${error}</p>` : html``}${
     hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : html``

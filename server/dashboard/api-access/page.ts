@@ -45,6 +45,10 @@ ${hasAccess ? linkButton(`${path}/quick-start`, "Open quick start") : linkButton
 </section>
 ${secretsSection(client, path, csrf)}
 ${keysSection(client, path)}
+<section class="panel"><h2>Workload identity</h2>
+<p class="soft">CI jobs and clusters can get access with tokens of their platform, so they need no client secret.</p>
+${linkButton(`${sectionPath(membership.id, "overview")}/workload-identity`, "Manage trust rules", "quiet")}
+</section>
 <section class="panel"><h2>Redirect URIs</h2>
 <p class="soft">Where users return after authorizing your app. One per line. Leave empty if you only use client credentials.</p>
 <form method="post" action="${path}/redirect-uris" class="stack">${csrfField(csrf)}

@@ -1,0 +1,74 @@
+import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
+import { csrfField, field, linkButton, textArea } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { OTHER_PLATFORM, PLATFORMS, type Platform } from "../../workload-identity/platforms.ts";
+import type { FieldErrors } from "../responses.ts";
+
+/** The values of the form's fields, as text. */
+export type TrustRuleValues = {
+  name: string;
+  issuer: string;
+  subject: string;
+  audience: string;
+  /** One `name=value` per line. */
+  claims: string;
+  scopes: string[];
+};
+
+type TrustRuleForm = {
+  path: string;
+  /** The key of the platform; any other text is another platform. */
+  platform: string;
+  values: TrustRuleValues;
+  errors: FieldErrors;
+  csrf: string | undefined;
+};
+
+/** Renders the form for a new trust rule, with examples for a platform. */
+export function trustRuleForm({ path, platform, values, errors, csrf }: TrustRuleForm): Html {
+  return html`${platformLinks(path, platform)}
+<form method="post" action="${path}" class="panel stack">${csrfField(csrf)}
+<input type="hidden" name="platform" value="${platform}">
+${tokenFields(platformOf(platform), values, errors)}
+${scopeFields(values.scopes, errors.scopes)}
+<div class="actions"><button type="submit">Add trust rule</button>${linkButton(path, "Cancel", "quiet")}</div>
+</form>`;
+}
+
+/** Returns a platform by its key in a URL. */
+export function platformOf(key: string): Platform {
+  return (Object.hasOwn(PLATFORMS, key) ? PLATFORMS[key] : undefined) ?? OTHER_PLATFORM;
+}
+
+function platformLinks(path: string, current: string): Html {
+  const choices = [...Object.entries(PLATFORMS), ["other", OTHER_PLATFORM] as const];
+  return html`<nav class="actions choices" aria-label="Platform">${choices.map(([key, { name }]) => {
+    const isCurrent = platformOf(current).name === name;
+    return html`<a class="button quiet" href="${path}/new?platform=${key}"${isCurrent ? html` aria-current="true"` : html``}>${name}</a>`;
+  })}</nav>`;
+}
+
+function tokenFields(platform: Platform, values: TrustRuleValues, errors: FieldErrors): Html {
+  const state = (name: Exclude<keyof TrustRuleValues, "scopes">) => ({
+    name,
+    value: values[name],
+    error: errors[name],
+  });
+  const plain = html`required maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
+  return html`${field({ ...state("name"), label: "Name", hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
+${field({ ...state("issuer"), label: "Issuer", hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${plain} placeholder="https://"` })}
+${field({ ...state("subject"), label: "Subject", hint: `${platform.subjectHint} A * at the end matches any rest.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
+${field({ ...state("audience"), label: "Audience", hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: plain })}
+${textArea({ ...state("claims"), label: "Further claims (optional)", hint: `One name=value per line. ${platform.claimHint}`, attributes: html`placeholder="${platform.claimExample}"` })}`;
+}
+
+function scopeFields(selected: string[], error: string | undefined): Html {
+  return html`<fieldset${error ? html` aria-describedby="scopes-error"` : html``}><legend>Permissions</legend>
+${error ? html`<p class="error" id="scopes-error">Select at least one permission.</p>` : html``}
+${API_SCOPES.map(
+  (scope) => html`<label class="option"><input type="checkbox" name="scopes" value="${scope}"${
+    selected.includes(scope) ? html` checked` : html``
+  }><span>${SCOPE_DESCRIPTIONS[scope]} <code class="soft">${scope}</code></span></label>
+`,
+)}</fieldset>`;
+}
