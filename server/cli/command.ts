@@ -13,7 +13,7 @@ export class CommandError extends Error {
 
 export type CommandContext = {
   args: string[];
-  options: Record<string, string | boolean | undefined>;
+  options: Record<string, string | boolean | string[] | undefined>;
   settings: Settings;
   storage: Storage;
   /** Prompts for a new password on a terminal; otherwise reads it from stdin. */
@@ -29,7 +29,7 @@ export type Command = {
   summary: string;
   /** Descriptions by syntax: `<name>` is required, `[name...]` takes any number. */
   arguments?: Record<string, string>;
-  /** Descriptions by syntax, such as `--plan <plan>`. */
+  /** Descriptions by syntax, such as `--plan <plan>`; `--claim <pair...>` can be repeated. */
   options?: Record<string, string>;
   /** What follows the name in the example that the help shows. */
   example?: string;

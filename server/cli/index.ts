@@ -5,6 +5,7 @@ import { hasFailed, maintenanceCommands } from "./maintenance.ts";
 import { organizationCommands } from "./organizations.ts";
 import { createProgram, isHelp } from "./program.ts";
 import { mcpCommands } from "./server-json.ts";
+import { trustCommands } from "./trust.ts";
 import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
@@ -12,6 +13,7 @@ const commands: Command[] = [
   ...organizationCommands,
   ...clientCommands,
   ...clientKeyCommands,
+  ...trustCommands,
   ...userCommands,
   ...mcpCommands,
 ];

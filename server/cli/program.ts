@@ -9,6 +9,10 @@ const GROUPS: Record<string, { summary: string; example: string }> = {
     summary: "Manage the OAuth client of an organization",
     example: `client rotate ${EXAMPLE_ORG}`,
   },
+  trust: {
+    summary: "Manage which CI jobs and clusters get access without a secret",
+    example: `trust list ${EXAMPLE_ORG}`,
+  },
   user: { summary: "Manage users", example: "user reset-password ada" },
   mcp: { summary: "Publish the MCP server", example: "mcp server-json" },
 };
