@@ -17,6 +17,17 @@ async function createWebhook({ api }: Colleague, base: string): Promise<{ id: st
   return (await api.send<{ id: string }>("POST", `${base}/webhooks`, { json })).body;
 }
 
+async function createTrustRule({ base, owner }: Team): Promise<{ id: string }> {
+  const json = {
+    name: "Deploy",
+    issuer: "https://token.actions.githubusercontent.com",
+    subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
+    claims: { repository_owner_id: "65" },
+    scopes: ["links:write"],
+  };
+  return (await owner.api.send<{ id: string }>("POST", `${base}/workload-identity`, { json })).body;
+}
+
 async function createInvitation({ base, owner }: Team): Promise<{ url: string; invitation: { id: string } }> {
   const path = `${base}/invitations`;
   return (await owner.api.send<{ url: string; invitation: { id: string } }>("POST", path, { json: {} })).body;
@@ -55,6 +66,11 @@ export const AUDITED_CHANGES: Record<string, Change> = {
   "client.key_removed": async ({ base, owner }) => {
     const { body } = await addKey({ base, owner });
     await owner.api.send("DELETE", `${base}/client/keys/${body.id}`);
+  },
+  "trust_rule.created": createTrustRule,
+  "trust_rule.deleted": async (team) => {
+    const { id } = await createTrustRule(team);
+    await team.owner.api.send("DELETE", `${team.base}/workload-identity/${id}`);
   },
   "link.created": ({ base, owner }) => createLink(owner, base),
   "link.updated": async ({ base, owner }) => {

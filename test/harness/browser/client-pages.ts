@@ -50,6 +50,21 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["client-without-secret", "owner", `${ownKeyed}/client`],
     ["client-secret-create", "owner", `${ownKeyed}/client/rotate`],
     ["quick-start", "owner", `${own}/client/quick-start`],
+    ["workload-identity", "owner", `${own}/workload-identity`],
+    ["workload-identity-none", "owner", `${ownEmpty}/workload-identity`],
+    ["workload-identity-free", "founder", `${ownFresh}/workload-identity`],
+    ["trust-rule-new", "owner", `${own}/workload-identity/new`],
+    ["trust-rule-new-kubernetes", "owner", `${own}/workload-identity/new?platform=kubernetes`],
+    [
+      "trust-rule-new-rejected",
+      "owner",
+      openThen(`${own}/workload-identity/new`, async (page) => {
+        await fill(page, { name: "Deploy", issuer: "http://gitlab.example", subject: "*", claims: "ref" });
+        await page.locator("[value='links:write']").uncheck();
+        await press(page, "Add trust rule");
+        await waitForError(page);
+      }),
+    ],
     ["connect", "owner", `${own}/connect`],
     ["connect-editor", "owner", `${own}/connect?host=vscode`],
     ["connect-unavailable", "owner", `${own}/connect?host=cursor`],

@@ -93,6 +93,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     ["https://northwind.example/oauth/callback", "http://localhost/callback"],
     actor,
   );
+  await addTrustRules(service, id, actor);
   const leaver = await service.createUser([], "charles.babbage");
   await organizations.addMember(id, leaver.id, "member", actor);
   await members.remove({ organizationId: id, userId: leaver.id, manageableRoles: ["member"], actor });
@@ -169,6 +170,35 @@ async function followLink({ urls }: TestService, day: number, visit: number): Pr
   const agent = visit % 7 === 6 ? "Googlebot/2.1" : "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0";
   const headers = { "user-agent": agent, ...(referer && { referer }) };
   await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
+}
+
+/** Adds a trust rule that was used, and one that wasn't. */
+async function addTrustRules({ storage: { trustRules }, url }: TestService, id: string, actor: Actor) {
+  const used = await trustRules.create(
+    id,
+    {
+      name: "Newsletter links",
+      issuer: "https://token.actions.githubusercontent.com",
+      subject: "repo:northwind-coffee@65/newsletter@74:ref:refs/heads/main",
+      audience: url,
+      claims: { repository_owner_id: "65" },
+      scopes: ["links:write"],
+    },
+    actor,
+  );
+  if (typeof used !== "string") await trustRules.markUsed([used.id], Date.now());
+  await trustRules.create(
+    id,
+    {
+      name: "Shop",
+      issuer: "https://oidc.eks.eu-north-1.amazonaws.com/id/EXAMPLED539D4633E53DE1B71EXAMPLE",
+      subject: "system:serviceaccount:shop:*",
+      audience: url,
+      claims: {},
+      scopes: ["links:read", "webhooks:read"],
+    },
+    actor,
+  );
 }
 
 /** Creates a working webhook, one with an unreachable receiver, and one whose receiver responds with 410. */

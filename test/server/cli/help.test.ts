@@ -27,6 +27,9 @@ const COMMANDS = [
   "org show",
   "client rotate",
   "client redirect-uris",
+  "trust list",
+  "trust add",
+  "trust remove",
   "user create",
   "user reset-password",
   "mcp server-json",
@@ -56,6 +59,7 @@ for (const command of COMMANDS) {
 for (const [group, commands] of Object.entries({
   org: ["create", "plan", "list", "show"],
   client: ["rotate", "redirect-uris"],
+  trust: ["list", "add", "remove"],
   user: ["create", "reset-password"],
   mcp: ["server-json"],
 })) {

@@ -22,6 +22,7 @@ const FORMS: [url: string, page: string][] = [
   [`${base}/members/${member.id}/reset-link`, `${base}/members`],
   [`${base}/client/redirect-uris`, `${base}/client`],
   [`${base}/client/secrets/sec_1/delete`, `${base}/client`],
+  [`${base}/workload-identity/trs_1/delete`, `${base}/workload-identity`],
 ];
 
 for (const [url, page] of FORMS) {

@@ -22,6 +22,8 @@ test.serial(
       ["DELETE", "/client/keys/key_1"],
       ["DELETE", "/client/secrets"],
       ["POST", `/webhooks/${webhook.id}/secret`],
+      ["POST", "/workload-identity"],
+      ["DELETE", "/workload-identity/trs_1"],
       ["POST", `/members/${member.id}/reset-link`],
       ["DELETE", ""],
     ];

@@ -71,6 +71,7 @@ test("code is the only response type, and the implicit and password grants are n
     "authorization_code",
     "client_credentials",
     "refresh_token",
+    "urn:ietf:params:oauth:grant-type:jwt-bearer",
   ]);
 });
 

@@ -137,7 +137,6 @@ test("a repeated parameter is rejected at each endpoint", async (t) => {
 const GRANT_TYPES = [
   "password",
   "implicit",
-  "urn:ietf:params:oauth:grant-type:jwt-bearer",
   "urn:ietf:params:oauth:grant-type:device_code",
   "urn:ietf:params:oauth:grant-type:token-exchange",
   "urn:openid:params:grant-type:ciba",

@@ -1,0 +1,198 @@
+import test from "ava";
+import { isAcceptedByApi, postAsClient } from "../../harness/clients/oauth.ts";
+import {
+  addRule,
+  createTrustingOrganization,
+  exchange,
+  FORMS,
+  type Form,
+  isRefused,
+  jobToken,
+} from "../../harness/clients/workload.ts";
+import {
+  githubClaims,
+  gitlabClaims,
+  kubernetesClaims,
+  startTokenIssuer,
+} from "../../harness/providers/token-issuer.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
+
+const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
+const organization = await createTrustingOrganization(service, issuer);
+test.after.always(() => Promise.all([service.close(), issuer.stop()]));
+
+const now = () => Math.floor(Date.now() / 1000);
+
+for (const form of Object.keys(FORMS) as Form[]) {
+  test(`a job sends its token as ${form} and gets an access token for 15 minutes`, async (t) => {
+    const { status, body, headers } = await exchange(
+      service,
+      organization,
+      form,
+      await jobToken(service, issuer),
+    );
+    t.is(status, 200, JSON.stringify(body));
+    const { access_token, ...rest } = body;
+    t.deepEqual(rest, { token_type: "Bearer", expires_in: 900, scope: "links:write" });
+    t.is(headers.get("cache-control"), "no-store");
+    t.regex(String(access_token), /^lga_/);
+    t.true(await isAcceptedByApi(service, access_token));
+    const { body: token } = await postAsClient(service, "introspect", organization, {
+      token: String(access_token),
+    });
+    t.is(token.client_id, organization.clientId);
+    t.is(token.aud, service.url);
+    t.is(Number(token.exp) - Number(token.iat), 900);
+    const link = await fetch(`${service.url}/v1/links`, {
+      method: "POST",
+      headers: { ...bearer(String(access_token)), "content-type": "application/json" },
+      body: JSON.stringify({ url: "https://example.com/" }),
+    });
+    t.is(link.status, 201);
+    const hooks = await fetch(`${service.url}/v1/webhooks`, { headers: bearer(String(access_token)) });
+    t.is(hooks.status, 403);
+  });
+}
+
+const PLATFORMS: [
+  name: string,
+  subject: string,
+  claims: typeof githubClaims,
+  further: Record<string, string>,
+  header: object,
+][] = [
+  [
+    "GitHub Actions",
+    "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
+    githubClaims,
+    { repository_id: "74" },
+    {},
+  ],
+  [
+    "GitLab CI/CD",
+    "project_path:my-group/my-project:ref_type:branch:ref:main",
+    gitlabClaims,
+    { ref_protected: "true", runner_id: "1" },
+    {},
+  ],
+  [
+    "Kubernetes",
+    "system:serviceaccount:my-namespace:my-service-account",
+    kubernetesClaims,
+    {},
+    { typ: undefined },
+  ],
+];
+
+for (const [name, subject, claimsOf, claims, header] of PLATFORMS) {
+  test(`a token as ${name} issues it is accepted`, async (t) => {
+    const own = await createTrustingOrganization(service, issuer, { subject, claims });
+    const token = await issuer.sign(claimsOf(issuer.issuer, service.url), header as Record<string, unknown>);
+    const { status, text } = await exchange(service, own, "grant", token);
+    t.is(status, 200, text);
+  });
+}
+
+const SCOPES: [what: string, rule: string, requested: string | undefined, granted: string][] = [
+  ["no scope gets those of the rule", "links:write webhooks:read", undefined, "links:write webhooks:read"],
+  ["fewer scopes gets these", "links:write webhooks:read", "webhooks:read", "webhooks:read"],
+  ["a read scope that a write scope includes gets it", "links:write", "links:read", "links:read"],
+  [
+    "more scopes than the rule allows gets those of the rule",
+    "links:read",
+    "links:read links:write webhooks:read",
+    "links:read",
+  ],
+  ["openid gets the others", "links:read", "openid links:read", "links:read"],
+];
+
+for (const [what, rule, scope, granted] of SCOPES) {
+  test(`a request for ${what}`, async (t) => {
+    const own = await createTrustingOrganization(service, issuer, {
+      scopes: rule.split(" ") as "links:read"[],
+    });
+    const { body } = await exchange(service, own, "grant", await jobToken(service, issuer), { scope });
+    t.is(body.scope, granted, JSON.stringify(body));
+  });
+}
+
+test("a subject with a * at the end matches any rest, and nothing shorter", async (t) => {
+  const own = await createTrustingOrganization(service, issuer, {
+    subject: "repo:octo-org@65/octo-repo@74:*",
+  });
+  for (const [sub, status] of [
+    ["repo:octo-org@65/octo-repo@74:pull_request", 200],
+    ["repo:octo-org@65/octo-repo@74:", 200],
+    ["repo:octo-org@65/octo-repo@74", 400],
+    ["repo:octo-org@65/octo-repo@745:ref:refs/heads/main", 400],
+    ["x repo:octo-org@65/octo-repo@74:ref:refs/heads/main", 400],
+  ] as const) {
+    t.is(
+      (await exchange(service, own, "grant", await jobToken(service, issuer, { sub }))).status,
+      status,
+      sub,
+    );
+  }
+});
+
+test("the scopes of several matching rules add up, and all of them were used", async (t) => {
+  const own = await createTrustingOrganization(service, issuer);
+  await addRule(service, own, {
+    issuer: issuer.issuer,
+    subject: "repo:octo-org@65/*",
+    scopes: ["webhooks:read"],
+  });
+  await addRule(service, own, {
+    issuer: issuer.issuer,
+    subject: "repo:octo-org@65/other",
+    scopes: ["webhooks:write"],
+  });
+  const { body } = await exchange(service, own, "grant", await jobToken(service, issuer));
+  t.is(body.scope, "links:write webhooks:read");
+  const rules = await service.storage.trustRules.list(own.id);
+  t.deepEqual(
+    rules.map(({ lastUsedAt }) => lastUsedAt !== null),
+    [true, true, false],
+  );
+});
+
+test("a rule may require another audience", async (t) => {
+  const own = await createTrustingOrganization(service, issuer, { audience: "https://github.com/octo-org" });
+  const aud = "https://github.com/octo-org";
+  t.is((await exchange(service, own, "grant", await jobToken(service, issuer, { aud }))).status, 200);
+  isRefused(
+    t,
+    "grant",
+    await exchange(service, own, "grant", await jobToken(service, issuer)),
+    /aud has an unexpected value$/,
+  );
+});
+
+test("a token may be requested for one resource", async (t) => {
+  const resource = `${service.url}/mcp`;
+  const { body } = await exchange(service, organization, "grant", await jobToken(service, issuer), {
+    resource,
+  });
+  t.false(await isAcceptedByApi(service, body.access_token));
+});
+
+test("a clock that differs by up to 30 seconds is accepted", async (t) => {
+  for (const claims of [{ iat: now() + 20, nbf: now() + 20 }, { exp: now() - 20 }]) {
+    const { status, text } = await exchange(
+      service,
+      organization,
+      "grant",
+      await jobToken(service, issuer, claims),
+    );
+    t.is(status, 200, text);
+  }
+});
+
+test("the client's secret works beside trust rules", async (t) => {
+  const { status, body } = await postAsClient(service, "token", organization, {
+    grant_type: "client_credentials",
+  });
+  t.is(status, 200);
+  t.is(body.expires_in, 3600);
+  t.is(body.scope, "links:read links:write webhooks:read webhooks:write");
+});
