@@ -28,6 +28,7 @@ import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
 import { createReplayStore, type ReplayStore } from "./oauth/replay.ts";
 import { type AllowedClientsStore, createAllowedClientsStore } from "./organizations/allowed-clients.ts";
+import { createDpopRequirementStore, type DpopRequirementStore } from "./organizations/dpop-requirement.ts";
 import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore, type MemberStore } from "./organizations/members.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
@@ -45,6 +46,7 @@ export type Storage = {
   audit: AuditStore;
   clients: ClientStore;
   deliveries: DeliveryQueue;
+  dpopRequirement: DpopRequirementStore;
   grants: GrantStore;
   invitations: InvitationStore;
   accountDeletions: AccountDeletionStore;
@@ -102,6 +104,7 @@ export function openStorage(
     audit: mapStorageErrors(createAuditStore(database), "list"),
     clients,
     deliveries: createDeliveryQueue(database, outbox, encryption),
+    dpopRequirement: mapStorageErrors(createDpopRequirementStore(database, outbox), "isRequired"),
     grants: mapStorageErrors(
       createGrantStore(database, outbox, clientPolicy),
       "findStatus",

@@ -1,6 +1,8 @@
 import type { Context, Middleware } from "koa";
 import { createBearerCheck } from "./access/bearer.ts";
 import type { CallCounter } from "./access/call-counter.ts";
+import { createCheckProof, type IsFirstUse } from "./access/dpop.ts";
+import { createDpopNonces } from "./access/dpop-nonces.ts";
 import type { Introspect } from "./access/introspect.ts";
 import { createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
@@ -22,6 +24,8 @@ import type {} from "./state.ts";
 
 export type ResourceOptions = {
   introspect: Introspect;
+  /** Of DPoP proofs; the secret of the nonces has 32 bytes, and is shared by all processes. */
+  dpop: { isFirstUse: IsFirstUse; nonceSecret: Buffer };
   services: Services;
   idempotency: IdempotencyStore;
   /** Counts calls for the rate limits; if absent, nothing is limited. */
@@ -59,9 +63,12 @@ export function createResources(options: ResourceOptions): Resources {
 
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
+  const { isFirstUse, nonceSecret } = options.dpop;
+  const nonces = createDpopNonces(nonceSecret);
   const bearerCheckOf = (resource: string, url = resource) =>
     createBearerCheck({
       introspect,
+      checkProof: createCheckProof({ origin: new URL(resource).origin, nonces, isFirstUse }),
       audiences: [resource, urls.base],
       limits,
       metadataUrl: metadataUrl(url),

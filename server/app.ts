@@ -19,6 +19,7 @@ import { commonHeaders } from "./http/security-headers.ts";
 import { siteFiles } from "./http/site-files.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability, type Observability } from "./observability/index.ts";
+import { nonceSecretOf } from "./provider/keys.ts";
 import { isClientPath } from "./provider/paths.ts";
 import { acceptJson } from "./provider/requests.ts";
 import { hostsOf, originsOf } from "./public-urls.ts";
@@ -88,6 +89,11 @@ function frontMiddleware(options: FrontOptions): Middleware[] {
   const { onError, introspect } = options;
   const protectedParts = createResources({
     introspect,
+    dpop: {
+      isFirstUse: ({ jkt, jti, expiresAt }) =>
+        storage.replays.useOnce({ issuer: `dpop:${jkt}`, jti, expiresAt }),
+      nonceSecret: nonceSecretOf(keys),
+    },
     services,
     ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
     idempotency: storage.idempotency,

@@ -48,11 +48,22 @@ type IntrospectionResponse = {
   scope?: string;
   aud?: string;
   exp?: number;
+  /** RFC 9449 §6.2 */
+  cnf?: { jkt?: string };
 };
 
 /** Returns undefined if the response lacks a required field. */
 function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined {
-  const { client_id: clientId, organization_id: organizationId, plan, aud, exp, scope = "", sub } = response;
+  const {
+    client_id: clientId,
+    organization_id: organizationId,
+    plan,
+    aud,
+    exp,
+    scope = "",
+    sub,
+    cnf,
+  } = response;
   if (!clientId || !organizationId || !isPlan(plan) || typeof aud !== "string" || typeof exp !== "number")
     return undefined;
   const scopes = new Set(scope.split(" ").filter(Boolean));
@@ -65,5 +76,6 @@ function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined
     expiresAt: exp,
     // The subject of a client-credentials token is the client.
     ...(sub && sub !== clientId && { userId: sub }),
+    ...(cnf?.jkt && { jkt: cnf.jkt }),
   };
 }

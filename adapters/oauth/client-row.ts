@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
+import type { Flag } from "../database/tables.ts";
 
 /** A client with the data that authentication needs. */
 export type Client = {
   id: string;
   /** Differs between any two states of the other fields. */
   version: string;
-  organization: { id: string; name: string; plan: Plan };
+  organization: { id: string; name: string; plan: Plan; requiresDpop: boolean };
   redirectUris: string[];
   generation: number;
   /** Unexpired secrets, newest first; at most two. */
@@ -36,6 +37,7 @@ export type JoinedClientRow = {
   organizationId: string;
   name: string;
   plan: Plan;
+  requiresDpop: Flag;
   redirectUris: string;
   generation: number;
   secretId: string | null;
@@ -48,6 +50,7 @@ const COLUMNS = {
   organizationId: "o.id",
   name: "o.name",
   plan: "o.plan",
+  requiresDpop: "o.require_dpop",
   redirectUris: "c.redirect_uris",
   generation: "c.generation",
   secretId: "s.id",
@@ -60,8 +63,9 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
   const [row] = rows;
   if (!row) return undefined;
   const { id, organizationId, name, plan, redirectUris, generation } = row;
+  const requiresDpop = Boolean(row.requiresDpop);
   const secrets: Client["secrets"] = [];
-  let version = `${generation} ${plan}`;
+  let version = `${generation} ${plan} ${requiresDpop}`;
   for (const { secretId, hash, expiresAt } of rows) {
     if (secretId === null) continue;
     secrets.push({ id: secretId, hash, expiresAt });
@@ -71,7 +75,7 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
     id,
     // Unambiguous: JSON contains no line break, and the name, which may contain one, comes last.
     version: `${version}\n${redirectUris}\n${name}`,
-    organization: { id: organizationId, name, plan },
+    organization: { id: organizationId, name, plan, requiresDpop },
     redirectUris: JSON.parse(redirectUris),
     generation,
     secrets,

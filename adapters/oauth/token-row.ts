@@ -3,6 +3,7 @@ import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
+import type { Flag } from "../database/tables.ts";
 import { type ClientKind, clientKindOf } from "./client-kinds.ts";
 import type { AllowedClients, ClientPolicy } from "./client-policy.ts";
 
@@ -31,6 +32,7 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       clientGeneration: "c.generation",
       clientOrganizationId: "co.id",
       clientPlan: "co.plan",
+      clientRequiresDpop: "co.require_dpop",
       grantId: "g.id",
       userId: "g.user_id",
       lastUsedAt: "g.last_used_at",
@@ -41,6 +43,7 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       organizationId: "go.id",
       plan: "go.plan",
       allowedClients: "go.document_clients",
+      requiresDpop: "go.require_dpop",
     });
 }
 
@@ -55,6 +58,7 @@ export type JoinedTokenRow = {
   clientGeneration: number | null;
   clientOrganizationId: string | null;
   clientPlan: Plan | null;
+  clientRequiresDpop: Flag | null;
   grantId: string | null;
   userId: string | null;
   lastUsedAt: number | null;
@@ -66,9 +70,10 @@ export type JoinedTokenRow = {
   organizationId: string | null;
   plan: Plan | null;
   allowedClients: AllowedClients | null;
+  requiresDpop: Flag | null;
 };
 
-type TokenPayload = { aud?: string; scope?: string; exp: number };
+type TokenPayload = { aud?: string; scope?: string; exp: number; jkt?: string };
 
 /** Returns whether a model name is that of an access token. */
 export function isAccessToken(kind: string): boolean {
@@ -83,17 +88,28 @@ export function isOutdated({ generation, clientGeneration }: JoinedTokenRow): bo
   return generation !== null && generation !== clientGeneration;
 }
 
+/** Returns whether the client's organization or the one acted for requires tokens to be bound to a key. */
+export function requiresDpop(row: JoinedTokenRow): boolean {
+  return Boolean(row.clientRequiresDpop || row.requiresDpop);
+}
+
 /** Returns the access token of a row and its parsed payload, or undefined if it is no longer active. */
 export function toActiveToken(
   row: JoinedTokenRow,
-  { aud, scope, exp }: TokenPayload,
+  { aud, scope, exp, jkt }: TokenPayload,
   clientPolicy: ClientPolicy,
 ): ActiveToken | undefined {
   if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;
   const caller = row.kind === "ClientCredentials" ? clientOf(row) : userOf(row, clientPolicy);
-  return (
-    caller && { ...caller, scopes: new Set(scope ? scope.split(" ") : []), audience: aud, expiresAt: exp }
-  );
+  if (!caller) return undefined;
+  return {
+    ...caller,
+    scopes: new Set(scope ? scope.split(" ") : []),
+    audience: aud,
+    expiresAt: exp,
+    ...(jkt && { jkt }),
+    requiresDpop: requiresDpop(row),
+  };
 }
 
 const NOT_STORED = new Set<ClientKind>(["document", "registered"]);

@@ -1,13 +1,18 @@
 import type { Context, Middleware } from "koa";
-import { Problem } from "../http/problem.ts";
+import type { Problem } from "../http/problem.ts";
 import type { Actor, Caller } from "./actor.ts";
+import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
+import type { CheckProof } from "./dpop.ts";
 import type { ActiveToken, Introspect } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
+import { Unauthorized } from "./unauthorized.ts";
 
 type BearerOptions = {
   introspect: Introspect;
+  /** Checks the proof of a token that is bound to a key. */
+  checkProof: CheckProof;
   /** The token audiences that this resource accepts (RFC 8707). */
   audiences: readonly string[];
   limits: CallLimits;
@@ -36,30 +41,41 @@ export type BearerCheck = {
   insufficientScope(caller: AuthenticatedCaller, required: readonly string[]): Problem;
 };
 
-// RFC 6750 §2.1: b64token
+type Credentials = { scheme: Scheme; token: string };
+
+// RFC 6750 §2.1: b64token; RFC 9449 §7.1 has the same syntax.
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-type Challenge = (parameters: Record<string, string>) => Record<string, string>;
-
-/** Creates the bearer check of one resource: RFC 6750 with the metadata of RFC 9728. */
+/** Creates the bearer check of one resource: RFC 6750 and RFC 9449, with the metadata of RFC 9728. */
 export function createBearerCheck(options: BearerOptions): BearerCheck {
-  const { introspect, audiences, limits } = options;
-  const challenge = createChallenge(options.metadataUrl);
-  const insufficientScope = ({ scopes }: AuthenticatedCaller, required: readonly string[]) =>
-    toInsufficientScope(scopes, required, challenge);
+  const { introspect, checkProof, audiences, limits } = options;
+  const challenges = createChallenges(options.metadataUrl);
+  const insufficientScope = (caller: AuthenticatedCaller, required: readonly string[]) =>
+    challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
 
   async function authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller> {
-    const token = readToken(ctx, challenge);
-    if (token === undefined) throw missingToken(offered, challenge);
-    const active = await introspect(token);
-    if (!active) throw invalidToken("The access token is invalid, expired or revoked.", offered, challenge);
-    if (!audiences.includes(active.audience)) {
-      throw invalidToken("The access token was issued for another resource.", offered, challenge);
-    }
+    const credentials = readCredentials(ctx, challenges);
+    if (credentials === undefined) throw challenges.missingToken(offered);
+    const active = await findActive(ctx, credentials, offered);
     requirePaidPlan(active.plan);
     await limits.organization(ctx, active, 1);
     const scopes = new Set(allowedByRole(active.scopes, active.role));
     return { ...active, scopes, actor: actorOf(active, ctx.ip) };
+  }
+
+  async function findActive(ctx: Context, { scheme, token }: Credentials, offered: readonly string[]) {
+    try {
+      const active = await introspect(token);
+      if (!active) throw invalidToken("The access token is invalid, expired or revoked.");
+      if (!audiences.includes(active.audience)) {
+        throw invalidToken("The access token was issued for another resource.");
+      }
+      checkScheme(scheme, active);
+      if (active.jkt) await checkProof(ctx, { token, jkt: active.jkt });
+      return active;
+    } catch (error) {
+      throw error instanceof Unauthorized ? challenges.unauthorized(error, scheme, offered) : error;
+    }
   }
 
   return {
@@ -78,63 +94,48 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
   };
 }
 
-function createChallenge(metadataUrl: string): Challenge {
-  return (parameters) => ({
-    "WWW-Authenticate": `Bearer ${Object.entries({ ...parameters, resource_metadata: metadataUrl })
-      .map(([name, value]) => `${name}="${value}"`)
-      .join(", ")}`,
-  });
+/** Checks that a token is sent with the scheme that it was issued for (RFC 9449 §7.1 and §7.2). @throws Unauthorized */
+function checkScheme(scheme: Scheme, active: ActiveToken): void {
+  if (schemeOf(active) === "DPoP") {
+    if (scheme === "DPoP") return;
+    throw invalidToken("The access token is bound to a key. Send it with the DPoP scheme and a proof.");
+  }
+  if (active.requiresDpop) {
+    throw invalidToken("The organization requires DPoP. Request a token with a DPoP proof.");
+  }
+  if (scheme === "Bearer") return;
+  throw invalidToken("The access token is not bound to a key. Send it with the Bearer scheme.");
 }
 
-function missingToken(offered: readonly string[], challenge: Challenge): Problem {
-  // RFC 6750 §3.1: no error code without credentials
-  return new Problem(401, "missing_token", "Send an access token: Authorization: Bearer <token>.", {
-    headers: challenge({ scope: offered.join(" ") }),
-  });
+function schemeOf({ jkt }: ActiveToken): Scheme {
+  return jkt === undefined ? "Bearer" : "DPoP";
 }
 
-function invalidToken(detail: string, offered: readonly string[], challenge: Challenge): Problem {
-  return new Problem(401, "invalid_token", detail, {
-    headers: challenge({ error: "invalid_token", error_description: detail, scope: offered.join(" ") }),
-  });
-}
-
-function toInsufficientScope(
-  held: ReadonlySet<string>,
-  required: readonly string[],
-  challenge: Challenge,
-): Problem {
-  const scope = [...new Set([...held, ...required])].join(" ");
-  return new Problem(403, "insufficient_scope", `This request requires the scope ${required.join(" ")}.`, {
-    headers: challenge({
-      error: "insufficient_scope",
-      error_description: "The access token lacks a required scope.",
-      scope,
-    }),
-  });
+function invalidToken(message: string): Unauthorized {
+  return new Unauthorized("invalid_token", message);
 }
 
 function actorOf({ userId, clientId }: ActiveToken, address: string): Actor {
   return userId ? { id: userId, via: clientId, address } : { id: clientId, address };
 }
 
+const SCHEMES = new Map<string, Scheme>([
+  ["bearer", "Bearer"],
+  ["dpop", "DPoP"],
+]);
+
 /** Returns the token of a request, or `undefined` for no token, another scheme, or an empty token. */
-function readToken(ctx: Context, challenge: Challenge): string | undefined {
-  const [, scheme = "", rest = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
+function readCredentials(ctx: Context, { invalidRequest }: Challenges): Credentials | undefined {
+  const [, name = "", token = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
+  const scheme = SCHEMES.get(name.toLowerCase());
   const isRepeated = (ctx.req.headersDistinct.authorization?.length ?? 0) > 1;
-  if (!isRepeated && (scheme.toLowerCase() !== "bearer" || rest === "")) return undefined;
+  if (!isRepeated && (!scheme || token === "")) return undefined;
   // RFC 6750 §2: only one way of sending the token; in the URL it would end up in logs
   if (ctx.query.access_token !== undefined) {
-    throw invalidRequest("Send the access token only in the Authorization header.", challenge);
+    throw invalidRequest("Send the access token only in the Authorization header.");
   }
   // Node keeps the first of several, but a proxy in front may use the last.
-  if (isRepeated) throw invalidRequest("Send only one Authorization header.", challenge);
-  if (!TOKEN.test(rest)) throw invalidRequest("The Authorization header is malformed.", challenge);
-  return rest;
-}
-
-function invalidRequest(detail: string, challenge: Challenge): Problem {
-  return new Problem(400, "invalid_request", detail, {
-    headers: challenge({ error: "invalid_request", error_description: detail }),
-  });
+  if (isRepeated || !scheme) throw invalidRequest("Send only one Authorization header.");
+  if (!TOKEN.test(token)) throw invalidRequest("The Authorization header is malformed.");
+  return { scheme, token };
 }

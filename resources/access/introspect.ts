@@ -20,6 +20,10 @@ export type ActiveToken = {
   audience: string;
   /** Epoch seconds. */
   expiresAt: number;
+  /** The thumbprint of the key that the token is bound to (RFC 9449 §6); absent for bearer tokens. */
+  jkt?: string;
+  /** Whether an organization that the token depends on requires tokens to be bound to a key. */
+  requiresDpop?: boolean;
 };
 
 /**

@@ -1,4 +1,5 @@
 import type { Middleware } from "koa";
+import { DPOP_ALGS } from "./dpop-proof.ts";
 import { API_SCOPES, BASIC_SCOPES } from "./scopes.ts";
 
 /** The public URLs of the service, without trailing slashes. */
@@ -60,6 +61,8 @@ function describe(
       authorization_servers: [base],
       scopes_supported: scopes,
       bearer_methods_supported: ["header"],
+      dpop_signing_alg_values_supported: DPOP_ALGS,
+      dpop_bound_access_tokens_required: false,
       resource_documentation: `${base}/docs`,
     },
   ];

@@ -38,6 +38,9 @@ export const EVENT_DATA_SCHEMAS = {
   "organization.created": z.object({ name: z.string(), plan, owner_id: z.string().optional() }),
   "organization.renamed": z.object({ from: z.string(), to: z.string() }),
   "organization.allowed_clients_changed": z.object({ from: allowedClients, to: allowedClients }),
+  "organization.dpop_requirement_changed": z.object({
+    required: z.boolean().describe("Whether tokens must be bound to a key (RFC 9449)."),
+  }),
   "organization.deleted": z.object({}),
   "plan.changed": z.object({ from: plan, to: plan }),
   "member.added": membership,

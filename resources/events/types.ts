@@ -18,6 +18,7 @@ export const AUDIT_EVENTS = [
   "organization.created",
   "organization.renamed",
   "organization.allowed_clients_changed",
+  "organization.dpop_requirement_changed",
   "organization.deleted",
   "plan.changed",
   "member.added",

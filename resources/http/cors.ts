@@ -9,7 +9,7 @@ export function allowOrigins(origins: ReadonlySet<string>): Middleware {
     origin: (ctx) => (origins.has(ctx.get("origin")) ? ctx.get("origin") : ""),
     allowMethods: "GET,HEAD,POST,PUT,PATCH,DELETE",
     exposeHeaders:
-      "ETag,Location,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Idempotency-Replayed",
+      "ETag,Location,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,DPoP-Nonce,X-Request-Id,Idempotency-Replayed",
     maxAge: MAX_AGE_S,
   });
 }

@@ -21,8 +21,19 @@ export const PROBLEM_CODES = {
   },
   invalid_token: {
     status: 401,
-    meaning: "The access token is invalid, expired, revoked, or was issued for another resource.",
+    meaning:
+      "The access token is invalid, expired, revoked, or was issued for another resource, key or scheme.",
     next: "Get a new access token.",
+  },
+  invalid_dpop_proof: {
+    status: 401,
+    meaning: "The DPoP proof of a token that is bound to a key is missing, invalid, or was already used.",
+    next: "Sign a new proof for this request with the key that the token is bound to.",
+  },
+  use_dpop_nonce: {
+    status: 401,
+    meaning: "The nonce of the DPoP proof has expired, or a proof without one is too old.",
+    next: "Retry with a new proof that contains the nonce of the `DPoP-Nonce` header.",
   },
   insufficient_scope: {
     status: 403,

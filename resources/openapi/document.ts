@@ -144,7 +144,8 @@ function securityScheme({ base }: PublicUrls) {
   const urls = { tokenUrl: `${base}/oauth/token`, refreshUrl: `${base}/oauth/token` };
   return {
     type: "oauth2",
-    description: "A write scope includes its read scope.",
+    description:
+      "A write scope includes its read scope. Send the token as `Authorization: Bearer`, or, if it was issued with a DPoP proof (RFC 9449), as `Authorization: DPoP` with a new proof in the `DPoP` header.",
     flows: {
       clientCredentials: { tokenUrl: urls.tokenUrl, scopes },
       authorizationCode: { authorizationUrl: `${base}/oauth/authorize`, ...urls, scopes },

@@ -11,7 +11,14 @@ export type Content = Record<string, { schema: object }>;
 type ErrorCode = { status: number; code: string; meaning: string };
 
 const ALWAYS: ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
-const WITH_TOKEN: ProblemCode[] = ["invalid_request", "missing_token", "invalid_token", "plan_required"];
+const WITH_TOKEN: ProblemCode[] = [
+  "invalid_request",
+  "missing_token",
+  "invalid_token",
+  "invalid_dpop_proof",
+  "use_dpop_nonce",
+  "plan_required",
+];
 const WITH_BODY: ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
 const WITH_KEY: ProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
 
@@ -23,7 +30,7 @@ const INVALID_KEY: ErrorCode = {
 
 const HEADERS: Record<number, ResponseHeader[]> = {
   400: ["WWW-Authenticate"],
-  401: ["WWW-Authenticate"],
+  401: ["WWW-Authenticate", "DPoP-Nonce"],
   403: ["WWW-Authenticate"],
   429: ["Retry-After"],
   503: ["Retry-After"],

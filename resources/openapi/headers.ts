@@ -7,7 +7,8 @@ export const RESPONSE_HEADERS = {
     'Requests left in the current window, and the seconds until it resets: `"organization";r=599;t=42`.',
   "RateLimit-Policy": 'The limit, and its window in seconds: `"organization";q=600;w=60`.',
   "WWW-Authenticate":
-    "Why the token was rejected (RFC 6750), and the URL of the resource's metadata (RFC 9728).",
+    "Why the token was rejected (RFC 6750, RFC 9449), and the URL of the resource's metadata (RFC 9728).",
+  "DPoP-Nonce": "The nonce for the next DPoP proof (RFC 9449). Only sent to callers that use DPoP.",
   "X-Request-Id": "Identifies the request in the server's log.",
   "Idempotency-Replayed":
     "`true` if this is the response to an earlier request with the same idempotency key.",

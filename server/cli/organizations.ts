@@ -43,6 +43,19 @@ export const organizationCommands: Command[] = [
     },
   },
   {
+    name: "org require-dpop",
+    summary: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
+    arguments: { "<org-id>": ORG_ID, "<on|off>": "on rejects bearer tokens, including those already issued" },
+    example: `${EXAMPLE_ORG} on`,
+    migrates: true,
+    async run({ args: [id, word], storage }) {
+      const organization = await findOrganization(storage, id);
+      const require_dpop = parseSwitch(word);
+      await storage.dpopRequirement.set(organization.id, require_dpop, OPERATOR);
+      return { organization, require_dpop };
+    },
+  },
+  {
     name: "org list",
     summary: "List the organizations",
     migrates: true,
@@ -71,6 +84,11 @@ export async function findOrganization(storage: Storage, id: string | undefined)
 
 function organizationNotFound(id: string | undefined): CommandError {
   return new CommandError("not_found", `Organization ${id} not found.`);
+}
+
+function parseSwitch(word: unknown): boolean {
+  if (word === "on" || word === "off") return word === "on";
+  throw new CommandError("invalid_switch", "The second argument must be on or off.");
 }
 
 function parsePlan(word: unknown): Plan {

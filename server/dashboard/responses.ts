@@ -17,6 +17,8 @@ const NOTICES = {
   removed: "Member removed.",
   "invitation-revoked": "Invitation revoked.",
   "uris-saved": "Redirect URIs saved.",
+  "dpop-required": "DPoP is now required.",
+  "dpop-optional": "DPoP is no longer required.",
   "secret-ended": "Secret revoked.",
   "secrets-removed": "All secrets removed.",
   "key-added": "Public key added.",

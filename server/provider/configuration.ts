@@ -1,4 +1,5 @@
 import type { AdapterFactory, Configuration, FindAccount } from "oidc-provider";
+import { DPOP_ALGS } from "../../resources/access/dpop-proof.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
@@ -7,6 +8,7 @@ import { clientIdMetadataDocuments } from "./client-metadata-documents.ts";
 import { EXTRA_METADATA, staticClients } from "./clients.ts";
 import { cookies } from "./cookies.ts";
 import { createFetchDocument } from "./fetch-document.ts";
+import { dPoP } from "./dpop.ts";
 import { prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import type { Keys } from "./keys.ts";
@@ -113,6 +115,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     enabledJWA: {
       idTokenSigningAlgValues: ["RS256"],
       clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
+      dPoPSigningAlgValues: DPOP_ALGS,
     },
     issueRefreshToken,
     rotateRefreshToken,
@@ -130,12 +133,12 @@ function tokenOptions({ jwks }: Keys): Configuration {
   };
 }
 
-function features({ settings, urls, findAccount }: ProviderOptions): Configuration["features"] {
+function features({ settings, urls, keys, findAccount }: ProviderOptions): Configuration["features"] {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: true },
     rpInitiatedLogout: { enabled: false },
-    dPoP: { enabled: false }, // the resources don't check it
+    dPoP: dPoP(keys),
     clientCredentials: { enabled: true },
     pushedAuthorizationRequests: { enabled: true },
     resourceIndicators: resourceIndicators(urls),

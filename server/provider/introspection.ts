@@ -57,7 +57,8 @@ function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const isResourceServer = client?.clientId === RESOURCE_SERVER;
-  if (!active || (!isResourceServer && !hasPaidPlan(active))) {
+  const lacksKey = active?.requiresDpop && !active.jkt;
+  if (!active || lacksKey || (!isResourceServer && !hasPaidPlan(active))) {
     respondInactive(ctx);
     return;
   }

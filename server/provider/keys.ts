@@ -1,4 +1,4 @@
-import { generateKeyPair, randomBytes } from "node:crypto";
+import { generateKeyPair, hkdfSync, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
 import type { KeyStore } from "../../adapters/crypto/keys.ts";
@@ -11,7 +11,7 @@ export type Keys = {
   /** Signs id_tokens: RS256, which every OpenID Connect client can verify (OIDC Discovery §3). */
   jwks: { keys: JWK[] };
   cookies: string[];
-  /** Signs cursors and form tokens. */
+  /** Signs cursors and form tokens; the secret of DPoP nonces is derived from it. */
   signing: string;
 };
 
@@ -22,6 +22,11 @@ export async function loadKeys(store: KeyStore): Promise<Keys> {
     cookies: JSON.parse(await store.load("cookies", async () => JSON.stringify(generateCookieKeys()))),
     signing: await store.load("signing", async () => randomSecret()),
   };
+}
+
+/** Derives the secret of DPoP nonces. */
+export function nonceSecretOf({ signing }: Keys): Buffer {
+  return Buffer.from(hkdfSync("sha256", signing, "", "linkgate dpop nonce", 32));
 }
 
 async function generateJwks(): Promise<string> {

@@ -7,6 +7,7 @@ import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { createClientAssertions } from "./client-assertions.ts";
 import { overrideClientAuthentication } from "./client-authentication.ts";
 import { createClientKeys } from "./client-keys.ts";
+import { requireProofToRedeem, unbindConfidential } from "./dpop.ts";
 import { overrideFindClient } from "./find-client.ts";
 import { registerJwtBearer } from "./jwt-bearer.ts";
 import { matchLoopbackRoots } from "./redirect-uris.ts";
@@ -61,6 +62,7 @@ export function applyOverrides(
   ignoreEndedSessions(provider);
   allowRefreshScopes(provider);
   checkResourceBeforeUse(provider);
+  requireProofToRedeem(provider);
 }
 
 type Prototypes = {
@@ -93,7 +95,10 @@ function prefixTokens(provider: Provider): void {
   const withPrefix = (prefix: string) => (id: string) => prefix + id;
   onNewId(provider.AccessToken, withPrefix("lga_"));
   onNewId(provider.ClientCredentials, withPrefix("lga_"));
-  onNewId(provider.RefreshToken, withPrefix("lgr_"));
+  onNewId(provider.RefreshToken, (id, token) => {
+    unbindConfidential(token);
+    return `lgr_${id}`;
+  });
 }
 
 /**
@@ -102,13 +107,15 @@ function prefixTokens(provider: Provider): void {
  * - sessions: where and when they were last used;
  * - tokens: the generation of their client when it authenticated. Raising the client's generation revokes all of them,
  *   even one that is being issued;
- * - access tokens: `active`, what the database says about their validity.
+ * - access tokens: `active`, what the database says about their validity;
+ * - codes and refresh tokens: whether the organization requires DPoP. Read from the database and never stored.
  */
 function extendModels(provider: Provider): void {
   for (const field of ["organizationId", "address", "answers"]) extendPayload(provider.Grant, field);
   for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
-  const { AccessToken, ClientCredentials, RefreshToken } = provider;
+  const { AccessToken, AuthorizationCode, ClientCredentials, RefreshToken } = provider;
   for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");
+  for (const model of [AuthorizationCode, RefreshToken]) extendPayload(model, "requiresDpop");
   for (const model of [AccessToken, ClientCredentials, RefreshToken]) {
     extendPayload(model, "generation");
     onNewId(model, (id, token) => {
@@ -118,7 +125,7 @@ function extendModels(provider: Provider): void {
   }
 }
 
-type NewToken = { client?: Client; generation?: unknown };
+type NewToken = { client?: Client; generation?: unknown; jkt?: string };
 
 /** Runs `change` when a token is about to be stored, which is when it gets its id. */
 function onNewId(model: { prototype: object }, change: (id: string, token: NewToken) => string): void {

@@ -9,6 +9,7 @@ import {
   withImplied,
 } from "../../resources/access/scopes.ts";
 import { organizationOf } from "./clients.ts";
+import { requireProof } from "./dpop.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
@@ -42,6 +43,7 @@ export function resourceIndicators(urls: PublicUrls) {
       const hasSeveral = route === "token" && Array.isArray(params?.resource); // RFC 8707 §2.2: one per token
       if (hasSeveral || !resources.has(resource)) throw new errors.InvalidTarget();
       requirePaidPlan(organizationOf(client));
+      if (route === "token") requireProof(ctx, organizationOf(client));
       applyScopePolicy(ctx);
       // Set by `findAccount` when a code or a refresh token is redeemed: a user who loses a role loses its scopes.
       const role = ctx.oidc.entities.Account?.role as Role | undefined;

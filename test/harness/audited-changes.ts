@@ -41,6 +41,8 @@ async function addKey({ base, owner }: Pick<Team, "base" | "owner">) {
 
 /** Changes that an owner makes, by the event that each adds to the audit log. */
 export const AUDITED_CHANGES: Record<string, Change> = {
+  "organization.dpop_requirement_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/client/require-dpop`, { json: { require_dpop: true } }),
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
   "organization.allowed_clients_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),

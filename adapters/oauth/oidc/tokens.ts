@@ -3,7 +3,14 @@ import { sha256 } from "../../crypto/hash.ts";
 import type { Database } from "../../database/index.ts";
 import type { ClientPolicy } from "../client-policy.ts";
 import type { GrantUsage } from "../grant-usage.ts";
-import { isAccessToken, isOutdated, type JoinedTokenRow, selectToken, toActiveToken } from "../token-row.ts";
+import {
+  isAccessToken,
+  isOutdated,
+  type JoinedTokenRow,
+  requiresDpop,
+  selectToken,
+  toActiveToken,
+} from "../token-row.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
@@ -45,6 +52,8 @@ export function tokenAdapter(
       if (isAccessToken(kind)) {
         payload.active = toActiveToken(found, payload, clientPolicy);
         usage.record(found);
+      } else if (requiresDpop(found)) {
+        payload.requiresDpop = true;
       }
       if (isRetry(found.consumedAt)) return payload;
       // Replaces the token's expiry with that of its family, because the library ignores expired tokens and would miss the

@@ -6,6 +6,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { keysSection, secretsSection } from "./credentials-section.ts";
+import { dpopPanel } from "./dpop-panel.ts";
 import type { Endpoints } from "./endpoints.ts";
 
 /** Renders the page of an organization that has never been on a paid plan. */
@@ -20,6 +21,7 @@ export function noClientPage(organizationId: string): Html {
 type ClientPage = {
   membership: Membership;
   client: ClientView;
+  requiresDpop: boolean;
   endpoints: Endpoints;
   csrf: string | undefined;
 };
@@ -35,7 +37,7 @@ const LABELS: Record<keyof Endpoints, string> = {
 };
 
 /** Renders the client: its ID, secrets, keys, redirect URIs and endpoints. */
-export function clientPage({ membership, client, endpoints, csrf }: ClientPage): Html {
+export function clientPage({ membership, client, requiresDpop, endpoints, csrf }: ClientPage): Html {
   const path = sectionPath(membership.id, "client");
   const hasAccess = isPaid(membership.plan);
   return html`${hasAccess ? html`` : html`<p class="alert">This organization is on the Free plan, so its client is rejected. Upgrade to use it again.</p>`}
@@ -57,6 +59,7 @@ ${linkButton(`${sectionPath(membership.id, "overview")}/workload-identity`, "Man
 <p class="hint" id="uris-hint">https URLs must match exactly. http is allowed for localhost, 127.0.0.1 and [::1], on any port. Private-use schemes such as com.example.app:/callback also work.</p></div>
 <button type="submit">Save redirect URIs</button>
 </form></section>
+${dpopPanel({ membership, isRequired: requiresDpop, csrf })}
 <section class="panel"><h2>Endpoints</h2>
 <dl class="facts">${Object.entries(endpoints).map(
     ([name, url]) => html`<dt>${LABELS[name as keyof Endpoints]}</dt><dd><code>${breakable(url)}</code></dd>`,

@@ -13,6 +13,7 @@ import { formFieldsOf, isForm, redisplayForm, respondToChange, type Show, showPa
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { addCredentialRoutes } from "./credentials.ts";
+import { addDpopRoutes } from "./dpop.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { clientPage, noClientPage } from "./page.ts";
 import { addRotationRoutes } from "./rotation.ts";
@@ -28,18 +29,21 @@ type Clients = Storage["clients"];
 /** Adds the routes of the organization's OAuth client: its secrets, redirect URIs and endpoints. */
 export const clientRoutes: RouteModule = (router, options) => {
   const { storage, urls, allow } = options;
-  const { clients } = storage;
+  const { clients, dpopRequirement } = storage;
   const managers = allow(...MANAGERS);
-  const show = createShow(clients, urls);
+  const show = createShow(storage, urls);
 
   router.get(PATH, managers, async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
-    const client = await clientOf(clients, membershipOf(ctx).id);
-    ctx.body = { ...showClient(client), endpoints: endpointsOf(urls) };
+    const { id } = membershipOf(ctx);
+    const client = await clientOf(clients, id);
+    const require_dpop = await dpopRequirement.isRequired(id);
+    ctx.body = { ...showClient(client), require_dpop, endpoints: endpointsOf(urls) };
   });
 
   addRotationRoutes(router, options);
   addCredentialRoutes(router, options);
+  addDpopRoutes(router, options);
 
   const secret = `${PATH}/secrets/:secret_id`;
   const showAgain = redisplayForm((ctx, error) => show(ctx, error));
@@ -53,15 +57,16 @@ export const clientRoutes: RouteModule = (router, options) => {
   router.post(redirectUris, managers, redisplayForm(showUrisAgain), (ctx) => saveRedirectUris(ctx, clients));
 };
 
-function createShow(clients: Clients, urls: PublicUrls) {
+function createShow({ clients, dpopRequirement }: Storage, urls: PublicUrls) {
   return async function show(ctx: Context, error?: string, uris?: string[]) {
     const membership = membershipOf(ctx);
     const page = { title: "API access", section: "client" as const, error };
     const found = await clients.findByOrganization(membership.id);
     if (!found) return showPage(ctx, page, noClientPage(membership.id));
     const client = { ...found, redirectUris: uris ?? found.redirectUris };
+    const requiresDpop = await dpopRequirement.isRequired(membership.id);
     const { csrf } = signedInUserOf(ctx);
-    showPage(ctx, page, clientPage({ membership, client, endpoints: endpointsOf(urls), csrf }));
+    showPage(ctx, page, clientPage({ membership, client, requiresDpop, endpoints: endpointsOf(urls), csrf }));
   };
 }
 

@@ -20,6 +20,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "organization.renamed": ({ data }) => `renamed the organization from “${data.from}” to “${data.to}”`,
   "organization.allowed_clients_changed": ({ data }) =>
     `changed which apps members may connect from ${data.from} to ${data.to}`,
+  "organization.dpop_requirement_changed": ({ data }) =>
+    data.required ? "required DPoP for API and MCP tokens" : "stopped requiring DPoP for API and MCP tokens",
   "organization.deleted": () => "deleted the organization",
   "plan.changed": ({ data }) => `changed the plan from ${planName(data.from)} to ${planName(data.to)}`,
   "member.added": ({ data, actor, name }) =>

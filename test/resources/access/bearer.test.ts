@@ -21,7 +21,7 @@ const noToken: [string, Record<string, string>, string?][] = [
   ["the scheme without a token", { authorization: "Bearer" }],
   ["an empty token", { authorization: "Bearer " }],
   ["Basic credentials", { authorization: `Basic ${btoa(`${app.clientId}:${app.clientSecret}`)}` }],
-  ["the scheme DPoP", { authorization: `DPoP ${good}` }],
+  ["an unknown scheme", { authorization: `Token ${good}` }],
   ["a token without a scheme", { authorization: good }],
   ["a scheme that begins with Bearer", { authorization: `BearerX ${good}` }],
   ["a token in the query", {}, `?access_token=${good}`],

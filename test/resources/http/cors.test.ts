@@ -42,7 +42,14 @@ for (const [name, send] of calls) {
       t.false(headers.has("access-control-allow-credentials"));
       t.regex(headers.get("vary") ?? "", /\borigin\b/i);
       const exposed = headers.get("access-control-expose-headers")?.toLowerCase().split(/, */) ?? [];
-      for (const header of ["etag", "location", "www-authenticate", "retry-after", "x-request-id"]) {
+      for (const header of [
+        "etag",
+        "location",
+        "www-authenticate",
+        "dpop-nonce",
+        "retry-after",
+        "x-request-id",
+      ]) {
         t.true(exposed.includes(header), header);
       }
     });

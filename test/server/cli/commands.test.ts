@@ -74,6 +74,23 @@ test.serial("org plan returns the client only if this call created it", async (t
   }
 });
 
+test.serial("org require-dpop takes on or off", async (t) => {
+  const { organization: made } = await answer("org", "create", "Bound", "--plan", "growth");
+  for (const [word, require_dpop] of [
+    ["on", true],
+    ["off", false],
+  ] as const) {
+    t.deepEqual(await answer("org", "require-dpop", made.id, word), { organization: made, require_dpop });
+  }
+  for (const [args, code] of [
+    [[made.id, "yes"], "invalid_switch"],
+    [["org_none", "on"], "not_found"],
+  ] as const) {
+    const { stderr } = await runCommand(["org", "require-dpop", ...args, "--json"], { settings });
+    t.is(JSON.parse(stderr).error.code, code);
+  }
+});
+
 test.serial("org list and org show never return a secret", async (t) => {
   const made = await answer("org", "create", "Shown", "--plan", "growth");
   const list = await answer("org", "list");

@@ -25,6 +25,7 @@ const COMMANDS = [
   "org plan",
   "org list",
   "org show",
+  "org require-dpop",
   "client rotate",
   "client redirect-uris",
   "trust list",

@@ -1,0 +1,62 @@
+import { hash, randomUUID } from "node:crypto";
+import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+import { postForm, type TestOrganization, type TestService } from "../service.ts";
+import { type Fields, formOf, read } from "./oauth.ts";
+
+/** A key pair of a client that uses DPoP. `jkt` is the thumbprint of the public key. */
+export type DpopKey = { alg: string; privateKey: CryptoKey; jwk: JWK; jkt: string };
+
+/** Generates the key of a client. */
+export async function createDpopKey(alg = "ES256"): Promise<DpopKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const jwk = await exportJWK(publicKey);
+  return { alg, privateKey, jwk, jkt: await calculateJwkThumbprint(jwk) };
+}
+
+/** What a proof says; `undefined` removes a member that a valid proof has. */
+export type Proof = { header?: Record<string, unknown>; claims?: Record<string, unknown> };
+
+/** Signs a proof. Without changes it lacks only what it is about: `htm`, `htu` and, at a resource, `ath`. */
+export function signProof(
+  { alg, privateKey, jwk }: DpopKey,
+  { header = {}, claims = {} }: Proof,
+): Promise<string> {
+  return new SignJWT({ jti: randomUUID(), iat: Math.floor(Date.now() / 1000), ...claims })
+    .setProtectedHeader({ alg, typ: "dpop+jwt", jwk, ...header })
+    .sign(privateKey);
+}
+
+/** Returns the `ath` of a token. */
+export function athOf(token: string): string {
+  return hash("sha256", token, "base64url");
+}
+
+/** Requests a token with a proof. `changes` are of the form, `proof` of the proof. */
+export async function requestWithProof(
+  { url }: TestService,
+  { clientId, clientSecret }: TestOrganization,
+  key: DpopKey,
+  { fields = {}, proof = {} }: { fields?: Fields; proof?: Proof } = {},
+) {
+  const endpoint = `${url}/oauth/token`;
+  const form = formOf({
+    grant_type: "client_credentials",
+    client_id: clientId,
+    client_secret: clientSecret,
+    ...fields,
+  });
+  const claims = { htm: "POST", htu: endpoint, ...proof.claims };
+  return read(postForm(endpoint, form, { dpop: await signProof(key, { ...proof, claims }) }));
+}
+
+/** Returns a token of a client for its own organization, bound to a key. */
+export async function boundToken(
+  service: TestService,
+  app: TestOrganization,
+  key: DpopKey,
+  fields: Fields = {},
+): Promise<string> {
+  const { status, body, text } = await requestWithProof(service, app, key, { fields });
+  if (status !== 200) throw new Error(`the token request failed: ${status} ${text}`);
+  return String(body.access_token);
+}

@@ -1,0 +1,247 @@
+import test from "ava";
+import * as oidc from "openid-client";
+import { athOf, createDpopKey, requestWithProof, signProof } from "../../harness/clients/dpop.ts";
+import { discover, REDIRECT_URI } from "../../harness/clients/flow.ts";
+import {
+  allow,
+  authorizeUrl,
+  basic,
+  codeFor,
+  createApp,
+  formOf,
+  postAsClient,
+  read,
+  VERIFIER,
+} from "../../harness/clients/oauth.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
+
+const ORIGIN = "https://spa.example";
+const service = await startTestService({ ALLOWED_ORIGINS: ORIGIN });
+const { app, user } = await createApp(service);
+const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
+test.after.always(() => service.close());
+
+const TOKEN_URL = `${service.url}/oauth/token`;
+const API = new URL(`${service.url}/v1/links`);
+const now = () => Math.floor(Date.now() / 1000);
+
+/** Calls the API with a proof of a key; returns the status. */
+async function callApi(token: unknown, signer = key, claims: Record<string, unknown> = {}) {
+  const dpop = await signProof(signer, {
+    claims: { htm: "GET", htu: API.href, ath: athOf(String(token)), ...claims },
+  });
+  return read(fetch(API, { headers: { authorization: `DPoP ${token}`, dpop } }));
+}
+
+const redeemWithProof = (code: string, signer = key) =>
+  requestWithProof(service, app, signer, {
+    fields: {
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: REDIRECT_URI,
+      code_verifier: VERIFIER,
+    },
+  });
+
+const refreshWithProof = (refresh_token: unknown, signer = key) =>
+  requestWithProof(service, app, signer, {
+    fields: { grant_type: "refresh_token", refresh_token: String(refresh_token) },
+  });
+
+test("the server and its resources list the same algorithms", async (t) => {
+  const { body } = await read(fetch(`${service.url}/.well-known/oauth-authorization-server`));
+  t.deepEqual(body.dpop_signing_alg_values_supported, ["ES256", "Ed25519", "EdDSA"]);
+  for (const path of ["", "/v1", "/mcp"]) {
+    const resource = await read(fetch(`${service.url}/.well-known/oauth-protected-resource${path}`));
+    t.deepEqual(resource.body.dpop_signing_alg_values_supported, body.dpop_signing_alg_values_supported);
+    t.false(resource.body.dpop_bound_access_tokens_required);
+  }
+});
+
+test("a token requested with a proof is bound to its key, and introspection says so", async (t) => {
+  const { status, body } = await requestWithProof(service, app, key);
+  t.is(status, 200);
+  t.is(body.token_type, "DPoP");
+  const { body: token } = await postAsClient(service, "introspect", app, {
+    token: String(body.access_token),
+  });
+  t.true(token.active);
+  t.is(token.token_type, "DPoP");
+  t.deepEqual(token.cnf, { jkt: key.jkt });
+  t.is((await callApi(body.access_token)).status, 200);
+});
+
+test("a token requested without a proof is a bearer token", async (t) => {
+  const { body } = await postAsClient(service, "token", app, { grant_type: "client_credentials" });
+  t.is(body.token_type, "Bearer");
+});
+
+const REFUSED: [what: string, proof: Parameters<typeof signProof>[1], error: string][] = [
+  ["another typ", { header: { typ: "JWT" } }, "invalid_dpop_proof"],
+  ["no jwk", { header: { jwk: undefined } }, "invalid_dpop_proof"],
+  ["the jwk of another key", { header: { jwk: otherKey.jwk } }, "invalid_dpop_proof"],
+  ["another method", { claims: { htm: "GET" } }, "invalid_dpop_proof"],
+  ["the URL of another endpoint", { claims: { htu: `${service.url}/oauth/par` } }, "invalid_dpop_proof"],
+  ["the URL of another host", { claims: { htu: "https://evil.example/oauth/token" } }, "invalid_dpop_proof"],
+  ["no jti", { claims: { jti: undefined } }, "invalid_dpop_proof"],
+  ["no iat", { claims: { iat: undefined } }, "invalid_dpop_proof"],
+  ["an iat six minutes ago", { claims: { iat: now() - 360 } }, "use_dpop_nonce"],
+  ["an iat in six minutes", { claims: { iat: now() + 360 } }, "use_dpop_nonce"],
+  ["an unknown nonce", { claims: { nonce: "A".repeat(43) } }, "use_dpop_nonce"],
+];
+
+for (const [what, proof, error] of REFUSED) {
+  test(`a token request with a proof that has ${what} is rejected`, async (t) => {
+    const { status, body } = await requestWithProof(service, app, key, { proof });
+    t.is(status, 400);
+    t.is(body.error, error);
+  });
+}
+
+test("two proofs in one token request are rejected", async (t) => {
+  const claims = { htm: "POST", htu: TOKEN_URL };
+  const headers = new Headers(basic(app));
+  for (const proof of [await signProof(key, { claims }), await signProof(key, { claims })]) {
+    headers.append("dpop", proof);
+  }
+  const body = formOf({ grant_type: "client_credentials" });
+  const reply = await read(fetch(TOKEN_URL, { method: "POST", body, headers }));
+  t.is(reply.status, 400);
+  t.is(reply.body.error, "invalid_dpop_proof");
+});
+
+test("one of 20 concurrent token requests with the same proof succeeds", async (t) => {
+  const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL } });
+  const fields = formOf({ grant_type: "client_credentials" });
+  const answers = await atOnce(20, () => read(postForm(TOKEN_URL, fields, { ...basic(app), dpop })));
+  t.is(answers.filter(({ status }) => status === 200).length, 1);
+  for (const { status, text } of answers) t.true(status === 200 || status === 400, text);
+});
+
+test("a nonce of the token endpoint is valid at the resources, and the other way around", async (t) => {
+  const issued = await requestWithProof(service, app, key);
+  const nonce = issued.headers.get("dpop-nonce");
+  t.regex(nonce ?? "", /^[\w-]{43}$/);
+  const called = await callApi(issued.body.access_token, key, { nonce });
+  t.is(called.status, 200, called.text);
+  const offered = (await callApi(issued.body.access_token)).headers.get("dpop-nonce");
+  const again = await requestWithProof(service, app, key, { proof: { claims: { nonce: offered } } });
+  t.is(again.status, 200, again.text);
+});
+
+test("a client with a wrong clock gets a token with the nonce that it is offered", async (t) => {
+  const claims = { iat: now() - 86_400 };
+  const refused = await requestWithProof(service, app, key, { proof: { claims } });
+  t.is(refused.body.error, "use_dpop_nonce");
+  const nonce = refused.headers.get("dpop-nonce");
+  const answer = await requestWithProof(service, app, key, { proof: { claims: { ...claims, nonce } } });
+  t.is(answer.status, 200, answer.text);
+});
+
+test("a code is redeemed with a proof; its refresh token may be used with another key", async (t) => {
+  const { status, body } = await redeemWithProof(await codeFor(service, app, user));
+  t.is(status, 200);
+  t.is(body.token_type, "DPoP");
+  t.is((await callApi(body.access_token)).status, 200);
+  // RFC 9449 §5: a confidential client authenticates, so its refresh token is not bound to the key.
+  const refreshed = await refreshWithProof(body.refresh_token, otherKey);
+  t.is(refreshed.status, 200, refreshed.text);
+  t.is((await callApi(refreshed.body.access_token, otherKey)).status, 200);
+  t.is((await callApi(refreshed.body.access_token, key)).status, 401);
+});
+
+test("revoking a bound token takes effect with the next request", async (t) => {
+  const { body } = await requestWithProof(service, app, key);
+  const token = String(body.access_token);
+  t.is((await callApi(token)).status, 200);
+  t.is((await postAsClient(service, "revoke", app, { token })).status, 200);
+  t.is((await callApi(token)).status, 401);
+});
+
+test("an authorization request may bind its code to a key", async (t) => {
+  const changes = { dpop_jkt: key.jkt };
+  const code = await codeFor(service, app, user, { changes });
+  t.is((await redeemWithProof(code)).status, 200);
+  const other = await codeFor(service, app, user, { changes });
+  t.is((await redeemWithProof(other, otherKey)).body.error, "invalid_grant");
+  const bare = await codeFor(service, app, user, { changes });
+  const { body } = await postAsClient(service, "token", app, {
+    grant_type: "authorization_code",
+    code: bare,
+    redirect_uri: REDIRECT_URI,
+    code_verifier: VERIFIER,
+  });
+  t.is(body.error, "invalid_grant");
+});
+
+test("a pushed request with a proof binds the code to its key", async (t) => {
+  const endpoint = `${service.url}/oauth/par`;
+  const dpop = await signProof(key, { claims: { htm: "POST", htu: endpoint } });
+  const form = new URL(authorizeUrl(service, app)).searchParams;
+  const pushed = await read(postForm(endpoint, form, { ...basic(app), dpop }));
+  t.is(pushed.status, 201, pushed.text);
+  const query = new URLSearchParams({
+    client_id: app.clientId,
+    request_uri: String(pushed.body.request_uri),
+  });
+  const callback = await allow(service, user, `${service.url}/oauth/authorize?${query}`);
+  const code = String(callback.searchParams.get("code"));
+  t.is((await redeemWithProof(code, otherKey)).body.error, "invalid_grant");
+});
+
+test("browsers of allowed origins may send proofs and read nonces", async (t) => {
+  const preflight = await fetch(TOKEN_URL, {
+    method: "OPTIONS",
+    headers: {
+      origin: ORIGIN,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "dpop",
+    },
+  });
+  t.is(preflight.headers.get("access-control-allow-headers"), "dpop");
+  const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL } });
+  const fields = { grant_type: "client_credentials" };
+  const { headers } = await postForm(TOKEN_URL, fields, { ...basic(app), origin: ORIGIN, dpop });
+  t.regex(headers.get("access-control-expose-headers") ?? "", /DPoP-Nonce/);
+});
+
+for (const alg of ["ES256", "Ed25519"]) {
+  test(`openid-client uses DPoP with ${alg}: client credentials, code, refresh, calls, revocation`, async (t) => {
+    const config = await discover(service, app);
+    const DPoP = oidc.getDPoPHandle(config, await oidc.randomDPoPKeyPair(alg));
+    const own = await oidc.clientCredentialsGrant(config, { scope: "links:read" }, { DPoP });
+    t.is(own.token_type, "dpop");
+    const call = (token: string) =>
+      oidc.fetchProtectedResource(config, token, API, "GET", undefined, undefined, { DPoP });
+    for (let round = 0; round < 3; round++) t.is((await call(own.access_token)).status, 200);
+
+    const verifier = oidc.randomPKCECodeVerifier();
+    const url = await oidc.buildAuthorizationUrlWithPAR(
+      config,
+      {
+        redirect_uri: REDIRECT_URI,
+        scope: "links:read",
+        code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      },
+      { DPoP },
+    );
+    const callback = await allow(service, user, url.href);
+    const tokens = await oidc.authorizationCodeGrant(
+      config,
+      callback,
+      { pkceCodeVerifier: verifier },
+      undefined,
+      { DPoP },
+    );
+    t.is((await call(tokens.access_token)).status, 200);
+    const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string, undefined, {
+      DPoP,
+    });
+    t.is(refreshed.token_type, "dpop");
+    t.is((await call(refreshed.access_token)).status, 200);
+    await oidc.tokenRevocation(config, refreshed.access_token);
+    await t.throwsAsync(call(refreshed.access_token), { instanceOf: oidc.WWWAuthenticateChallengeError });
+  });
+}
