@@ -52,7 +52,7 @@ const ON_EVERY_DATABASE = [
   // are the same on every database. MCP and the dashboard's pages call the same services as the API, whose tests run on
   // every database.
   "!test/{documentation,imports,security}.test.ts",
-  "!test/resources/access/!(ended-membership).test.ts",
+  "!test/resources/access/!(dpop|ended-membership).test.ts",
   "!test/resources/http/*.test.ts",
   "!test/resources/outbound/*.test.ts",
   "!test/resources/links/{mass-assignment,redirect-page,validation}.test.ts",

@@ -48,9 +48,14 @@ export function createChallenges(metadataUrl: string): Challenges {
       const scope = [...new Set([...held, ...required])].join(" ");
       const error_description = "The access token lacks a required scope.";
       const header = challenge(scheme, { error: "insufficient_scope", error_description, scope });
-      return new Problem(403, "insufficient_scope", `This request requires the scope ${required.join(" ")}.`, {
-        headers: { "WWW-Authenticate": header },
-      });
+      return new Problem(
+        403,
+        "insufficient_scope",
+        `This request requires the scope ${required.join(" ")}.`,
+        {
+          headers: { "WWW-Authenticate": header },
+        },
+      );
     },
 
     invalidRequest(detail) {

@@ -42,7 +42,8 @@ function introduction({ api, mcp, base, short }: PublicUrls): Html {
 function authentication({ base, api, mcp }: PublicUrls): Html {
   return html`<p>Every request except the OpenAPI document needs an OAuth 2.0 access token:
 <code>Authorization: Bearer &lt;token&gt;</code>. To act for your own organization, get a token with client credentials.
-It expires after one hour.</p>
+It expires after one hour. To bind a token to a key, use DPoP (RFC 9449): send a proof with the token request, and then
+<code>Authorization: DPoP &lt;token&gt;</code> with a new proof for each call.</p>
 ${listing("Get a token", tokenScript(base, `"\${CLIENT_ID:?}"`))}
 <p>Apps that act for a user use the authorization code flow with PKCE (S256) at <code>${base}/oauth/authorize</code>, and
 refresh tokens to renew access. OAuth libraries discover all endpoints from the

@@ -73,8 +73,6 @@ test.serial("a nonce of one server is valid at all of them", async (t) => {
   t.is((await call(cluster.resources[1], nonce)).status, 200);
   const claims = { htm: "POST", htu: `${cluster.url}/oauth/token`, nonce };
   const headers = { ...basic(app), dpop: await signProof(key, { claims }) };
-  for (const { url } of cluster.authorization.slice(0, 1)) {
-    const answer = await postForm(`${url}/oauth/token`, { grant_type: "client_credentials" }, headers);
-    t.is(answer.status, 200);
-  }
+  const fields = { grant_type: "client_credentials" };
+  t.is((await postForm(`${cluster.url}/oauth/token`, fields, headers)).status, 200);
 });
