@@ -41,8 +41,6 @@ async function addKey({ base, owner }: Pick<Team, "base" | "owner">) {
 
 /** Changes that an owner makes, by the event that each adds to the audit log. */
 export const AUDITED_CHANGES: Record<string, Change> = {
-  "organization.dpop_requirement_changed": ({ base, owner }) =>
-    owner.api.send("PUT", `${base}/client/require-dpop`, { json: { require_dpop: true } }),
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
   "organization.allowed_clients_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),
@@ -102,6 +100,9 @@ export const AUDITED_CHANGES: Record<string, Change> = {
     const { invitation } = await createInvitation(team);
     await team.owner.api.send("DELETE", `${team.base}/invitations/${invitation.id}`);
   },
+  // Last: other changes use bearer tokens.
+  "organization.dpop_requirement_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/client/require-dpop`, { json: { require_dpop: true } }),
 };
 
 /** Invites a new user to a team, who accepts. */
