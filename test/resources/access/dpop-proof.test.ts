@@ -152,7 +152,7 @@ const REFUSED: [what: string, proofs: (target: Target) => Promise<string[]>, cod
 
 for (const target of targets) {
   for (const [what, proofs, code] of REFUSED) {
-    test(`${target.name} rejects ${what}`, async (t) => {
+    test.serial(`${target.name} rejects ${what}`, async (t) => {
       const answer = await send(target, await proofs(target));
       isRejected(t, answer, code);
       if (code === NONCE) t.regex(answer.nonce ?? "", /^[\w-]{43}$/);
@@ -189,7 +189,7 @@ const ACCEPTED: [what: string, changes: (target: Target) => Proof][] = [
 
 for (const target of targets.slice(0, 2)) {
   for (const [what, changes] of ACCEPTED) {
-    test(`${target.name} accepts ${what}`, async (t) => {
+    test.serial(`${target.name} accepts ${what}`, async (t) => {
       const answer = await send(target, [await proofFor(target, changes(target))]);
       t.is(answer.status, 200, answer.text);
     });

@@ -15,7 +15,7 @@ const NONCE = "use_dpop_nonce";
 const now = () => Math.floor(Date.now() / 1000);
 
 for (const target of targets) {
-  test(`${target.name} accepts a proof once`, async (t) => {
+  test.serial(`${target.name} accepts a proof once`, async (t) => {
     const proof = await proofFor(target);
     const answer = await send(target, [proof]);
     t.is(answer.status, 200, answer.text);
@@ -23,7 +23,7 @@ for (const target of targets) {
     t.is((await send(target, [await proofFor(target)])).status, 200, "the next proof");
   });
 
-  test(`${target.name} accepts one of 20 concurrent requests with the same proof`, async (t) => {
+  test.serial(`${target.name} accepts one of 20 concurrent requests with the same proof`, async (t) => {
     const proof = await proofFor(target);
     const answers = await atOnce(20, () => send(target, [proof]));
     const [accepted, ...others] = answers.toSorted((a, b) => a.status - b.status) as [
@@ -34,7 +34,7 @@ for (const target of targets) {
     for (const other of others) isRejected(t, other, INVALID);
   });
 
-  test(`${target.name} rejects a bound token without the DPoP scheme`, async (t) => {
+  test.serial(`${target.name} rejects a bound token without the DPoP scheme`, async (t) => {
     for (const proofs of [[], [await proofFor(target)]]) {
       const answer = await send(target, proofs, `Bearer ${token}`);
       t.is(answer.status, 401);
@@ -45,41 +45,47 @@ for (const target of targets) {
     }
   });
 
-  test(`${target.name} rejects a bearer token with the DPoP scheme`, async (t) => {
+  test.serial(`${target.name} rejects a bearer token with the DPoP scheme`, async (t) => {
     const proof = await proofFor(target, {}, key, bearerToken);
     isRejected(t, await send(target, [proof], `DPoP ${bearerToken}`), "invalid_token");
     t.is((await send(target, [], `Bearer ${bearerToken}`)).status, 200);
   });
 
-  test(`${target.name} rejects bearer tokens of an organization that requires DPoP, not bound ones`, async (t) => {
-    const strict = await service.createOrganization();
-    const unbound = await service.token(strict);
-    const bound = await boundToken(service, strict, key);
-    t.is((await send(target, [], `Bearer ${unbound}`)).status, 200);
-    await service.storage.dpopRequirement.set(strict.id, true, OPERATOR);
-    const answer = await send(target, [], `Bearer ${unbound}`);
-    t.is(answer.status, 401);
-    const { Bearer, DPoP } = challengesIn(answer.headers["www-authenticate"] ?? "");
-    t.is(Bearer?.error, "invalid_token");
-    t.deepEqual(DPoP, { algs: "ES256 Ed25519 EdDSA" });
-    const proof = await proofFor(target, {}, key, bound);
-    t.is((await send(target, [proof], `DPoP ${bound}`)).status, 200);
-  });
+  test.serial(
+    `${target.name} rejects bearer tokens of an organization that requires DPoP, not bound ones`,
+    async (t) => {
+      const strict = await service.createOrganization();
+      const unbound = await service.token(strict);
+      const bound = await boundToken(service, strict, key);
+      t.is((await send(target, [], `Bearer ${unbound}`)).status, 200);
+      await service.storage.dpopRequirement.set(strict.id, true, OPERATOR);
+      const answer = await send(target, [], `Bearer ${unbound}`);
+      t.is(answer.status, 401);
+      const { Bearer, DPoP } = challengesIn(answer.headers["www-authenticate"] ?? "");
+      t.is(Bearer?.error, "invalid_token");
+      t.deepEqual(DPoP, { algs: "ES256 Ed25519 EdDSA" });
+      const proof = await proofFor(target, {}, key, bound);
+      t.is((await send(target, [proof], `DPoP ${bound}`)).status, 200);
+    },
+  );
 
-  test(`${target.name} ignores a proof that is sent with a bearer token`, async (t) => {
+  test.serial(`${target.name} ignores a proof that is sent with a bearer token`, async (t) => {
     t.is((await send(target, ["proof"], `Bearer ${bearerToken}`)).status, 200);
   });
 
-  test(`${target.name} rejects unknown tokens, and those of another resource, with the DPoP scheme`, async (t) => {
-    const elsewhere = target.path === "/mcp" ? "/v1" : "/mcp";
-    const foreign = await boundToken(service, app, key, { resource: service.url + elsewhere });
-    for (const other of [`lga_${"A".repeat(43)}`, foreign]) {
-      const proof = await proofFor(target, {}, key, other);
-      isRejected(t, await send(target, [proof], `DPoP ${other}`), "invalid_token");
-    }
-  });
+  test.serial(
+    `${target.name} rejects unknown tokens, and those of another resource, with the DPoP scheme`,
+    async (t) => {
+      const elsewhere = target.path === "/mcp" ? "/v1" : "/mcp";
+      const foreign = await boundToken(service, app, key, { resource: service.url + elsewhere });
+      for (const other of [`lga_${"A".repeat(43)}`, foreign]) {
+        const proof = await proofFor(target, {}, key, other);
+        isRejected(t, await send(target, [proof], `DPoP ${other}`), "invalid_token");
+      }
+    },
+  );
 
-  test(`${target.name} counts the DPoP scheme without a token as no token`, async (t) => {
+  test.serial(`${target.name} counts the DPoP scheme without a token as no token`, async (t) => {
     for (const authorization of ["DPoP", "DPoP "]) {
       const answer = await send(target, [await proofFor(target)], authorization);
       t.is(answer.status, 401);
@@ -90,13 +96,13 @@ for (const target of targets) {
     }
   });
 
-  test(`${target.name} rejects a bound token in the query`, async (t) => {
+  test.serial(`${target.name} rejects a bound token in the query`, async (t) => {
     const answer = await send(target, [await proofFor(target)], `DPoP ${token}`, `?access_token=${token}`);
     t.is(answer.status, 400);
     t.is(JSON.parse(answer.text).code, "invalid_request");
   });
 
-  test(`${target.name} offers a nonce until a proof contains it`, async (t) => {
+  test.serial(`${target.name} offers a nonce until a proof contains it`, async (t) => {
     const { nonce } = await send(target, [await proofFor(target)]);
     t.truthy(nonce);
     const answer = await send(target, [await proofFor(target, { claims: { nonce } })]);
@@ -104,7 +110,7 @@ for (const target of targets) {
     t.is(answer.nonce, undefined);
   });
 
-  test(`${target.name} accepts a proof with a nonce from a client with a wrong clock`, async (t) => {
+  test.serial(`${target.name} accepts a proof with a nonce from a client with a wrong clock`, async (t) => {
     const refused = await send(target, [await proofFor(target, { claims: { iat: now() - 86_400 } })]);
     isRejected(t, refused, NONCE);
     const proof = await proofFor(target, { claims: { iat: now() - 86_400, nonce: refused.nonce } });
@@ -114,7 +120,7 @@ for (const target of targets) {
 }
 
 for (const alg of ["Ed25519", "EdDSA"]) {
-  test(`a token is bound to a key of the algorithm ${alg}`, async (t) => {
+  test.serial(`a token is bound to a key of the algorithm ${alg}`, async (t) => {
     const edKey = await createDpopKey(alg);
     const bound = await boundToken(service, app, edKey);
     const proof = await proofFor(api, {}, edKey, bound);
@@ -127,7 +133,7 @@ test("the query of a request isn't part of htu", async (t) => {
 });
 
 for (const scheme of ["dpop", "DPOP", "DPoP  "]) {
-  test(`the scheme ${scheme} is accepted`, async (t) => {
+  test.serial(`the scheme ${scheme} is accepted`, async (t) => {
     t.is((await send(api, [await proofFor(api)], `${scheme} ${token}`)).status, 200);
   });
 }
