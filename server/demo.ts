@@ -22,10 +22,10 @@ export async function createDemo(settings: Settings, storage: Storage): Promise<
   return client && { ...client, username: user.username, password };
 }
 
-/** Returns what the first start prints: the credentials, where to sign in, and four commands to paste. */
+/** Returns what the first start prints: the credentials, where to sign in, and commands to paste. */
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
-  { base, short }: PublicUrls,
+  { base, mcp, short }: PublicUrls,
 ): string {
   const credentials = `-d client_id=${clientId} -d client_secret=${clientSecret}`;
   return `
@@ -37,6 +37,10 @@ Created a demo organization (Growth plan). Save these credentials; they won't be
   password       ${password}
 
 Sign in to the dashboard at ${base}/dashboard
+
+Connect Claude Code, or see the dashboard's Connect page for other AI clients:
+
+  claude mcp add --transport http linkgate ${mcp}
 
 Get a token, create a link, follow it, and revoke the token:
 

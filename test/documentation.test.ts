@@ -3,6 +3,7 @@ import { glob } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import { HOSTS } from "../server/dashboard/connect/hosts.ts";
 import { addressOf, ROOT, runShell, startServer, stopPrograms } from "./harness/program.ts";
 import { startTestService, type TestOrganization } from "./harness/service.ts";
 
@@ -73,6 +74,29 @@ test("an agent without a browser lists the tools as documented", async (t) => {
   const { stdout, code } = await runShell(`CLIENT_ID=${clientId} CLIENT_SECRET=${clientSecret}\n${command}`);
   t.is(code, 0);
   t.regex(stdout, /"name":"create_link"/);
+});
+
+test("what the guides of AI clients say to paste is the same as on the Connect page", (t) => {
+  const mcpUrl = "http://localhost:3000/mcp";
+  const readme = read("README.md");
+  const guides = read("docs/mcp.md");
+  for (const { id, name, steps } of HOSTS) {
+    const [, guide = ""] = guides.split(`\n### ${name}\n`);
+    t.truthy(guide, name);
+    // A URL by itself is the one at the top of the document.
+    const codes = steps(mcpUrl).flatMap(({ code }) => (code && code !== mcpUrl ? [code] : []));
+    for (const code of codes) t.true(guide.split(/\n##/)[0]?.includes(code), `${name}: ${code}`);
+    if (id === "claude-code") t.true(readme.includes(codes[0] as string));
+  }
+});
+
+test("the redirect URIs of AI clients are the same as on the Connect page", (t) => {
+  for (const { name, ownClient } of HOSTS) {
+    if (!ownClient) continue;
+    const [, documented = ""] = new RegExp(`^\\| ${name} \\| \`(.*?)\``, "m").exec(read("docs/mcp.md")) ?? [];
+    const withoutPort = ({ hostname, pathname }: URL) => hostname + pathname;
+    t.is(withoutPort(new URL(documented)), withoutPort(new URL(ownClient.redirectUri)), name);
+  }
 });
 
 test("a webhook is created as documented", async (t) => {

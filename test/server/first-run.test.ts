@@ -52,6 +52,7 @@ test("the first start prints credentials and four commands that work when pasted
   const commands = server.stdout.split("\n").filter((line) => /^ {2}(TOKEN=|curl )/.test(line));
   t.is(commands.length, 4);
   for (const command of commands) t.true(command.includes(address));
+  t.true(server.stdout.includes(`\n  claude mcp add --transport http linkgate ${address}/mcp\n`));
   const { code, stdout, stderr } = await runShell(commands.join("\necho; echo ----\n"));
   t.is(stderr, "");
   t.is(code, 0);

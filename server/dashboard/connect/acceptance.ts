@@ -1,60 +1,51 @@
+import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
+import type { Settings } from "../../config.ts";
 import type { Host } from "./host.ts";
 
 /** What decides which apps can connect to an organization. */
-export type Conditions = {
+export type Conditions = Pick<Settings, "CIMD" | "DYNAMIC_REGISTRATION"> & {
   plan: Plan;
-  /** The metadata documents that the server accepts, and those that the organization does. */
-  documents: { server: "known" | "any" | "off"; organization: "known" | "any" | "none" };
-  /** How apps without a document can register themselves. */
-  registration: "off" | "stateless";
+  /** What the organization allows. */
+  allowed: AllowedClients;
   /** The server has a loopback address, which only apps on the same computer reach. */
   isLocal: boolean;
 };
 
-/** Why an app can't connect. */
-export type Obstacle =
-  | "plan_required"
-  | "local_server"
-  | "documents_disabled"
-  | "documents_disallowed"
-  | "registration_disabled"
-  | "unknown_client";
+/** Why the server or the organization doesn't accept a kind of app. */
+export type Refusal = "documents_disabled" | "registration_disabled" | "not_allowed";
 
-/** Why a way in which an app identifies itself isn't accepted. */
-export type Refusal = Extract<Obstacle, `${string}_disabled` | `${string}_disallowed`>;
+/** Why a host can't connect. */
+export type Obstacle = Refusal | "plan_required" | "local_server" | "unknown_client";
 
-/** Each way in which an app identifies itself, and why it isn't accepted; undefined if it is. */
+/** Each kind of app, and why it isn't accepted; undefined if it is. */
 export type Acceptance = Record<"knownDocument" | "otherDocument" | "registration", Refusal | undefined>;
 
 /** Returns which kinds of apps can connect to an organization on a paid plan. */
-export function acceptanceOf({ documents, registration }: Conditions): Acceptance {
-  const { server, organization } = documents;
+export function acceptanceOf({ CIMD, DYNAMIC_REGISTRATION, allowed }: Conditions): Acceptance {
+  const allowsKnown = allowed === "none" ? "not_allowed" : undefined;
+  const allowsAny = allowed === "any" ? undefined : "not_allowed";
   return {
-    knownDocument: documentObstacle(server !== "off", organization !== "none"),
-    otherDocument: documentObstacle(server === "any", organization === "any"),
-    registration: registrationObstacle(registration !== "off", organization === "any"),
+    knownDocument: CIMD === "off" ? "documents_disabled" : allowsKnown,
+    otherDocument: CIMD === "any" ? allowsAny : "documents_disabled",
+    registration: DYNAMIC_REGISTRATION === "off" ? "registration_disabled" : allowsAny,
   };
-}
-
-function documentObstacle(byServer: boolean, byOrganization: boolean): Refusal | undefined {
-  if (!byServer) return "documents_disabled";
-  return byOrganization ? undefined : "documents_disallowed";
-}
-
-function registrationObstacle(byServer: boolean, byOrganization: boolean): Refusal | undefined {
-  if (!byServer) return "registration_disabled";
-  return byOrganization ? undefined : "documents_disallowed";
 }
 
 /** Returns why a host can't connect, or undefined if it can. */
 export function obstacleOf({ identity, isHosted }: Host, conditions: Conditions): Obstacle | undefined {
   if (!isPaid(conditions.plan)) return "plan_required";
   if (isHosted && conditions.isLocal) return "local_server";
-  const accepted = acceptanceOf(conditions);
-  if (identity === "document") return accepted.knownDocument;
-  if (identity === "registration") return accepted.registration;
-  if (!accepted.registration || !accepted.otherDocument) return undefined;
-  const isDisallowed = [accepted.registration, accepted.otherDocument].includes("documents_disallowed");
-  return isDisallowed ? "documents_disallowed" : "unknown_client";
+  const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
+  switch (identity) {
+    case "document":
+      return knownDocument;
+    case "registration":
+      return registration;
+    case "registration or document":
+      return registration === "registration_disabled" ? knownDocument : registration;
+    case "any":
+      if (!registration || !otherDocument) return undefined;
+      return [registration, otherDocument].includes("not_allowed") ? "not_allowed" : "unknown_client";
+  }
 }

@@ -1,35 +1,28 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
+import { KNOWN_CLIENT_NAMES } from "../../provider/known-clients.ts";
 import { badge } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import type { Acceptance, Refusal } from "./acceptance.ts";
-import type { Host } from "./host.ts";
-import { HOSTS } from "./hosts.ts";
 
 /** Renders which kinds of apps can connect, and which setting decides it. */
 export function acceptedApps({ id, name }: Membership, accepted: Acceptance): Html {
   const reasons: Record<Refusal, Html> = {
     documents_disabled: turnedOffBy("CIMD"),
     registration_disabled: turnedOffBy("DYNAMIC_REGISTRATION"),
-    documents_disallowed: html`Not allowed by ${name}, see <a href="${sectionPath(id, "apps")}">Apps</a>.`,
+    not_allowed: html`Not allowed by ${name}, see <a href="${sectionPath(id, "apps")}">Apps</a>.`,
   };
   const fact = (title: string, about: string, refusal: Refusal | undefined) =>
     html`<dt>${title}</dt><dd>${refusal ? badge("not accepted") : badge("accepted", "good")}
 <span class="soft">${about}</span>${refusal ? html`<p class="hint">${reasons[refusal]}</p>` : html``}</dd>`;
   return html`<section class="panel"><h2>Which apps can connect</h2>
 <dl class="facts">
-${fact("Known apps", namesOf("document"), accepted.knownDocument)}
+${fact("Known apps", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
 ${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
-${fact("Registered apps", `${namesOf("registration")} and others that register themselves`, accepted.registration)}
+${fact("Registered apps", "Cursor, Gemini CLI and others that register themselves", accepted.registration)}
 </dl></section>`;
 }
 
 function turnedOffBy(setting: string): Html {
   return html`Turned off on this server, by its setting <code>${setting}</code>.`;
-}
-
-function namesOf(identity: Host["identity"]): string {
-  return HOSTS.filter((host) => host.identity === identity)
-    .map(({ name }) => name)
-    .join(", ");
 }

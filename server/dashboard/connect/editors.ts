@@ -49,7 +49,7 @@ export const cursor: Host = {
 export const vscode: Host = {
   id: "vscode",
   name: "VS Code",
-  identity: "document",
+  identity: "registration or document",
   steps: (mcpUrl) => [
     {
       text: "Install the server in VS Code and confirm.",

@@ -46,6 +46,6 @@ function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Optio
 /** The obstacles that a client ID and secret avoid. */
 const CLIENT_HELPS: ReadonlySet<Obstacle> = new Set([
   "documents_disabled",
-  "documents_disallowed",
+  "not_allowed",
   "registration_disabled",
 ]);

@@ -1,8 +1,11 @@
 /** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */
 export type Step = { text: string; code?: string; link?: { text: string; href: string } };
 
-/** How a host identifies itself to the authorization server; `any` is a host that may do either. */
-type Identity = "document" | "registration" | "any";
+/**
+ * How a host identifies itself to the authorization server: by a known metadata document, by registering, by registering
+ * if the server offers that and by its document otherwise, or in any way.
+ */
+type Identity = "document" | "registration" | "registration or document" | "any";
 
 /** An AI client that connects to the MCP server, and how its user sets it up. */
 export type Host = {

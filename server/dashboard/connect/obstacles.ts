@@ -11,8 +11,7 @@ const SENTENCES: Record<Obstacle, string> = {
     "This client connects from its vendor’s servers, which can’t reach a server on localhost. The server needs a public https address, in its setting `BASE_URL`.",
   documents_disabled:
     "This client identifies itself by a metadata document, which this server doesn’t accept. The server’s operator can change that with the setting `CIMD`.",
-  documents_disallowed:
-    "{organization} doesn’t allow this client. An owner or admin can change that under Apps.",
+  not_allowed: "{organization} doesn’t allow this client. An owner or admin can change that under Apps.",
   registration_disabled:
     "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
   unknown_client:

@@ -14,18 +14,14 @@ import { connectPage, planRequiredPage } from "./page.ts";
 
 /** Adds the page that explains how to connect each AI client to the organization. */
 export const connectRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
+  const { CIMD, DYNAMIC_REGISTRATION } = settings;
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
     const [client, allowed = "none"] = await Promise.all([
       storage.clients.findByOrganization(membership.id),
       storage.allowedClients.find(membership.id),
     ]);
-    const conditions: Conditions = {
-      plan: membership.plan,
-      documents: { server: settings.CIMD, organization: allowed },
-      registration: settings.DYNAMIC_REGISTRATION,
-      isLocal: isLocal(urls),
-    };
+    const conditions = { CIMD, DYNAMIC_REGISTRATION, plan: membership.plan, allowed, isLocal: isLocal(urls) };
     const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId: client?.clientId });
     if (prefersHtml(ctx)) return show(ctx, conditions, guides);
     const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);

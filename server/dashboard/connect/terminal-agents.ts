@@ -1,8 +1,12 @@
 import { pretty } from "../../docs/prose.ts";
-import { type Host, SERVER_NAME } from "./host.ts";
+import { type Host, SERVER_NAME, type Step } from "./host.ts";
 import { gooseLink } from "./install-links.ts";
 
 const CALLBACK_PORT = 8976;
+const CLAUDE_CODE_SIGN_IN: Step = {
+  text: "Sign in with this command, or enter `/mcp` in Claude Code.",
+  code: `claude mcp login ${SERVER_NAME}`,
+};
 
 /** Claude Code in a terminal, an editor or the desktop app. */
 export const claudeCode: Host = {
@@ -14,7 +18,7 @@ export const claudeCode: Host = {
       text: "Run this in your project’s folder. Add `--scope user` to use the server in every project.",
       code: `claude mcp add --transport http ${SERVER_NAME} ${mcpUrl}`,
     },
-    { text: `Start Claude Code, enter \`/mcp\`, select ${SERVER_NAME} and then Authenticate.` },
+    CLAUDE_CODE_SIGN_IN,
   ],
   ownClient: {
     redirectUri: `http://localhost:${CALLBACK_PORT}/callback`,
@@ -23,7 +27,7 @@ export const claudeCode: Host = {
         text: "Run this in a terminal. Claude Code asks for the client secret.",
         code: `claude mcp add --transport http --client-id ${clientId} --client-secret --callback-port ${CALLBACK_PORT} ${SERVER_NAME} ${mcpUrl}`,
       },
-      { text: `Start Claude Code, enter \`/mcp\`, select ${SERVER_NAME} and then Authenticate.` },
+      CLAUDE_CODE_SIGN_IN,
     ],
   },
 };
@@ -76,17 +80,18 @@ export const gemini: Host = {
   },
 };
 
-/** OpenCode, whose first major version has another configuration but the same command. */
+/** OpenCode, whose first major version has no metadata document and registers itself. */
 export const opencode: Host = {
   id: "opencode",
   name: "OpenCode",
   identity: "document",
   steps: (mcpUrl) => [
-    {
-      text: "Run this in your project’s folder. Add `--global` to use the server in every project.",
-      code: `opencode mcp add ${SERVER_NAME} --url ${mcpUrl}`,
-    },
+    { text: "Run this in a terminal.", code: `opencode mcp add ${SERVER_NAME} --url ${mcpUrl}` },
     { text: `Start OpenCode, enter \`/mcps\`, select ${SERVER_NAME} and sign in.` },
+    {
+      text: "OpenCode 1 signs in with this command instead. It connects only if this server accepts registered apps.",
+      code: `opencode mcp auth ${SERVER_NAME}`,
+    },
   ],
 };
 

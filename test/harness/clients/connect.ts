@@ -24,7 +24,7 @@ export type ConnectBody = {
 };
 
 /** Starts a service with a public address, behind a proxy that terminates TLS. */
-export async function startPublicService(settings: Record<string, string>) {
+export async function startPublicService(settings: Record<string, string> = {}) {
   const port = await freePort();
   const url = "https://links.example.com";
   const service = await startTestService({ BASE_URL: url, PORT: String(port), ...settings });

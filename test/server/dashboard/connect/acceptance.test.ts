@@ -4,9 +4,6 @@ import { type ConnectBody, startPublicService } from "../../../harness/clients/c
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
-/** The hosts that register themselves; all others but `other` publish a metadata document. */
-const REGISTERING = ["cursor", "gemini"];
-
 type HostBody = ConnectBody["hosts"][number];
 
 /** A host that can't connect says why, and has nothing to paste. */
@@ -19,74 +16,80 @@ function hasReason(t: ExecutionContext, host: HostBody, reason: string | null): 
 }
 
 type Case = {
-  settings: Record<string, string>;
-  /** What the organization allows, if it isn't the default. */
-  allowed?: "any" | "none";
-  accepts: [known: boolean, other: boolean, registered: boolean];
-  documents: string | null;
-  registration: string | null;
-  other: string | null;
+  server: "off" | "known" | "any";
+  allowed: "known" | "any" | "none";
+  /** Why a known host is refused for its document, and one that registers itself, if the server lets it. */
+  known: string | null;
+  registering: string | null;
+  /** Why an unknown client is refused without and with registration. */
+  other: [off: string | null, stateless: string | null];
 };
 
+const OFF = "documents_disabled";
+const UNKNOWN = "unknown_client";
+const NOT_ALLOWED = "not_allowed";
+
 const CASES: Case[] = [
+  { server: "off", allowed: "known", known: OFF, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
+  { server: "off", allowed: "any", known: OFF, registering: null, other: [UNKNOWN, null] },
+  { server: "off", allowed: "none", known: OFF, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
+  { server: "known", allowed: "known", known: null, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
+  { server: "known", allowed: "any", known: null, registering: null, other: [UNKNOWN, null] },
   {
-    settings: {},
-    accepts: [true, false, false],
-    documents: null,
-    registration: "registration_disabled",
-    other: "unknown_client",
-  },
-  {
-    settings: { CIMD: "off" },
-    accepts: [false, false, false],
-    documents: "documents_disabled",
-    registration: "registration_disabled",
-    other: "unknown_client",
-  },
-  {
-    settings: { CIMD: "any" },
-    accepts: [true, false, false],
-    documents: null,
-    registration: "registration_disabled",
-    other: "documents_disallowed",
-  },
-  {
-    settings: { CIMD: "any" },
-    allowed: "any",
-    accepts: [true, true, false],
-    documents: null,
-    registration: "registration_disabled",
-    other: null,
-  },
-  {
-    settings: {},
+    server: "known",
     allowed: "none",
-    accepts: [false, false, false],
-    documents: "documents_disallowed",
-    registration: "registration_disabled",
-    other: "unknown_client",
+    known: NOT_ALLOWED,
+    registering: NOT_ALLOWED,
+    other: [UNKNOWN, NOT_ALLOWED],
+  },
+  {
+    server: "any",
+    allowed: "known",
+    known: null,
+    registering: NOT_ALLOWED,
+    other: [NOT_ALLOWED, NOT_ALLOWED],
+  },
+  { server: "any", allowed: "any", known: null, registering: null, other: [null, null] },
+  {
+    server: "any",
+    allowed: "none",
+    known: NOT_ALLOWED,
+    registering: NOT_ALLOWED,
+    other: [NOT_ALLOWED, NOT_ALLOWED],
   },
 ];
 
-for (const { settings, allowed, accepts, documents, registration, other } of CASES) {
-  const conditions = JSON.stringify({ ...settings, ...(allowed && { allowed }) });
-  test(`with ${conditions}, a host is available if the server and the organization accept it`, async (t) => {
-    const { service, connectPageOf } = await startPublicService(settings);
-    const { id } = await service.createOrganization();
-    if (allowed) await service.storage.allowedClients.set(id, allowed, OPERATOR);
-    const body = await connectPageOf(id);
-    await service.close();
-    const [known_documents, other_documents, registered_clients] = accepts;
-    t.deepEqual(body.accepts, { known_documents, other_documents, registered_clients });
-    for (const host of body.hosts) {
-      const byDocument = host.id === "other" ? other : documents;
-      hasReason(t, host, REGISTERING.includes(host.id) ? registration : byDocument);
-    }
-  });
+for (const server of ["off", "known", "any"] as const) {
+  for (const registration of ["off", "stateless"] as const) {
+    test(`with CIMD=${server} and DYNAMIC_REGISTRATION=${registration}, an organization sees which hosts it accepts`, async (t) => {
+      const settings = { CIMD: server, DYNAMIC_REGISTRATION: registration };
+      const { service, connectPageOf } = await startPublicService(settings);
+      const mayRegister = registration === "stateless";
+      for (const { allowed, known, registering, other } of CASES.filter((one) => one.server === server)) {
+        const { id } = await service.createOrganization();
+        await service.storage.allowedClients.set(id, allowed, OPERATOR);
+        const { accepts, hosts } = await connectPageOf(id);
+        const expected = {
+          known_documents: known === null,
+          other_documents: server === "any" && allowed === "any",
+          registered_clients: mayRegister && registering === null,
+        };
+        t.deepEqual(accepts, expected, allowed);
+        const reasons: Record<string, string | null> = {
+          cursor: mayRegister ? registering : "registration_disabled",
+          gemini: mayRegister ? registering : "registration_disabled",
+          vscode: mayRegister ? registering : known, // registers itself if it can
+          other: other[mayRegister ? 1 : 0],
+        };
+        for (const host of hosts) hasReason(t, host, host.id in reasons ? (reasons[host.id] ?? null) : known);
+      }
+      await service.close();
+    });
+  }
 }
 
 test("hosts that connect from their vendor’s servers don’t reach a server on localhost", async (t) => {
-  const service = await startTestService({});
+  const service = await startTestService();
   const { base, owner } = await createTeam(service);
   const { hosts } = (await owner.api.send<ConnectBody>("GET", `${base}/connect`)).body;
   await service.close();
@@ -99,7 +102,7 @@ test("hosts that connect from their vendor’s servers don’t reach a server on
 });
 
 test("no host is available on the Free plan", async (t) => {
-  const { service, connectPageOf } = await startPublicService({});
+  const { service, connectPageOf } = await startPublicService();
   const { organization } = await service.storage.organizations.create("Free", "free", OPERATOR);
   const { hosts } = await connectPageOf(organization.id);
   await service.close();

@@ -6,7 +6,11 @@ import { type ConnectBody, type StepBody, startPublicService } from "../../../ha
 
 const run = promisify(execFile);
 const MCP_URL = "https://mcp.example.com/tools/mcp";
-const { service, connectPageOf } = await startPublicService({ CIMD: "any", MCP_URL });
+const { service, connectPageOf } = await startPublicService({
+  CIMD: "any",
+  DYNAMIC_REGISTRATION: "stateless",
+  MCP_URL,
+});
 const { id: organizationId } = await service.createOrganization();
 await service.storage.allowedClients.set(organizationId, "any", OPERATOR);
 const body: ConnectBody = await connectPageOf(organizationId);
@@ -34,10 +38,10 @@ test("every host has something to paste or open, which names the MCP server’s 
       ...["gemini", "zed", "opencode", "goose", "other"],
     ],
   );
-  for (const { name, available, steps } of body.hosts.filter((host) => host.available)) {
-    t.true(available);
+  for (const { name, available, steps } of body.hosts) {
+    t.true(available, name);
     const pasted = steps.flatMap(({ code = "", link }) => [code, link?.href ?? ""]).join("\n");
-    t.true(pasted.includes(MCP_URL) || pasted.includes(encodeURIComponent(MCP_URL)), name);
+    t.true(pasted.includes(MCP_URL), name);
     t.false(pasted.includes(service.url), name);
   }
 });
@@ -51,6 +55,7 @@ for (const id of ["claude", "chatgpt", "other"]) {
 const COMMANDS: [host: string, command: string][] = [
   ["claude-code", `claude mcp add --transport http linkgate ${MCP_URL}`],
   ["codex", `codex mcp add linkgate --url ${MCP_URL}`],
+  ["gemini", `gemini mcp add --transport http --scope user linkgate ${MCP_URL}`],
   ["opencode", `opencode mcp add linkgate --url ${MCP_URL}`],
   ["goose", `goose session --with-streamable-http-extension ${MCP_URL}`],
 ];
@@ -78,6 +83,14 @@ test("the link to VS Code contains the server’s configuration", (t) => {
   });
 });
 
+test("the link to Cursor contains the server’s configuration", (t) => {
+  const { protocol, host, pathname, searchParams } = linkOf("cursor");
+  t.is(`${protocol}//${host}${pathname}`, "cursor://anysphere.cursor-deeplink/mcp/install");
+  t.is(searchParams.get("name"), "linkgate");
+  const config = Buffer.from(searchParams.get("config") ?? "", "base64").toString();
+  t.deepEqual(JSON.parse(config), { url: MCP_URL });
+});
+
 test("the link to Goose contains the extension", (t) => {
   const { protocol, host, searchParams } = linkOf("goose");
   t.is(`${protocol}//${host}`, "goose://extension");
@@ -90,7 +103,8 @@ test("the link to Goose contains the extension", (t) => {
   });
 });
 
-test("the configuration of Zed and of other clients is JSON with the server’s URL", (t) => {
+test("the configuration of Cursor, Zed and other clients is JSON with the server’s URL", (t) => {
+  t.deepEqual(JSON.parse(codeOf("cursor")), { mcpServers: { linkgate: { url: MCP_URL } } });
   t.deepEqual(JSON.parse(codeOf("zed")), { context_servers: { linkgate: { url: MCP_URL } } });
   t.deepEqual(JSON.parse(codeOf("other", /^\{/)), {
     mcpServers: { linkgate: { type: "http", url: MCP_URL } },
