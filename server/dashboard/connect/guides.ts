@@ -17,6 +17,7 @@ type Options = {
   membership: Membership;
   conditions: Conditions;
   mcpUrl: string;
+  /** The organization's client, if it has a secret. */
   clientId: string | undefined;
 };
 

@@ -22,7 +22,8 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       storage.allowedClients.find(membership.id),
     ]);
     const conditions = { CIMD, DYNAMIC_REGISTRATION, plan: membership.plan, allowed, isLocal: isLocal(urls) };
-    const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId: client?.clientId });
+    const clientId = client?.secrets.length ? client.clientId : undefined;
+    const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId });
     if (prefersHtml(ctx)) return show(ctx, conditions, guides);
     const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
     ctx.body = {

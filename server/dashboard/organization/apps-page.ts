@@ -1,6 +1,6 @@
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { badge, breakable, formButton, time } from "../../ui/controls.ts";
+import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
@@ -25,6 +25,7 @@ export function appsTable({ membership, user, apps }: AppsTable): Html {
     return emptyState(
       "No authorized apps",
       "Apps appear here once a member authorizes them. You can revoke access at any time.",
+      linkButton(sectionPath(membership.id, "connect"), "Connect an AI client"),
     );
   }
   const path = sectionPath(membership.id, "apps");

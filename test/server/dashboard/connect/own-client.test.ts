@@ -7,6 +7,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import test from "ava";
+import { exportJWK, generateKeyPair } from "jose";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import type { ConnectBody } from "../../../harness/clients/connect.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
@@ -62,6 +63,16 @@ test("members see no client ID", async (t) => {
   const page = await browser.open(`${service.url}${team.base}/connect?host=cursor`);
   t.false(page.text.includes(clientId));
   t.false(page.text.includes("redirect URI"));
+});
+
+test("a client without a secret is not offered", async (t) => {
+  const { organization, base, owner } = await createTeam(service);
+  const { publicKey } = await generateKeyPair("ES256", { extractable: true });
+  const json = { key: await exportJWK(publicKey) };
+  t.is((await owner.api.send("POST", `${base}/client/keys`, { json })).status, 201);
+  t.true(await service.storage.clients.removeSecrets(organization.id, OPERATOR));
+  const { hosts } = (await owner.api.send<ConnectBody>("GET", `${base}/connect`)).body;
+  t.true(hosts.every(({ own_client }) => own_client === null));
 });
 
 /** What an MCP host stores between the steps of an authorization. */
