@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+
+/** The metadata that a host publishes in its document or sends to register (RFC 7591 §2). */
+export type HostMetadata = {
+  client_id?: string;
+  client_name: string;
+  redirect_uris: string[];
+  token_endpoint_auth_method: string;
+  jwks_uri?: string;
+};
+
+/** An MCP host as others have observed it: what identifies it, and what its requests contain. */
+export type Host = {
+  name: string;
+  /** Where the redirects go; `<port>` stands for a random one. */
+  redirect_uris: string[];
+  /** Where it looks for the metadata of the authorization server, in this order. */
+  metadata: string[];
+  /** `scope`: the one of the challenge. Every host sends `resource`. */
+  sends: { scope: boolean; prompt?: string };
+} & (
+  | { identifies_by: "document"; document: HostMetadata & { client_id: string } }
+  | { identifies_by: "registration"; registration: HostMetadata }
+);
+
+/** The hosts of the matrix. */
+export const HOSTS: Host[] = JSON.parse(readFileSync(new URL("hosts.json", import.meta.url), "utf8"));

@@ -1,0 +1,69 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import test from "ava";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { KNOWN_DOCUMENTS } from "../../server/provider/known-clients.ts";
+import { createSigningKey } from "../harness/clients/document-client.ts";
+import { connectHost } from "../harness/hosts/connect.ts";
+import { HOSTS, type Host } from "../harness/hosts/host.ts";
+import { renderTable, tableOf, withTable } from "../harness/hosts/table.ts";
+import { startPublisher } from "../harness/publisher.ts";
+import { startTestService, type TestService } from "../harness/service.ts";
+
+const README = new URL("../../README.md", import.meta.url);
+
+// It has the keys of ChatGPT, the only thing that the server fetches; the setting lets it be on this computer.
+const publisher = await startPublisher(["chatgpt.com"]);
+const key = await createSigningKey();
+publisher.publish("https://chatgpt.com/oauth/jwks.json", { body: { keys: [key.jwk] } });
+const byDefault = await startTestService(publisher.settings, publisher.connections);
+const registering = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
+const user = await createMember(byDefault);
+const registeringUser = await createMember(registering, "any");
+test.after.always(async () => {
+  publisher.close();
+  await Promise.all([byDefault.close(), registering.close()]);
+});
+
+async function createMember(service: TestService, allowed?: "any") {
+  const { id } = await service.createOrganization();
+  if (allowed) await service.storage.allowedClients.set(id, allowed, OPERATOR);
+  return service.createUser([id]);
+}
+
+const connected = new Map<Host, string[]>();
+for (const host of HOSTS) {
+  for (const redirectUri of host.redirect_uris) {
+    test.serial(`${host.name} connects with ${redirectUri}, refreshes and calls a tool`, async (t) => {
+      const connection =
+        host.identifies_by === "document"
+          ? { service: byDefault, user, host, key }
+          : { service: registering, user: registeringUser, host, key };
+      await connectHost(t, connection, redirectUri);
+      connected.set(host, [...(connected.get(host) ?? []), redirectUri]);
+    });
+  }
+}
+
+test.serial("the server has fetched nothing but keys", (t) => {
+  t.deepEqual([...new Set(publisher.requests)], ["https://chatgpt.com/oauth/jwks.json"]);
+});
+
+test.serial("the copies in the server agree with the documents", (t) => {
+  const published = HOSTS.flatMap((host) => (host.identifies_by === "document" ? [host.document] : []));
+  t.deepEqual(published.map(({ client_id }) => client_id).toSorted(), [...KNOWN_DOCUMENTS.keys()].toSorted());
+  for (const { client_id, redirect_uris, token_endpoint_auth_method, jwks_uri } of published) {
+    const copy = KNOWN_DOCUMENTS.get(client_id);
+    t.deepEqual(
+      [copy?.redirect_uris, copy?.token_endpoint_auth_method, copy?.jwks_uri],
+      [redirect_uris, token_endpoint_auth_method, jwks_uri],
+    );
+  }
+});
+
+test.serial("the README lists the hosts that have connected", (t) => {
+  const readme = readFileSync(README, "utf8");
+  const table = renderTable(connected);
+  if (process.env.WRITE_HOSTS) writeFileSync(README, withTable(readme, table));
+  else t.is(tableOf(readme), tableOf(withTable(readme, table)), "run npm run docs:hosts");
+  t.is(connected.size, HOSTS.length);
+});
