@@ -1,10 +1,13 @@
 import type { Host } from "./host.ts";
 
-const TABLE = /(?<=<!-- hosts -->\n).*?(?=<!-- end of hosts -->)/s;
-const DATE = /^Run on .*$/m;
+const TABLE = /(?<=<!-- hosts -->\n).*?(?=<!-- \/hosts -->)/s;
+const DATE = /^Tested on [^.]*/m;
 
 const IDENTITIES = { document: "a metadata document", registration: "registration" };
-const SETTINGS = { document: "–", registration: "`DYNAMIC_REGISTRATION=stateless`" };
+const SETTINGS = {
+  document: "–",
+  registration: "`DYNAMIC_REGISTRATION=stateless`, and any app allowed under Apps",
+};
 
 /** Returns the table of the hosts that have connected, by the redirect URIs with which they did. */
 export function renderTable(connected: Map<Host, string[]>): string {
@@ -17,9 +20,9 @@ export function renderTable(connected: Map<Host, string[]>): string {
     ].join(" | "),
   );
   const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
-  const lines = ["Client | Identified by | Called back at | Setting", ...rows].map((row) => `| ${row} |`);
+  const lines = ["Client | Identified by | Called back at | Needs", ...rows].map((row) => `| ${row} |`);
   lines.splice(1, 0, "|---|---|---|---|");
-  return `Run on ${date} by the tests, which send what each client sends:\n\n${lines.join("\n")}\n`;
+  return `Tested on ${date}. The tests send what each client is known to send, from the server’s URL to a tool call:\n\n${lines.join("\n")}\n`;
 }
 
 /** Replaces the table of a document. */
