@@ -14,7 +14,7 @@ import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
 import { fetchableHosts } from "./outbound-hosts.ts";
-import { clientPolicyOf } from "./provider/client-metadata-documents.ts";
+import { clientPolicyOf } from "./provider/client-policy.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";

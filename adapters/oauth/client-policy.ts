@@ -30,8 +30,7 @@ export function createClientPolicy({ documents, known, registration }: AcceptedC
     service: () => true,
     document: (id, allowed) =>
       documents !== "off" && (known.has(id) ? allowed !== "none" : documents === "any" && allowed === "any"),
-    // Its identity is not verified by anything.
-    registered: (_id, allowed) => registration && allowed === "any",
+    registered: (id, allowed) => registration && (known.has(id) ? allowed !== "none" : allowed === "any"),
   };
   return (clientId, allowed) => isAccepted[clientKindOf(clientId)](clientId, allowed);
 }

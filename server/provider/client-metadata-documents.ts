@@ -1,18 +1,8 @@
 import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
-import { type ClientPolicy, createClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import { FetchFailed } from "../../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "../config.ts";
 import { InvalidDocument, isPublicUrl } from "./document-metadata.ts";
 import { KNOWN_DOCUMENTS } from "./known-clients.ts";
-
-/** Returns which clients organizations may allow on this server. */
-export function clientPolicyOf({ CIMD, DYNAMIC_REGISTRATION }: Settings): ClientPolicy {
-  return createClientPolicy({
-    documents: CIMD,
-    known: KNOWN_DOCUMENTS,
-    registration: DYNAMIC_REGISTRATION !== "off",
-  });
-}
 
 /** Accepts clients identified by the URL of a metadata document. They act for users only, never for themselves. */
 export function clientIdMetadataDocuments({ CIMD }: Settings): object {

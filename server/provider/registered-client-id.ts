@@ -16,6 +16,7 @@ const VERSION = 1;
 const DICTIONARY = Buffer.from(`\
 http://[::1]/https://localhost:/callback/oauth2/callback://auth/callback/mcp/oauth/callback MCP Client
 http://127.0.0.1:33418/
+https://insiders.vscode.dev/redirect
 https://vscode.dev/redirect
 http://127.0.0.1/
 http://localhost:7777/oauth/callback
@@ -63,10 +64,14 @@ export function createRegisteredClientIds(secret: string): RegisteredClientIds {
  * URI. Returns undefined for any other client. The id must have been verified, as those of grants were.
  */
 export function claimedNameOf(clientId: string): string | undefined {
-  if (clientKindOf(clientId) !== "registered") return undefined;
-  const { name, redirectUris } = unpack(clientId.slice(0, -MAC_LENGTH)) ?? {};
+  const { name, redirectUris } = readRegistration(clientId) ?? {};
   const { host, protocol } = URL.parse(redirectUris?.[0] ?? "") ?? {};
   return name ? `“${name}”` : host || protocol?.slice(0, -1);
+}
+
+/** Returns the registration in an id that was verified, and undefined for any other client. */
+export function readRegistration(clientId: string): Registration | undefined {
+  return clientKindOf(clientId) === "registered" ? unpack(clientId.slice(0, -MAC_LENGTH)) : undefined;
 }
 
 function pack({ name, redirectUris }: Pick<Registration, "name" | "redirectUris">): string {

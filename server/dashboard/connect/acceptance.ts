@@ -28,7 +28,8 @@ export function acceptanceOf({ CIMD, DYNAMIC_REGISTRATION, allowed }: Conditions
   return {
     knownDocument: CIMD === "off" ? "documents_disabled" : allowsKnown,
     otherDocument: CIMD === "any" ? allowsAny : "documents_disabled",
-    registration: DYNAMIC_REGISTRATION === "off" ? "registration_disabled" : allowsAny,
+    // Those of the hosts and other apps on the user's computer count as known.
+    registration: DYNAMIC_REGISTRATION === "off" ? "registration_disabled" : allowsKnown,
   };
 }
 

@@ -19,7 +19,7 @@ export function acceptedApps({ id, name }: Membership, accepted: Acceptance): Ht
 <dl class="facts">
 ${fact("Known apps", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
 ${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
-${fact("Registered apps", "Cursor, Gemini CLI and others that register themselves", accepted.registration)}
+${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer that register themselves", accepted.registration)}
 </dl></section>`;
 }
 

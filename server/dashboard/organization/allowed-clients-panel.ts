@@ -12,21 +12,25 @@ const NAMES: Record<AllowedClients, string> = {
 };
 
 const KNOWN = `Known AI clients are ${KNOWN_CLIENT_NAMES}.`;
+const REGISTERED = "Cursor and apps on a member’s own computer that register themselves count as known.";
 
 type Panel = {
   membership: Membership;
   setting: AllowedClients;
   /** What the server accepts. */
   choices: readonly AllowedClients[];
+  /** Apps may register themselves. */
+  canRegister: boolean;
   csrf: string | undefined;
 };
 
 /** Renders which apps members may connect; owners and admins can change it. */
-export function allowedClientsPanel({ membership, setting, choices, csrf }: Panel): Html {
+export function allowedClientsPanel({ membership, setting, choices, canRegister, csrf }: Panel): Html {
   // The server may have accepted more when the setting was chosen.
+  const known = canRegister ? `${KNOWN} ${REGISTERED}` : KNOWN;
   const current = choices.includes(setting) ? setting : "known";
   if (!isManager(membership)) {
-    return html`<p class="soft">Apps that members may connect: ${lowerFirst(NAMES[current])}. ${current === "known" ? KNOWN : ""}</p>`;
+    return html`<p class="soft">Apps that members may connect: ${lowerFirst(NAMES[current])}. ${current === "known" ? known : ""}</p>`;
   }
   return html`<section class="panel">
 <form method="post" action="${sectionPath(membership.id, "apps")}" class="row">${csrfField(csrf)}
@@ -35,7 +39,7 @@ ${select({
   label: "Apps that members may connect",
   value: current,
   options: choices.map((choice) => [choice, NAMES[choice]] as const),
-  hint: `${KNOWN} Apps that are no longer allowed lose access immediately.`,
+  hint: `${known} Apps that are no longer allowed lose access immediately.`,
 })}
 <button type="submit" class="quiet">Save</button>
 </form></section>`;

@@ -21,6 +21,7 @@ const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // wi
 /** Adds the routes that list authorized apps, revoke their access, and choose which ones members may connect. */
 export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy, allow }) => {
   const choices = choicesOn(settings);
+  const canRegister = settings.DYNAMIC_REGISTRATION !== "off";
   const setting = z.strictObject({
     allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }),
   });
@@ -43,7 +44,13 @@ export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy
       return;
     }
     const intro = "Apps that members have authorized. Revoking access takes effect immediately.";
-    const policy = allowedClientsPanel({ membership, setting, choices, csrf: signedInUserOf(ctx).csrf });
+    const policy = allowedClientsPanel({
+      membership,
+      setting,
+      choices,
+      canRegister,
+      csrf: signedInUserOf(ctx).csrf,
+    });
     const body = html`${policy}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
     showPage(ctx, { title: "Authorized apps", intro, section: "apps", error }, body);
   };

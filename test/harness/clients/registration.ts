@@ -36,16 +36,18 @@ export function requestTokens(
   return read(fetch(`${service.url}/oauth/token`, { method: "POST", body }));
 }
 
-/** Runs the code flow of a registered client for MCP on the real pages; returns the token response. */
+/** Runs the code flow of a registered client on the real pages, for MCP by default; returns the token response. */
 export async function connectRegistered(
   service: TestService,
   client: RegisteredClient,
   user: TestUser,
-  options: { browser?: TestBrowser; organizationId?: string } = {},
+  {
+    resource = service.urls.mcp,
+    ...options
+  }: { browser?: TestBrowser; organizationId?: string; resource?: string } = {},
 ): Promise<Answer> {
   const { verifier, challenge } = await pkce();
   const redirect_uri = client.redirectUri;
-  const resource = service.urls.mcp;
   const url = authorizeUrl(service, client, {
     redirect_uri,
     resource,

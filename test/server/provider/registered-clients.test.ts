@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { authorizeUrl, openConsent, read } from "../../harness/clients/oauth.ts";
 import {
@@ -14,7 +13,6 @@ import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(() => service.close());
 
@@ -148,13 +146,15 @@ test("a registered client can neither redeem, refresh, introspect nor revoke wha
   t.false(await isAccepted());
 });
 
-test("the consent page quotes the name, and warns of local apps", async (t) => {
+test("the consent page quotes the name, says that it is not verified, and warns of local apps", async (t) => {
   const name = `<b>Claude</b> & "friends"`;
   const { clientId } = await register(service, { client_name: name, redirect_uris: [CALLBACK] });
   const url = authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK });
   const page = await openConsent(new TestBrowser(service.url), user, url);
   const text = page.html.text.replace(/\s+/g, " ");
   t.true(text.includes(`“${name}” is requesting access`), text);
+  t.regex(text, /Not verified: this app chose its name itself\./);
+  t.regex(text, /You’ll be redirected to 127\.0\.0\.1\./);
   t.regex(text, /runs on your computer/);
 });
 

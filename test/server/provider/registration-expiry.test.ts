@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrl } from "../../harness/clients/oauth.ts";
 import { register, requestTokens } from "../../harness/clients/registration.ts";
 import { createSelfRegisteringHost } from "../../harness/clients/self-registering.ts";
@@ -11,7 +10,6 @@ const REDIRECT_URI = "http://127.0.0.1/callback";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(() => service.close());
 

@@ -30,10 +30,10 @@ const UNKNOWN = "unknown_client";
 const NOT_ALLOWED = "not_allowed";
 
 const CASES: Case[] = [
-  { server: "off", allowed: "known", known: OFF, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
+  { server: "off", allowed: "known", known: OFF, registering: null, other: [UNKNOWN, null] },
   { server: "off", allowed: "any", known: OFF, registering: null, other: [UNKNOWN, null] },
   { server: "off", allowed: "none", known: OFF, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
-  { server: "known", allowed: "known", known: null, registering: NOT_ALLOWED, other: [UNKNOWN, NOT_ALLOWED] },
+  { server: "known", allowed: "known", known: null, registering: null, other: [UNKNOWN, null] },
   { server: "known", allowed: "any", known: null, registering: null, other: [UNKNOWN, null] },
   {
     server: "known",
@@ -46,8 +46,8 @@ const CASES: Case[] = [
     server: "any",
     allowed: "known",
     known: null,
-    registering: NOT_ALLOWED,
-    other: [NOT_ALLOWED, NOT_ALLOWED],
+    registering: null,
+    other: [NOT_ALLOWED, null],
   },
   { server: "any", allowed: "any", known: null, registering: null, other: [null, null] },
   {

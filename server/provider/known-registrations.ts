@@ -1,0 +1,36 @@
+import { LRUCache } from "lru-cache";
+import { KNOWN_DOCUMENTS } from "./known-clients.ts";
+import { LOOPBACK } from "./redirect-uris.ts";
+import { readRegistration } from "./registered-client-id.ts";
+
+const MAX_CACHED_ANSWERS = 1000;
+
+// Where Cursor and Visual Studio Code receive codes when they register themselves.
+const REDIRECT_URIS = new Set([
+  "https://www.cursor.com/agents/mcp/oauth/callback",
+  "cursor://anysphere.cursor-mcp/oauth/callback",
+  "https://insiders.vscode.dev/redirect",
+  ...[...KNOWN_DOCUMENTS.values()].flatMap(({ redirect_uris }) => redirect_uris as string[]),
+]);
+
+/**
+ * Creates a function that returns whether a registered client may pass as known: its codes can only reach known
+ * clients, and programs on the user's own computer. Such a program could also use the id of a known client, so its
+ * registration makes nothing worse. Other private-use schemes don't count, because some browsers have schemes that open
+ * any website. The id must have been verified.
+ */
+export function createKnownRegistrations(): (clientId: string) => boolean {
+  const answers = new LRUCache<string, boolean>({ max: MAX_CACHED_ANSWERS });
+  return (clientId) => {
+    const cached = answers.get(clientId);
+    if (cached !== undefined) return cached;
+    const answer = readRegistration(clientId)?.redirectUris.every(isKnownTarget) ?? false;
+    answers.set(clientId, answer);
+    return answer;
+  };
+}
+
+function isKnownTarget(uri: string): boolean {
+  const { protocol, hostname = "" } = URL.parse(uri) ?? {};
+  return REDIRECT_URIS.has(uri) || (protocol === "http:" && LOOPBACK.has(hostname));
+}
