@@ -1,5 +1,6 @@
 import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { type Keys, nonceSecretOf } from "./keys.ts";
 
 /**
@@ -18,6 +19,11 @@ export function requireProof(
   // The library has verified the proof, if there is one.
   if (!organization?.requiresDpop || ctx.get("DPoP")) return;
   throw new errors.InvalidDpopProof("the organization requires DPoP: send a proof in the DPoP header");
+}
+
+/** Returns whether a token is a bearer token of an organization that requires DPoP. */
+export function lacksKey({ requiresDpop, jkt }: ActiveToken): boolean {
+  return requiresDpop === true && jkt === undefined;
 }
 
 type Redeemable = { clientId?: string; kind: string; jkt?: string; requiresDpop?: boolean };

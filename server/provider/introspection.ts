@@ -11,6 +11,7 @@ import {
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole } from "../../resources/access/scopes.ts";
 import { organizationOf, RESOURCE_SERVER } from "./clients.ts";
+import { lacksKey } from "./dpop.ts";
 import { hasPaidPlan } from "./require-paid-plan.ts";
 import { isUnsupportedToken } from "./unsupported-token.ts";
 
@@ -57,8 +58,7 @@ function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const isResourceServer = client?.clientId === RESOURCE_SERVER;
-  const lacksKey = active?.requiresDpop && !active.jkt;
-  if (!active || lacksKey || (!isResourceServer && !hasPaidPlan(active))) {
+  if (!active || lacksKey(active) || (!isResourceServer && !hasPaidPlan(active))) {
     respondInactive(ctx);
     return;
   }

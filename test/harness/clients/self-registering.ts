@@ -31,9 +31,13 @@ export type SelfRegisteringHost = {
 };
 
 /** Creates a host whose authorization requests `user` allows on the real pages. */
-export function createSelfRegisteringHost(service: TestService, user: TestUser): SelfRegisteringHost {
+export function createSelfRegisteringHost(
+  service: TestService,
+  user: TestUser,
+  options: Pick<OAuthClientProvider, "dpop"> = {},
+): SelfRegisteringHost {
   const state: HostState = {};
-  const authProvider = createAuthProvider(state, service, user);
+  const authProvider = { ...createAuthProvider(state, service, user), ...options };
   const createTransport = () =>
     new StreamableHTTPClientTransport(new URL(service.urls.mcp), { authProvider });
 

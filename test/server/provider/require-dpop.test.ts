@@ -128,6 +128,34 @@ test("a refresh without a proof uses nothing up", async (t) => {
   t.is((await refresh(service, app, token)).status, 200);
 });
 
+test("claims are read with a proof", async (t) => {
+  const { app, own, user } = await createApp(service);
+  const code = () => codeFor(service, app, user, { changes: { scope: "openid" } });
+  const unbound = String((await redeemCode(service, app, await code())).body.access_token);
+  const { body } = await requestWithProof(service, app, key, {
+    fields: {
+      grant_type: "authorization_code",
+      code: await code(),
+      redirect_uri: REDIRECT_URI,
+      code_verifier: VERIFIER,
+    },
+  });
+  const htu = `${service.url}/oauth/userinfo`;
+  const claims = async () => {
+    const ath = athOf(String(body.access_token));
+    const dpop = await signProof(key, { claims: { htm: "GET", htu, ath } });
+    return read(fetch(htu, { headers: { authorization: `DPoP ${body.access_token}`, dpop } }));
+  };
+  const bare = async (token: unknown) => (await read(fetch(htu, { headers: bearer(String(token)) }))).status;
+  t.is(await bare(unbound), 200);
+  t.is(await bare(body.access_token), 401);
+  await requireDpop(own);
+  t.is(await bare(unbound), 401);
+  const answer = await claims();
+  t.is(answer.status, 200, answer.text);
+  t.is(answer.body.sub, user.id);
+});
+
 test("a client may always revoke, with or without a proof", async (t) => {
   const app = await service.createOrganization();
   const token = await service.token(app);

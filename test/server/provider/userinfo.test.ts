@@ -107,7 +107,8 @@ test("a token without openid gets 403 insufficient_scope", async (t) => {
 test("a request without a token gets 401 and a challenge without an error", async (t) => {
   const { status, headers } = await read(fetch(URL_OF_USERINFO));
   t.is(status, 401);
-  t.is(headers.get("www-authenticate"), `Bearer realm="${service.url}"`);
+  const dpop = `DPoP realm="${service.url}", algs="ES256 Ed25519 EdDSA"`; // RFC 9449 §7.2
+  t.is(headers.get("www-authenticate"), `Bearer realm="${service.url}", ${dpop}`);
 });
 
 test("a token in the query is rejected with 400", async (t) => {
