@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { KNOWN_DOCUMENTS } from "../../server/provider/known-clients.ts";
 import { createSigningKey } from "../harness/clients/document-client.ts";
 import { connectHost } from "../harness/hosts/connect.ts";
@@ -18,15 +17,14 @@ publisher.publish("https://chatgpt.com/oauth/jwks.json", { body: { keys: [key.jw
 const byDefault = await startTestService(publisher.settings, publisher.connections);
 const registering = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const user = await createMember(byDefault);
-const registeringUser = await createMember(registering, "any");
+const registeringUser = await createMember(registering);
 test.after.always(async () => {
   publisher.close();
   await Promise.all([byDefault.close(), registering.close()]);
 });
 
-async function createMember(service: TestService, allowed?: "any") {
+async function createMember(service: TestService) {
   const { id } = await service.createOrganization();
-  if (allowed) await service.storage.allowedClients.set(id, allowed, OPERATOR);
   return service.createUser([id]);
 }
 

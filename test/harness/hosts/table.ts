@@ -6,7 +6,7 @@ const DATE = /^Tested on [^.]*/m;
 const IDENTITIES = { document: "a metadata document", registration: "registration" };
 const SETTINGS = {
   document: "–",
-  registration: "`DYNAMIC_REGISTRATION=stateless`, and any app allowed under Apps",
+  registration: "`DYNAMIC_REGISTRATION=stateless`",
 };
 
 /** Returns the table of the hosts that have connected, by the redirect URIs with which they did. */
