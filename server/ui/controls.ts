@@ -50,15 +50,18 @@ type Field = {
 /** Renders a labeled input; screen readers read its hint and error along with it. */
 export function field({
   type = "text",
+  isWide = false,
   attributes = html``,
   ...field
 }: Field & {
   type?: string;
+  /** Whether the value is usually long, such as a URL. */
+  isWide?: boolean;
   /** Further attributes, such as `required`. */
   attributes?: Html;
 }): Html {
   const { name, label, value = "" } = field;
-  return html`<div class="field"><label for="${name}">${label}</label>
+  return html`<div class="field${isWide ? " wide" : ""}"><label for="${name}">${label}</label>
 <input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>${about(field)}</div>`;
 }
 

@@ -42,10 +42,12 @@ export function platformOf(key: string): Platform {
 
 function platformLinks(path: string, current: string): Html {
   const choices = [...Object.entries(PLATFORMS), ["other", OTHER_PLATFORM] as const];
-  return html`<nav class="actions choices" aria-label="Platform">${choices.map(([key, { name }]) => {
-    const isCurrent = platformOf(current).name === name;
-    return html`<a class="button quiet" href="${path}/new?platform=${key}"${isCurrent ? html` aria-current="true"` : html``}>${name}</a>`;
-  })}</nav>`;
+  return html`<nav class="tabs" aria-label="Platform"><ul>
+${choices.map(([key, { name }]) => {
+  const isCurrent = platformOf(current).name === name;
+  return html`<li><a href="${path}/new?platform=${key}"${isCurrent ? html` aria-current="page"` : html``}>${name}</a></li>
+`;
+})}</ul></nav>`;
 }
 
 function tokenFields(platform: Platform, values: TrustRuleValues, errors: FieldErrors): Html {
@@ -55,10 +57,10 @@ function tokenFields(platform: Platform, values: TrustRuleValues, errors: FieldE
     error: errors[name],
   });
   const plain = html`required maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
-  return html`${field({ ...state("name"), label: "Name", hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
-${field({ ...state("issuer"), label: "Issuer", hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${plain} placeholder="https://"` })}
-${field({ ...state("subject"), label: "Subject", hint: `${platform.subjectHint} A * at the end matches any rest.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
-${field({ ...state("audience"), label: "Audience", hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: plain })}
+  return html`${field({ ...state("name"), label: "Name", isWide: true, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
+${field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${plain} placeholder="https://"` })}
+${field({ ...state("subject"), label: "Subject", isWide: true, hint: `${platform.subjectHint} A * at the end matches any rest.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
+${field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: plain })}
 ${textArea({ ...state("claims"), label: "Further claims (optional)", hint: `One name=value per line. ${platform.claimHint}`, attributes: html`placeholder="${platform.claimExample}"` })}`;
 }
 

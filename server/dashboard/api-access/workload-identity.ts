@@ -80,7 +80,7 @@ function addCreationRoutes(router: Router, { storage, settings, urls, allow }: O
   const showForm: Show = async (ctx, _error, problem) => {
     requireRecentSignIn(ctx);
     await clientOf(clients, membershipOf(ctx).id);
-    const { error, errors } = splitFieldErrors(problem);
+    const { error, errors } = fieldErrorsOf(problem);
     const submitted = problem && (await formFieldsOf(ctx));
     const platform = textFieldOf(submitted ? submitted.platform : ctx.query.platform) || "github";
     const values = submitted ? toValues(submitted) : defaultsOf(platform, urls.base);
@@ -111,6 +111,14 @@ function limitReached(): Problem {
 function defaultsOf(platform: string, audience: string): TrustRuleValues {
   const { issuer = "" } = platformOf(platform);
   return { name: "", issuer, subject: "", audience, claims: "", scopes: ["links:write"] };
+}
+
+/** Splits a problem by field; the form has one field for all claims, so its error says which claim is meant. */
+function fieldErrorsOf(problem: Problem | undefined) {
+  const { error, errors } = splitFieldErrors(problem);
+  const claim = problem?.errors?.find(({ field }) => field.startsWith("claims."));
+  const claims = claim && `${claim.field.slice("claims.".length)} ${claim.message}.`;
+  return { error, errors: { ...errors, ...(claims && { claims }) } };
 }
 
 async function readInput(ctx: Context): Promise<Input> {

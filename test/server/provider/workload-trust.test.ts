@@ -92,6 +92,20 @@ test("the keys of an issuer that no rule of the client names are never fetched",
   t.deepEqual(stranger.requests, []);
 });
 
+test("in production, the keys of an issuer on loopback are never fetched", async (t) => {
+  const production = await startTestService({ NODE_ENV: "production", RATE_LIMIT: "on" });
+  const local = await startTokenIssuer();
+  t.teardown(() => Promise.all([production.close(), local.stop()]));
+  const own = await createTrustingOrganization(production, local);
+  isRefused(
+    t,
+    "grant",
+    await exchange(production, own, "grant", await jobToken(production, local)),
+    UNTRUSTED,
+  );
+  t.deepEqual(local.requests, []);
+});
+
 test("a token is refused for the client of another organization", async (t) => {
   const other = await service.createOrganization();
   isRefused(t, "grant", await exchange(service, other, "grant", await jobToken(service, issuer)), UNTRUSTED);

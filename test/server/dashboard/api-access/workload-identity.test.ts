@@ -153,9 +153,10 @@ test("in a browser, a rejected rule is shown again with its values and the error
     ["issuer", "subject", "claims"],
   );
   t.regex(page.text, /Select at least one permission\./);
+  t.is(page.html.querySelector("#claims-error")?.text, "ref must have a value of 1 to 255 characters.");
   t.is(page.html.querySelector("#name")?.attributes.value, "Deploy & more");
   t.is(page.html.querySelector("#claims")?.text, "ref");
-  t.is(page.html.querySelector("main [aria-current=true]")?.text, "GitLab CI/CD");
+  t.is(page.html.querySelector("main [aria-current=page]")?.text, "GitLab CI/CD");
   t.deepEqual(await list(), []);
 });
 
