@@ -8,6 +8,8 @@ export type Conditions = Pick<Settings, "CIMD" | "DYNAMIC_REGISTRATION"> & {
   plan: Plan;
   /** What the organization allows. */
   allowed: AllowedClients;
+  /** The organization accepts only tokens that are bound to a key. */
+  requiresDpop: boolean;
   /** The server has a loopback address, which only apps on the same computer reach. */
   isLocal: boolean;
 };
@@ -16,7 +18,7 @@ export type Conditions = Pick<Settings, "CIMD" | "DYNAMIC_REGISTRATION"> & {
 export type Refusal = "documents_disabled" | "registration_disabled" | "not_allowed";
 
 /** Why a host can't connect. */
-export type Obstacle = Refusal | "plan_required" | "local_server" | "unknown_client";
+export type Obstacle = Refusal | "plan_required" | "local_server" | "dpop_required" | "unknown_client";
 
 /** Each kind of app, and why it isn't accepted; undefined if it is. */
 export type Acceptance = Record<"knownDocument" | "otherDocument" | "registration", Refusal | undefined>;
@@ -37,6 +39,8 @@ export function acceptanceOf({ CIMD, DYNAMIC_REGISTRATION, allowed }: Conditions
 export function obstacleOf({ identity, isHosted }: Host, conditions: Conditions): Obstacle | undefined {
   if (!isPaid(conditions.plan)) return "plan_required";
   if (isHosted && conditions.isLocal) return "local_server";
+  // None of the hosts in the list sends proofs; another client may.
+  if (identity !== "any" && conditions.requiresDpop) return "dpop_required";
   const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
   switch (identity) {
     case "document":

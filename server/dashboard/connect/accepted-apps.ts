@@ -6,7 +6,7 @@ import { type Html, html } from "../../ui/html.ts";
 import type { Acceptance, Refusal } from "./acceptance.ts";
 
 /** Renders which kinds of apps can connect, and which setting decides it. */
-export function acceptedApps({ id, name }: Membership, accepted: Acceptance): Html {
+export function acceptedApps({ id, name }: Membership, accepted: Acceptance, requiresDpop: boolean): Html {
   const reasons: Record<Refusal, Html> = {
     documents_disabled: turnedOffBy("CIMD"),
     registration_disabled: turnedOffBy("DYNAMIC_REGISTRATION"),
@@ -20,7 +20,7 @@ export function acceptedApps({ id, name }: Membership, accepted: Acceptance): Ht
 ${fact("Known apps", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
 ${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
 ${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer that register themselves", accepted.registration)}
-</dl></section>`;
+</dl>${requiresDpop ? html`<p class="alert">${name} requires DPoP: an app has to bind its tokens to a key as well.</p>` : html``}</section>`;
 }
 
 function turnedOffBy(setting: string): Html {

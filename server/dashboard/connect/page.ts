@@ -27,13 +27,15 @@ type ConnectPage = {
   /** The scopes that apps may have on behalf of the member. */
   scopes: { name: string; description: string }[];
   accepted: Acceptance;
+  requiresDpop: boolean;
 };
 
 /** The tab of programs that need no user. */
 const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
 
 /** Renders one tab per host, what an app may do, and which apps can connect. */
-export function connectPage({ membership, username, guides, selected, scopes, accepted }: ConnectPage): Html {
+export function connectPage(options: ConnectPage): Html {
+  const { membership, username, guides, selected, scopes, accepted, requiresDpop } = options;
   const tabs = [...guides, SCRIPTS];
   const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
   const current = tabs.find(({ id }) => id === selected) ?? firstAvailable ?? SCRIPTS;
@@ -41,8 +43,7 @@ export function connectPage({ membership, username, guides, selected, scopes, ac
   return html`<nav class="tabs" aria-label="AI clients"><ul>
 ${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
 ${guide ? guidePanel(guide, membership, username) : scriptsPanel(membership)}
-${guide ? permissions(membership, scopes) : html``}
-${acceptedApps(membership, accepted)}`;
+${guide ? html`${permissions(membership, scopes)}${acceptedApps(membership, accepted, requiresDpop)}` : html``}`;
 }
 
 function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {

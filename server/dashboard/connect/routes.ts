@@ -17,11 +17,19 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
-    const [client, allowed = "none"] = await Promise.all([
+    const [client, allowed = "none", requiresDpop] = await Promise.all([
       storage.clients.findByOrganization(membership.id),
       storage.allowedClients.find(membership.id),
+      storage.dpopRequirement.isRequired(membership.id),
     ]);
-    const conditions = { CIMD, DYNAMIC_REGISTRATION, plan: membership.plan, allowed, isLocal: isLocal(urls) };
+    const conditions: Conditions = {
+      CIMD,
+      DYNAMIC_REGISTRATION,
+      plan: membership.plan,
+      allowed,
+      requiresDpop,
+      isLocal: isLocal(urls),
+    };
     const clientId = client?.secrets.length ? client.clientId : undefined;
     const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId });
     if (prefersHtml(ctx)) return show(ctx, conditions, guides);
@@ -33,6 +41,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
         other_documents: !otherDocument,
         registered_clients: !registration,
       },
+      requires_dpop: requiresDpop,
       scopes: scopesOf(membership),
       hosts: guides.map(showGuide),
     };
@@ -64,6 +73,7 @@ function show(ctx: Context, conditions: Conditions, guides: Guide[]) {
     selected: String(ctx.query.host ?? ""),
     scopes: scopesOf(membership),
     accepted: acceptanceOf(conditions),
+    requiresDpop: conditions.requiresDpop,
   });
   showPage(ctx, { ...page, intro }, body);
 }

@@ -69,6 +69,7 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["connect-editor", "owner", `${own}/connect?host=vscode`],
     ["connect-unavailable", "owner", `${own}/connect?host=cursor`],
     ["connect-local", "member", `${own}/connect?host=claude`],
+    ["connect-programs", "owner", `${own}/connect?host=scripts`],
     ["connect-scripts", "member", `${own}/connect?host=scripts`],
     ["connect-free", "founder", `${ownFresh}/connect`],
   ];

@@ -19,6 +19,7 @@ type HostBody = {
 export type ConnectBody = {
   mcp_url: string;
   accepts: { known_documents: boolean; other_documents: boolean; registered_clients: boolean };
+  requires_dpop: boolean;
   scopes: { name: string; description: string }[];
   hosts: HostBody[];
 };

@@ -101,6 +101,21 @@ test("hosts that connect from their vendor’s servers don’t reach a server on
   hasReason(t, hosts.find(({ id }) => id === "claude-code") as HostBody, null);
 });
 
+test("hosts that send no DPoP proofs are not available to an organization that requires them", async (t) => {
+  const { service, connectPageOf } = await startPublicService({ CIMD: "any" });
+  const { id } = await service.createOrganization();
+  await service.storage.allowedClients.set(id, "any", OPERATOR);
+  t.false((await connectPageOf(id)).requires_dpop);
+  await service.storage.dpopRequirement.set(id, true, OPERATOR);
+  const { requires_dpop, hosts } = await connectPageOf(id);
+  await service.close();
+  t.true(requires_dpop);
+  for (const host of hosts) {
+    hasReason(t, host, host.id === "other" ? null : "dpop_required");
+    t.is(host.own_client, null, "a client ID and secret would not help");
+  }
+});
+
 test("no host is available on the Free plan", async (t) => {
   const { service, connectPageOf } = await startPublicService();
   const { organization } = await service.storage.organizations.create("Free", "free", OPERATOR);

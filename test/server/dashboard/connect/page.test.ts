@@ -1,5 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
+import { OPERATOR } from "../../../../resources/events/types.ts";
 import type { ConnectBody } from "../../../harness/clients/connect.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -75,12 +76,15 @@ for (const role of ["owner", "admin", "member"] as const) {
   });
 }
 
-test("scripts are sent to the quick start, members to their owners", async (t) => {
-  const quickStart = `main a[href="${team.base}/client/quick-start"]`;
-  t.truthy((await open(team.owner, "?host=scripts")).html.querySelector(quickStart));
+test("scripts are sent to the quick starts, members to their owners", async (t) => {
+  const asOwner = await open(team.owner, "?host=scripts");
   const asMember = await open(team.member, "?host=scripts");
-  t.is(asMember.html.querySelector(quickStart), null);
-  t.regex(asMember.text, /Owners and admins find the client ID/);
+  for (const quickStart of ["/client/quick-start", "/workload-identity"]) {
+    const link = `main a[href="${team.base}${quickStart}"]`;
+    t.truthy(asOwner.html.querySelector(link), quickStart);
+    t.is(asMember.html.querySelector(link), null, quickStart);
+  }
+  t.regex(asMember.text, /Owners and admins find quick starts/);
 });
 
 test("on the Free plan, the page says that a paid plan is needed", async (t) => {
@@ -91,6 +95,17 @@ test("on the Free plan, the page says that a paid plan is needed", async (t) => 
   t.regex(page.text, /AI clients need a paid plan/);
   t.truthy(page.html.querySelector(`main a[href="${base}/plan"]`));
   t.is(page.html.querySelector(".tabs"), null);
+});
+
+test("the page says that an organization requires DPoP", async (t) => {
+  const { organization, base, owner } = await createTeam(service);
+  await service.storage.dpopRequirement.set(organization.id, true, OPERATOR);
+  const { browser } = await browserOf(service, owner);
+  const page = await browser.open(`${service.url}${base}/connect?host=codex`);
+  t.deepEqual(
+    page.html.querySelectorAll("main .alert").map(({ text }) => text.split(/[:,]/)[0]),
+    ["Team requires DPoP", "Team requires DPoP"],
+  );
 });
 
 test("the overview and the quick start lead to the page", async (t) => {
