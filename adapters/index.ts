@@ -22,6 +22,7 @@ import { createClickStats } from "./links/click-stats.ts";
 import { createLinkStore } from "./links/store.ts";
 import { type ClientPolicy, OWN_CLIENTS_ONLY } from "./oauth/client-policy.ts";
 import { type ClientStore, createClientStore } from "./oauth/clients.ts";
+import { type ConsentStore, createConsentStore } from "./oauth/consents.ts";
 import { createTokenReader } from "./oauth/find-active-token.ts";
 import { createGrantUsage } from "./oauth/grant-usage.ts";
 import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
@@ -45,6 +46,7 @@ export type Storage = {
   allowedClients: AllowedClientsStore;
   audit: AuditStore;
   clients: ClientStore;
+  consents: ConsentStore;
   deliveries: DeliveryQueue;
   dpopRequirement: DpopRequirementStore;
   grants: GrantStore;
@@ -103,6 +105,7 @@ export function openStorage(
     allowedClients: mapStorageErrors(createAllowedClientsStore(database, outbox), "find", "findByUser"),
     audit: mapStorageErrors(createAuditStore(database), "list"),
     clients,
+    consents: mapStorageErrors(createConsentStore(database), "list"),
     deliveries: createDeliveryQueue(database, outbox, encryption),
     dpopRequirement: mapStorageErrors(createDpopRequirementStore(database, outbox), "isRequired"),
     grants: mapStorageErrors(

@@ -18,6 +18,7 @@ import type { Dependencies } from "./dependencies.ts";
 import { createCsrf } from "./http/csrf.ts";
 import type { OnError } from "./http/on-error.ts";
 import { respondUnavailable } from "./http/unavailable.ts";
+import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
 import { landing } from "./landing/routes.ts";
 import { describeError } from "./provider/client-metadata-documents.ts";
@@ -66,6 +67,7 @@ export function authorizationServer(
     origins,
     adapter: storage.oidcAdapter,
     findAccount: findAccount({ accounts, grants }),
+    findRememberedGrant: createRememberedConsent(storage, clientPolicy),
     renderError: (ctx, out, error) => {
       ctx.type = "html";
       ctx.body =

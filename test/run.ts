@@ -41,7 +41,7 @@ const ON_SQLITE = [
 const RACES = [
   "test/processes/{changes,client-changes}.test.ts",
   "test/resources/links/model.test.ts",
-  "test/server/interactions/consent-once.test.ts",
+  "test/server/interactions/{consent-once,remembered-consent-race}.test.ts",
   "test/server/provider/authorization-code-race.test.ts",
 ];
 const ON_EVERY_DATABASE = [
@@ -64,7 +64,7 @@ const ON_EVERY_DATABASE = [
   "!test/server/auth/sso/!(sso).test.ts",
   "!test/server/dashboard/{*,!(organization)/*}.test.ts",
   "!test/server/dashboard/organization/{audit-format,organizations,reset-links}.test.ts",
-  "!test/server/interactions/!(consent|consent-once).test.ts",
+  "!test/server/interactions/!(consent|consent-once|remembered-consent|remembered-consent-race).test.ts",
   "!test/server/provider/{authorization-errors,client-authentication,client-credentials,cors}.test.ts",
   "!test/server/provider/{client-metadata-documents,discovery,id-token,json-errors}.test.ts",
   "!test/server/provider/{malformed-token-requests,pkce,plan-required,prompt,redirect-uri-matching}.test.ts",

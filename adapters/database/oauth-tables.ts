@@ -52,6 +52,9 @@ export type GrantRow = {
   user_id: string;
   organization_id: string | null;
   payload: Json;
+  /** The id of the grant that the consent page created. Null without such a page, and in grants of earlier versions. */
+  consent_id: string | null;
+  consented_at: Time | null;
   created_at: Time;
   expires_at: Time;
   revoked_at: Time | null;

@@ -6,6 +6,7 @@ import type { Database } from "../database/index.ts";
 import type { GrantRow } from "../database/oauth-tables.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
 import type { ClientPolicy } from "./client-policy.ts";
+import { blockConsents } from "./consents.ts";
 
 /**
  * The state of an active grant. `role` is the user's role in the organization, absent once the user has left it;
@@ -13,8 +14,12 @@ import type { ClientPolicy } from "./client-policy.ts";
  */
 export type GrantStatus = { organizationId: string; role?: Role; plan: Plan; isClientAllowed: boolean };
 
-/** A grant: what a user allowed a client to do for an organization. Times are epoch milliseconds. */
+/**
+ * What a user allowed a client to do for an organization: a grant, with those that follow from the same consent. Times
+ * are epoch milliseconds.
+ */
 export type AuthorizedApp = {
+  /** The id of the first of these grants. */
   id: string;
   clientId: string;
   /** The organization that the client acts for. */
@@ -27,6 +32,7 @@ export type AuthorizedApp = {
   role: Role;
   /** The granted scopes. The client can use those that the role allows. */
   scopes: string[];
+  /** When the user consented. */
   grantedAt: number;
   expiresAt: number;
   lastUsedAt: number | null;
@@ -34,11 +40,13 @@ export type AuthorizedApp = {
 
 /** Lists and revokes grants. */
 export type GrantStore = {
-  /** Lists the active grants for an organization, newest first. */
+  /** Lists the active authorizations for an organization, newest first. */
   listByOrganization(organizationId: string): Promise<AuthorizedApp[]>;
-  /** Lists the active grants of a user for all organizations, newest first. */
+  /** Lists the active authorizations by a user for all organizations, newest first. */
   listByUser(userId: string): Promise<AuthorizedApp[]>;
-  /** Revokes a grant, which invalidates its tokens. Returns whether there was one. */
+  /**
+   * Revokes a grant and those that follow from its consent, which invalidates their tokens. Returns whether there was one.
+   */
   revoke(organizationId: string, grantId: string, actor: Actor): Promise<boolean>;
   /** Resolves to undefined for a revoked grant and for one without an organization. */
   findStatus(grantId: string): Promise<GrantStatus | undefined>;
@@ -51,7 +59,7 @@ export function createGrantStore(
   clientPolicy: ClientPolicy,
 ): GrantStore {
   async function list(filter: object): Promise<AuthorizedApp[]> {
-    const rows: (Omit<AuthorizedApp, "scopes"> & { payload: string })[] = await knex("grants as g")
+    const rows: ListedGrant[] = await knex("grants as g")
       .join("users as u", "u.id", "g.user_id")
       .join("memberships as m", (join) =>
         join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
@@ -65,6 +73,8 @@ export function createGrantStore(
       .orderBy("g.created_at", "desc")
       .select({
         id: "g.id",
+        consentId: "g.consent_id",
+        consentedAt: "g.consented_at",
         clientId: "g.client_id",
         organizationId: "g.organization_id",
         appName: "o.name",
@@ -76,7 +86,7 @@ export function createGrantStore(
         expiresAt: "g.expires_at",
         lastUsedAt: "g.last_used_at",
       });
-    return rows.map(({ payload, ...app }) => ({ ...app, scopes: scopesOf(payload) }));
+    return groupByConsent(rows);
   }
 
   return {
@@ -86,7 +96,11 @@ export function createGrantStore(
     revoke: (organizationId, grantId, actor) =>
       transaction(
         async (trx) =>
-          (await revokeGrants(trx, outbox, actor, { id: grantId, organization_id: organizationId })) > 0,
+          (await revokeGrants(trx, outbox, actor, (grant) =>
+            grant
+              .where({ organization_id: organizationId })
+              .where((either) => either.where({ id: grantId }).orWhere({ consent_id: grantId })),
+          )) > 0,
       ),
 
     async findStatus(grantId) {
@@ -112,6 +126,34 @@ export function createGrantStore(
   };
 }
 
+type ListedGrant = Omit<AuthorizedApp, "scopes"> & {
+  payload: string;
+  consentId: string | null;
+  consentedAt: number | null;
+};
+
+/** Combines the grants of each consent. */
+function groupByConsent(grants: ListedGrant[]): AuthorizedApp[] {
+  const groups = Map.groupBy(grants, ({ id, consentId }) => consentId ?? id);
+  const apps = [...groups].flatMap(([id, group]) => {
+    const [newest] = group;
+    if (!newest) return [];
+    const { payload: _, consentId: __, consentedAt, ...app } = newest;
+    return {
+      ...app,
+      id,
+      scopes: [...new Set(group.flatMap(({ payload }) => scopesOf(payload)))].sort(),
+      grantedAt: consentedAt ?? app.grantedAt,
+      lastUsedAt: group.reduce<number | null>((last, grant) => later(last, grant.lastUsedAt), null),
+    };
+  });
+  return apps.sort((one, other) => other.grantedAt - one.grantedAt);
+}
+
+function later(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other);
+}
+
 type Grant = Pick<GrantRow, "id" | "client_id" | "user_id" | "organization_id" | "payload">;
 
 /**
@@ -122,14 +164,12 @@ export async function revokeGrants(
   trx: Knex.Transaction,
   outbox: Outbox,
   actor: Actor,
-  filter: Partial<Grant>,
+  filter: Partial<Grant> | Knex.QueryCallback,
   exceptId = "",
 ): Promise<number> {
-  const grants = await trx("grants")
-    .where(filter)
-    .whereNot("id", exceptId)
-    .whereNull("revoked_at")
-    .forUpdate(); // of two concurrent revocations, one records the event
+  const matching: Knex.QueryCallback = (grant) => grant.where(filter).whereNot("id", exceptId);
+  await blockConsents(trx, matching);
+  const grants = await trx("grants").where(matching).whereNull("revoked_at").forUpdate(); // of two concurrent revocations, one records the event
   if (grants.length === 0) return 0;
   const ids = grants.map(({ id }) => id);
   const revoked = await trx("grants")
@@ -144,13 +184,23 @@ export async function revokeGrants(
   return revoked;
 }
 
-/** Returns the domain event of a grant, or none for a grant without an organization. */
+/**
+ * Returns the domain event of a grant, or none for a grant without an organization.
+ * @param consentedAt when the user consented, if this was not asked again
+ */
 export function toDomainEvent(
   type: "authorization.granted" | "authorization.revoked",
   { id, client_id, user_id, organization_id, payload }: Grant,
+  consentedAt?: number | null,
 ): DomainEvent[] {
   if (!organization_id) return [];
-  const data = { grant_id: id, client_id, user_id, scopes: scopesOf(payload) };
+  const data = {
+    grant_id: id,
+    client_id,
+    user_id,
+    scopes: scopesOf(payload),
+    ...(consentedAt && { consented_at: new Date(consentedAt).toISOString() }),
+  };
   return [{ organizationId: organization_id, type, subject: id, data }];
 }
 

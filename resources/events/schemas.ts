@@ -30,6 +30,9 @@ const trustRule = z.object({
   claims: z.record(z.string(), z.string()),
   scopes: z.array(z.string()),
 });
+const granted = authorization.extend({
+  consented_at: time.optional().describe("When the user consented, if the user was not asked again."),
+});
 const link = z.object({ link: linkSchema });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
 
@@ -83,7 +86,7 @@ export const EVENT_DATA_SCHEMAS = {
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
   "trust_rule.created": trustRule,
   "trust_rule.deleted": trustRule,
-  "authorization.granted": authorization,
+  "authorization.granted": granted,
   "authorization.revoked": authorization,
   "link.created": link,
   "link.updated": link.extend({ changed }),

@@ -4,8 +4,10 @@ import type { Storage } from "../../adapters/index.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { ConsentAnswer } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
-import { allowedByRole, isApiScope, type Role, withImplied } from "../../resources/access/scopes.ts";
+import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
+import { grantScopes } from "../provider/consent-scopes.ts";
+import type { ConsentDetails } from "../provider/interaction-policy.ts";
 
 /** An organization that a user may grant access to, and the requested scopes that the user's role there allows. */
 export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
@@ -47,8 +49,7 @@ export async function findConsentOptions(
 export type Approval = { accountId: string; option: ConsentOption; address: string };
 
 /**
- * Stores the grant and the answer to the consent page in one transaction. The grant rejects scopes that the role doesn't
- * allow, so the library doesn't prompt for them again.
+ * Stores the grant and the answer to the consent page in one transaction.
  * @throws AccessDenied if the user was removed from the organization in the meantime
  */
 export async function approveConsent(
@@ -58,17 +59,9 @@ export async function approveConsent(
 ): Promise<void> {
   const { params, prompt, lastSubmission, uid } = interaction;
   const grant = new provider.Grant({ accountId, clientId: params.client_id as string });
-  const { missingOIDCScope, missingResourceScopes } = prompt.details as {
-    missingOIDCScope?: string[];
-    missingResourceScopes?: Record<string, string[]>;
-  };
-  if (missingOIDCScope) grant.addOIDCScope(missingOIDCScope.join(" "));
-  for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {})) {
-    const allowed = allowedByRole(scopes, option.role);
-    const rejected = scopes.filter((scope) => !allowed.includes(scope));
-    grant.addResourceScope(resource, [...withImplied(allowed)].join(" "));
-    if (rejected.length > 0) grant.rejectResourceScope(resource, rejected.join(" "));
-  }
+  const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
+  const requested = { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
+  grantScopes(grant, requested, option.role);
   const grantId = createGrantId(grant);
   const result = { ...lastSubmission, consent: { grantId } };
   const answers: ConsentAnswer = { interactionId: uid, result };
@@ -90,7 +83,7 @@ async function answerOnce(store: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Returns the id of a new grant. The library creates it on saving, but the answer must name the grant before. */
-function createGrantId(grant: object): string {
+/** Returns the id of a new grant. The library creates it on saving, but needs to know it before. */
+export function createGrantId(grant: object): string {
   return (grant as { generateTokenId(): string }).generateTokenId();
 }

@@ -1,4 +1,4 @@
-import type { AdapterFactory, Configuration, FindAccount } from "oidc-provider";
+import type { AdapterFactory, Configuration, FindAccount, KoaContextWithOIDC } from "oidc-provider";
 import { DPOP_ALGS } from "../../resources/access/dpop-proof.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
@@ -9,11 +9,12 @@ import { EXTRA_METADATA, staticClients } from "./clients.ts";
 import { cookies } from "./cookies.ts";
 import { dPoP } from "./dpop.ts";
 import { createFetchDocument } from "./fetch-document.ts";
-import { prompts } from "./interaction-policy.ts";
+import { prompts, type RememberedGrant } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import type { Keys } from "./keys.ts";
 import {
   ABSOLUTE_LIFETIME,
+  ACCESS_TOKEN_LIFETIME,
   issueRefreshToken,
   refreshTokenLifetime,
   rotateRefreshToken,
@@ -32,6 +33,8 @@ export type ProviderOptions = {
   keys: Keys;
   adapter: AdapterFactory;
   findAccount: FindAccount;
+  /** Returns the grant that an authorization request gets without asking the user again, before it is stored. */
+  findRememberedGrant: (ctx: KoaContextWithOIDC) => Promise<RememberedGrant | undefined>;
   origins: ReadonlySet<string>;
   fetch: GuardedFetch;
   /** Renders an error of the authorization endpoint that must not be sent to the client. */
@@ -54,7 +57,7 @@ export function configuration(options: ProviderOptions): Configuration {
     cookies: cookies(urls, keys),
     clientBasedCORS: (_ctx, origin) => origins.has(origin),
     ...clientOptions(settings),
-    ...authorizationOptions(),
+    ...authorizationOptions(options),
     ...tokenOptions(keys),
     features: features(options),
   };
@@ -86,7 +89,7 @@ function clientOptions(settings: Settings): Configuration {
   };
 }
 
-function authorizationOptions(): Configuration {
+function authorizationOptions({ findRememberedGrant }: ProviderOptions): Configuration {
   return {
     responseTypes: ["code"],
     pkce: { required: () => true }, // RFC 9700 §2.1.1: for every client
@@ -97,10 +100,10 @@ function authorizationOptions(): Configuration {
       policy: prompts(),
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
-    // Each consent creates its own grant, so there is one only after the consent page.
-    loadExistingGrant: async ({ oidc }) => {
-      const grantId = oidc.result?.consent?.grantId;
-      return grantId ? oidc.provider.Grant.find(grantId) : undefined;
+    loadExistingGrant: async (ctx) => {
+      const { provider, result } = ctx.oidc;
+      const grantId = result?.consent?.grantId;
+      return grantId ? provider.Grant.find(grantId) : findRememberedGrant(ctx);
     },
     expiresWithSession: async () => false,
   };
@@ -122,12 +125,12 @@ function tokenOptions({ jwks }: Keys): Configuration {
     revokeGrantPolicy,
     ttl: {
       AuthorizationCode: MINUTE,
-      AccessToken: HOUR,
+      AccessToken: ACCESS_TOKEN_LIFETIME,
       ClientCredentials: (_ctx, token) => token.resourceServer?.accessTokenTTL ?? HOUR,
       IdToken: HOUR,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),
-      Grant: ABSOLUTE_LIFETIME + HOUR, // outlives its last access token
+      Grant: ABSOLUTE_LIFETIME + ACCESS_TOKEN_LIFETIME, // outlives its last access token
       RefreshToken: refreshTokenLifetime,
     },
   };

@@ -1,13 +1,24 @@
-import { interactionPolicy } from "oidc-provider";
+import { errors, type Grant, interactionPolicy } from "oidc-provider";
+import { ConsentEnded } from "../../adapters/oauth/consents.ts";
+import { requestedScopesOf } from "./consent-scopes.ts";
 
 const { Check, Prompt, base } = interactionPolicy;
 
 /** The result of the page on which a user chooses an account. With `other`, another account must sign in. */
 export type AccountChoice = { other: boolean };
 
+/** What the consent page needs to know about the request. */
+export type ConsentDetails = {
+  missingOIDCScope: string[];
+  missingResourceScopes: Record<string, string[]>;
+};
+
+/** A grant that is not stored yet. `remembers` is the id of the grant whose consent covers it. */
+export type RememberedGrant = Grant & { remembers?: string };
+
 /**
  * Decides when users are prompted: to sign in if there is no session, to choose an account if the client requests it,
- * and to consent at every authorization. Each consent creates its own grant, for the organization chosen with it.
+ * and to consent unless an earlier consent covers the request. Each authorization creates its own grant.
  */
 export function prompts(): interactionPolicy.DefaultPolicy {
   const policy = base();
@@ -17,13 +28,40 @@ export function prompts(): interactionPolicy.DefaultPolicy {
   policy.add(selectAccountPrompt(), 1);
   // It prompts in the same cases, with an error that OpenID Connect Core §3.1.2.6 doesn't define for them.
   consent.checks.remove("native_client_prompt");
-  consent.checks.add(
-    new Check("each_time", "consent is required at every authorization", "consent_required", ({ oidc }) =>
-      oidc.result?.consent ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
-    ),
-    0,
-  );
+  consent.checks.add(consentCheck(), 0);
   return policy;
+}
+
+/**
+ * Asks for consent unless it was just given or is remembered. The remembered grant is stored only here, after all other
+ * prompts: none of them can leave a grant behind that no code belongs to.
+ */
+function consentCheck(): interactionPolicy.Check {
+  return new Check(
+    "consent_missing",
+    "consent is required",
+    "consent_required",
+    async ({ oidc }) => {
+      const isGiven = oidc.result?.consent || (await storeRemembered(oidc.entities.Grant));
+      return isGiven ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
+    },
+    (ctx): ConsentDetails => {
+      const { openid, resources } = requestedScopesOf(ctx);
+      return { missingOIDCScope: openid, missingResourceScopes: resources };
+    },
+  );
+}
+
+/** Stores a remembered grant. Returns false if there is none, or if it was revoked in the meantime. */
+async function storeRemembered(grant: RememberedGrant | undefined): Promise<boolean> {
+  if (!grant?.remembers) return false;
+  try {
+    await grant.save();
+    return true;
+  } catch (error) {
+    if (error instanceof ConsentEnded || error instanceof errors.AccessDenied) return false;
+    throw error;
+  }
 }
 
 /** Handles `prompt=select_account` (OpenID Connect Core §3.1.2.1). Signing in counts as choosing an account. */

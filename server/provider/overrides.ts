@@ -103,7 +103,8 @@ function prefixTokens(provider: Provider): void {
 
 /**
  * Adds fields to what the library stores:
- * - grants: the organization chosen on the consent page, the IP address of the user, and the answer to that page;
+ * - grants: the organization chosen on the consent page, the IP address of the user, and the answer to that page or the
+ *   grant whose consent is remembered;
  * - sessions: where and when they were last used;
  * - tokens: the generation of their client when it authenticated. Raising the client's generation revokes all of them,
  *   even one that is being issued;
@@ -111,7 +112,8 @@ function prefixTokens(provider: Provider): void {
  * - codes and refresh tokens: whether the organization requires DPoP. Read from the database and never stored.
  */
 function extendModels(provider: Provider): void {
-  for (const field of ["organizationId", "address", "answers"]) extendPayload(provider.Grant, field);
+  for (const field of ["organizationId", "address", "answers", "remembers"])
+    extendPayload(provider.Grant, field);
   for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
   const { AccessToken, AuthorizationCode, ClientCredentials, RefreshToken } = provider;
   for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");

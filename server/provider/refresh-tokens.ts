@@ -1,7 +1,10 @@
 import type { Configuration } from "oidc-provider";
 
-const DAY = 24 * 60 * 60;
+const HOUR = 60 * 60;
+const DAY = 24 * HOUR;
 
+/** Seconds. */
+export const ACCESS_TOKEN_LIFETIME = HOUR;
 /** A refresh token expires after this time without use. Seconds. */
 const IDLE_LIFETIME = 30 * DAY;
 /** All tokens of a grant expire this long after the consent (RFC 9700 §4.14.2). Seconds. */
@@ -9,11 +12,15 @@ export const ABSOLUTE_LIFETIME = 90 * DAY;
 /** The share of its lifetime after which a confidential client's refresh token is rotated. Percent. */
 const ROTATE_AFTER_PERCENT = 70;
 
-/** Returns for how many more seconds a refresh token is valid: never past the absolute lifetime of its grant. */
-export const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (_ctx, token) => {
+/**
+ * Returns for how many more seconds a refresh token is valid: never past the absolute lifetime of its family, nor past the
+ * consent that its grant follows from.
+ */
+export const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (ctx, token) => {
   const now = Math.floor(Date.now() / 1000);
   const issued = token.iiat ?? token.iat ?? now;
-  return Math.max(1, Math.min(IDLE_LIFETIME, issued + ABSOLUTE_LIFETIME - now));
+  const grantEnd = (ctx?.oidc?.entities.Grant?.exp ?? Number.POSITIVE_INFINITY) - ACCESS_TOKEN_LIFETIME;
+  return Math.max(1, Math.min(IDLE_LIFETIME, issued + ABSOLUTE_LIFETIME - now, grantEnd - now));
 };
 
 /** Issues refresh tokens to every client that may use them, whether or not `offline_access` was requested. */

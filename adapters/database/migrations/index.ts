@@ -5,6 +5,7 @@ import { peopleAndEvents } from "./0002_people_and_events.ts";
 import { dropClientDocument } from "./0003_drop_client_document.ts";
 import { resetLinkCreator } from "./0004_reset_link_creator.ts";
 import { clientIdentities } from "./0005_client_identities.ts";
+import { rememberedConsent } from "./0012_remembered_consent.ts";
 import type { Migration } from "./migration.ts";
 
 /** All migrations, in order. */
@@ -14,6 +15,7 @@ export const MIGRATIONS: Migration[] = [
   dropClientDocument,
   resetLinkCreator,
   clientIdentities,
+  rememberedConsent,
 ];
 
 /** Returns the migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import { lockConsent } from "../consents.ts";
 import { revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
@@ -9,14 +10,21 @@ import { type ModelAdapter, toStored } from "./model.ts";
 /** The answered consent page of a grant: the id of the interaction, and the result that refers to the grant. */
 export type ConsentAnswer = { interactionId: string; result: InteractionResults };
 
+/**
+ * How a grant came about. `answers`: on a consent page. `remembers`: without a page, because of the grant with this id,
+ * whose consent covers it.
+ */
+type Origin = { answers?: ConsentAnswer; remembers?: string };
+
 /** Stores grants. Revoking one updates a single row and invalidates every token issued under it. */
 export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): ModelAdapter {
   const active = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
   return {
-    async upsert(id, { answers, ...payload }: AdapterPayload & { answers?: ConsentAnswer }) {
+    async upsert(id, { answers, remembers, ...payload }: AdapterPayload & Origin) {
       const expires_at = (payload.exp as number) * 1000;
       const stored = toStored(payload);
       if (await active(id).update({ payload: stored, expires_at })) return;
+      const created_at = Date.now();
       const grant = {
         id,
         client_id: payload.clientId as string,
@@ -28,9 +36,13 @@ export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): M
         // The grant and the answer are stored together, so one consent page creates one grant.
         if (answers) await answerConsent(trx, answers.interactionId, answers.result);
         if (grant.organization_id) await requireMembership(trx, grant.user_id, grant.organization_id);
-        await trx("grants").insert({ ...grant, created_at: Date.now(), expires_at });
+        const consent = remembers
+          ? await lockConsent(trx, remembers)
+          : { expires_at, ...(answers && { consent_id: id, consented_at: created_at }) };
+        await trx("grants").insert({ ...grant, created_at, ...consent });
         const actor = { id: grant.user_id, address: payload.address as string };
-        await outbox.record(trx, actor, ...toDomainEvent("authorization.granted", grant));
+        const consentedAt = remembers ? consent.consented_at : undefined;
+        await outbox.record(trx, actor, ...toDomainEvent("authorization.granted", grant, consentedAt));
       });
     },
 

@@ -60,7 +60,9 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
     `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
   "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,
   "authorization.granted": ({ data, app }) =>
-    `authorized ${app(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
+    `authorized ${app(data.client_id)}${
+      data.consented_at ? ` again, as allowed on ${toText(data.consented_at)}` : ""
+    }: ${list(withoutImplied(data.scopes as string[]))}`,
   "authorization.revoked": ({ data, name, app }) =>
     `revoked the access of ${app(data.client_id)} authorized by ${name(data.user_id)}`,
   "link.created": ({ data }) => `created link ${slugOf(data)}`,

@@ -47,11 +47,14 @@ export async function authorize(
     code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
     code_challenge_method: "S256",
     state,
+    ...(organizationId && { prompt: "consent" }), // to select it, the user has to be asked
     ...parameters,
   });
   let page = await browser.open(url.href);
   if (page.html.querySelector("#password")) page = await browser.signIn(page, user);
-  page = await browser.press(page, "Allow", organizationId ? { organization_id: organizationId } : {});
+  // Otherwise, consent is remembered.
+  if (new URL(page.url).origin === new URL(service.url).origin)
+    page = await browser.press(page, "Allow", organizationId ? { organization_id: organizationId } : {});
   return { callback: new URL(page.url), verifier, state, browser };
 }
 

@@ -76,13 +76,25 @@ export async function createApp(service: TestService, redirectUris = [REDIRECT_U
   return { app, own, user };
 }
 
-/** Opens an authorization request and signs in if needed; returns the consent page. */
-export async function openConsent(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
+/** Opens an authorization request and signs in if needed; returns the consent page, even if consent is remembered. */
+export function openConsent(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
+  return openSignedIn(browser, user, withConsent(url));
+}
+
+/** Opens an authorization request and signs in if needed. */
+async function openSignedIn(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
   const page = await browser.open(url);
   return page.html.querySelector("#password") ? browser.signIn(page, user) : page;
 }
 
-/** Allows an authorization request; returns the URL that the app is called back at. */
+/** Makes an authorization request ask for consent, unless it says otherwise. */
+function withConsent(url: string): string {
+  const asking = new URL(url);
+  if (!asking.searchParams.has("prompt")) asking.searchParams.set("prompt", "consent");
+  return asking.href;
+}
+
+/** Allows an authorization request, unless consent is remembered; returns the URL that the app is called back at. */
 export async function allow(
   service: TestService,
   user: TestUser,
@@ -92,7 +104,9 @@ export async function allow(
     organizationId,
   }: { browser?: TestBrowser; organizationId?: string } = {},
 ): Promise<URL> {
-  const consent = await openConsent(browser, user, url);
+  // To select an organization, the user has to be asked.
+  const consent = await openSignedIn(browser, user, organizationId ? withConsent(url) : url);
+  if (new URL(consent.url).origin !== new URL(service.url).origin) return new URL(consent.url);
   const fields: Record<string, string> = organizationId ? { organization_id: organizationId } : {};
   return new URL((await browser.press(consent, "Allow", fields)).url);
 }

@@ -119,8 +119,12 @@ test("each authorization creates its own grant, and revoking one keeps the other
 test("two concurrent authorizations in one browser stay separate", async (t) => {
   const browser = new TestBrowser(service.url);
   await allow(service, user, authorizeUrl(service, app), { browser });
-  const one = await browser.open(authorizeUrl(service, app, { state: "one", scope: "links:read" }));
-  const two = await browser.open(authorizeUrl(service, app, { state: "two", scope: "links:write" }));
+  const one = await browser.open(
+    authorizeUrl(service, app, { state: "one", scope: "links:read", prompt: "consent" }),
+  );
+  const two = await browser.open(
+    authorizeUrl(service, app, { state: "two", scope: "links:write", prompt: "consent" }),
+  );
   const ends = [
     await browser.press(one, "Allow", { organization_id: own.id }),
     await browser.press(two, "Allow", { organization_id: second.id }),

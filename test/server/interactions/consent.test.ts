@@ -44,7 +44,7 @@ test("the CSRF token of one authorization is rejected for another", async (t) =>
 
 test("a sign-in without a CSRF token is rejected even with the correct password", async (t) => {
   const browser = new TestBrowser(service.url);
-  const page = await browser.open(authorizeUrl(service, app));
+  const page = await browser.open(authorizeUrl(service, app, { prompt: "consent" }));
   const { username, password } = user;
   t.is((await sendForm(browser, page, { username, password, csrf: undefined })).status, 400);
   t.truthy((await browser.open(page.url)).html.querySelector("#password"));
@@ -143,7 +143,7 @@ test("submitting one consent form concurrently yields one code", async (t) => {
 
 test("consent can't be submitted before signing in", async (t) => {
   const browser = new TestBrowser(service.url);
-  const page = await browser.open(authorizeUrl(service, app));
+  const page = await browser.open(authorizeUrl(service, app, { prompt: "consent" }));
   const form = page.html.querySelector("form");
   form?.setAttribute("action", String(form.attributes.action).replace("sign-in", "consent"));
   t.is((await sendForm(browser, page, ALLOW)).status, 400);
@@ -161,5 +161,5 @@ test("any decision other than allow denies access", async (t) => {
 test("a new authorization can be started after a cancellation", async (t) => {
   const { browser, page } = await openConsentPage();
   await browser.press(page, "Cancel");
-  t.true(await canStillAllow(browser, await browser.open(authorizeUrl(service, app))));
+  t.true(await canStillAllow(browser, await browser.open(authorizeUrl(service, app, { prompt: "consent" }))));
 });

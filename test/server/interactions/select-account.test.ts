@@ -9,7 +9,8 @@ const { app, own, user } = await createApp(service);
 const other = await service.createUser([own.id]);
 test.after.always(() => service.close());
 
-const PROMPT = { prompt: "select_account", scope: "openid links:read" };
+// With the consent page, which names the account.
+const PROMPT = { prompt: "select_account consent", scope: "openid links:read" };
 const CONTINUE = `Continue as ${user.username}`;
 const ANOTHER = "Use another account";
 
@@ -132,7 +133,7 @@ for (const prompt of ["select_account consent", "consent select_account"]) {
   });
 }
 
-for (const prompt of ["select_account login", "login select_account consent"]) {
+for (const prompt of ["consent select_account login", "login select_account consent"]) {
   test(`prompt=${prompt} asks only for the password, of any account`, async (t) => {
     for (const account of [user, other]) {
       const { browser, page } = await openChoice({ prompt });

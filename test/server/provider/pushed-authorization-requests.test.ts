@@ -166,7 +166,7 @@ test.serial("a pushed request that led to a code can't be used again, immediatel
 });
 
 test("a pushed request opened in two browsers leads to one code", async (t) => {
-  const url = urlFor(await requestUriFor());
+  const url = urlFor(await requestUriFor({ prompt: "consent" }));
   const browsers = [new TestBrowser(service.url), new TestBrowser(service.url)];
   const consents = [];
   for (const browser of browsers) consents.push({ browser, page: await openConsent(browser, user, url) });
@@ -207,11 +207,12 @@ test("a request_uri is neither a token nor a code", async (t) => {
   t.is((await redeemCode(service, app, id)).body.error, "invalid_grant");
 });
 
-test("prompt=none in a pushed request leads to no code", async (t) => {
+test("prompt=none in a pushed request leads to no code without a session or consent", async (t) => {
   t.is((await errorOf(urlFor(await requestUriFor({ prompt: "none" })))).error, "login_required");
   const browser = new TestBrowser(service.url);
   await allow(service, user, urlFor(await requestUriFor()), { browser });
-  const page = await browser.open(urlFor(await requestUriFor({ prompt: "none" })));
+  const url = urlFor(await requestUriFor({ prompt: "none", scope: "webhooks:write" }));
+  const page = await browser.open(url);
   t.is(new URL(page.url).searchParams.get("error"), "consent_required");
 });
 

@@ -12,6 +12,8 @@ import { startTestService } from "../../harness/service.ts";
 const service = await startTestService();
 const { app, user } = await createApp(service);
 const other = await createApp(service);
+// Not remembered: a remembered consent ends when it would have ended, which the tests reach with the clock.
+const FRESH = { changes: { prompt: "consent" } };
 test.after.always(() => service.close());
 
 const DAY = 24 * 3600_000;
@@ -19,7 +21,9 @@ const AFTER_RETRY_WINDOW = 11_000;
 
 /** Returns tokens in the last 30% of the refresh token's lifetime, when it is rotated even for confidential clients. */
 async function oldTokens() {
-  const tokens = await runCodeFlow(service, app, user, { changes: { scope: "links:write webhooks:read" } });
+  const tokens = await runCodeFlow(service, app, user, {
+    changes: { ...FRESH.changes, scope: "links:write webhooks:read" },
+  });
   advanceClock(22 * DAY);
   return tokens;
 }
@@ -27,7 +31,7 @@ async function oldTokens() {
 test.serial(
   "a confidential client's refresh token is rotated only in the last 30% of its lifetime",
   async (t) => {
-    const { refreshToken } = await runCodeFlow(service, app, user);
+    const { refreshToken } = await runCodeFlow(service, app, user, FRESH);
     advanceClock(20 * DAY);
     t.is((await refresh(service, app, refreshToken)).body.refresh_token, refreshToken);
     advanceClock(2 * DAY);
@@ -60,7 +64,7 @@ test.serial("a replay after the retry window revokes the whole family", async (t
   const first = await refresh(service, app, refreshToken);
   const retry = await refresh(service, app, refreshToken);
   const later = await refresh(service, app, String(first.body.refresh_token));
-  const bystander = await runCodeFlow(service, app, user);
+  const bystander = await runCodeFlow(service, app, user, FRESH);
   advanceClock(AFTER_RETRY_WINDOW);
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
   for (const { body } of [first, retry, later]) {
@@ -147,7 +151,7 @@ test.serial(
 test.serial(
   "concurrent refreshes without rotation each get an access token and the same refresh token",
   async (t) => {
-    const { refreshToken } = await runCodeFlow(service, app, user);
+    const { refreshToken } = await runCodeFlow(service, app, user, FRESH);
     const answers = await Promise.all(Array.from({ length: 20 }, () => refresh(service, app, refreshToken)));
     t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
     t.deepEqual([...new Set(answers.map(({ body }) => body.refresh_token))], [refreshToken]);

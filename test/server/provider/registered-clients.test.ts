@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { authorizeUrl, openConsent, read } from "../../harness/clients/oauth.ts";
 import {
@@ -181,4 +182,16 @@ test("a user can see and revoke the access of a registered client", async (t) =>
     headers: bearer(String(body.access_token)),
   });
   t.is(status, 401);
+});
+
+test("a registered client is asked for consent each time, also with an https redirect URI", async (t) => {
+  const redirectUri = "https://agent.example.com/callback";
+  const client = await register(service, { client_name: "Agent", redirect_uris: [redirectUri] });
+  const own = await service.createOrganization();
+  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  const owner = await service.createUser([own.id], undefined, "owner");
+  const browser = new TestBrowser(service.url);
+  await connectRegistered(service, client, owner, { browser });
+  const page = await browser.open(authorizeUrl(service, client, { redirect_uri: redirectUri }));
+  t.regex(page.text, /Allow access\?/);
 });

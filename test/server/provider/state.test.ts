@@ -1,6 +1,6 @@
 import test from "ava";
 import { REDIRECT_URI } from "../../harness/clients/flow.ts";
-import { allow, authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { allow, authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -64,7 +64,7 @@ test("an approval and a cancellation both return iss", async (t) => {
   const success = await allow(service, user, url);
   t.is(success.searchParams.get("iss"), service.url);
   const browser = new TestBrowser(service.url);
-  const consent = await browser.signIn(await browser.open(url), user);
+  const consent = await openConsent(browser, user, url);
   const cancelled = new URL((await browser.press(consent, "Cancel")).url);
   t.is(cancelled.searchParams.get("error"), "access_denied");
   t.is(cancelled.searchParams.get("iss"), service.url);
