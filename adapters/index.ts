@@ -30,6 +30,10 @@ import { createOidcAdapter } from "./oauth/oidc/index.ts";
 import { createReplayStore, type ReplayStore } from "./oauth/replay.ts";
 import { type AllowedClientsStore, createAllowedClientsStore } from "./organizations/allowed-clients.ts";
 import { createDpopRequirementStore, type DpopRequirementStore } from "./organizations/dpop-requirement.ts";
+import {
+  createEnterpriseAuthorizationStore,
+  type EnterpriseAuthorizationStore,
+} from "./organizations/enterprise-authorization.ts";
 import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore, type MemberStore } from "./organizations/members.ts";
 import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
@@ -49,6 +53,7 @@ export type Storage = {
   consents: ConsentStore;
   deliveries: DeliveryQueue;
   dpopRequirement: DpopRequirementStore;
+  enterpriseAuthorization: EnterpriseAuthorizationStore;
   grants: GrantStore;
   invitations: InvitationStore;
   accountDeletions: AccountDeletionStore;
@@ -108,6 +113,11 @@ export function openStorage(
     consents: mapStorageErrors(createConsentStore(database), "list"),
     deliveries: createDeliveryQueue(database, outbox, encryption),
     dpopRequirement: mapStorageErrors(createDpopRequirementStore(database, outbox), "isRequired"),
+    enterpriseAuthorization: mapStorageErrors(
+      createEnterpriseAuthorizationStore(database, outbox),
+      "isEnabled",
+      "listByUser",
+    ),
     grants: mapStorageErrors(
       createGrantStore(database, outbox, clientPolicy),
       "findStatus",

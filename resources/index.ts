@@ -40,6 +40,8 @@ export type ResourceOptions = {
   signingSecret: string;
   /** Returns the URL of a webhook's page in the dashboard. */
   webhookPageUrl: WebhookPageUrl;
+  /** The IDs of the extensions of MCP that the authorization server supports. */
+  mcpExtensions: readonly string[];
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Context): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
@@ -89,6 +91,7 @@ export function createResources(options: ResourceOptions): Resources {
       runOnce,
       mcpUrl,
       signingSecret,
+      extensions: options.mcpExtensions,
       origins,
       version,
       onError,

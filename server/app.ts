@@ -29,6 +29,10 @@ import { sectionPath } from "./ui/dashboard-layout.ts";
 import { messagePage } from "./ui/page.ts";
 import { VERSION } from "./version.ts";
 
+// The extensions of MCP for authorization.
+const CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials";
+const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
+
 /**
  * Creates the Koa application: oidc-provider's own with all other middleware in front of its routes, or only the
  * resources if another server introspects the tokens.
@@ -102,6 +106,7 @@ function frontMiddleware(options: FrontOptions): Middleware[] {
     behindProxy: settings.TRUST_PROXY > 0,
     version: VERSION,
     signingSecret: keys.signing,
+    mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
     renderErrorPage: (status, detail) =>

@@ -63,6 +63,7 @@ export function authorizationServer(
     keySets,
     authenticateWorkload: createAuthenticateWorkload({ trustRules, replays, keySets }),
     registeredIds,
+    identityAssertions: { ...storage, idpIssuer: settings.IDP_ISSUER, urls, clientPolicy, keySets },
     authenticationLimits,
     origins,
     adapter: storage.oidcAdapter,

@@ -10,6 +10,11 @@ export function developmentHosts({ isProduction }: HostSettings): AllowedHosts {
   return isProduction ? new Set() : LOOPBACK;
 }
 
+/** Returns the host of the identity provider, which the operator chose and which may be private. */
+export function identityProviderHosts({ IDP_ISSUER }: Pick<Settings, "IDP_ISSUER">): AllowedHosts {
+  return new Set(IDP_ISSUER ? [new URL(IDP_ISSUER).hostname] : []);
+}
+
 /** Returns the hosts that documents may be fetched from although they are private. */
 export function fetchableHosts(settings: HostSettings): AllowedHosts {
   return new Set([...settings.WEBHOOK_ALLOW_HOSTS, ...developmentHosts(settings)]);

@@ -13,7 +13,7 @@ import type { Settings } from "./config.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { encryptionKey } from "./encryption-key.ts";
 import type { Log } from "./log.ts";
-import { fetchableHosts } from "./outbound-hosts.ts";
+import { fetchableHosts, identityProviderHosts } from "./outbound-hosts.ts";
 import { clientPolicyOf } from "./provider/client-policy.ts";
 import { type Keys, loadKeys } from "./provider/keys.ts";
 import { publicUrlsOf } from "./public-urls.ts";
@@ -64,7 +64,7 @@ export async function startService(
     const urls = publicUrlsOf(settings, port);
     const fetch = createGuardedFetch({
       ...sendDefaults,
-      allowed: fetchableHosts(settings),
+      allowed: new Set([...fetchableHosts(settings), ...identityProviderHosts(settings)]),
       userAgent: `linkgate/${VERSION}`,
     });
     const { app, observability } = createApp({

@@ -45,6 +45,7 @@ export const EVENT_DATA_SCHEMAS = {
     required: z.boolean().describe("Whether tokens must be bound to a key (RFC 9449)."),
   }),
   "organization.deleted": z.object({}),
+  "enterprise_authorization.changed": z.object({ enabled: z.boolean() }),
   "plan.changed": z.object({ from: plan, to: plan }),
   "member.added": membership,
   "member.role_changed": z.object({ user_id: z.string(), from: role, to: role }),

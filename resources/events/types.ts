@@ -20,6 +20,7 @@ export const AUDIT_EVENTS = [
   "organization.allowed_clients_changed",
   "organization.dpop_requirement_changed",
   "organization.deleted",
+  "enterprise_authorization.changed",
   "plan.changed",
   "member.added",
   "member.role_changed",

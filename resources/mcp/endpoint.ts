@@ -17,6 +17,8 @@ type EndpointOptions = {
   mcpUrl: string;
   /** Signs the questions to users; shared by all processes. */
   signingSecret: string;
+  /** The IDs of supported extensions of MCP. */
+  extensions: readonly string[];
   /** The browser origins that may call. Requests without an Origin don't come from a browser. */
   origins: ReadonlySet<string>;
   version: string;

@@ -11,6 +11,7 @@ type HandlerOptions = {
   runOnce: RunOnce;
   /** Signs the questions to users; shared by all processes. */
   signingSecret: string;
+  extensions: readonly string[];
   version: string;
   onError: (error: unknown) => void;
 };

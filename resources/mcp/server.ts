@@ -31,10 +31,17 @@ UTC day, referrer and country, with known bots counted separately.";
 // The tools depend on the token alone, and change only with a new version of the service.
 const CACHE_MS = 60 * 60 * 1000;
 
-type ServerOptions = { tools: Tool[]; runOnce: RunOnce; confirmations: Confirmations; version: string };
+type ServerOptions = {
+  tools: Tool[];
+  runOnce: RunOnce;
+  confirmations: Confirmations;
+  /** The IDs of supported extensions, which `server/discover` lists. */
+  extensions: readonly string[];
+  version: string;
+};
 
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
-export function createServerFactory({ tools, runOnce, confirmations, version }: ServerOptions) {
+export function createServerFactory({ tools, runOnce, confirmations, extensions, version }: ServerOptions) {
   // Converting the schemas takes longer than most of the startup.
   const described = lazy(() => tools.map((tool) => ({ tool, ...schemasOf(tool) })));
 
@@ -43,7 +50,10 @@ export function createServerFactory({ tools, runOnce, confirmations, version }: 
       { name: "linkgate", title: "linkgate", version },
       {
         instructions: INSTRUCTIONS,
-        capabilities: { tools: { listChanged: false } },
+        capabilities: {
+          tools: { listChanged: false },
+          extensions: Object.fromEntries(extensions.map((id) => [id, {}])),
+        },
         cacheHints: {
           "tools/list": { ttlMs: CACHE_MS, cacheScope: "private" },
           "server/discover": { ttlMs: CACHE_MS, cacheScope: "public" },

@@ -56,6 +56,19 @@ export const organizationCommands: Command[] = [
     },
   },
   {
+    name: "org enterprise-authorization",
+    summary: "Let the identity provider authorize apps for an organization's members, or stop that",
+    arguments: { "<org-id>": ORG_ID, "<on|off>": "on accepts its assertions about members" },
+    example: `${EXAMPLE_ORG} on`,
+    migrates: true,
+    async run({ args: [id, word], storage }) {
+      const organization = await findOrganization(storage, id);
+      const enterprise_authorization = parseSwitch(word);
+      await storage.enterpriseAuthorization.set(organization.id, enterprise_authorization, OPERATOR);
+      return { organization, enterprise_authorization };
+    },
+  },
+  {
     name: "org list",
     summary: "List the organizations",
     migrates: true,

@@ -12,6 +12,7 @@ import { links } from "./links/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
+import { enterpriseAuthorizationRoutes } from "./organization/enterprise-authorization.ts";
 import { invitationRoutes } from "./organization/invitations.ts";
 import { memberRoutes } from "./organization/members.ts";
 import { planRoutes } from "./organization/plan.ts";
@@ -34,6 +35,7 @@ const ROUTE_MODULES: RouteModule[] = [
   quickStartRoutes,
   connectRoutes,
   workloadIdentityRoutes,
+  enterpriseAuthorizationRoutes,
   appRoutes,
   audit,
 ];

@@ -30,6 +30,8 @@ const NOTICES = {
   "sessions-ended": "Signed out everywhere else.",
   "identity-unlinked": "Identity unlinked.",
   "app-revoked": "Access revoked.",
+  "enterprise-on": "Enterprise-managed authorization is on.",
+  "enterprise-off": "Enterprise-managed authorization is off.",
   "allowed-clients-changed": "Setting saved.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",

@@ -82,6 +82,11 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The newest client secret can't be revoked.",
     next: "Rotate the secret first.",
   },
+  no_identity_provider: {
+    status: 409,
+    meaning: "The server has no identity provider, so it can't authorize apps.",
+    next: "Ask the operator of the server to set IDP_ISSUER.",
+  },
   duplicate_key: {
     status: 409,
     meaning: "The client already has this public key.",

@@ -1,6 +1,6 @@
-import { decodeJwt, decodeProtectedHeader, type JWTPayload } from "jose";
+import { decodeJwt, type JWTPayload } from "jose";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
-import { ID_JAG, JWT_BEARER_GRANT } from "./jwt-bearer.ts";
+import { isAboutUser, JWT_BEARER_GRANT } from "./jwt-bearer.ts";
 
 const JWT_BEARER_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -58,13 +58,5 @@ function decode(jwt: string): JWTPayload | undefined {
     return decodeJwt(jwt);
   } catch {
     return undefined;
-  }
-}
-
-function isAboutUser(jwt: string): boolean {
-  try {
-    return decodeProtectedHeader(jwt).typ === ID_JAG;
-  } catch {
-    return false;
   }
 }

@@ -6,11 +6,18 @@ import { REGISTRATION_PATH } from "./paths.ts";
 // Only a new version or setting changes the document. Clients and shared caches may keep it for an hour.
 const CACHE_CONTROL = "public, max-age=3600";
 
+// draft-ietf-oauth-identity-assertion-authz-grant §7.2
+const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
+
 /**
  * Completes the metadata document (RFC 8414 §2): adds the API's scopes and the registration endpoint, lists the only
  * response mode, and omits the authentication methods of clients that are not accepted.
  */
-export function completeDiscovery({ CIMD, DYNAMIC_REGISTRATION }: Settings): (ctx: Context) => void {
+export function completeDiscovery({
+  CIMD,
+  DYNAMIC_REGISTRATION,
+  IDP_ISSUER,
+}: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
   const isDocumentAccepted = CIMD !== "off";
   const unlisted = new Set([
@@ -24,6 +31,7 @@ export function completeDiscovery({ CIMD, DYNAMIC_REGISTRATION }: Settings): (ct
     ctx.set("Cache-Control", CACHE_CONTROL);
     document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
     if (canRegister) document.registration_endpoint = document.issuer + REGISTRATION_PATH;
+    if (IDP_ISSUER) document.authorization_grant_profiles_supported = [ID_JAG_PROFILE];
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     for (const endpoint of ["token", "revocation", "introspection"]) {

@@ -2,6 +2,7 @@ import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-pro
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { type Keys, nonceSecretOf } from "./keys.ts";
+import { checkReplay, validateProof } from "./library-dpop.ts";
 
 /**
  * Enables DPoP (RFC 9449) at the token endpoint and for pushed requests. Nonces are offered with each response, for
@@ -24,6 +25,20 @@ export function requireProof(
 /** Returns whether a token is a bearer token of an organization that requires DPoP. */
 export function lacksKey({ requiresDpop, jkt }: ActiveToken): boolean {
   return requiresDpop === true && jkt === undefined;
+}
+
+/**
+ * Verifies the proof of a request for a grant that the library doesn't know, as the library does for its own. Resolves to
+ * undefined without a proof.
+ * @throws InvalidDpopProof, or InvalidGrant for a proof that was used before
+ */
+export async function readProof(
+  provider: Provider,
+  ctx: KoaContextWithOIDC,
+): Promise<{ thumbprint: string } | undefined> {
+  const proof = await validateProof(provider, ctx);
+  if (proof) await checkReplay(provider, ctx, proof, ctx.oidc.client?.clientId as string);
+  return proof;
 }
 
 type Redeemable = { clientId?: string; kind: string; jkt?: string; requiresDpop?: boolean };

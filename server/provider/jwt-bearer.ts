@@ -1,4 +1,5 @@
-import { errors, type Provider } from "oidc-provider";
+import { decodeProtectedHeader } from "jose";
+import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 
 /** The grant type of assertions (RFC 7523 §2.1). */
 export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -6,16 +7,30 @@ export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 export const ID_JAG = "oauth-id-jag+jwt";
 
 /**
- * Registers the grant, which also lists it in the metadata. The token of a workload never gets here: sent without other
- * authentication, it is the authentication of a `client_credentials` request.
+ * Registers the grant for assertions about a user, which also lists it in the metadata. The token of a workload never gets
+ * here: sent without other authentication, it is the authentication of a `client_credentials` request.
  */
-export function registerJwtBearer(provider: Provider): void {
+export function registerJwtBearer(
+  provider: Provider,
+  handleIdentityAssertion: (ctx: KoaContextWithOIDC) => Promise<void>,
+): void {
   provider.registerGrantType(
     JWT_BEARER_GRANT,
-    async () => {
+    async (ctx) => {
+      if (isAboutUser(ctx.oidc.params?.assertion)) return handleIdentityAssertion(ctx);
       throw new errors.InvalidRequest("an assertion must be sent with client_id and no other authentication");
     },
     ["assertion", "scope", "resource"],
     ["resource"],
   );
+}
+
+/** Returns whether an assertion claims to be about a user. */
+export function isAboutUser(assertion: unknown): boolean {
+  if (typeof assertion !== "string") return false;
+  try {
+    return decodeProtectedHeader(assertion).typ === ID_JAG;
+  } catch {
+    return false;
+  }
 }

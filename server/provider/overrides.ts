@@ -9,6 +9,7 @@ import { overrideClientAuthentication } from "./client-authentication.ts";
 import { createClientKeys } from "./client-keys.ts";
 import { requireProofToRedeem, unbindConfidential } from "./dpop.ts";
 import { overrideFindClient } from "./find-client.ts";
+import { createIdentityAssertionHandler, type IdentityAssertionOptions } from "./identity-assertions.ts";
 import { registerJwtBearer } from "./jwt-bearer.ts";
 import { matchLoopbackRoots } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
@@ -28,25 +29,24 @@ export type OverrideOptions = {
   /** Absent if clients may not register. */
   registeredIds: RegisteredClientIds | undefined;
   authenticationLimits: Pick<AuthenticationLimits, "checkClient">;
+  identityAssertions: IdentityAssertionOptions;
 };
 
 /**
  * Overrides what the library has no option for, on the prototypes that it creates for each provider. Each override
  * states its reason, and has a test that fails without it.
  */
-export function applyOverrides(
-  provider: Provider,
-  { clients, replays, keySets, authenticateWorkload, registeredIds, authenticationLimits }: OverrideOptions,
-): void {
+export function applyOverrides(provider: Provider, options: OverrideOptions): void {
+  const { clients, replays, keySets, registeredIds, authenticationLimits } = options;
   const assertions = createClientAssertions({
     provider,
     keySets,
     replays,
     limits: authenticationLimits,
-    authenticateWorkload,
+    authenticateWorkload: options.authenticateWorkload,
     clientKeys: createClientKeys(clients, (error) => provider.emit("error", error)),
   });
-  registerJwtBearer(provider);
+  registerJwtBearer(provider, createIdentityAssertionHandler(provider, options.identityAssertions));
   normalizeParameters(provider, assertions);
   matchLoopbackRoots(provider);
   overrideFindClient(provider, clients, assertions, registeredIds);

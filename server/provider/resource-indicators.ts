@@ -13,7 +13,8 @@ import { requireProof } from "./dpop.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
-const ACCESS_TOKEN_LIFETIME_S = 3600;
+/** The lifetime of access tokens, in seconds. */
+export const ACCESS_TOKEN_LIFETIME_S = 3600;
 
 /**
  * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets. The

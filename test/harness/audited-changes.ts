@@ -44,6 +44,8 @@ export const AUDITED_CHANGES: Record<string, Change> = {
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
   "organization.allowed_clients_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),
+  "enterprise_authorization.changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/apps/enterprise-authorization`, { json: { enabled: true } }),
   "plan.changed": ({ base, owner }) => owner.api.send("PUT", `${base}/plan`, { json: { plan: "premium" } }),
   "member.role_changed": ({ base, owner, member }) =>
     owner.api.send("PATCH", `${base}/members/${member.id}`, { json: { role: "admin" } }),

@@ -14,6 +14,7 @@ import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } fro
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { allowedClientsPanel } from "./allowed-clients-panel.ts";
 import { appsTable, type ShownApp } from "./apps-page.ts";
+import { enterpriseAuthorizationPanel } from "./enterprise-authorization.ts";
 
 const PATH = `${ORGANIZATION}/apps`;
 const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
@@ -25,13 +26,14 @@ export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy
   const setting = z.strictObject({
     allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }),
   });
-  const { grants, allowedClients } = storage;
+  const { grants, allowedClients, enterpriseAuthorization } = storage;
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    const [authorized, setting = "none"] = await Promise.all([
+    const [authorized, setting = "none", isEnterpriseManaged] = await Promise.all([
       grants.listByOrganization(membership.id),
       allowedClients.find(membership.id),
+      enterpriseAuthorization.isEnabled(membership.id),
     ]);
     const apps = authorized.map((app) => ({
       ...app,
@@ -40,18 +42,26 @@ export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy
       scopes: withoutImplied(allowedByRole(app.scopes, app.role)),
     }));
     if (!prefersHtml(ctx)) {
-      ctx.body = { allowed_clients: setting, data: apps.map(showApp) };
+      ctx.body = {
+        allowed_clients: setting,
+        enterprise_authorization: isEnterpriseManaged,
+        data: apps.map(showApp),
+      };
       return;
     }
     const intro = "Apps that members have authorized. Revoking access takes effect immediately.";
-    const policy = allowedClientsPanel({
-      membership,
-      setting,
-      choices,
-      canRegister,
-      csrf: signedInUserOf(ctx).csrf,
-    });
-    const body = html`${policy}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
+    const { csrf } = signedInUserOf(ctx);
+    const policy = allowedClientsPanel({ membership, setting, choices, canRegister, csrf });
+    const enterprise =
+      settings.IDP_NAME && membership.role === "owner"
+        ? enterpriseAuthorizationPanel({
+            organizationId: membership.id,
+            isEnabled: isEnterpriseManaged,
+            idpName: settings.IDP_NAME,
+            csrf,
+          })
+        : html``;
+    const body = html`${policy}${enterprise}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
     showPage(ctx, { title: "Authorized apps", intro, section: "apps", error }, body);
   };
   router.get(PATH, allow(), (ctx) => show(ctx));

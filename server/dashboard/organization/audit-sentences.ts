@@ -23,6 +23,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "organization.dpop_requirement_changed": ({ data }) =>
     data.required ? "required DPoP for API and MCP tokens" : "stopped requiring DPoP for API and MCP tokens",
   "organization.deleted": () => "deleted the organization",
+  "enterprise_authorization.changed": ({ data }) =>
+    `turned enterprise-managed authorization ${data.enabled ? "on" : "off"}`,
   "plan.changed": ({ data }) => `changed the plan from ${planName(data.from)} to ${planName(data.to)}`,
   "member.added": ({ data, actor, name }) =>
     data.user_id === actor ? `joined as ${data.role}` : `added ${name(data.user_id)} as ${data.role}`,

@@ -91,6 +91,26 @@ test.serial("org require-dpop takes on or off", async (t) => {
   }
 });
 
+test.serial("org enterprise-authorization takes on or off", async (t) => {
+  const { organization: made } = await answer("org", "create", "Bound", "--plan", "growth");
+  for (const [word, enterprise_authorization] of [
+    ["on", true],
+    ["off", false],
+  ] as const) {
+    t.deepEqual(await answer("org", "enterprise-authorization", made.id, word), {
+      organization: made,
+      enterprise_authorization,
+    });
+  }
+  for (const [args, code] of [
+    [[made.id, "yes"], "invalid_switch"],
+    [["org_none", "on"], "not_found"],
+  ] as const) {
+    const { stderr } = await runCommand(["org", "enterprise-authorization", ...args, "--json"], { settings });
+    t.is(JSON.parse(stderr).error.code, code);
+  }
+});
+
 test.serial("org list and org show never return a secret", async (t) => {
   const made = await answer("org", "create", "Shown", "--plan", "growth");
   const list = await answer("org", "list");

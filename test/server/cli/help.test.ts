@@ -26,6 +26,7 @@ const COMMANDS = [
   "org list",
   "org show",
   "org require-dpop",
+  "org enterprise-authorization",
   "client rotate",
   "client redirect-uris",
   "trust list",

@@ -3,6 +3,7 @@ import { EVENT_DATA_SCHEMAS } from "../../../../resources/events/schemas.ts";
 import { AUDIT_EVENTS, OPERATOR, WEBHOOK_EVENTS } from "../../../../resources/events/types.ts";
 import { AUDITED_CHANGES, joinByInvitation } from "../../../harness/audited-changes.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { providerSettings } from "../../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../../harness/receiver.ts";
 import { startTestService, type TestService } from "../../../harness/service.ts";
 import { until } from "../../../harness/webhooks.ts";
@@ -11,7 +12,11 @@ type Team = Awaited<ReturnType<typeof createTeam>>;
 type Entry = { type: keyof typeof EVENT_DATA_SCHEMAS; data: Record<string, unknown> };
 
 const receiver = await startReceiver();
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+// The changes never ask the identity provider.
+const service = await startTestService({
+  ...providerSettings("http://localhost:1"),
+  WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+});
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 /** The changes of an owner, and those that others make. */

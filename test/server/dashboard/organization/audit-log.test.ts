@@ -4,9 +4,11 @@ import { AUDITED_CHANGES, joinByInvitation } from "../../../harness/audited-chan
 import { apiAt, isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { tokensFor } from "../../../harness/clients/flow.ts";
+import { providerSettings } from "../../../harness/providers/identity-provider.ts";
 import { startTestService, type TestOrganization } from "../../../harness/service.ts";
 
-const service = await startTestService();
+// The changes never ask the identity provider.
+const service = await startTestService(providerSettings("http://localhost:1"));
 test.after.always(() => service.close());
 
 type Entry = {

@@ -1,0 +1,191 @@
+import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
+import type { IdentityStore } from "../../adapters/accounts/identities.ts";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
+import type { ReplayStore } from "../../adapters/oauth/replay.ts";
+import type {
+  EnterpriseAuthorizationStore,
+  ManagedOrganization,
+} from "../../adapters/organizations/enterprise-authorization.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../resources/access/scopes.ts";
+import type { KeySets } from "../assertions/key-sets.ts";
+import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
+import { organizationOf } from "./clients.ts";
+import { readProof, requireProof } from "./dpop.ts";
+import { ID_JAG } from "./jwt-bearer.ts";
+import { requirePaidPlan } from "./require-paid-plan.ts";
+import { ACCESS_TOKEN_LIFETIME_S, canonicalResource } from "./resource-indicators.ts";
+
+// draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
+const MAX_AGE_S = 300;
+
+export type IdentityAssertionOptions = {
+  urls: PublicUrls;
+  /** The issuer whose users and assertions are trusted. Absent without an identity provider. */
+  idpIssuer: string | undefined;
+  clientPolicy: ClientPolicy;
+  accounts: AccountStore;
+  identities: IdentityStore;
+  enterpriseAuthorization: EnterpriseAuthorizationStore;
+  replays: ReplayStore;
+  keySets: KeySets;
+};
+
+/** What an assertion entitles its client to. */
+type Entitlement = { userId: string; organization: ManagedOrganization; resource: string; scopes: string[] };
+
+/**
+ * Creates the handler of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant §4.4, MCP
+ * Enterprise-Managed Authorization §5): an assertion of the identity provider about one of its users gets the client an
+ * access token for that user, without a refresh token. The grant is stored like one that a user approved.
+ */
+export function createIdentityAssertionHandler(
+  provider: Provider,
+  options: IdentityAssertionOptions,
+): (ctx: KoaContextWithOIDC) => Promise<void> {
+  return async (ctx) => {
+    const client = ctx.oidc.client as Client;
+    requireProof(ctx, organizationOf(client));
+    const assertion = String(ctx.oidc.params?.assertion);
+    const verified = await verify(assertion, options, client).catch(rethrow);
+    const entitlement = await findEntitlement(ctx, verified, options);
+    // Last, so that an assertion that got no token may be sent again.
+    await useJwtOnce(options.replays, assertion, verified).catch(rethrow);
+    ctx.body = await issueToken(provider, ctx, entitlement);
+  };
+}
+
+async function verify(
+  assertion: string,
+  { idpIssuer, urls, keySets }: IdentityAssertionOptions,
+  client: Client,
+): Promise<VerifiedJwt> {
+  if (!idpIssuer) throw new InvalidJwt("this server trusts no identity provider");
+  const verified = await verifyJwt(assertion, {
+    issuer: idpIssuer,
+    audiences: [urls.base],
+    isSingleAudience: true,
+    keys: await keySets.ofIssuer(idpIssuer),
+    type: ID_JAG,
+    maxAgeS: MAX_AGE_S,
+    requiredClaims: ["sub", "jti", "client_id"],
+  });
+  if (verified.claims.client_id !== client.clientId) throw new InvalidJwt("client_id is another client");
+  return verified;
+}
+
+async function findEntitlement(
+  ctx: KoaContextWithOIDC,
+  { claims }: VerifiedJwt,
+  options: IdentityAssertionOptions,
+): Promise<Entitlement> {
+  const resource = findResource(ctx, claims.resource, options.urls);
+  const userId = await findUser(claims, options);
+  const organization = await findOrganization(userId, claims.aud_tenant, options);
+  requireProof(ctx, organization);
+  const { clientId } = ctx.oidc.client as Client;
+  if (!options.clientPolicy(clientId, organization.allowedClients)) {
+    throw invalidGrant("the user's organization does not allow this app");
+  }
+  const requested = findScopes(ctx, claims.scope);
+  const scopes = allowedByRole(requested, organization.role);
+  if (scopes.length === 0) {
+    throw new errors.InvalidScope("none of the requested scopes is allowed", requested.join(" "));
+  }
+  return { userId, organization, resource, scopes };
+}
+
+/** Returns the resource of the assertion, which a request may repeat but not change. @throws InvalidTarget */
+function findResource(
+  { oidc }: KoaContextWithOIDC,
+  claimed: unknown,
+  { base, api, mcp }: PublicUrls,
+): string {
+  const requested = oidc.params?.resource;
+  const named = typeof claimed === "string" ? canonicalResource(claimed) : (requested ?? base);
+  const isChanged = requested !== undefined && requested !== named;
+  if (typeof named !== "string" || isChanged || ![base, api, mcp].includes(named)) {
+    throw new errors.InvalidTarget();
+  }
+  return named;
+}
+
+/** Returns the user whose account is linked to the subject. @throws InvalidGrant */
+async function findUser(
+  { iss = "", sub = "" }: VerifiedJwt["claims"],
+  { identities, accounts }: IdentityAssertionOptions,
+): Promise<string> {
+  const userId = await identities.findUserId({ issuer: iss, subject: sub });
+  const account = userId ? await accounts.find(userId) : undefined;
+  if (!userId || !account || account.disabled) throw invalidGrant("sub is not linked to an active account");
+  return userId;
+}
+
+/** Returns the user's organization that enabled this grant, by `aud_tenant` if there are several. @throws InvalidGrant */
+async function findOrganization(
+  userId: string,
+  tenant: unknown,
+  { enterpriseAuthorization }: IdentityAssertionOptions,
+): Promise<ManagedOrganization> {
+  const enabled = await enterpriseAuthorization.listByUser(userId);
+  const candidates = tenant === undefined ? enabled : enabled.filter(({ id }) => id === tenant);
+  const [organization, ...others] = candidates;
+  if (!organization)
+    throw invalidGrant("no organization of the user accepts enterprise-managed authorization");
+  if (others.length > 0)
+    throw invalidGrant("several organizations of the user match: aud_tenant must name one");
+  requirePaidPlan(organization, "the user's organization");
+  return organization;
+}
+
+/** MCP Enterprise-Managed Authorization §7.2.1: the intersection of what is requested and what the assertion allows. */
+function findScopes({ oidc }: KoaContextWithOIDC, claimed: unknown): string[] {
+  const requested = [...oidc.requestParamScopes].filter(isApiScope);
+  if (typeof claimed !== "string") return requested.length > 0 ? requested : [...BASIC_SCOPES];
+  const allowed = withImplied(claimed.split(" ").filter(isApiScope));
+  return requested.length > 0
+    ? requested.filter((scope) => allowed.has(scope))
+    : claimed.split(" ").filter(isApiScope);
+}
+
+async function issueToken(
+  provider: Provider,
+  ctx: KoaContextWithOIDC,
+  { userId, organization, resource, scopes }: Entitlement,
+): Promise<object> {
+  const client = ctx.oidc.client as Client;
+  const proof = await readProof(provider, ctx);
+  const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
+  grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
+  Object.assign(grant, { organizationId: organization.id, address: ctx.ip });
+  // The client gets another assertion for another token, so the grant needs to last no longer than this one.
+  const grantId = await saveFor(grant, ACCESS_TOKEN_LIFETIME_S + 60);
+  const scope = scopes.join(" ");
+  const token = new provider.AccessToken({ accountId: userId, client, grantId, gty: "jwt_bearer", scope });
+  token.setAudience(resource);
+  if (proof) token.setThumbprint("jkt", proof.thumbprint);
+  ctx.oidc.entity("AccessToken", token);
+  return {
+    access_token: await token.save(),
+    expires_in: token.expiration,
+    scope,
+    token_type: token.tokenType,
+  };
+}
+
+function invalidGrant(description: string): errors.InvalidGrant {
+  const error = new errors.InvalidGrant(description);
+  error.error_description = `assertion is invalid: ${description}`;
+  return error;
+}
+
+/** Only who has an assertion of the identity provider learns why it is invalid. */
+function rethrow(error: unknown): never {
+  throw error instanceof InvalidJwt ? invalidGrant(error.message) : error;
+}
+
+/** Stores a grant for a number of seconds. The library's types omit the parameter. */
+function saveFor(grant: object, seconds: number): Promise<string> {
+  return (grant as { save(seconds: number): Promise<string> }).save(seconds);
+}
