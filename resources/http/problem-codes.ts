@@ -32,8 +32,9 @@ export const PROBLEM_CODES = {
   },
   use_dpop_nonce: {
     status: 401,
-    meaning: "The nonce of the DPoP proof has expired, or a proof without one is too old.",
-    next: "Retry with a new proof that contains the nonce of the `DPoP-Nonce` header.",
+    meaning:
+      "The nonce of the DPoP proof has expired, or a proof without one is too old. `DPoP-Nonce` has a new nonce.",
+    next: "Retry with a new proof that contains the nonce that the server offers.",
   },
   insufficient_scope: {
     status: 403,
