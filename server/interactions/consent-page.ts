@@ -54,7 +54,7 @@ export function consentPage(consent: Consent): string {
   return page(
     "Allow access",
     html`<h1>Allow access?</h1>
-<p><strong>${app}</strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
+<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
 ${identity ? identityNote(identity) : html``}
 <p>You’ll be redirected to <strong>${redirectHost}</strong>. Access expires in 90 days; you can revoke it at any time.</p>

@@ -6,6 +6,9 @@ import { REGISTERED_CLIENT } from "./registration-request.ts";
 // Anyone can create ids, so they have a cache of their own: they can't evict the clients of organizations.
 const MAX_CACHED_CLIENTS = 1000;
 
+// They issue nothing, and access tokens that were issued before are valid until they expire.
+const ROUTES_WITHOUT_EXPIRY = new Set<string | undefined>(["introspection", "revocation", "userinfo"]);
+
 /**
  * Returns a function that constructs the client object of a registered id, or returns undefined for an id that this
  * service has not issued. It throws ExpiredRegistration for an expired one.
@@ -47,6 +50,5 @@ export class ExpiredRegistration extends errors.InvalidClient {
 
 /** Returns whether the current request only describes or ends access. */
 function mayBeExpired(): boolean {
-  const route = Provider.ctx?.oidc.route;
-  return route === "introspection" || route === "revocation";
+  return ROUTES_WITHOUT_EXPIRY.has(Provider.ctx?.oidc.route);
 }

@@ -3,8 +3,8 @@ import { validateRedirectUris } from "./redirect-uris.ts";
 import type { Registration } from "./registered-client-id.ts";
 
 const MAX_NAME_LENGTH = 100;
-// Control and format characters, which could change how the consent page reads, and line breaks.
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+// They could change how the consent page reads, which puts the name in quotation marks.
+const QUOTATION_OR_CONTROL = /["“”„‟«»＂〝〞\p{C}\p{Zl}\p{Zp}]/u;
 const SECRET_METHODS = ["client_secret_basic", "client_secret_post"];
 
 /** What is the same for every registered client. */
@@ -58,8 +58,10 @@ function parseName(value: unknown): string {
   if (name.length > MAX_NAME_LENGTH) {
     throw new errors.InvalidClientMetadata(`client_name must be at most ${MAX_NAME_LENGTH} characters long`);
   }
-  if (UNPRINTABLE.test(name)) {
-    throw new errors.InvalidClientMetadata("client_name must not contain control characters");
+  if (QUOTATION_OR_CONTROL.test(name)) {
+    throw new errors.InvalidClientMetadata(
+      "client_name must not contain quotation marks or control characters",
+    );
   }
   return name.trim();
 }

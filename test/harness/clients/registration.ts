@@ -43,15 +43,16 @@ export async function connectRegistered(
   user: TestUser,
   {
     resource = service.urls.mcp,
+    scope,
     ...options
-  }: { browser?: TestBrowser; organizationId?: string; resource?: string } = {},
+  }: { browser?: TestBrowser; organizationId?: string; resource?: string; scope?: string } = {},
 ): Promise<Answer> {
   const { verifier, challenge } = await pkce();
   const redirect_uri = client.redirectUri;
   const url = authorizeUrl(service, client, {
     redirect_uri,
     resource,
-    scope: undefined,
+    scope,
     code_challenge: challenge,
   });
   const callback = await allow(service, user, url, options);

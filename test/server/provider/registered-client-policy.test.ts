@@ -1,12 +1,19 @@
+import { randomBytes } from "node:crypto";
 import test from "ava";
 import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, isAcceptedByApi, openConsent } from "../../harness/clients/oauth.ts";
 import { connectRegistered, register, requestTokens } from "../../harness/clients/registration.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-test.after.always(() => service.close());
+const database = await createTestDatabase();
+const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
+const service = await startTestService({ ...shared, DYNAMIC_REGISTRATION: "stateless" });
+test.after.always(async () => {
+  await service.close();
+  await database.drop();
+});
 
 type Allowed = "known" | "any" | "none";
 
@@ -89,4 +96,21 @@ test("with registration on, an owner may allow any app, and the page says which 
   const page = await browser.open(`${service.url}${base}/apps`);
   t.truthy(page.html.querySelector('option[value="any"]'));
   t.regex(page.text, /register themselves count as known/);
+});
+
+test("when the operator turns registration off, registered clients are unknown and their access ends", async (t) => {
+  const { member } = await createAllowing("any");
+  const client = await register(service, { redirect_uris: LOCAL });
+  const { body } = await connectRegistered(service, client, member);
+  const restartWith = async (DYNAMIC_REGISTRATION: string) => {
+    const restarted = await startTestService({ ...shared, DYNAMIC_REGISTRATION });
+    t.teardown(() => restarted.close());
+    const url = authorizeUrl(restarted, client, { redirect_uri: client.redirectUri });
+    const { status } = await fetch(url, { redirect: "manual" });
+    // Its port, and so its resource, is another: the API would reject every token.
+    const token = await restarted.storage.findActiveToken(String(body.access_token));
+    return { isKnown: status === 303, isAccepted: token !== undefined };
+  };
+  t.deepEqual(await restartWith("off"), { isKnown: false, isAccepted: false });
+  t.deepEqual(await restartWith("stateless"), { isKnown: true, isAccepted: true });
 });

@@ -148,7 +148,7 @@ test("a registered client can neither redeem, refresh, introspect nor revoke wha
 });
 
 test("the consent page quotes the name, says that it is not verified, and warns of local apps", async (t) => {
-  const name = `<b>Claude</b> & "friends"`;
+  const name = "<b>Claude</b> & friends";
   const { clientId } = await register(service, { client_name: name, redirect_uris: [CALLBACK] });
   const url = authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK });
   const page = await openConsent(new TestBrowser(service.url), user, url);

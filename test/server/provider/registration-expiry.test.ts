@@ -1,9 +1,9 @@
 import test from "ava";
-import { authorizeUrl } from "../../harness/clients/oauth.ts";
-import { register, requestTokens } from "../../harness/clients/registration.ts";
+import { authorizeUrl, read } from "../../harness/clients/oauth.ts";
+import { connectRegistered, register, requestTokens } from "../../harness/clients/registration.ts";
 import { createSelfRegisteringHost } from "../../harness/clients/self-registering.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const REDIRECT_URI = "http://127.0.0.1/callback";
@@ -34,6 +34,35 @@ test.serial("a registration expires after 90 days, and the user and the app are 
     200,
     "it may still end its access",
   );
+});
+
+test.serial("an access token outlives the registration, also for introspection and userinfo", async (t) => {
+  const client = await register(service, { redirect_uris: [REDIRECT_URI] });
+  advanceClock(90 * DAY_MS);
+  const { body } = await connectRegistered(service, client, user, {
+    resource: service.url,
+    scope: "openid links:read",
+  });
+  const token = String(body.access_token);
+  // The registration ends with a day (UTC).
+  advanceClock(DAY_MS - (Date.now() % DAY_MS) - 30 * 60_000);
+  const renewed = await requestTokens(service, client, {
+    grant_type: "refresh_token",
+    refresh_token: String(body.refresh_token),
+  });
+  t.is(renewed.status, 200, token);
+  advanceClock(45 * 60_000);
+  const access = String(renewed.body.access_token);
+  const authorize = authorizeUrl(service, client, { redirect_uri: REDIRECT_URI });
+  t.is((await fetch(authorize, { redirect: "manual" })).status, 400);
+  const { status } = await fetch(`${service.url}/v1/organization`, { headers: bearer(access) });
+  t.is(status, 200);
+  const fields = { client_id: client.clientId, token: access };
+  const introspected = await read(postForm(`${service.url}/oauth/introspect`, fields));
+  t.true(introspected.body.active, introspected.text);
+  const { userinfo_endpoint } = (await read(fetch(`${service.url}/.well-known/openid-configuration`))).body;
+  const userinfo = await read(fetch(String(userinfo_endpoint), { headers: bearer(access) }));
+  t.is(userinfo.body.sub, user.id, userinfo.text);
 });
 
 test.serial("the MCP SDK's client registers again when its registration has expired", async (t) => {

@@ -24,16 +24,6 @@ test("by default, the endpoint does not exist and is not listed", async (t) => {
   t.false("registration_endpoint" in (await read(fetch(plain.url + METADATA))).body);
 });
 
-test("with registration off, an id that was issued before is unknown", async (t) => {
-  const { body } = await postRegistration(service, { redirect_uris });
-  const plain = await startTestService();
-  t.teardown(() => plain.close());
-  const query = new URLSearchParams({ client_id: String(body.client_id), response_type: "code" });
-  const { status, headers } = await fetch(`${plain.url}/oauth/authorize?${query}`, { redirect: "manual" });
-  t.is(status, 400);
-  t.is(headers.get("location"), null);
-});
-
 test("the response is uncached JSON that names what applies to the client", async (t) => {
   const { status, headers, body } = await postRegistration(service, {
     redirect_uris,
@@ -156,6 +146,12 @@ const REFUSED: [what: string, body: unknown, code: string, rule: RegExp][] = [
     { redirect_uris, client_name: "a\nhttps://evil.example/" },
     "invalid_client_metadata",
     /control characters/,
+  ],
+  [
+    "a name that closes the quotation of the consent page",
+    { redirect_uris, client_name: "Claude” (verified by “Anthropic" },
+    "invalid_client_metadata",
+    /^client_name must not contain quotation marks/,
   ],
   [
     "a name with a direction override",
