@@ -14,8 +14,8 @@ export function dpopPanel({ membership, isRequired, csrf }: Panel): Html {
     look: isRequired ? "quiet" : "danger",
     fields: { require_dpop: String(!isRequired) },
   });
-  return html`<section class="panel"><h2>Stolen tokens</h2>
-<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without it. Apps that support DPoP can always use it.</p>
+  return html`<section class="panel"><h2>Token binding</h2>
+<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.</p>
 <p>${
     isRequired
       ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."

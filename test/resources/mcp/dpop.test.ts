@@ -6,28 +6,36 @@ import {
 } from "@modelcontextprotocol/client";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { ALL_ERAS, ERAS } from "../../harness/clients/mcp.ts";
-import { bearer, startTestService, type TestOrganization } from "../../harness/service.ts";
+import { ALL_ERAS, ERAS, type Era } from "../../harness/clients/mcp.ts";
+import { freePort } from "../../harness/port.ts";
+import { bearer, startTestService, type TestOrganization, type TestService } from "../../harness/service.ts";
 
+const port = await freePort();
 const service = await startTestService();
-test.after.always(() => service.close());
+const elsewhere = await startTestService({
+  PORT: String(port),
+  MCP_URL: `http://127.0.0.1:${port}/agents/v2`,
+});
+test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
+
+type Alg = "ES256" | "EdDSA";
 
 /** The SDK's provider of client credentials, with its own DPoP. */
-async function providerFor(app: TestOrganization, alg: "ES256" | "EdDSA") {
+async function providerFor({ url }: TestService, app: TestOrganization, alg: Alg) {
   const session = await DpopSession.create({ alg });
-  const provider = new ClientCredentialsProvider({ ...app, expectedIssuer: service.url });
+  const provider = new ClientCredentialsProvider({ ...app, expectedIssuer: url });
   return Object.assign(provider, { dpop: () => session });
 }
 
 /** Connects the SDK's client, and records the schemes that it sends to MCP. */
-async function connect(app: TestOrganization, alg: "ES256" | "EdDSA", era: keyof typeof ERAS) {
-  const authProvider = await providerFor(app, alg);
+async function connect(at: TestService, app: TestOrganization, alg: Alg, era: Era) {
+  const authProvider = await providerFor(at, app, alg);
   const schemes = new Set<string | undefined>();
-  const transport = new StreamableHTTPClientTransport(new URL(service.urls.mcp), {
+  const transport = new StreamableHTTPClientTransport(new URL(at.urls.mcp), {
     authProvider,
     fetch: (input, init) => {
       const authorization = new Headers(init?.headers).get("authorization");
-      if (String(input) === service.urls.mcp) schemes.add(authorization?.split(" ")[0]);
+      if (String(input) === at.urls.mcp) schemes.add(authorization?.split(" ")[0]);
       return fetch(input, init);
     },
   });
@@ -41,7 +49,7 @@ for (const era of ALL_ERAS) {
     test(`${era}: the SDK's client uses DPoP with ${alg} where it is required`, async (t) => {
       const app = await service.createOrganization();
       await service.storage.dpopRequirement.set(app.id, true, OPERATOR);
-      const { client, authProvider, schemes } = await connect(app, alg, era);
+      const { client, authProvider, schemes } = await connect(service, app, alg, era);
       for (const slug of ["one", "two"]) {
         const args = { url: `https://example.com/${slug}` };
         const { structuredContent } = await client.callTool({ name: "create_link", arguments: args });
@@ -55,3 +63,12 @@ for (const era of ALL_ERAS) {
     });
   }
 }
+
+test("a proof names the URL of MCP where it has another host and path", async (t) => {
+  const app = await elsewhere.createOrganization();
+  const { client, schemes } = await connect(elsewhere, app, "ES256", "2026-07-28");
+  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+  t.like(structuredContent, { client_id: app.clientId });
+  t.true(schemes.has("DPoP"));
+  await client.close();
+});
