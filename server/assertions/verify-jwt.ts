@@ -29,7 +29,12 @@ export type JwtRules = {
 };
 
 /** A JWT whose signature and times are valid. */
-export type VerifiedJwt = { claims: JWTPayload & { exp: number; iat: number }; header: JWTHeaderParameters };
+export type VerifiedJwt = {
+  claims: JWTPayload & { exp: number; iat: number };
+  header: JWTHeaderParameters;
+  /** Until when it would be accepted again, in epoch milliseconds: `exp` may be any number. */
+  acceptedUntil: number;
+};
 
 /** A JWT is invalid. The message says why, without any value of the token. */
 export class InvalidJwt extends Error {
@@ -65,9 +70,14 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
     });
     if (isSingleAudience && typeof payload.aud !== "string")
       throw new InvalidJwt("aud must be a single value");
-    return { claims: payload as VerifiedJwt["claims"], header: protectedHeader };
+    const claims = payload as VerifiedJwt["claims"];
+    const lastSecond = Math.ceil(Math.min(claims.exp, claims.iat + maxAgeS)) + CLOCK_SKEW_S;
+    return { claims, header: protectedHeader, acceptedUntil: (lastSecond + 1) * 1000 };
   } catch (error) {
-    throw error instanceof errors.JOSEError ? toInvalidJwt(error) : error;
+    if (error instanceof errors.JOSEError) throw toInvalidJwt(error);
+    // Published keys may be malformed or too short.
+    const isUnusableKey = error instanceof TypeError || error instanceof DOMException;
+    throw isUnusableKey ? new InvalidJwt("the key of the issuer can't be used") : error;
   }
 };
 
@@ -79,13 +89,13 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
 export async function useJwtOnce(
   replays: ReplayStore,
   token: string,
-  { claims }: VerifiedJwt,
+  { claims, acceptedUntil }: VerifiedJwt,
 ): Promise<void> {
-  const { iss = "", jti, exp } = claims;
+  const { iss = "", jti } = claims;
   const isFirst = await replays.useOnce({
     issuer: iss,
     jti: typeof jti === "string" && jti !== "" ? `jti:${jti}` : `sha256:${hashOfContent(token)}`,
-    expiresAt: (exp + CLOCK_SKEW_S + 1) * 1000,
+    expiresAt: acceptedUntil,
   });
   if (!isFirst) throw new InvalidJwt("the JWT was already used");
 }

@@ -12,6 +12,8 @@ export const WORKLOAD_TOKEN_LIFETIME_S = 900;
 
 // GitLab's tokens last for the timeout of the job, one hour by default, and Kubernetes renews its own before.
 const MAX_AGE_S = 3600;
+// The length of the longest subject and audience that a rule can have.
+const SHOWN_MAX = 255;
 // Precise enough for display.
 const LAST_USE_INTERVAL_MS = 60_000;
 
@@ -103,7 +105,8 @@ export function untrustedIssuer(): InvalidJwt {
 /** Names the claim that each rule doesn't accept, but not what it requires: anyone may have tokens of the issuer. */
 function describeMismatch(rules: TrustRule[], { claims }: VerifiedJwt): InvalidJwt {
   const mismatches = [...new Set(rules.map((rule) => findMismatch(rule, claims)))].join(", ");
-  const token = `iss ${claims.iss}, sub ${claims.sub}, aud ${claims.aud}`;
+  const [sub, aud] = [claims.sub, claims.aud].map((claim) => String(claim).slice(0, SHOWN_MAX));
+  const token = `iss ${claims.iss}, sub ${sub}, aud ${aud}`;
   return new InvalidJwt(toDescription(`no trust rule matches the token (${token}): check ${mismatches}`), {
     isSigned: true,
   });
