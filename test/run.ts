@@ -71,7 +71,7 @@ const ON_EVERY_DATABASE = [
   "!test/server/provider/{pushed-authorization-requests,redirect-uris,resource-indicators,role-scopes}.test.ts",
   "!test/server/provider/{registered-client-id,registration,registration-expiry,registration-storage}.test.ts",
   "!test/server/provider/{scopes,sessions,state,token-endpoint,token-substitution,userinfo}.test.ts",
-  "!test/server/provider/workload-{claims,identity,keys,requests,trust}.test.ts",
+  "!test/server/provider/workload-{claims,clients,identity,keys,requests,trust}.test.ts",
 ];
 // Far longer than any run. A run that hangs is interrupted, and ava then lists the tests that did not finish.
 const LIMIT_MS = 20 * 60_000;
