@@ -19,7 +19,7 @@ import { PYTHON } from "./harness/clients/python.ts";
 import { DEBIAN_PACKAGES, debianVersion } from "./harness/clients/versions.ts";
 
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
-const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{metadata,outage}.test.ts"];
+const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{hosts,metadata,outage}.test.ts"];
 const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "test/server/cli/**/*.test.ts",

@@ -27,6 +27,13 @@ export type Consent = {
 
 const LIST = new Intl.ListFormat("en-GB");
 
+// Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
+const KNOWN_APP = {
+  remote: "Verified: this app is on linkgate’s list of known apps.",
+  local:
+    "This app is on linkgate’s list of known apps, but other programs on your computer can use its name.",
+};
+
 const REFUSALS = {
   plan: "You aren't a member of an organization on the Growth or Premium plan, so you can't approve this request.",
   client:
@@ -56,7 +63,7 @@ export function consentPage(consent: Consent): string {
     html`<h1>Allow access?</h1>
 <p><strong><bdi>${app}</bdi></strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
-${identity ? identityNote(identity) : html``}
+${identity ? identityNote(identity, isLocal) : html``}
 <p>You’ll be redirected to <strong>${redirectHost}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
 ${alert(isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
@@ -72,13 +79,13 @@ ${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</but
 }
 
 /** Says who publishes the identity of an app, and whether the app is a known one. */
-function identityNote({ publisher, isKnown }: ClientIdentity): Html {
+function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean): Html {
   if (!publisher) {
     return html`<p><strong>Not verified</strong>: this app chose its name itself. Continue only if you trust it.</p>`;
   }
   return html`<p>Identity published by <strong>${publisher}</strong>. ${
     isKnown
-      ? html`Verified: this app is on linkgate’s list of known apps.`
+      ? KNOWN_APP[isLocal ? "local" : "remote"]
       : html`<strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. Continue only if you trust this site.`
   }</p>`;
 }

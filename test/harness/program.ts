@@ -56,11 +56,11 @@ export class Program {
     return this.#child.pid;
   }
 
-  /** Resolves when stdout matches. Rejects if the program exits before. */
-  async says(pattern: RegExp): Promise<RegExpExecArray> {
+  /** Resolves when the output matches. Rejects if the program exits before. */
+  async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
     const heard = Promise.withResolvers<RegExpExecArray>();
     const look = () => {
-      const match = pattern.exec(this.stdout);
+      const match = pattern.exec(this[stream]);
       if (match) heard.resolve(match);
     };
     this.#waiting.add(look);

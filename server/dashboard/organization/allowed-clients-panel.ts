@@ -33,7 +33,7 @@ export function allowedClientsPanel({ membership, setting, choices, canRegister,
     return html`<p class="soft">Apps that members may connect: ${lowerFirst(NAMES[current])}. ${current === "known" ? known : ""}</p>`;
   }
   return html`<section class="panel">
-<form method="post" action="${sectionPath(membership.id, "apps")}" class="row">${csrfField(csrf)}
+<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${csrfField(csrf)}
 ${select({
   name: "allowed_clients",
   label: "Apps that members may connect",
@@ -41,7 +41,7 @@ ${select({
   options: choices.map((choice) => [choice, NAMES[choice]] as const),
   hint: `${known} Apps that are no longer allowed lose access immediately.`,
 })}
-<button type="submit" class="quiet">Save</button>
+<button type="submit" class="quiet">Save setting</button>
 </form></section>`;
 }
 

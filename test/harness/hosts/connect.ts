@@ -81,7 +81,7 @@ async function authorize(
   if (host.identifies_by === "document") {
     const { text } = consent.html;
     t.true(text.includes(`Identity published by ${new URL(clientId).host}`), text);
-    t.regex(text, /Verified: this app is on linkgate’s list/);
+    t.regex(text, /his app is on linkgate’s list of known apps/);
   }
   const callback = new URL((await browser.press(consent, "Allow")).url);
   t.true(callback.href.startsWith(redirectUri), callback.href);

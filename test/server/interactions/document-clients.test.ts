@@ -49,7 +49,11 @@ test("a known client on the user's computer comes with a warning", async (t) => 
     redirectUri: "http://127.0.0.1:40123/callback",
   });
   t.regex(text, /Claude Code is requesting access/);
-  t.regex(text, /Identity published by claude\.ai\./);
+  t.regex(
+    text,
+    /Identity published by claude\.ai\. This app is on linkgate’s list of known apps, but other programs/,
+  );
+  t.notRegex(text, /Verified/);
   t.regex(text, /You’ll be redirected to 127\.0\.0\.1:40123\./);
   t.regex(text, /This app runs on your computer\. Continue only if you just started it\./);
 });

@@ -129,7 +129,7 @@ test("owners and admins change the setting, as JSON and as a form, and it is in 
   const { browser } = await browserOf(service, owner);
   const page = await browser.open(service.url + path);
   t.is(page.html.querySelector("select [selected]")?.attributes.value, "any");
-  const saved = await browser.press(page, "Save", { allowed_clients: "none" });
+  const saved = await browser.press(page, "Save setting", { allowed_clients: "none" });
   t.regex(saved.text, /Setting saved/);
   const { body } = await owner.api.send<{ data: { type: string; summary: string; data: object }[] }>(
     "GET",
@@ -160,7 +160,7 @@ test("a form without a CSRF token changes nothing", async (t) => {
   const { owner, path } = await createAllowing("known");
   const { browser } = await browserOf(service, owner);
   const page = await browser.open(service.url + path);
-  const answer = await browser.press(page, "Save", { allowed_clients: "none", csrf: "" });
+  const answer = await browser.press(page, "Save setting", { allowed_clients: "none", csrf: "" });
   t.is(answer.status, 403);
   t.is((await owner.api.send<{ allowed_clients: string }>("GET", path)).body.allowed_clients, "known");
 });

@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import test from "ava";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { openConsent } from "../harness/clients/oauth.ts";
+import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { freePort } from "../harness/port.ts";
+import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { startPublisher } from "../harness/publisher.ts";
+import { startTestService } from "../harness/service.ts";
+
+const DOCUMENT = "https://host.example/client.json";
+const MODULES = path.join(ROOT, "node_modules");
+
+const publisher = await startPublisher(["host.example"]);
+const service = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
+const organization = await service.createOrganization();
+await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
+const user = await service.createUser([organization.id]);
+const redirect_uris = ["http://localhost/oauth/callback", "http://127.0.0.1/oauth/callback"];
+await service.storage.clients.setRedirectUris(organization.id, redirect_uris, OPERATOR);
+publisher.publish(DOCUMENT, {
+  body: { client_id: DOCUMENT, redirect_uris, grant_types: ["authorization_code", "refresh_token"] },
+});
+const home = mkdtempSync(path.join(tmpdir(), "linkgate-hosts-"));
+test.after.always(async () => {
+  stopPrograms();
+  publisher.close();
+  await service.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+// No browser opens: the test takes the URL from the output.
+const environment = (name: string) => ({
+  PATH: process.env.PATH ?? "",
+  HOME: path.join(home, name),
+  BROWSER: "true",
+  MCP_AUTO_OPEN_ENABLED: "true",
+  MCP_INSPECTOR_SECRET_STORE: "memory",
+});
+
+const AUTHORIZATION = new RegExp(`${service.url}/oauth/authorize\\?\\S+`);
+
+/** Does what the user does in the browser that a program asks for, up to the callback of the program. */
+async function allowAccess(url: string): Promise<void> {
+  const browser = new TestBrowser(service.url);
+  const callback = await browser.press(await openConsent(browser, user, url), "Allow");
+  const answer = await fetch(callback.url);
+  if (!answer.ok) throw new Error(`the callback was answered with ${answer.status}`);
+}
+
+const IDENTITIES = {
+  "its metadata document": {
+    clientId: DOCUMENT,
+    remote: ["--client-metadata-url", DOCUMENT],
+    inspector: ["--client-metadata-url", DOCUMENT],
+  },
+  "the organization’s client": {
+    clientId: organization.clientId,
+    remote: [
+      "--static-oauth-client-info",
+      JSON.stringify({ client_id: organization.clientId, client_secret: organization.clientSecret }),
+    ],
+    inspector: ["--client-id", organization.clientId, "--client-secret", organization.clientSecret],
+  },
+};
+
+for (const [identity, { clientId, remote, inspector }] of Object.entries(IDENTITIES)) {
+  test(`mcp-remote connects with ${identity}`, async (t) => {
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: [
+        path.join(MODULES, "mcp-remote/dist/proxy.js"),
+        service.urls.mcp,
+        String(await freePort()),
+        ...remote,
+      ],
+      env: environment(`remote ${identity}`),
+      stderr: "pipe",
+    });
+    const client = new Client({ name: "desktop app", version: "1" });
+    const connected = client.connect(transport);
+    let output = "";
+    for await (const chunk of transport.stderr ?? []) {
+      output += chunk;
+      const [url] = AUTHORIZATION.exec(output) ?? [];
+      if (!url) continue;
+      await allowAccess(url);
+      break;
+    }
+    await connected;
+    const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+    await client.close();
+    t.like(structuredContent, { client_id: clientId, user_id: user.id });
+  });
+
+  test(`the Inspector’s command line connects with ${identity}`, async (t) => {
+    const callback = `http://127.0.0.1:${await freePort()}/oauth/callback`;
+    const program = new Program(
+      process.execPath,
+      [
+        path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        "--cli",
+        ...["--server-url", service.urls.mcp, "--transport", "http", "--callback-url", callback],
+        ...["--method", "tools/call", "--tool-name", "whoami", "--format", "json"],
+        ...inspector,
+      ],
+      { settings: environment(`inspector ${identity}`) },
+    );
+    const [url] = await program.says(AUTHORIZATION, "stderr");
+    await allowAccess(url);
+    const { code, stdout, stderr } = await program.ended;
+    t.is(code, 0, stderr);
+    t.like(JSON.parse(stdout).result.structuredContent, { client_id: clientId, user_id: user.id });
+  });
+}
