@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { Readable } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import test from "ava";
@@ -84,7 +85,7 @@ for (const [identity, { clientId, remote, inspector }] of Object.entries(IDENTIT
     const client = new Client({ name: "desktop app", version: "1" });
     const connected = client.connect(transport);
     let output = "";
-    for await (const chunk of transport.stderr ?? []) {
+    for await (const chunk of transport.stderr as Readable) {
       output += chunk;
       const [url] = AUTHORIZATION.exec(output) ?? [];
       if (!url) continue;
