@@ -88,7 +88,8 @@ async function verify(
 
 /** RFC 8725 §3.11: a JWT with another type, such as an access token, is meant for something else. */
 function requireUntyped({ header: { typ } }: VerifiedJwt): void {
-  if (typ === undefined || typ.toUpperCase() === "JWT") return;
+  // The library leaves a type that is no text to its callers.
+  if (typ === undefined || String(typ).toUpperCase() === "JWT") return;
   throw new InvalidJwt("the JWT has the wrong typ", { isSigned: true });
 }
 

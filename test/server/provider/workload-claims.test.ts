@@ -84,6 +84,7 @@ const WRONG_CLAIMS: [what: string, job: () => Job, description: RegExp][] = [
   ],
   ["a time of issue in the future", () => ({ claims: { iat: now() + 120 } }), /was issued in the future$/],
   ["a validity that begins later", () => ({ claims: { nbf: now() + 120 } }), /is not valid yet$/],
+  ["a type that is no text", () => ({ header: { typ: 5 } }), /wrong typ$/],
   ["the type of an access token", () => ({ header: { typ: "at+jwt" } }), /wrong typ$/],
 ];
 
