@@ -111,6 +111,6 @@ test("a * in the subject of a token is no pattern", async (t) => {
 test("a refused token says nothing about the rule that it doesn't match", async (t) => {
   const stranger = { sub: "repo:evil@1/repo@2:ref:refs/heads/main", repository_owner_id: "1" };
   const { text } = await exchange(service, organization, "grant", await jobToken(service, issuer, stranger));
-  for (const secret of ["octo-org", "repository_owner_id", "65", "Deploy", organization.name])
+  for (const secret of ["octo-org", "repository_owner_id", "octo-repo", "Deploy", organization.name])
     t.false(text.includes(secret), secret);
 });
