@@ -133,7 +133,7 @@ test.serial("a reset ends every session, grant and token of the user", async (t)
   const { app, user, url } = await withLink();
   const browser = new TestBrowser(service.url);
   const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
-  const signedIn = await browser.open(authorizeUrl(service, app));
+  const signedIn = await browser.open(authorizeUrl(service, app, { prompt: "consent" }));
   t.regex(signedIn.text, /Allow access\?/, "the session is valid");
   t.true(await isAcceptedByApi(service, accessToken));
 
