@@ -11,9 +11,9 @@ type KnownDocument = {
 };
 
 /**
- * Copies of the documents that widely used AI clients publish, so that these connect without an outgoing request. Some
- * hosts answer servers in data centers with 403. Compared with the published documents on 2026-09-24; those of GitHub
- * Copilot CLI, Goose and OpenCode on 2026-09-18, 2026-09-21 and 2026-09-10.
+ * Copies of the documents that widely used AI clients publish, so that these connect without a fetch. Some of their hosts
+ * answer servers in data centers with 403. They are as of 2026-09-24, that of GitHub Copilot CLI as of 2026-09-18, and that
+ * of Goose as of 2026-09-21.
  */
 const DOCUMENTS: readonly KnownDocument[] = [
   publicClient("Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata", [

@@ -12,6 +12,8 @@ export type HostMetadata = {
 /** An MCP host as others have observed it: what identifies it, and what its requests contain. */
 export type Host = {
   name: string;
+  /** When its document or its requests were last compared with these. */
+  observed: string;
   /** Where the redirects go; `<port>` stands for a random one. */
   redirect_uris: string[];
   /** Where it looks for the metadata of the authorization server, in this order. */

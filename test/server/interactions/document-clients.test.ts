@@ -2,12 +2,16 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
 import { openConsent } from "../../harness/clients/oauth.ts";
+import { register } from "../../harness/clients/registration.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startPublisher } from "../../harness/publisher.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const publisher = await startPublisher(["evil.example"]);
-const service = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
+const service = await startTestService(
+  { ...publisher.settings, CIMD: "any", DYNAMIC_REGISTRATION: "stateless" },
+  publisher.connections,
+);
 const organization = await service.createOrganization();
 await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
 const user = await service.createUser([organization.id]);
@@ -77,3 +81,15 @@ for (const [client_name, redirectUri] of [
     t.is(/runs on your computer/.test(text), redirectUri.includes("localhost"));
   });
 }
+
+test("a registered client is shown with the name that it chose, as not verified", async (t) => {
+  const client = await register(service, {
+    client_name: "ChatGPT",
+    redirect_uris: ["https://evil.example/callback"],
+  });
+  const { text } = await read(client);
+  t.regex(text, /“ChatGPT” is requesting access/);
+  t.regex(text, /Not verified: this app chose its name itself\./);
+  t.regex(text, /You’ll be redirected to evil\.example\./);
+  t.notRegex(text, /Identity published/);
+});

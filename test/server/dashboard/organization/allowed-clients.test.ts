@@ -10,6 +10,7 @@ import {
 } from "../../../harness/clients/document-client.ts";
 import { tokensFor } from "../../../harness/clients/flow.ts";
 import { isAcceptedByApi, openConsent } from "../../../harness/clients/oauth.ts";
+import { register } from "../../../harness/clients/registration.ts";
 import { TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../../harness/database/test-database.ts";
 import { startPublisher } from "../../../harness/publisher.ts";
@@ -18,7 +19,7 @@ import { startTestService } from "../../../harness/service.ts";
 const publisher = await startPublisher(["claude.ai", "docs.example"]);
 const database = await createTestDatabase();
 const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
-const settings = { ...shared, ...publisher.settings, CIMD: "any" };
+const settings = { ...shared, ...publisher.settings, CIMD: "any", DYNAMIC_REGISTRATION: "stateless" };
 const service = await startTestService(settings, publisher.connections);
 test.after.always(async () => {
   publisher.close();
@@ -43,6 +44,11 @@ publisher.publish(OTHER.clientId, {
   },
 });
 
+const REGISTERED: DocumentClient = await register(service, {
+  client_name: "Claude",
+  redirect_uris: ["http://127.0.0.1/callback"],
+});
+
 type Allowed = "known" | "any" | "none";
 
 async function createAllowing(allowed: Allowed) {
@@ -59,10 +65,13 @@ const refresh = (client: DocumentClient, token: string) =>
 const MATRIX: [allowed: Allowed, client: DocumentClient, name: string, isAllowed: boolean][] = [
   ["known", CLAUDE_CODE, "a known client", true],
   ["known", OTHER, "another client", false],
+  ["known", REGISTERED, "a registered client", false],
   ["any", CLAUDE_CODE, "a known client", true],
   ["any", OTHER, "another client", true],
+  ["any", REGISTERED, "a registered client", true],
   ["none", CLAUDE_CODE, "a known client", false],
   ["none", OTHER, "another client", false],
+  ["none", REGISTERED, "a registered client", false],
 ];
 for (const [allowed, client, name, isAllowed] of MATRIX) {
   test(`an organization that allows ${allowed} ${isAllowed ? "offers" : "refuses"} consent for ${name}`, async (t) => {
@@ -73,12 +82,13 @@ for (const [allowed, client, name, isAllowed] of MATRIX) {
   });
 }
 
-for (const [stricter, client] of [
-  ["none", CLAUDE_CODE],
-  ["none", OTHER],
-  ["known", OTHER],
+for (const [stricter, name, client] of [
+  ["none", "a known client", CLAUDE_CODE],
+  ["none", "another client", OTHER],
+  ["known", "another client", OTHER],
+  ["known", "a registered client", REGISTERED],
 ] as const) {
-  test(`changing to ${stricter} rejects the tokens of ${client.clientId}, until it is allowed again`, async (t) => {
+  test(`changing to ${stricter} rejects the tokens of ${name}, until it is allowed again`, async (t) => {
     const { member, organization, allow } = await createAllowing("any");
     const tokens = await connectDocument(service, client, member, organization.id);
     t.true(await isAcceptedByApi(service, tokens.accessToken));
@@ -186,21 +196,24 @@ test("a server that accepts known clients only offers no more", async (t) => {
   t.regex(answer.text, /must be known or none/);
 });
 
-test("after a change of CIMD, a server rejects the tokens of clients that it no longer accepts", async (t) => {
+test("after a change of its settings, a server rejects the tokens of clients that it no longer accepts", async (t) => {
   const { member, organization } = await createAllowing("any");
   const known = await connectDocument(service, CLAUDE_CODE, member, organization.id);
   const other = await connectDocument(service, OTHER, member, organization.id);
-  const accepted = async (CIMD: string) => {
-    const restarted = await startTestService({ ...shared, CIMD });
+  const registered = await connectDocument(service, REGISTERED, member, organization.id);
+  const accepted = async (CIMD: string, DYNAMIC_REGISTRATION: string) => {
+    const restarted = await startTestService({ ...shared, CIMD, DYNAMIC_REGISTRATION });
     t.teardown(() => restarted.close());
     // Its port, and so its resource, is another: the API would reject every token.
     const { findActiveToken } = restarted.storage;
-    const found = await Promise.all([known, other].map(({ accessToken }) => findActiveToken(accessToken)));
+    const found = await Promise.all(
+      [known, other, registered].map(({ accessToken }) => findActiveToken(accessToken)),
+    );
     return found.map((token) => token !== undefined);
   };
-  t.deepEqual(await accepted("any"), [true, true]);
-  t.deepEqual(await accepted("known"), [true, false]);
-  t.deepEqual(await accepted("off"), [false, false]);
+  t.deepEqual(await accepted("any", "stateless"), [true, true, true]);
+  t.deepEqual(await accepted("known", "off"), [true, false, false]);
+  t.deepEqual(await accepted("off", "stateless"), [false, false, true]);
 });
 
 test("apps with a document are listed by name and host, and marked once they are no longer allowed", async (t) => {
