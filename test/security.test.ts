@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { glob } from "node:fs/promises";
 import test from "ava";
 
-const REQUIREMENTS = 140;
+const REQUIREMENTS = 143;
 const folder = new URL(".", import.meta.url).pathname;
 const readme = readFileSync(`${folder}README.md`, "utf8");
 const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));

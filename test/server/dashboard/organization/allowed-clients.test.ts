@@ -21,6 +21,10 @@ const database = await createTestDatabase();
 const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
 const settings = { ...shared, ...publisher.settings, CIMD: "any", DYNAMIC_REGISTRATION: "stateless" };
 const service = await startTestService(settings, publisher.connections);
+const REGISTERED: DocumentClient = await register(service, {
+  client_name: "Claude",
+  redirect_uris: ["https://agent.example/callback"],
+});
 test.after.always(async () => {
   publisher.close();
   await service.close();
@@ -42,11 +46,6 @@ publisher.publish(OTHER.clientId, {
     redirect_uris: [OTHER.redirectUri],
     grant_types: ["authorization_code", "refresh_token"],
   },
-});
-
-const REGISTERED: DocumentClient = await register(service, {
-  client_name: "Claude",
-  redirect_uris: ["http://127.0.0.1/callback"],
 });
 
 type Allowed = "known" | "any" | "none";
