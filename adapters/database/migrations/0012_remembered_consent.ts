@@ -11,7 +11,7 @@ export const rememberedConsent: Migration = {
     if (await knex.schema.hasColumn("grants", "consent_id")) return;
     await knex.schema.alterTable("grants", (table) => {
       // The id of the grant that the consent page created. Null without such a page, and in grants of earlier versions.
-      keyColumn(table, "consent_id", HASH, engine).index();
+      keyColumn(table, "consent_id", HASH, engine);
       table.bigInteger("consented_at");
     });
   },
