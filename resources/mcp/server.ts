@@ -28,7 +28,7 @@ you create a link, search for an existing one with list_links. If you have your 
 external_id, which creates the link once and updates it after that. get_link_analytics and get_analytics return clicks by \
 UTC day, referrer and country, with known bots counted separately.";
 
-// The tools depend on the token alone, and change only with a new version of the service.
+// The tools depend only on the token, and change only with a new version of the service.
 const CACHE_MS = 60 * 60 * 1000;
 
 type ServerOptions = {

@@ -117,7 +117,7 @@ function toInvalidJwt(error: errors.JOSEError): InvalidJwt {
 /** Returns a description for the client's developer. */
 function explain(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) {
-    return error.claim === "exp" ? "the JWT has expired" : "the JWT was issued too long ago";
+    return error.claim === "exp" ? "the JWT has expired" : "the JWT is too old";
   }
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason } = error;

@@ -39,7 +39,7 @@ async function verifyWith(jwk: object, assertion: string, rules: Omit<JwtRules, 
   }
 }
 
-/** Ignores `kid`: whoever made the assertion may name a key differently, or not at all. */
+/** Ignores `kid`: clients may name their keys differently, or not at all. */
 function onlyKey(jwk: object): JWTVerifyGetKey {
   const find = createLocalJWKSet({ keys: [jwk as JWK] });
   return ({ kid: _, ...header }, token) => find(header, token);

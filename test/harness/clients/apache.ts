@@ -10,18 +10,18 @@ import type { ClientSetup } from "./library-flows.ts";
 export type Apache = { url: string; stop(): Promise<void> };
 
 // Apache refuses to serve pages as root.
-const NOBODY = process.getuid?.() === 0 ? 65_534 : undefined;
+const UNPRIVILEGED = process.getuid?.() === 0 ? 65_534 : undefined;
 
 /** Starts Apache in the foreground, with its files in a temporary folder. The caller stops it. */
 export async function startApache({ issuer, clientId, clientSecret, scope }: ClientSetup): Promise<Apache> {
   const folder = await mkdtemp(path.join(tmpdir(), "linkgate-apache-"));
   for (const page of ["app", "api"]) await writeFile(path.join(folder, page), `the page of ${page}`);
   await copyFile(path.join(ROOT, "test/clients/programs/apache.conf"), path.join(folder, "apache.conf"));
-  if (NOBODY) await chown(folder, NOBODY, NOBODY);
+  if (UNPRIVILEGED) await chown(folder, UNPRIVILEGED, UNPRIVILEGED);
   const port = await freePort();
   const apache = new Program("/usr/sbin/apache2", ["-DFOREGROUND", "-f", "apache.conf", "-d", folder], {
     cwd: folder,
-    ...(NOBODY && { uid: NOBODY }),
+    ...(UNPRIVILEGED && { uid: UNPRIVILEGED }),
     settings: {
       FOLDER: folder,
       PORT: String(port),

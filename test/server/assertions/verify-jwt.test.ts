@@ -70,7 +70,7 @@ const REFUSED: [name: string, token: () => Promise<string> | string, message: st
     () => sign({ iat: now + 120, exp: now + 240 }),
     "the JWT was issued in the future",
   ],
-  ["issued too long ago", () => sign({ iat: now - 400 }), "the JWT was issued too long ago"],
+  ["too old", () => sign({ iat: now - 400 }), "the JWT is too old"],
   ["not valid yet", () => sign({ nbf: now + 120 }), "the JWT is not valid yet"],
   ["a time as text", () => sign({ exp: "tomorrow" as unknown as number }), "exp has an unexpected value"],
   ["another key", () => sign({}, { key: otherKey }), "the signature is invalid"],

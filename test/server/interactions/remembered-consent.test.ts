@@ -154,7 +154,7 @@ test("another user and another client are asked", async (t) => {
   t.true(isAsked(new URL((await browser.open(authorizeUrl(service, second.app))).url)));
 });
 
-test("prompt=login asks for the password alone", async (t) => {
+test("prompt=login asks for the password only", async (t) => {
   const { app, user, browser } = await allowedApp();
   const page = await browser.open(authorizeUrl(service, app, { prompt: "login" }));
   t.truthy(page.html.querySelector("#password"));

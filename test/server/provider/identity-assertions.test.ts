@@ -270,7 +270,7 @@ const REFUSED: Refusal[] = [
   [
     "an unknown subject",
     "invalid_grant",
-    (member) => assertionFor(member, { sub: "somebody else" }),
+    (member) => assertionFor(member, { sub: "unknown-subject" }),
     /not linked/,
   ],
   ["no subject", "invalid_grant", (member) => assertionFor(member, { sub: undefined }), /sub is missing/],
@@ -281,7 +281,7 @@ const REFUSED: Refusal[] = [
     "older than five minutes",
     "invalid_grant",
     (member) => assertionFor(member, { iat: now() - 400, exp: now() + 400 }),
-    /too long ago/,
+    /too old/,
   ],
   ["an ID token", "invalid_request", (member) => idp.sign(claimsOf(member))],
   ["another key", "invalid_grant", (member) => signWithForeignIdJag(member)],

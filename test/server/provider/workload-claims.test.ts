@@ -77,11 +77,7 @@ const WRONG_CLAIMS: [what: string, job: () => Job, description: RegExp][] = [
   ["no expiry", () => ({ claims: { exp: undefined } }), /exp is missing$/],
   ["an expiry that is no number", () => ({ claims: { exp: "never" } }), /exp has an unexpected value$/],
   ["no time of issue", () => ({ claims: { iat: undefined } }), /iat is missing$/],
-  [
-    "a time of issue more than an hour ago",
-    () => ({ claims: { iat: now() - 3700 } }),
-    /was issued too long ago$/,
-  ],
+  ["a time of issue more than an hour ago", () => ({ claims: { iat: now() - 3700 } }), /is too old$/],
   ["a time of issue in the future", () => ({ claims: { iat: now() + 120 } }), /was issued in the future$/],
   ["a validity that begins later", () => ({ claims: { nbf: now() + 120 } }), /is not valid yet$/],
   ["a type that is no text", () => ({ header: { typ: 5 } }), /wrong typ$/],
