@@ -11,7 +11,7 @@ const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
 /**
  * Completes the metadata document (RFC 8414 §2): adds the API's scopes and the registration endpoint, lists the only
- * response mode, and omits the authentication method `none` where only the service's own client uses it.
+ * response mode, and omits the authentication methods of clients that are not accepted.
  */
 export function completeDiscovery({
   CIMD,
@@ -19,8 +19,12 @@ export function completeDiscovery({
   IDP_ISSUER,
 }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
-  const isPublicAccepted = CIMD !== "off" || canRegister;
-  const isListed = (method: string) => isPublicAccepted || method !== "none";
+  const isDocumentAccepted = CIMD !== "off";
+  const unlisted = new Set([
+    !isDocumentAccepted && "private_key_jwt",
+    !isDocumentAccepted && !canRegister && "none",
+  ]);
+  const isListed = (method: string) => !unlisted.has(method);
   return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;
     if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
@@ -32,6 +36,7 @@ export function completeDiscovery({
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     for (const endpoint of ["token", "revocation", "introspection"]) {
       document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
+      if (!isDocumentAccepted) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
     }
   };
 }
