@@ -28,7 +28,7 @@ client_credentials = used(machine)
 client = WebApplicationClient(CLIENT_ID)
 verifier = client.create_code_verifier(64)
 challenge = client.create_code_challenge(verifier, "S256")
-# Responses do not list offline_access. This library would report that as a changed scope.
+# Without prompt=consent, offline_access is not granted. This library would report that as a changed scope.
 scope = [name for name in os.environ["SCOPE"].split() if name != "offline_access"]
 session = OAuth2Session(client=client, redirect_uri=os.environ["REDIRECT_URI"], scope=scope)
 url, _ = session.authorization_url(

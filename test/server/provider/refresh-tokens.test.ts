@@ -98,8 +98,8 @@ const REPEATED: [requested: string, granted: string, changes?: Fields][] = [
   ["links:write offline_access", "links:write"],
   ["openid offline_access links:write", "openid links:write"],
   ["openid links:read webhooks:read", "openid links:read webhooks:read"],
-  ["openid offline_access links:write", "openid links:write", { prompt: "consent" }],
-  ["openid offline_access", "openid", { prompt: "consent" }],
+  ["openid offline_access links:write", "openid offline_access links:write", { prompt: "consent" }],
+  ["openid offline_access", "openid offline_access", { prompt: "consent" }],
 ];
 
 for (const [requested, granted, changes] of REPEATED) {
