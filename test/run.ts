@@ -66,10 +66,10 @@ const ON_EVERY_DATABASE = [
   "!test/server/dashboard/organization/{audit-format,organizations,reset-links}.test.ts",
   "!test/server/interactions/!(consent|consent-once|remembered-consent|remembered-consent-race).test.ts",
   "!test/server/provider/{authorization-errors,client-authentication,client-credentials,cors}.test.ts",
-  "!test/server/provider/{client-metadata-documents,discovery,id-token,json-errors}.test.ts",
+  "!test/server/provider/{discovery,id-token,json-errors}.test.ts",
   "!test/server/provider/{malformed-token-requests,pkce,plan-required,prompt,redirect-uri-matching}.test.ts",
-  "!test/server/provider/{pushed-authorization-requests,redirect-uris,resource-indicators,role-scopes}.test.ts",
-  "!test/server/provider/{registered-client-id,registration,registration-expiry,registration-storage}.test.ts",
+  "!test/server/provider/{pushed-authorization-requests,resource-indicators,role-scopes}.test.ts",
+  "!test/server/provider/{registration,registration-expiry,registration-storage}.test.ts",
   "!test/server/provider/{scopes,sessions,state,token-endpoint,token-substitution,userinfo}.test.ts",
   "!test/server/provider/workload-{claims,clients,identity,keys,requests,trust}.test.ts",
 ];

@@ -1,6 +1,6 @@
 import { errors, type Provider } from "oidc-provider";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
-import { DASHBOARD } from "../provider/clients.ts";
+import { DASHBOARD } from "../clients/client-metadata.ts";
 import type { PasswordProof } from "./verify-password.ts";
 
 const ACCESS_TOKEN_S = 3600;

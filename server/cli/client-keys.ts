@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { showKey } from "../clients/client-view.ts";
 import { InvalidKey, parsePublicKey } from "../credentials/public-keys.ts";
-import { showKey } from "../provider/client-view.ts";
 import { missingClient } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
 import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";

@@ -1,6 +1,6 @@
 import { OPERATOR } from "../../resources/events/types.ts";
-import { showRotation } from "../provider/client-view.ts";
-import { validateRedirectUris } from "../provider/redirect-uris.ts";
+import { showRotation } from "../clients/client-view.ts";
+import { validateRedirectUris } from "../clients/redirect-uris.ts";
 import { type Command, CommandError } from "./command.ts";
 import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";
 

@@ -2,7 +2,7 @@ import type { Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
-import { showClient, showPlanChange } from "../provider/client-view.ts";
+import { showClient, showPlanChange } from "../clients/client-view.ts";
 import { type Command, CommandError } from "./command.ts";
 
 const NAME_MAX = 100;

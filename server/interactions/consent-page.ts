@@ -1,4 +1,4 @@
-import type { ClientIdentity } from "../provider/client-identity.ts";
+import type { ClientIdentity } from "../clients/client-identity.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
 import type { ConsentOption } from "./consent.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
-import { identityOf } from "../provider/client-identity.ts";
+import { identityOf } from "../clients/client-identity.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
 import {

@@ -5,9 +5,9 @@ import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { Sessions } from "../auth/sessions.ts";
 import type { ShowSsoButton } from "../auth/sso/button.ts";
 import type { VerifyPassword } from "../auth/verify-password.ts";
+import { identityOf } from "../clients/client-identity.ts";
+import { organizationOf } from "../clients/client-metadata.ts";
 import type { Csrf } from "../http/csrf.ts";
-import { identityOf } from "../provider/client-identity.ts";
-import { organizationOf } from "../provider/clients.ts";
 
 export type InteractionOptions = {
   provider: Provider;

@@ -3,10 +3,10 @@ import type { Storage } from "../../adapters/index.ts";
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { Consent } from "../../adapters/oauth/consents.ts";
+import { LOOPBACK } from "../clients/redirect-uris.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import type { RememberedGrant } from "../provider/interaction-policy.ts";
-import { LOOPBACK } from "../provider/redirect-uris.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../provider/refresh-tokens.ts";
 import { createGrantId, findConsentOptions } from "./consent.ts";
 
 type Stores = Pick<Storage, "allowedClients" | "consents" | "organizations">;

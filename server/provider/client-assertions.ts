@@ -4,10 +4,10 @@ import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
+import type { ClientKeys } from "../clients/client-keys.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { type Assertion, takeAssertion } from "./assertion-parameters.ts";
 import { requirePaidPlanToIssue } from "./client-authentication.ts";
-import type { ClientKeys } from "./client-keys.ts";
 import { type AuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.

@@ -2,10 +2,10 @@ import { timingSafeEqual } from "node:crypto";
 import { type Client, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import { organizationOf, RESOURCE_SERVER, secretsOf } from "../clients/client-metadata.ts";
+import { createUseRecorder } from "../clients/use-recorder.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { organizationOf, RESOURCE_SERVER, secretsOf } from "./clients.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
-import { createUseRecorder } from "./use-recorder.ts";
 
 const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
 

@@ -3,22 +3,17 @@ import { DPOP_ALGS } from "../../resources/access/dpop-proof.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
+import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
+import { clientIdMetadataDocuments } from "../clients/client-metadata-documents.ts";
+import { createFetchDocument } from "../clients/fetch-document.ts";
 import type { Settings } from "../config.ts";
-import { clientIdMetadataDocuments } from "./client-metadata-documents.ts";
-import { EXTRA_METADATA, staticClients } from "./clients.ts";
+import { ABSOLUTE_LIFETIME, ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { cookies } from "./cookies.ts";
 import { dPoP } from "./dpop.ts";
-import { createFetchDocument } from "./fetch-document.ts";
 import { prompts, type RememberedGrant } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import type { Keys } from "./keys.ts";
-import {
-  ABSOLUTE_LIFETIME,
-  ACCESS_TOKEN_LIFETIME,
-  issueRefreshToken,
-  refreshTokenLifetime,
-  rotateRefreshToken,
-} from "./refresh-tokens.ts";
+import { issueRefreshToken, refreshTokenLifetime, rotateRefreshToken } from "./refresh-tokens.ts";
 import { resourceIndicators } from "./resource-indicators.ts";
 import { mayRevoke, revokeGrantPolicy } from "./revocation.ts";
 import { sessionLifetime } from "./sessions.ts";

@@ -4,9 +4,9 @@ import { type ClientKind, clientKindOf } from "../../adapters/oauth/client-kinds
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import { toMetadata } from "../../adapters/oauth/oidc/clients.ts";
+import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
+import { createRegisteredClients } from "../clients/registered-clients.ts";
 import type { ClientAssertions } from "./client-assertions.ts";
-import type { RegisteredClientIds } from "./registered-client-id.ts";
-import { createRegisteredClients } from "./registered-clients.ts";
 
 // A client object takes a few kilobytes.
 const MAX_CACHED_CLIENTS = 10_000;

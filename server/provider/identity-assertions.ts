@@ -11,11 +11,12 @@ import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
-import { organizationOf } from "./clients.ts";
+import { organizationOf } from "../clients/client-metadata.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { readProof, requireProof } from "./dpop.ts";
 import { ID_JAG } from "./jwt-bearer.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
-import { ACCESS_TOKEN_LIFETIME_S, canonicalResource } from "./resource-indicators.ts";
+import { canonicalResource } from "./resource-indicators.ts";
 
 // draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
 const MAX_AGE_S = 300;
@@ -160,7 +161,7 @@ async function issueToken(
   grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
   Object.assign(grant, { organizationId: organization.id, address: ctx.ip });
   // The client gets another assertion for another token, so the grant needs to last no longer than this one.
-  const grantId = await saveFor(grant, ACCESS_TOKEN_LIFETIME_S + 60);
+  const grantId = await saveFor(grant, ACCESS_TOKEN_LIFETIME + 60);
   const scope = scopes.join(" ");
   const token = new provider.AccessToken({ accountId: userId, client, grantId, gty: "jwt_bearer", scope });
   token.setAudience(resource);

@@ -10,7 +10,7 @@ import {
 } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole } from "../../resources/access/scopes.ts";
-import { organizationOf, RESOURCE_SERVER } from "./clients.ts";
+import { organizationOf, RESOURCE_SERVER } from "../clients/client-metadata.ts";
 import { lacksKey } from "./dpop.ts";
 import { hasPaidPlan } from "./require-paid-plan.ts";
 import { isUnsupportedToken } from "./unsupported-token.ts";

@@ -1,14 +1,10 @@
 import type { Configuration } from "oidc-provider";
+import { ABSOLUTE_LIFETIME, ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 
-const HOUR = 60 * 60;
-const DAY = 24 * HOUR;
+const DAY = 24 * 60 * 60;
 
-/** Seconds. */
-export const ACCESS_TOKEN_LIFETIME = HOUR;
 /** A refresh token expires after this time without use. Seconds. */
 const IDLE_LIFETIME = 30 * DAY;
-/** All tokens of a grant expire this long after the consent (RFC 9700 §4.14.2). Seconds. */
-export const ABSOLUTE_LIFETIME = 90 * DAY;
 /** The share of its lifetime after which a confidential client's refresh token is rotated. Percent. */
 const ROTATE_AFTER_PERCENT = 70;
 

@@ -2,9 +2,9 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
+import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
+import { parseRegistrationRequest, REGISTERED_CLIENT } from "../clients/registration-request.ts";
 import { isClientId } from "./find-client.ts";
-import type { RegisteredClientIds } from "./registered-client-id.ts";
-import { parseRegistrationRequest, REGISTERED_CLIENT } from "./registration-request.ts";
 
 const parseJson = bodyParser({ enableTypes: ["json"], jsonLimit: "16kb", onerror: throwBodyError });
 

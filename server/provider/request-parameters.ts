@@ -1,6 +1,6 @@
 import { errors, type Provider } from "oidc-provider";
+import { canonicalRedirectUri } from "../clients/redirect-uris.ts";
 import type { ClientAssertions } from "./client-assertions.ts";
-import { canonicalRedirectUri } from "./redirect-uris.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
 // An authorization request is stored while its user signs in. RFC 6749 sets no limits; what clients send is far

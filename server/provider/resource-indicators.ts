@@ -8,13 +8,11 @@ import {
   type Role,
   withImplied,
 } from "../../resources/access/scopes.ts";
-import { organizationOf } from "./clients.ts";
+import { organizationOf } from "../clients/client-metadata.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
-
-/** The lifetime of access tokens, in seconds. */
-export const ACCESS_TOKEN_LIFETIME_S = 3600;
 
 /**
  * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets. The
@@ -51,7 +49,7 @@ export function resourceIndicators(urls: PublicUrls) {
       return {
         audience: resource,
         scope: allowedByRole(API_SCOPES, role).join(" "),
-        accessTokenTTL: workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME_S,
+        accessTokenTTL: workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME,
         accessTokenFormat: "opaque",
       };
     },

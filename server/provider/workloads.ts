@@ -4,8 +4,8 @@ import type { TrustRule, TrustRuleStore } from "../../adapters/organizations/tru
 import { API_SCOPES, type ApiScope } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
+import { organizationOf } from "../clients/client-metadata.ts";
 import { findMismatch } from "../workload-identity/match.ts";
-import { organizationOf } from "./clients.ts";
 
 /** The lifetime of access tokens for workloads. They need no refresh token: their platform gives them new tokens. */
 export const WORKLOAD_TOKEN_LIFETIME_S = 900;

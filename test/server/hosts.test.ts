@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
-import { KNOWN_DOCUMENTS } from "../../server/provider/known-clients.ts";
+import { KNOWN_DOCUMENTS } from "../../server/clients/known-clients.ts";
 import { createSigningKey } from "../harness/clients/document-client.ts";
 import { connectHost } from "../harness/hosts/connect.ts";
 import { HOSTS, type Host } from "../harness/hosts/host.ts";

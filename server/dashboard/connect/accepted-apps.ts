@@ -1,5 +1,5 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { KNOWN_CLIENT_NAMES } from "../../provider/known-clients.ts";
+import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import { badge } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";

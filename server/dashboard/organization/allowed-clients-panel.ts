@@ -1,6 +1,6 @@
 import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { KNOWN_CLIENT_NAMES } from "../../provider/known-clients.ts";
+import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import { csrfField, select } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";

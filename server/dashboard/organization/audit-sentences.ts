@@ -1,7 +1,7 @@
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { withoutImplied } from "../../../resources/access/scopes.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
-import { identityOf } from "../../provider/client-identity.ts";
+import { identityOf } from "../../clients/client-identity.ts";
 import { formatTime } from "../../ui/controls.ts";
 
 type Data = Record<string, unknown>;

@@ -6,8 +6,8 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { hasAtMost } from "../../../resources/http/text.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { showPlanChange } from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { showPlanChange } from "../../provider/client-view.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import {

@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/client-kinds.ts";
-import { ABSOLUTE_LIFETIME } from "./refresh-tokens.ts";
+import { ABSOLUTE_LIFETIME } from "../lifetimes.ts";
 
 const MAC_LENGTH = 43; // HMAC-SHA256 in base64url
 const HEADER_LENGTH = 3; // the version, and the day of expiry

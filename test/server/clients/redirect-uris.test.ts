@@ -1,6 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { validateRedirectUris } from "../../../server/provider/redirect-uris.ts";
+import { validateRedirectUris } from "../../../server/clients/redirect-uris.ts";
 import { allow, authorizeUrl, postAsClient } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 

@@ -1,5 +1,5 @@
 import test from "ava";
-import { createRegisteredClientIds } from "../../../server/provider/registered-client-id.ts";
+import { createRegisteredClientIds } from "../../../server/clients/registered-client-id.ts";
 import { authorizeUrl } from "../../harness/clients/oauth.ts";
 import { postRegistration, register, requestTokens } from "../../harness/clients/registration.ts";
 import { startTestService } from "../../harness/service.ts";
