@@ -70,6 +70,9 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
     });
     if (isSingleAudience && typeof payload.aud !== "string")
       throw new InvalidJwt("aud must be a single value");
+    // RFC 7519 §4.1.2, which the library leaves to its callers. MariaDB takes the number 0 for most texts.
+    if (payload.sub !== undefined && typeof payload.sub !== "string")
+      throw new InvalidJwt("sub must be a string", { isSigned: true });
     const claims = payload as VerifiedJwt["claims"];
     const lastSecond = Math.ceil(Math.min(claims.exp, claims.iat + maxAgeS)) + CLOCK_SKEW_S;
     return { claims, header: protectedHeader, acceptedUntil: (lastSecond + 1) * 1000 };

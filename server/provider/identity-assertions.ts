@@ -51,9 +51,10 @@ export function createIdentityAssertionHandler(
     const assertion = String(ctx.oidc.params?.assertion);
     const verified = await verify(assertion, options, client).catch(rethrow);
     const entitlement = await findEntitlement(ctx, verified, options);
-    // Last, so that an assertion that got no token may be sent again.
+    const proof = await readProof(provider, ctx);
+    // Last, so that an assertion that got no token may be sent again, such as with the nonce that a proof lacked.
     await useJwtOnce(options.replays, assertion, verified).catch(rethrow);
-    ctx.body = await issueToken(provider, ctx, entitlement);
+    ctx.body = await issueToken(provider, ctx, entitlement, proof);
   };
 }
 
@@ -104,7 +105,8 @@ function findResource(
   { base, api, mcp }: PublicUrls,
 ): string {
   const requested = oidc.params?.resource;
-  const named = typeof claimed === "string" ? canonicalResource(claimed) : (requested ?? base);
+  const unnamed = claimed === undefined ? (requested ?? base) : claimed;
+  const named = typeof claimed === "string" ? canonicalResource(claimed) : unnamed;
   const isChanged = requested !== undefined && requested !== named;
   if (typeof named !== "string" || isChanged || ![base, api, mcp].includes(named)) {
     throw new errors.InvalidTarget();
@@ -143,7 +145,9 @@ async function findOrganization(
 /** MCP Enterprise-Managed Authorization §7.2.1: the intersection of what is requested and what the assertion allows. */
 function findScopes({ oidc }: KoaContextWithOIDC, claimed: unknown): string[] {
   const requested = [...oidc.requestParamScopes].filter(isApiScope);
-  if (typeof claimed !== "string") return requested.length > 0 ? requested : [...BASIC_SCOPES];
+  if (claimed === undefined) return requested.length > 0 ? requested : [...BASIC_SCOPES];
+  // Not ignored: the identity provider meant to limit the token.
+  if (typeof claimed !== "string") throw invalidGrant("scope must be a string");
   const allowed = withImplied(claimed.split(" ").filter(isApiScope));
   return requested.length > 0
     ? requested.filter((scope) => allowed.has(scope))
@@ -154,9 +158,9 @@ async function issueToken(
   provider: Provider,
   ctx: KoaContextWithOIDC,
   { userId, organization, resource, scopes }: Entitlement,
+  proof: Awaited<ReturnType<typeof readProof>>,
 ): Promise<object> {
   const client = ctx.oidc.client as Client;
-  const proof = await readProof(provider, ctx);
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
   grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
   Object.assign(grant, { organizationId: organization.id, address: ctx.ip });

@@ -89,7 +89,8 @@ async function verify(
 /** RFC 8725 §3.11: a JWT with another type, such as an access token, is meant for something else. */
 function requireUntyped({ header: { typ } }: VerifiedJwt): void {
   // The library leaves a type that is no text to its callers.
-  if (typ === undefined || String(typ).toUpperCase() === "JWT") return;
+  const type: unknown = typ;
+  if (type === undefined || (typeof type === "string" && type.toUpperCase() === "JWT")) return;
   throw new InvalidJwt("the JWT has the wrong typ", { isSigned: true });
 }
 
@@ -106,11 +107,17 @@ export function untrustedIssuer(): InvalidJwt {
 /** Names the claim that each rule doesn't accept, but not what it requires: anyone may have tokens of the issuer. */
 function describeMismatch(rules: TrustRule[], { claims }: VerifiedJwt): InvalidJwt {
   const mismatches = [...new Set(rules.map((rule) => findMismatch(rule, claims)))].join(", ");
-  const [sub, aud] = [claims.sub, claims.aud].map((claim) => String(claim).slice(0, SHOWN_MAX));
+  const [sub, aud] = [claims.sub, claims.aud].map((claim) => show(claim).slice(0, SHOWN_MAX));
   const token = `iss ${claims.iss}, sub ${sub}, aud ${aud}`;
   return new InvalidJwt(toDescription(`no trust rule matches the token (${token}): check ${mismatches}`), {
     isSigned: true,
   });
+}
+
+/** Lists are shown without the quotes of JSON. */
+function show(claim: unknown): string {
+  const values = [claim].flat();
+  return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(",");
 }
 
 /** RFC 6749 §5.2: the characters that `error_description` may contain. */

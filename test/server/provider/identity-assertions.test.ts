@@ -171,6 +171,26 @@ test("the token is bound to the key of a DPoP proof, which an organization may r
   t.is((await request({ DPoP })).token_type, "dpop");
 });
 
+test("an assertion that was sent with an unusable proof may be sent again", async (t) => {
+  const member = await createMember();
+  const assertion = await assertionFor(member);
+  const { publicKey, privateKey } = await generateKeyPair("ES256");
+  const url = `${service.url}/oauth/token`;
+  const send = async (claims: object) => {
+    const proof = await new SignJWT({ htm: "POST", htu: url, jti: randomUUID(), iat: now(), ...claims })
+      .setProtectedHeader({ alg: "ES256", typ: "dpop+jwt", jwk: await exportJWK(publicKey) })
+      .sign(privateKey);
+    const headers = { ...basic(member.app), DPoP: proof };
+    return read(postForm(url, { grant_type: GRANT, assertion }, headers));
+  };
+  // A client whose clock is wrong is asked to repeat the request with a nonce (RFC 9449 §8).
+  const late = await send({ iat: now() - 3600 });
+  t.is(late.body.error, "use_dpop_nonce");
+  const nonce = late.headers.get("dpop-nonce");
+  t.is((await send({ iat: now() - 3600, nonce })).status, 200);
+  t.regex(String((await send({})).body.error_description), /already used/);
+});
+
 test("the grant is listed in the metadata, if there is an identity provider", async (t) => {
   const url = "/.well-known/oauth-authorization-server";
   const { body } = await read(fetch(service.url + url));
@@ -274,6 +294,35 @@ const REFUSED: Refusal[] = [
     /not linked/,
   ],
   ["no subject", "invalid_grant", (member) => assertionFor(member, { sub: undefined }), /sub is missing/],
+  [
+    "a subject that is a number, which some databases take for any text",
+    "invalid_grant",
+    (member) => assertionFor(member, { sub: 0 }),
+    /sub must be a string/,
+  ],
+  [
+    "a subject that is an object",
+    "invalid_grant",
+    (member) => assertionFor(member, { sub: { subject: member.subject } }),
+    /sub must be a string/,
+  ],
+  [
+    "scopes that are a list",
+    "invalid_grant",
+    (member) => assertionFor(member, { scope: ["links:read"] }),
+    /scope must be a string/,
+  ],
+  [
+    "scopes that are null",
+    "invalid_grant",
+    (member) => assertionFor(member, { scope: null }),
+    /scope must be a string/,
+  ],
+  [
+    "a list of other resources",
+    "invalid_target",
+    (member) => assertionFor(member, { resource: ["https://other.example/mcp"] }),
+  ],
   ["no id", "invalid_grant", (member) => assertionFor(member, { jti: undefined }), /jti is missing/],
   ["expired", "invalid_grant", (member) => assertionFor(member, { exp: now() - 60 }), /expired/],
   ["no expiry", "invalid_grant", (member) => assertionFor(member, { exp: undefined }), /exp is missing/],

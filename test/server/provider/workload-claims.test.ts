@@ -52,6 +52,17 @@ const WRONG_CLAIMS: [what: string, job: () => Job, description: RegExp][] = [
   ],
   ["an empty subject", () => ({ claims: { sub: "" } }), /check sub$/],
   ["no subject", () => ({ claims: { sub: undefined } }), /sub is missing$/],
+  ["a subject that is a number", () => ({ claims: { sub: 5 } }), /sub must be a string$/],
+  [
+    "a subject that can't become text",
+    () => ({ claims: { sub: { toString: 1, valueOf: 1 } } }),
+    /sub must be a string$/,
+  ],
+  [
+    "an audience that can't become text",
+    () => ({ claims: { aud: [service.url, { toString: 1, valueOf: 1 }] } }),
+    /check aud$/,
+  ],
   ["another owner", () => ({ claims: { repository_owner_id: "66" } }), /check repository_owner_id$/],
   [
     "an owner that is a list",
@@ -81,6 +92,8 @@ const WRONG_CLAIMS: [what: string, job: () => Job, description: RegExp][] = [
   ["a time of issue in the future", () => ({ claims: { iat: now() + 120 } }), /was issued in the future$/],
   ["a validity that begins later", () => ({ claims: { nbf: now() + 120 } }), /is not valid yet$/],
   ["a type that is no text", () => ({ header: { typ: 5 } }), /wrong typ$/],
+  ["a type that can't become text", () => ({ header: { typ: { toString: 1, valueOf: 1 } } }), /wrong typ$/],
+  ["a type that is a list", () => ({ header: { typ: ["JWT"] } }), /wrong typ$/],
   ["the type of an access token", () => ({ header: { typ: "at+jwt" } }), /wrong typ$/],
 ];
 
