@@ -20,9 +20,9 @@ export function renderTable(connected: Map<Host, string[]>): string {
     ].join(" | "),
   );
   const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
-  const lines = ["Client | Identified by | Called back at | Needs", ...rows].map((row) => `| ${row} |`);
+  const lines = ["Client | Identified by | Redirect URIs | Needs", ...rows].map((row) => `| ${row} |`);
   lines.splice(1, 0, "|---|---|---|---|");
-  return `Tested on ${date}. The tests send what each client is known to send, from the server’s URL to a tool call:\n\n${lines.join("\n")}\n`;
+  return `Tested on ${date}. The tests send what each client is known to send, from the URL of the server to a tool call:\n\n${lines.join("\n")}\n`;
 }
 
 /** Replaces the table of a document. */
