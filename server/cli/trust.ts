@@ -31,9 +31,9 @@ export const trustCommands: Command[] = [
     options: {
       "--name <name>": "1 to 100 characters (required)",
       "--issuer <url>": "the iss claim of the tokens (required)",
-      "--subject <subject>": "their sub claim; a * at the end matches any rest (required)",
+      "--subject <subject>": "their sub claim; a * at the end matches anything (required)",
       "--audience <audience>": "their aud claim (default: the URL of this server)",
-      "--claim <name=value...>": "further claims that they must have",
+      "--claim <name=value...>": "another claim that they must have; can be repeated",
       "--scope <scopes>": `at most these, separated by spaces: ${API_SCOPES.join(" ")} (required)`,
     },
     example: `${EXAMPLE_ORG} ${EXAMPLE_RULE}`,

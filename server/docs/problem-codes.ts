@@ -84,7 +84,7 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
   },
   no_identity_provider: {
     status: 409,
-    meaning: "The server has no identity provider, so it can't authorize apps.",
+    meaning: "The server has no identity provider that could authorize apps.",
     next: "Ask the operator of the server to set IDP_ISSUER.",
   },
   duplicate_key: {

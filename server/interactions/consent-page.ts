@@ -35,10 +35,10 @@ const KNOWN_APP = {
 };
 
 const REFUSALS = {
-  plan: "You aren't a member of an organization on the Growth or Premium plan, so you can't approve this request.",
+  plan: "You aren’t a member of an organization on the Growth or Premium plan, so you can’t approve this request.",
   client:
-    "Your organization doesn't let its members connect this app. Ask an owner or admin to allow it under Apps.",
-  role: "Your role doesn't allow the access that this app requests. Ask an owner or admin of your organization.",
+    "Your organization doesn’t let its members connect this app. Ask an owner or admin to allow it under Apps.",
+  role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
 const SCOPE_DESCRIPTIONS: Record<string, string> = {

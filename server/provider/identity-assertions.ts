@@ -73,7 +73,7 @@ async function verify(
     maxAgeS: MAX_AGE_S,
     requiredClaims: ["sub", "jti", "client_id"],
   });
-  if (verified.claims.client_id !== client.clientId) throw new InvalidJwt("client_id is another client");
+  if (verified.claims.client_id !== client.clientId) throw new InvalidJwt("client_id names another client");
   return verified;
 }
 

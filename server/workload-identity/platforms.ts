@@ -28,7 +28,7 @@ export const PLATFORMS: Record<string, Platform> = {
     issuer: "https://gitlab.com",
     subjectExample: "project_path:my-group/my-project:ref_type:branch:ref:main",
     subjectHint:
-      "project_path:GROUP/PROJECT:ref_type:branch:ref:BRANCH. For a GitLab of your own, change the issuer to its URL.",
+      "project_path:GROUP/PROJECT:ref_type:branch:ref:BRANCH. For GitLab Self-Managed, change the issuer to the URL of your instance.",
     claimExample: "project_id=20\nref_protected=true",
     claimHint:
       "Add project_id: paths can be taken over after a rename, IDs can’t. ref_protected=true admits protected branches and tags only.",
@@ -80,5 +80,5 @@ export function findStrangers({ issuer, subject, claims }: Trusted): string | un
   const shared = Object.hasOwn(SHARED_ISSUERS, issuer) ? SHARED_ISSUERS[issuer] : undefined;
   if (!shared || !subject.endsWith("*") || shared.prefix.test(subject)) return undefined;
   if (shared.claims.some((name) => Object.hasOwn(claims, name))) return undefined;
-  return `must name the owner, as in ${shared.example}: every user of the platform has this issuer`;
+  return `must name the owner, as in ${shared.example}: every user of the platform shares this issuer`;
 }

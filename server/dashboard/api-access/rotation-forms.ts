@@ -27,7 +27,7 @@ export function secretCreationForm(organizationId: string, csrf: string | undefi
   const path = sectionPath(organizationId, "client");
   return html`<form method="post" action="${path}/rotate" class="panel stack">${csrfField(csrf)}
 <input type="hidden" name="kind" value="planned"><input type="hidden" name="overlap_hours" value="0">
-<p>The secret is shown once. Public keys stay valid beside it.</p>
+<p>The secret is shown once. Public keys stay valid.</p>
 <div class="actions"><button type="submit">Create secret</button>${linkButton(path, "Cancel", "quiet")}</div>
 </form>`;
 }

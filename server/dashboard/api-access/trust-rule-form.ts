@@ -59,7 +59,7 @@ function tokenFields(platform: Platform, values: TrustRuleValues, errors: FieldE
   const plain = html`required maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
   return html`${field({ ...state("name"), label: "Name", isWide: true, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
 ${field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${plain} placeholder="https://"` })}
-${field({ ...state("subject"), label: "Subject", isWide: true, hint: `${platform.subjectHint} A * at the end matches any rest.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
+${field({ ...state("subject"), label: "Subject", isWide: true, hint: `${platform.subjectHint} A * at the end matches anything.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
 ${field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: plain })}
 ${textArea({ ...state("claims"), label: "Further claims (optional)", hint: `One name=value per line. ${platform.claimHint}`, attributes: html`placeholder="${platform.claimExample}"` })}`;
 }

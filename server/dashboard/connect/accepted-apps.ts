@@ -17,7 +17,7 @@ export function acceptedApps({ id, name }: Membership, accepted: Acceptance, req
 <span class="soft">${about}</span>${refusal ? html`<p class="hint">${reasons[refusal]}</p>` : html``}</dd>`;
   return html`<section class="panel"><h2>Which apps can connect</h2>
 <dl class="facts">
-${fact("Known apps", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
+${fact("Known AI clients", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
 ${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
 ${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer that register themselves", accepted.registration)}
 </dl>${requiresDpop ? html`<p class="alert">${name} requires DPoP: an app has to bind its tokens to a key as well.</p>` : html``}</section>`;

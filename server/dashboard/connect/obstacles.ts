@@ -17,5 +17,5 @@ const SENTENCES: Record<Obstacle, string> = {
   registration_disabled:
     "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
   unknown_client:
-    "This server accepts known clients only. The server’s operator can change that with the settings `CIMD=any` and `DYNAMIC_REGISTRATION=stateless`.",
+    "This server accepts known AI clients only. The server’s operator can change that with the settings `CIMD=any` and `DYNAMIC_REGISTRATION=stateless`.",
 };

@@ -63,7 +63,7 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,
   "authorization.granted": ({ data, app }) =>
     `authorized ${app(data.client_id)}${
-      data.consented_at ? ` again, as allowed on ${toText(data.consented_at)}` : ""
+      data.consented_at ? ` again, with the consent of ${toText(data.consented_at)}` : ""
     }: ${list(withoutImplied(data.scopes as string[]))}`,
   "authorization.revoked": ({ data, name, app }) =>
     `revoked the access of ${app(data.client_id)} authorized by ${name(data.user_id)}`,

@@ -116,7 +116,7 @@ for (const [what, rule, scope, granted] of SCOPES) {
   });
 }
 
-test("a subject with a * at the end matches any rest, and nothing shorter", async (t) => {
+test("a subject with a * at the end matches anything after the prefix, and nothing shorter", async (t) => {
   const own = await createTrustingOrganization(service, issuer, {
     subject: "repo:octo-org@65/octo-repo@74:*",
   });
