@@ -18,4 +18,6 @@ export type Dependencies = {
   log: Log;
   /** Fetches documents of clients and other issuers from the public internet. */
   fetch: GuardedFetch;
+  /** Fetches documents of the identity provider, whose host may be private. What others name must not be fetched there. */
+  fetchFromProvider: GuardedFetch;
 };

@@ -6,6 +6,7 @@ import Koa from "koa";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import { createGuardedFetch } from "../resources/outbound/guarded-fetch.ts";
+import type { AllowedHosts } from "../resources/outbound/ssrf-guard.ts";
 import { startDeliveries } from "../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../resources/webhooks/send.ts";
 import { createApp } from "./app.ts";
@@ -62,11 +63,12 @@ export async function startService(
     );
     const port = await listen(web.server, "PORT", settings);
     const urls = publicUrlsOf(settings, port);
-    const fetch = createGuardedFetch({
-      ...sendDefaults,
-      allowed: new Set([...fetchableHosts(settings), ...identityProviderHosts(settings)]),
-      userAgent: `linkgate/${VERSION}`,
-    });
+    const createFetch = (...exempt: AllowedHosts[]) =>
+      createGuardedFetch({
+        ...sendDefaults,
+        allowed: new Set(exempt.flatMap((hosts) => [...hosts])),
+        userAgent: `linkgate/${VERSION}`,
+      });
     const { app, observability } = createApp({
       settings,
       urls,
@@ -75,7 +77,8 @@ export async function startService(
       keys,
       rateLimitStore,
       log,
-      fetch,
+      fetch: createFetch(fetchableHosts(settings)),
+      fetchFromProvider: createFetch(fetchableHosts(settings), identityProviderHosts(settings)),
     });
     answerWith(app.callback());
 
