@@ -1,7 +1,7 @@
 import type { OrganizationRow } from "../database/tables.ts";
 import { type ClientKind, clientKindOf } from "./client-kinds.ts";
 
-/** Which clients besides its own an organization lets act for its members: known ones, any, or none. */
+/** Which clients besides those of organizations may act for an organization's members: known ones, any, or none. */
 export type AllowedClients = OrganizationRow["document_clients"];
 
 /** Returns whether an organization lets a client act for its members. */

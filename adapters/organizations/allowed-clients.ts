@@ -4,7 +4,7 @@ import type { Outbox } from "../events/outbox.ts";
 import type { AllowedClients } from "../oauth/client-policy.ts";
 import { lockOrganization } from "./store.ts";
 
-/** Stores which clients besides its own an organization lets act for its members. */
+/** Stores which clients besides those of organizations may act for an organization's members. */
 export type AllowedClientsStore = {
   /** Resolves to undefined for an organization that doesn't exist. */
   find(organizationId: string): Promise<AllowedClients | undefined>;

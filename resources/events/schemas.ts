@@ -8,7 +8,7 @@ const plan = z.enum(PLANS);
 const role = z.enum(["owner", "admin", "member"]);
 const allowedClients = z
   .enum(["known", "any", "none"])
-  .describe("Which apps besides its own client members may connect.");
+  .describe("Which apps members may connect, besides those of organizations.");
 const changed = z.array(z.string()).describe("The names of the changed fields.");
 
 const membership = z.object({ user_id: z.string(), role });

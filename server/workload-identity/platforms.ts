@@ -18,7 +18,7 @@ export const PLATFORMS: Record<string, Platform> = {
     issuer: "https://token.actions.githubusercontent.com",
     subjectExample: "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
     subjectHint:
-      "repo:OWNER@OWNER_ID/REPO@REPO_ID:ref:refs/heads/BRANCH, or …:environment:NAME for jobs in an environment. Repositories created before July 15, 2026 have no IDs in their subject, unless they opted in.",
+      "repo:OWNER@OWNER_ID/REPO@REPO_ID:ref:refs/heads/BRANCH, or …:environment:NAME for jobs in an environment. Repositories created before July 15, 2026 have no IDs in their subject, unless they were renamed since or opted in.",
     claimExample: "repository_owner_id=65",
     claimHint:
       "Add repository_owner_id if the subject has no IDs: names can be taken over after a rename, IDs can’t.",

@@ -26,7 +26,7 @@ export function workloadQuickStarts(urls: Target, clientId: string): QuickStart[
     {
       name: "kubernetes",
       title: "Kubernetes",
-      note: "Apply this with kubectl. The cluster’s issuer must be reachable from the internet.",
+      note: "Apply this with kubectl. This server must be able to reach the cluster’s issuer.",
       code: kubernetes(urls, clientId),
     },
   ];

@@ -5,7 +5,7 @@ import type { Snippet } from "./snippets.ts";
 
 /** Renders the page of snippets. */
 export function quickStartPage(organizationId: string, snippets: Snippet[]): Html {
-  return html`<p class="panel">These examples act for the organization itself. To connect Claude, Cursor or another AI client that a user signs in to, see <a href="${sectionPath(organizationId, "connect")}">Connect</a>. It needs no secret.</p>
+  return html`<p class="panel">These examples act for the organization itself. To connect Claude, VS Code or another AI client that a user signs in to, see <a href="${sectionPath(organizationId, "connect")}">Connect</a>. No secret is needed.</p>
 ${snippetFigures(snippets, (title) => html`<h2>${title}</h2>`)}${linkButton(sectionPath(organizationId, "client"), "Back to API access", "quiet")}`;
 }
 

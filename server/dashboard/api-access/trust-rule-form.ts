@@ -70,7 +70,7 @@ ${error ? html`<p class="error" id="scopes-error">Select at least one permission
 ${API_SCOPES.map(
   (scope) => html`<label class="option"><input type="checkbox" name="scopes" value="${scope}"${
     selected.includes(scope) ? html` checked` : html``
-  }><span>${SCOPE_DESCRIPTIONS[scope]} <code class="soft">${scope}</code></span></label>
+  }><span>${SCOPE_DESCRIPTIONS[scope].replace(/\.$/, "")} <code class="soft">${scope}</code></span></label>
 `,
 )}</fieldset>`;
 }

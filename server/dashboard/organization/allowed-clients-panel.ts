@@ -8,10 +8,11 @@ import { type Html, html } from "../../ui/html.ts";
 const NAMES: Record<AllowedClients, string> = {
   known: "Known AI clients",
   any: "Any app",
-  none: "Only your organization’s own client",
+  none: "Only apps of organizations on this server",
 };
 
 const KNOWN = `Known AI clients are ${KNOWN_CLIENT_NAMES}.`;
+const ALWAYS = "Apps of organizations on this server can always be connected.";
 const REGISTERED = "Cursor and apps on a member’s own computer that register themselves count as known.";
 
 type Panel = {
@@ -30,7 +31,7 @@ export function allowedClientsPanel({ membership, setting, choices, canRegister,
   const known = canRegister ? `${KNOWN} ${REGISTERED}` : KNOWN;
   const current = choices.includes(setting) ? setting : "known";
   if (!isManager(membership)) {
-    return html`<p class="soft">Apps that members may connect: ${lowerFirst(NAMES[current])}. ${current === "known" ? known : ""}</p>`;
+    return html`<p class="soft">Members may connect ${lowerFirst(NAMES[current])}${current === "known" ? `: ${KNOWN_CLIENT_NAMES}. ${canRegister ? REGISTERED : ""}` : "."}</p>`;
   }
   return html`<section class="panel">
 <form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${csrfField(csrf)}
@@ -39,7 +40,7 @@ ${select({
   label: "Apps that members may connect",
   value: current,
   options: choices.map((choice) => [choice, NAMES[choice]] as const),
-  hint: `${known} Apps that are no longer allowed lose access immediately.`,
+  hint: `${known} ${ALWAYS} Apps that are no longer allowed lose access immediately.`,
 })}
 <button type="submit" class="quiet">Save setting</button>
 </form></section>`;

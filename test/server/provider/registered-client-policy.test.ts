@@ -62,7 +62,7 @@ for (const [allowed, what, redirect_uris, isAllowed] of MATRIX) {
     const url = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri });
     const page = await openConsent(new TestBrowser(service.url), member, url);
     t.is(page.text.includes('value="allow"'), isAllowed);
-    t.is(page.text.includes("doesn&#39;t let its members connect this app"), !isAllowed);
+    t.is(page.text.includes("doesn’t let its members connect this app"), !isAllowed);
   });
 }
 

@@ -77,7 +77,7 @@ for (const [allowed, client, name, isAllowed] of MATRIX) {
     const { member } = await createAllowing(allowed);
     const page = await openConsent(new TestBrowser(service.url), member, authorizeUrlOf(service, client));
     t.is(page.text.includes('value="allow"'), isAllowed);
-    t.is(page.text.includes("doesn&#39;t let its members connect this app"), !isAllowed);
+    t.is(page.text.includes("doesn’t let its members connect this app"), !isAllowed);
   });
 }
 
@@ -162,7 +162,18 @@ test("members see the setting but can't change it", async (t) => {
   const { browser } = await browserOf(service, member);
   const page = await browser.open(service.url + path);
   t.is(page.html.querySelector("select[name=allowed_clients]"), null);
-  t.regex(page.text, /Apps that members may connect: known AI clients/);
+  t.regex(page.text, /Members may connect known AI clients: Claude, Claude Code/);
+});
+
+test("the page says that apps of organizations can be connected with every setting", async (t) => {
+  const { owner, member, path } = await createAllowing("none");
+  const { browser } = await browserOf(service, owner);
+  const page = await browser.open(service.url + path);
+  t.is(page.html.querySelector("select [selected]")?.text, "Only apps of organizations on this server");
+  t.regex(page.text, /Apps of organizations on this server can always be connected/);
+  const other = await browserOf(service, member);
+  const seen = await other.browser.open(service.url + path);
+  t.regex(seen.text, /Members may connect only apps of organizations on this server/);
 });
 
 test("a form without a CSRF token changes nothing", async (t) => {
