@@ -43,6 +43,16 @@ function validateRedirectUri(uri: string): string | undefined {
   return RESERVED_SCHEMES.has(scheme) ? `must not use the ${scheme} scheme` : undefined;
 }
 
+/**
+ * Returns who receives what is sent to a redirect URI: a host, or the scheme of an app. What follows a private-use scheme
+ * is for that app to interpret, so it could look like any host.
+ */
+export function redirectTargetOf(uri: string): { name: string; isLocal: boolean } {
+  const { protocol, host, hostname } = new URL(uri);
+  const isWeb = protocol === "https:" || protocol === "http:";
+  return { name: isWeb ? host : protocol.slice(0, -1), isLocal: isWeb && LOOPBACK.has(hostname) };
+}
+
 /** Adds the slash to a loopback URI without a path, which names the same resource (RFC 9110 §4.2.3). */
 export function canonicalRedirectUri(uri: unknown): unknown {
   return typeof uri === "string" && LOOPBACK_ROOT.test(uri) ? `${uri}/` : uri;

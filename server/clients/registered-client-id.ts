@@ -2,6 +2,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/client-kinds.ts";
 import { ABSOLUTE_LIFETIME } from "../lifetimes.ts";
+import { redirectTargetOf } from "./redirect-uris.ts";
 
 const MAC_LENGTH = 43; // HMAC-SHA256 in base64url
 const HEADER_LENGTH = 3; // the version, and the day of expiry
@@ -60,13 +61,14 @@ export function createRegisteredClientIds(secret: string): RegisteredClientIds {
 }
 
 /**
- * Returns what a registered client calls itself, in quotation marks, or else the host or scheme of its first redirect
- * URI. Returns undefined for any other client. The id must have been verified, as those of grants were.
+ * Returns what a registered client calls itself, in quotation marks, or else the hosts and schemes of all its redirect
+ * URIs: the first one alone could be that of another client. Returns undefined for any other client. The id must have been
+ * verified, as those of grants were.
  */
 export function claimedNameOf(clientId: string): string | undefined {
-  const { name, redirectUris } = readRegistration(clientId) ?? {};
-  const { host, protocol } = URL.parse(redirectUris?.[0] ?? "") ?? {};
-  return name ? `“${name}”` : host || protocol?.slice(0, -1);
+  const { name, redirectUris = [] } = readRegistration(clientId) ?? {};
+  if (name) return `“${name}”`;
+  return [...new Set(redirectUris.map((uri) => redirectTargetOf(uri).name))].join(", ") || undefined;
 }
 
 /** Returns the registration in an id that was verified, and undefined for any other client. */

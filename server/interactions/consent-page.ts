@@ -10,10 +10,8 @@ export type Consent = {
   app: string;
   /** Who vouches for that name; undefined for the client of an organization. */
   identity?: ClientIdentity | undefined;
-  /** The host of the redirect URI, or its scheme. */
-  redirectHost: string;
-  /** The redirect URI is on this computer, where any program could have started the request. */
-  isLocal: boolean;
+  /** The host of the redirect URI, or its scheme; `isLocal`: on this computer, where any program can use it. */
+  target: { name: string; isLocal: boolean };
   username: string;
   scopes: string[];
   /** The organizations to choose from, each with the scopes that the user's role there allows. */
@@ -52,7 +50,7 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 
 /** Renders what an app will be able to do, for which organization, and for how long. */
 export function consentPage(consent: Consent): string {
-  const { action, csrf, app, identity, redirectHost, isLocal, username, scopes, error } = consent;
+  const { action, csrf, app, identity, target, username, scopes, error } = consent;
   const { options, excluded, refusal } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
@@ -63,9 +61,9 @@ export function consentPage(consent: Consent): string {
     html`<h1>Allow access?</h1>
 <p><strong><bdi>${app}</bdi></strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
-${identity ? identityNote(identity, isLocal) : html``}
-<p>You’ll be redirected to <strong>${redirectHost}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
-${alert(isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
+${identity ? identityNote(identity, target.isLocal) : html``}
+<p>You’ll be redirected to <strong>${target.name}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
+${alert(target.isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">

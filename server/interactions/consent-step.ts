@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
 import { identityOf } from "../clients/client-identity.ts";
+import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
 import {
@@ -14,8 +15,6 @@ import {
   stepPath,
   textOf,
 } from "./interaction.ts";
-
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Creates the step on which a user allows or denies the request, for one of their organizations. */
 export function consentStep({ provider, storage, clientPolicy, csrf }: InteractionOptions): Step {
@@ -37,7 +36,7 @@ export function consentStep({ provider, storage, clientPolicy, csrf }: Interacti
       scopes: requestedScopes(interaction),
       ...(await findOptions(interaction)),
       error,
-      ...redirectTarget(interaction),
+      target: redirectTargetOf(textOf(interaction.params.redirect_uri)),
     });
   }
 
@@ -77,10 +76,4 @@ function clientIdOf({ params }: Interaction): string {
 
 function requestedScopes({ params }: Interaction): string[] {
   return textOf(params.scope).split(" ").filter(Boolean);
-}
-
-/** Returns where the browser goes next: the host of the redirect URI, or its private-use scheme. */
-function redirectTarget({ params }: Interaction): { redirectHost: string; isLocal: boolean } {
-  const url = new URL(params.redirect_uri as string);
-  return { redirectHost: url.host || url.protocol.slice(0, -1), isLocal: LOOPBACK.has(url.hostname) };
 }

@@ -159,6 +159,32 @@ test("the consent page quotes the name, says that it is not verified, and warns 
   t.regex(text, /runs on your computer/);
 });
 
+/** What the consent page shows of a client for its first redirect URI, for an organization that allows any client. */
+async function openConsentFor(metadata: { redirect_uris: string[]; client_name?: string }) {
+  const { clientId, redirectUri } = await register(service, metadata);
+  const own = await service.createOrganization();
+  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  const owner = await service.createUser([own.id], undefined, "owner");
+  const url = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri });
+  const page = await openConsent(new TestBrowser(service.url), owner, url);
+  return page.html.text.replace(/\s+/g, " ");
+}
+
+for (const redirectUri of ["evil-app://claude.ai/callback", "evil-app://localhost/", "evil-app://accounts.example:443/"]) {
+  test(`the consent page shows only the scheme of ${redirectUri}`, async (t) => {
+    const text = await openConsentFor({ client_name: "Claude", redirect_uris: [redirectUri] });
+    t.regex(text, /You’ll be redirected to evil-app\. /);
+    t.false(text.includes(new URL(redirectUri).host), text);
+  });
+}
+
+test("a registered client without a name is called by all of its redirect targets", async (t) => {
+  const text = await openConsentFor({
+    redirect_uris: ["https://claude.ai/a", "https://evil.example/", "evil-app://claude.com/", "https://claude.ai/b"],
+  });
+  t.true(text.includes("claude.ai, evil.example, evil-app is requesting access"), text);
+});
+
 test("a registered client without a name is called by its redirect host", async (t) => {
   const redirect_uri = "https://agent.example.com/callback";
   const { clientId } = await register(service, { redirect_uris: [redirect_uri] });

@@ -45,6 +45,13 @@ test("the response is uncached JSON that names what applies to the client", asyn
   });
 });
 
+for (const client_name of ["यूनिक्स", "Tiếng Việt – l’app", "ที่นี่", "⚙️ Tools"]) {
+  test(`a client may be called ${client_name}`, async (t) => {
+    const { body } = await postRegistration(service, { redirect_uris, client_name });
+    t.is(body.client_name, client_name);
+  });
+}
+
 /** Requested values that are replaced, and unknown metadata, which is ignored. */
 const REPLACED: [string, Record<string, unknown>][] = [
   ["no name", {}],
@@ -158,6 +165,24 @@ const REFUSED: [what: string, body: unknown, code: string, rule: RegExp][] = [
     { redirect_uris, client_name: "a\u202eb" },
     "invalid_client_metadata",
     /control characters/,
+  ],
+  [
+    "a name that closes the quotation with an ornament",
+    { redirect_uris, client_name: "Claude❞ by ❝Anthropic" },
+    "invalid_client_metadata",
+    /^client_name must not contain quotation marks/,
+  ],
+  [
+    "a name that can't be seen",
+    { redirect_uris, client_name: "\u3164\u2800" },
+    "invalid_client_metadata",
+    /invisible characters/,
+  ],
+  [
+    "a name that covers the lines around it",
+    { redirect_uris, client_name: `C${"\u0336\u035f".repeat(20)}` },
+    "invalid_client_metadata",
+    /^client_name must not have more than 3 combining marks in a row$/,
   ],
   [
     "client credentials only",
