@@ -28,8 +28,10 @@ export async function verifyProof(proof: string, expected: Expected): Promise<Pr
   if (typeof jti !== "string" || jti === "") throw invalidProof("jti must be a non-empty string");
   if (typeof iat !== "number") throw invalidProof("iat must be a number");
   if (htm !== expected.method) throw invalidProof(`htm must be ${expected.method}`);
-  if (typeof htu !== "string" || normalize(htu) !== normalize(expected.uri)) {
-    throw invalidProof(`htu must be ${expected.uri}`);
+  const uri = normalize(expected.uri);
+  if (typeof htu !== "string" || normalize(htu) !== uri) {
+    // The description is quoted in a header: quotation marks in a path are encoded in its normal form.
+    throw invalidProof(`htu must be ${uri}`);
   }
   if (ath !== hash("sha256", expected.token, "base64url")) {
     throw invalidProof("ath must be the SHA-256 hash of the access token");

@@ -2,9 +2,12 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
-import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
+import type { RegisteredClientIds, Registration } from "../clients/registered-client-id.ts";
 import { parseRegistrationRequest, REGISTERED_CLIENT } from "../clients/registration-request.ts";
 import { isClientId } from "./find-client.ts";
+
+// Compressing 16 KB can take a hundred times as long, and longer metadata rarely fits into an id.
+const MAX_METADATA_LENGTH = 2048;
 
 const parseJson = bodyParser({ enableTypes: ["json"], jsonLimit: "16kb", onerror: throwBodyError });
 
@@ -20,12 +23,7 @@ async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
   ctx.set("Cache-Control", "no-store");
   try {
     const client = parseRegistrationRequest(await readBody(ctx));
-    const clientId = ids.issue(client);
-    if (!isClientId(clientId)) {
-      throw new errors.InvalidClientMetadata(
-        "redirect_uris and client_name must be shorter; the client ID contains them and has at most 255 characters",
-      );
-    }
+    const clientId = issueId(ids, client);
     ctx.status = 201;
     ctx.body = {
       client_id: clientId,
@@ -39,6 +37,16 @@ async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
     ctx.status = error.statusCode;
     ctx.body = { error: error.error, error_description: error.error_description };
   }
+}
+
+/** @throws InvalidClientMetadata if the id would be too long */
+function issueId(ids: RegisteredClientIds, client: Pick<Registration, "name" | "redirectUris">): string {
+  const { length } = [client.name, ...client.redirectUris].join();
+  const clientId = length <= MAX_METADATA_LENGTH ? ids.issue(client) : "";
+  if (isClientId(clientId)) return clientId;
+  throw new errors.InvalidClientMetadata(
+    "redirect_uris and client_name must be shorter; the client ID contains them and has at most 255 characters",
+  );
 }
 
 async function readBody(ctx: Context): Promise<unknown> {

@@ -167,3 +167,9 @@ test.serial("a nonce expires after a few minutes, and a new one is offered befor
   advanceClock(3 * 60_000);
   isRejected(t, await send(api, [await proofFor(api, { claims: { nonce: first } })]), NONCE);
 });
+
+test.serial("the challenge quotes no part of the path that would end the quotation", async (t) => {
+  const target = { ...api, path: '/v1/links/x",resource_metadata="evil' };
+  const proof = await proofFor(api, { claims: { htu: service.url } });
+  isRejected(t, await send(target, [proof]), INVALID);
+});

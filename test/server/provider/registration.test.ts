@@ -137,6 +137,12 @@ const REFUSED: [what: string, body: unknown, code: string, rule: RegExp][] = [
     /at most 255 characters/,
   ],
   [
+    "more than is compressed for an id",
+    { redirect_uris: ["a", "b"].map((host) => `https://${host}.example/${"x".repeat(1024)}`) },
+    "invalid_redirect_uri",
+    /at most 255 characters/,
+  ],
+  [
     "a name that is a number",
     { redirect_uris, client_name: 7 },
     "invalid_client_metadata",
