@@ -67,9 +67,7 @@ function parseName(value: unknown): string {
     );
   }
   if (STACKED_MARKS.test(name)) {
-    throw new errors.InvalidClientMetadata(
-      "client_name must not have more than 3 combining marks in a row",
-    );
+    throw new errors.InvalidClientMetadata("client_name must not have more than 3 combining marks in a row");
   }
   return name.trim();
 }

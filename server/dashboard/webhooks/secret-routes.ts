@@ -39,12 +39,15 @@ export function addSecretRoutes(
   { webhooks, managers, secretView }: SecretRouteOptions,
 ): void {
   router.get(`${WEBHOOK}/rotate-secret`, managers, requirePlan, async (ctx) => {
+    requireRecentSignIn(ctx);
     const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
     const body = rotationForm(webhookPath(ctx), signedInUserOf(ctx).csrf);
     showPage(ctx, { title: "Rotate signing secret", intro: url, section: "webhooks" }, body);
   });
 
+  // As for a view: a session that someone else got hold of must not lead to a secret that the endpoint trusts.
   router.post(`${WEBHOOK}/rotate-secret`, managers, requirePlan, async (ctx) => {
+    requireRecentSignIn(ctx, `${webhookPath(ctx)}/rotate-secret`);
     secretView.respond(ctx, await webhooks.rotateSecret(actorOf(ctx), webhookIdOf(ctx)), "rotated");
   });
 

@@ -170,7 +170,11 @@ async function openConsentFor(metadata: { redirect_uris: string[]; client_name?:
   return page.html.text.replace(/\s+/g, " ");
 }
 
-for (const redirectUri of ["evil-app://claude.ai/callback", "evil-app://localhost/", "evil-app://accounts.example:443/"]) {
+for (const redirectUri of [
+  "evil-app://claude.ai/callback",
+  "evil-app://localhost/",
+  "evil-app://accounts.example:443/",
+]) {
   test(`the consent page shows only the scheme of ${redirectUri}`, async (t) => {
     const text = await openConsentFor({ client_name: "Claude", redirect_uris: [redirectUri] });
     t.regex(text, /You’ll be redirected to evil-app\. /);
@@ -180,7 +184,12 @@ for (const redirectUri of ["evil-app://claude.ai/callback", "evil-app://localhos
 
 test("a registered client without a name is called by all of its redirect targets", async (t) => {
   const text = await openConsentFor({
-    redirect_uris: ["https://claude.ai/a", "https://evil.example/", "evil-app://claude.com/", "https://claude.ai/b"],
+    redirect_uris: [
+      "https://claude.ai/a",
+      "https://evil.example/",
+      "evil-app://claude.com/",
+      "https://claude.ai/b",
+    ],
   });
   t.true(text.includes("claude.ai, evil.example, evil-app is requesting access"), text);
 });

@@ -141,3 +141,21 @@ test.serial(
     t.is((await views()).length, 1);
   },
 );
+
+test.serial("ten minutes after the sign-in, a rotation requires another one too", async (t) => {
+  const { owner, secret, path } = await withWebhook();
+  const { browser } = await browserOf(service, owner);
+  const page = await browser.open(`${service.url}${path}/rotate-secret`);
+  advanceClock(11 * 60_000);
+  isProblem(t, await owner.api.send("POST", `${path}/rotate-secret`), {
+    status: 403,
+    code: "reauthentication_required",
+  });
+  const asked = await browser.press(page, "Rotate secret");
+  t.truthy(asked.html.querySelector("#password"), asked.text);
+  const back = await browser.signIn(asked, owner);
+  t.is(back.url, `${service.url}${path}/rotate-secret`);
+  const shown = textOf(await browser.press(back, "Rotate secret"));
+  t.regex(shown, SECRET);
+  t.false(shown.includes(secret));
+});
