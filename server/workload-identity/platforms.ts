@@ -52,14 +52,15 @@ export const OTHER_PLATFORM: Platform = {
 };
 
 type SharedIssuer = {
-  /** A subject prefix that belongs to one owner. */
+  /** How the subjects of one owner begin. */
   prefix: RegExp;
   example: string;
   /** Claims that belong to one owner. */
   claims: string[];
 };
 
-// Anyone can get tokens of these issuers, so a subject prefix must not match those of others.
+// Anyone can get tokens of these issuers, so a subject must not match those of others. On GitHub, even a complete subject
+// may name no owner: each repository chooses the claims that its subjects consist of, such as `environment:production`.
 const SHARED_ISSUERS: Record<string, SharedIssuer> = {
   "https://token.actions.githubusercontent.com": {
     prefix: /^repo:[^/*]+\//,
@@ -78,7 +79,7 @@ type Trusted = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 /** Returns why a rule would accept tokens of strangers; undefined if it wouldn't, or if that can't be known. */
 export function findStrangers({ issuer, subject, claims }: Trusted): string | undefined {
   const shared = Object.hasOwn(SHARED_ISSUERS, issuer) ? SHARED_ISSUERS[issuer] : undefined;
-  if (!shared || !subject.endsWith("*") || shared.prefix.test(subject)) return undefined;
+  if (!shared || shared.prefix.test(subject)) return undefined;
   if (shared.claims.some((name) => Object.hasOwn(claims, name))) return undefined;
   return `must name the owner, as in ${shared.example}: every user of the platform shares this issuer`;
 }

@@ -56,7 +56,8 @@ export function trustRuleValidation({ audience, fetchable, plain }: RuleContext)
         .transform(inOrder),
     })
     .check((context) => {
-      const message = findStrangers(context.value);
+      const hasIssue = context.issues.some(({ path }) => path?.[0] === "subject");
+      const message = hasIssue ? undefined : findStrangers(context.value);
       if (message) context.issues.push({ code: "custom", input: context.value, message, path: ["subject"] });
     });
   return (input) => validate(schema, input);

@@ -43,8 +43,12 @@ const VALID: [what: string, changes: object][] = [
   ["an issuer on loopback with http", { issuer: "http://localhost:8080" }],
   ["an issuer on loopback with https", { issuer: "https://127.0.0.1:8443" }],
   ["a subject with a * at the end", { subject: "repo:octo-org/octo-repo:*" }],
-  ["a subject with a space", { subject: "a workload" }],
-  ["a subject of 255 characters", { subject: "s".repeat(255) }],
+  ["a subject with a space", { issuer: "https://issuer.example", subject: "a workload" }],
+  ["a subject of 255 characters", { issuer: "https://issuer.example", subject: "s".repeat(255) }],
+  [
+    "a subject without the owner that a claim gives",
+    { subject: "environment:production", claims: { repository_owner_id: "65" } },
+  ],
   ["any subject of an owner given by a claim", { subject: "repo:*", claims: { repository_owner_id: "65" } }],
   [
     "any subject prefix of an issuer of its own",
@@ -147,6 +151,18 @@ const INVALID: [what: string, changes: object, field: string, message: string][]
   [
     "owners on GitHub with one prefix",
     { subject: "repo:octo*" },
+    "subject",
+    "must name the owner, as in repo:OWNER/*: every user of the platform shares this issuer",
+  ],
+  [
+    "an environment of any repository on GitHub",
+    { subject: "environment:production" },
+    "subject",
+    "must name the owner, as in repo:OWNER/*: every user of the platform shares this issuer",
+  ],
+  [
+    "a reusable workflow on GitHub, which others may call",
+    { subject: "job_workflow_ref:octo-org/octo-repo/.github/workflows/link.yml@refs/heads/main" },
     "subject",
     "must name the owner, as in repo:OWNER/*: every user of the platform shares this issuer",
   ],
