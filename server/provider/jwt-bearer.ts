@@ -29,7 +29,9 @@ export function registerJwtBearer(
 export function isAboutUser(assertion: unknown): boolean {
   if (typeof assertion !== "string") return false;
   try {
-    return decodeProtectedHeader(assertion).typ === ID_JAG;
+    // RFC 7515 §4.1.9: a media type, in any case, whose `application/` may be omitted.
+    const typ: unknown = decodeProtectedHeader(assertion).typ;
+    return typeof typ === "string" && typ.toLowerCase().replace(/^application\//, "") === ID_JAG;
   } catch {
     return false;
   }

@@ -171,6 +171,14 @@ test("the token is bound to the key of a DPoP proof, which an organization may r
   t.is((await request({ DPoP })).token_type, "dpop");
 });
 
+for (const typ of ["application/oauth-id-jag+jwt", "OAuth-ID-JAG+JWT"]) {
+  test(`an assertion of the type ${typ} is accepted`, async (t) => {
+    const member = await createMember();
+    const { status, text } = await exchange(member.app, await idp.sign(claimsOf(member), { typ }));
+    t.is(status, 200, text);
+  });
+}
+
 test("an assertion that was sent with an unusable proof may be sent again", async (t) => {
   const member = await createMember();
   const assertion = await assertionFor(member);
