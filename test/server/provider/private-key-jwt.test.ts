@@ -215,11 +215,19 @@ test("malformed assertions are refused", async (t) => {
   t.true(status === 400 || status === 401, JSON.stringify(body));
 });
 
-test("a client without a key can't use an assertion", async (t) => {
-  const { app } = await createApp(service);
-  const { status, body } = await request(await sign(app, await generateKeyPair("ES256")));
-  t.is(status, 401);
-  t.regex(String(body.error_description), /has no keys/);
+test("a client without a key can't use an assertion, and is refused like one with another key", async (t) => {
+  const [keyless, keyed] = [await createApp(service), await createKeyed()];
+  const pair = await generateKeyPair("ES256");
+  const unsigned = (token: string) =>
+    `${Buffer.from('{"alg":"none"}').toString("base64url")}.${token.split(".")[1]}.`;
+  for (const change of [(token: string) => token, unsigned]) {
+    const [without, withAnother] = [
+      await request(change(await sign(keyless.app, pair))),
+      await request(change(await sign(keyed.app, pair))),
+    ];
+    t.is(without.status, 401);
+    t.deepEqual(without.body, withAnother.body);
+  }
 });
 
 test("of 20 concurrent uses of an assertion, one succeeds", async (t) => {
