@@ -30,7 +30,7 @@ export const clientKeyCommands: Command[] = [
   {
     name: "client remove-key",
     summary: "Remove a public key of the client",
-    arguments: { "<org-id>": ORG_ID, "<key-id>": "the ID of the key, from org show" },
+    arguments: { "<org-id>": ORG_ID, "<key-id>": 'ID of the key, as "org show" prints it' },
     options: { "--compromised": "also revoke every token and authorization of the client now" },
     example: `${EXAMPLE_ORG} key_01JD0000000000000000000000`,
     migrates: true,

@@ -58,7 +58,10 @@ export const organizationCommands: Command[] = [
   {
     name: "org enterprise-authorization",
     summary: "Let the identity provider authorize apps for an organization's members, or stop that",
-    arguments: { "<org-id>": ORG_ID, "<on|off>": "on accepts its assertions about members" },
+    arguments: {
+      "<org-id>": ORG_ID,
+      "<on|off>": "on accepts the identity provider's assertions about members",
+    },
     example: `${EXAMPLE_ORG} on`,
     migrates: true,
     async run({ args: [id, word], storage }) {

@@ -20,7 +20,8 @@ export class InvalidKey extends Error {
 export async function parsePublicKey(text: string): Promise<PublicKey> {
   const trimmed = text.trim();
   if (trimmed === "") throw new InvalidKey("is required");
-  if (trimmed.length > MAX_LENGTH) throw new InvalidKey(`must be at most ${MAX_LENGTH} characters`);
+  if (trimmed.length > MAX_LENGTH)
+    throw new InvalidKey(`must be at most ${MAX_LENGTH.toLocaleString("en")} characters`);
   const key = trimmed.startsWith("{") ? readJwk(trimmed) : readPem(trimmed);
   validateType(key);
   const jwk = key.export({ format: "jwk" });
@@ -34,7 +35,7 @@ function readPem(text: string): KeyObject {
   try {
     return createPublicKey(text);
   } catch {
-    throw new InvalidKey(FORMS);
+    throw new InvalidKey("must be a complete public key: this PEM can't be read");
   }
 }
 
