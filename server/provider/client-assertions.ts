@@ -86,6 +86,8 @@ export function createClientAssertions(options: Options): ClientAssertions {
       const taken = take(client.clientId);
       if (!taken) return;
       const { ctx, given } = taken;
+      // The library sets it before it authenticates a client. A failure counts against this one.
+      ctx.oidc.entity("Client", client);
       await limits.checkClient(ctx, client.clientId);
       await verify(ctx, client, given).catch((error) => refuse(error, given));
       requirePaidPlanToIssue(ctx, client);
