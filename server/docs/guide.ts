@@ -52,8 +52,8 @@ refresh tokens to renew access. OAuth libraries discover all endpoints from the
 <h3>Scopes</h3>
 <p>Request the scopes you need with the <code>scope</code> parameter. A write scope includes its read scope. A request without a
 required scope returns ${codeLink("insufficient_scope")}, and the <code>WWW-Authenticate</code> header lists all scopes that the
-request needs (RFC 6750), along with those that the token has: request exactly these to keep both. A token that acts for a user is limited to what the user’s current role allows: owners and admins can
-use all scopes, members can use <code>links:read</code> and <code>links:write</code>.</p>
+request needs (RFC 6750), along with those that the token has. Request exactly these to keep all of them. A
+token that acts for a user is limited to what the user’s current role allows: owners and admins can use all scopes, members can use <code>links:read</code> and <code>links:write</code>.</p>
 ${table(
   "Scopes",
   [
