@@ -1,3 +1,4 @@
+import type { ClientIdentity } from "../clients/client-identity.ts";
 import { credentials, hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
@@ -13,18 +14,26 @@ export type AuthorizationSignIn = Form & {
   /** The URL that the form is sent to. */
   action: string;
   csrf: string;
-  /** The organization that owns the app. */
+  /** The name of the app, or of the organization that owns it. */
   app: string;
+  /** Who vouches for that name; undefined for the client of an organization. */
+  identity?: ClientIdentity | undefined;
 };
 
 /** Renders the sign-in step of an authorization. */
-export function signInPage({ action, csrf, app, ...form }: AuthorizationSignIn): string {
+export function signInPage({ action, csrf, app, identity, ...form }: AuthorizationSignIn): string {
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
-<p>An app by <strong>${app}</strong> wants to access your account. Sign in to continue.</p>
+<p>${describeApp(app, identity)} wants to access your account. Sign in to continue.</p>
 ${signInForm(action, hidden("csrf", csrf), form)}`,
   );
+}
+
+/** Names the app. A registered client may have taken the name of any company, so the app isn't one "by" it. */
+function describeApp(name: string, identity: ClientIdentity | undefined): Html {
+  if (!identity) return html`An app by <strong>${name}</strong>`;
+  return html`<strong><bdi>${name}</bdi></strong>${identity.isKnown ? "" : ", an app that isn’t verified,"}`;
 }
 
 export type DashboardSignIn = Form & {

@@ -16,7 +16,7 @@ export function accountChoicePage({ action, csrf, app, username }: AccountChoice
   return page(
     "Choose an account",
     html`<h1>Choose an account</h1>
-<p><strong>${app}</strong> is requesting access. You are signed in as <strong>${username}</strong>.</p>
+<p><strong><bdi>${app}</bdi></strong> is requesting access. You are signed in as <strong>${username}</strong>.</p>
 <form method="post" action="${action}">
 ${hidden("csrf", csrf)}
 <div class="choices">

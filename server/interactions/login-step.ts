@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
 import { signInPage } from "../auth/login-page.ts";
+import { identityOf } from "../clients/client-identity.ts";
 import { allowOtherAccounts, endOtherSession, isAwaitedSession } from "./account-choice.ts";
 import {
   clientNameOf,
@@ -24,6 +25,7 @@ export function loginStep({ provider, csrf, verifyPassword, sessions, ssoButton 
       action: stepPath(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
       app,
+      identity: identityOf(textOf(interaction.params.client_id)),
       // A user with a session is here to sign in again, which the identity provider must require, too.
       external: await ssoButton(`/interaction/${interaction.uid}`, {
         again: interaction.session !== undefined,

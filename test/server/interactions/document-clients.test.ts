@@ -37,7 +37,7 @@ test("a known client is shown with its name, its publisher and as verified", asy
     clientId: "https://chatgpt.com/oauth/client.json",
     redirectUri: "https://chatgpt.com/connector_platform_oauth_redirect",
   });
-  t.regex(signIn, /ChatGPT/);
+  t.regex(signIn, /ChatGPT wants to access your account\./);
   t.regex(text, /ChatGPT is requesting access/);
   t.regex(
     text,
@@ -73,7 +73,7 @@ for (const [client_name, redirectUri] of [
       body: { client_id: clientId, client_name, redirect_uris: [redirectUri.replace(":40123", "")] },
     });
     const { signIn, text } = await read({ clientId, redirectUri });
-    t.regex(signIn, /evil\.example/);
+    t.regex(signIn, /evil\.example, an app that isn’t verified, wants to access your account\./);
     t.regex(text, /evil\.example is requesting access/);
     t.regex(text, /Identity published by evil\.example\. Not verified: this app isn’t on linkgate’s list/);
     t.false(signIn.includes(client_name));
@@ -87,7 +87,9 @@ test("a registered client is shown with the name that it chose, as not verified"
     client_name: "ChatGPT",
     redirect_uris: ["https://evil.example/callback"],
   });
-  const { text } = await read(client);
+  const { signIn, text } = await read(client);
+  t.regex(signIn, /“ChatGPT”, an app that isn’t verified, wants to access your account\./);
+  t.notRegex(signIn, /An app by/);
   t.regex(text, /“ChatGPT” is requesting access/);
   t.regex(text, /Not verified: this app chose its name itself\./);
   t.regex(text, /You’ll be redirected to evil\.example\./);
