@@ -50,7 +50,7 @@ function toText(result: object, isJson: boolean, { isDocument }: Command): strin
 function toLines(value: object, indent = ""): string[] {
   return Object.entries(value).flatMap(([name, item]) => {
     if (item === null || item === undefined) return [`${indent}${name}: -`];
-    if (typeof item !== "object") return [`${indent}${name}: ${item}`];
+    if (typeof item !== "object") return [`${indent}${Array.isArray(value) ? "-" : `${name}:`} ${item}`];
     const inner = toLines(item, `${indent}  `);
     return Array.isArray(value)
       ? [`${indent}-`, ...inner]

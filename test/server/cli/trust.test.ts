@@ -50,6 +50,7 @@ test.serial("a rule is printed as text", async (t) => {
   t.regex(added.stdout, /^trust_rule:\n {2}id: trs_/);
   t.regex(added.stdout, /^ {2}audience: another$/m);
   t.regex(added.stdout, /^ {2}claims: none$/m);
+  t.regex(added.stdout, /^ {2}scopes:\n {4}- links:write\n {4}- webhooks:read$/m);
 });
 
 const REFUSED: [what: string, words: string[], code: string, message: RegExp][] = [
