@@ -63,6 +63,9 @@ export function createClientAssertions(options: Options): ClientAssertions {
         ? await options.clientKeys.verify(client.clientId, assertion, rules)
         : await verifyJwt(assertion, { ...rules, keys: keysOf(client, options.keySets) });
     if (verified.claims.sub !== client.clientId) throw new InvalidJwt("sub must be the client ID");
+    // OpenID Connect Dynamic Client Registration §2: the client allows no other.
+    const { clientAuthSigningAlg: alg } = client;
+    if (alg && verified.header.alg !== alg) throw new InvalidJwt(`alg must be ${alg}`);
     await useJwtOnce(replays, assertion, verified);
   }
 

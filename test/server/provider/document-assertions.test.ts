@@ -121,6 +121,26 @@ test.serial("an assertion of another key, for another server, or none at all is 
   t.is((await redeem(client)).status, 200);
 });
 
+test.serial("the only algorithm that a document allows is required", async (t) => {
+  const clientId = "https://agent.example/strict.json";
+  const [key, other] = [await createSigningKey("ES384"), await createSigningKey("RS256")];
+  publisher.publish(clientId, {
+    body: {
+      client_id: clientId,
+      redirect_uris: [client.redirectUri],
+      token_endpoint_auth_method: "private_key_jwt",
+      token_endpoint_auth_signing_alg: "ES384",
+      jwks: { keys: [key.jwk, other.jwk] },
+    },
+  });
+  const introspect = (by: typeof key) =>
+    postAsDocument(service, "introspect", { ...client, clientId, key: by }, { token: "a" });
+  t.is((await introspect(key)).status, 200);
+  const { status, body } = await introspect(other);
+  t.is(status, 401);
+  t.is(body.error_description, "client_assertion is invalid: alg must be ES384");
+});
+
 test.serial(
   "a client with a document introspects its own tokens only, and gets none for itself",
   async (t) => {
