@@ -30,7 +30,8 @@ export function createKnownRegistrations(): (clientId: string) => boolean {
   };
 }
 
-function isKnownTarget(uri: string): boolean {
+/** Returns whether what is sent to a redirect URI can only reach known clients, and programs on the user's own computer. */
+export function isKnownTarget(uri: string): boolean {
   const { protocol, hostname = "" } = URL.parse(uri) ?? {};
   return REDIRECT_URIS.has(uri) || (protocol === "http:" && LOOPBACK.has(hostname));
 }

@@ -15,6 +15,7 @@ import { createIdentityAssertionHandler, type IdentityAssertionOptions } from ".
 import { registerJwtBearer } from "./jwt-bearer.ts";
 import { normalizeParameters } from "./request-parameters.ts";
 import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
+import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 import { addOpenIdScope, openUserinfo } from "./userinfo.ts";
 import { type AuthenticateWorkload, useAssertionsBeforeIssuing } from "./workloads.ts";
 
@@ -63,6 +64,7 @@ export function applyOverrides(provider: Provider, options: OverrideOptions): vo
   allowRefreshScopes(provider);
   checkResourceBeforeUse(provider);
   requireProofToRedeem(provider);
+  refuseUntrustedRedirects(provider);
 }
 
 type Prototypes = {

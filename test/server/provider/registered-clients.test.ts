@@ -101,6 +101,46 @@ test("the authorization request of a registered client needs PKCE", async (t) =>
   t.is(new URL(String(headers.get("location"))).searchParams.get("error"), "invalid_request");
 });
 
+const MISTAKES: [what: string, changes: Record<string, string | undefined>, error: string][] = [
+  ["prompt=none", { prompt: "none" }, "login_required"],
+  ["no PKCE", { code_challenge: undefined, code_challenge_method: undefined }, "invalid_request"],
+  ["an unknown scope", { scope: "unknown" }, "invalid_scope"],
+  ["an unknown resource", { resource: "https://other.example/" }, "invalid_target"],
+];
+for (const [what, changes, error] of MISTAKES) {
+  test(`a request with ${what} is redirected to a known website, and not to any other`, async (t) => {
+    const request = async (redirect_uri: string) => {
+      const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
+      const url = authorizeUrl(service, { clientId }, { redirect_uri, ...changes });
+      return fetch(url, { redirect: "manual" });
+    };
+    for (const known of ["https://vscode.dev/redirect", CALLBACK]) {
+      const location = new URL((await request(known)).headers.get("location") ?? "");
+      t.is(location.origin + location.pathname, known);
+      t.is(location.searchParams.get("error"), error);
+    }
+    for (const unknown of ["https://evil.example/callback", "microsoft-edge:https://evil.example/"]) {
+      const { status, headers } = await request(unknown);
+      t.is(status, 400);
+      t.is(headers.get("location"), null);
+      t.regex(headers.get("content-type") ?? "", /^text\/html/);
+    }
+  });
+}
+
+test("a user who cancels returns to any website that was registered", async (t) => {
+  const own = await service.createOrganization();
+  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  const owner = await service.createUser([own.id], undefined, "owner");
+  const redirect_uri = "https://agent.example.com/callback";
+  const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
+  const browser = new TestBrowser(service.url);
+  const page = await openConsent(browser, owner, authorizeUrl(service, { clientId }, { redirect_uri }));
+  const { origin, pathname, searchParams } = new URL((await browser.press(page, "Cancel")).url);
+  t.is(origin + pathname, redirect_uri);
+  t.is(searchParams.get("error"), "access_denied");
+});
+
 type Attempt = [what: string, fields: Record<string, string>, error: string];
 const REFUSED: Attempt[] = [
   ["client credentials", { grant_type: "client_credentials" }, "unauthorized_client"],
