@@ -73,7 +73,10 @@ export async function removeKey(
 ): Promise<boolean> {
   const clientId = await lockClient(trx, organizationId);
   if (!clientId) return false;
-  if (!(await trx("client_keys").where({ id: keyId, client_id: clientId }).delete())) return false;
+  const key = () => trx("client_keys").where({ id: keyId, client_id: clientId });
+  const removed = await key().first("thumbprint");
+  if (!removed) return false;
+  await key().delete();
   if (compromised) {
     await trx("clients").where({ id: clientId }).increment("generation");
     await revokeGrants(trx, outbox, actor, { client_id: clientId });
@@ -82,7 +85,7 @@ export async function removeKey(
     organizationId,
     type: "client.key_removed",
     subject: clientId,
-    data: { client_id: clientId, key_id: keyId, compromised },
+    data: { client_id: clientId, key_id: keyId, thumbprint: removed.thumbprint, compromised },
   });
   return true;
 }

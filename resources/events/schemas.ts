@@ -36,6 +36,8 @@ const granted = authorization.extend({
 const link = z.object({ link: linkSchema });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
 
+const thumbprint = z.string().describe("The thumbprint of the public key (RFC 7638).");
+
 /** The public data of every event type: what webhooks receive and what the audit log shows. */
 export const EVENT_DATA_SCHEMAS = {
   "organization.created": z.object({ name: z.string(), plan, owner_id: z.string().optional() }),
@@ -77,11 +79,12 @@ export const EVENT_DATA_SCHEMAS = {
   "client.key_added": z.object({
     client_id: z.string(),
     key_id: z.string(),
-    thumbprint: z.string().describe("The thumbprint of the public key (RFC 7638)."),
+    thumbprint,
   }),
   "client.key_removed": z.object({
     client_id: z.string(),
     key_id: z.string(),
+    thumbprint,
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),

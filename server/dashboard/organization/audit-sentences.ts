@@ -55,8 +55,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "client.key_added": ({ data }) => `added client key ${data.thumbprint}`,
   "client.key_removed": ({ data }) =>
     data.compromised
-      ? `removed compromised client key ${data.key_id} and revoked all tokens of the client`
-      : `removed client key ${data.key_id}`,
+      ? `removed compromised client key ${data.thumbprint} and revoked all tokens of the client`
+      : `removed client key ${data.thumbprint}`,
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
   "trust_rule.created": ({ data }) =>
     `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
