@@ -75,7 +75,13 @@ export type Storage = {
   purgeExpired(stop?: AbortSignal): Promise<Deleted | undefined>;
 } & Pick<
   Database,
-  "engine" | "migrate" | "pendingMigrations" | "onStatement" | "onCheckpointError" | "close"
+  | "engine"
+  | "migrate"
+  | "pendingMigrations"
+  | "rejectNewerSchema"
+  | "onStatement"
+  | "onCheckpointError"
+  | "close"
 >;
 
 type StorageOptions = {
@@ -156,6 +162,7 @@ export function openStorage(
     engine: database.engine,
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,
+    rejectNewerSchema: database.rejectNewerSchema,
     onStatement: database.onStatement,
     onCheckpointError: database.onCheckpointError,
     async close() {

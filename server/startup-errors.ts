@@ -1,3 +1,5 @@
+import { NewerSchema } from "../adapters/database/migrations/migrate.ts";
+
 /** What stops the server from starting and an operator can fix: one sentence, shown without a stack. */
 export class StartupError extends Error {
   override readonly name = "StartupError";
@@ -56,6 +58,7 @@ const TIMEOUT = /timeout expired|Timeout acquiring a connection/;
 
 /** Says in one sentence why the database or a file cannot be used; undefined if the error is anything else. */
 export function describeStartupError(error: unknown, databaseUrl?: string): string | undefined {
+  if (error instanceof NewerSchema) return error.message;
   const { code = "", message, path, cause, errors } = error as SystemError;
   const reason = UNREACHABLE[code] ?? (TIMEOUT.test(message) ? "timed out" : undefined);
   if (reason) return `DATABASE_URL: cannot connect to ${placeOf(databaseUrl)} (${reason}).`;

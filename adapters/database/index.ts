@@ -4,7 +4,7 @@ import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insert, type Insertion } from "./batch-insert.ts";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import { MIGRATIONS, migrations } from "./migrations/index.ts";
-import { migrate, pendingMigrations } from "./migrations/migrate.ts";
+import { migrate, pendingMigrations, rejectNewerSchema } from "./migrations/migrate.ts";
 import { createPrepare, type Prepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
 
@@ -24,6 +24,8 @@ export type Database = {
   migrate(): Promise<string[]>;
   /** Resolves to the names of pending migrations. Rejects when the database is unavailable. */
   pendingMigrations(): Promise<string[]>;
+  /** Rejects if a newer version has migrated the database. @throws NewerSchema */
+  rejectNewerSchema(): Promise<void>;
   /** Calls the listener with the SQL of each statement, without its values. Returns an unsubscribe function. */
   onStatement(listener: (sql: string) => void): () => void;
   /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
@@ -54,6 +56,8 @@ export function openDatabase(url: string): Database {
     migrate: () => migrate({ knex, engine, transaction }),
 
     pendingMigrations: () => pendingMigrations({ knex }, MIGRATIONS),
+
+    rejectNewerSchema: () => rejectNewerSchema({ knex }),
 
     onStatement(listener) {
       const onQuery = ({ sql }: { sql: string }) => listener(sql);

@@ -56,6 +56,7 @@ async function runChecks(context: CommandContext): Promise<Check[]> {
       return `connected (${ENGINE_NAMES[storage.engine]})`;
     }),
     await check("migrations", async () => {
+      await storage.rejectNewerSchema();
       const pending = await storage.pendingMigrations();
       if (pending.length)
         throw new Error(`pending: ${pending.join(", ")} (run "linkgate migrate" or start the server)`);

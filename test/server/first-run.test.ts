@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import Sqlite from "better-sqlite3";
 import {
   addressOf,
   Program,
@@ -142,6 +143,38 @@ test("another ENCRYPTION_KEY on the same database is rejected with one sentence"
   const third = startServer({ cwd, settings: { ...settings, ENCRYPTION_KEY: same } });
   await addressOf(third);
   t.is((await third.stop()).code, 0);
+});
+
+test("a database of a newer version is rejected with one sentence, by the server and the CLI", async (t) => {
+  const cwd = emptyFolder("newer");
+  const settings = { PORT: "0", LOG_LEVEL: "silent" };
+  const first = startServer({ cwd, settings });
+  await addressOf(first);
+  await first.stop();
+  const database = new Sqlite(path.join(cwd, "data/linkgate.sqlite"));
+  database
+    .prepare("insert into knex_migrations (name, batch, migration_time) values ('9000_later', 9, 0)")
+    .run();
+  database.close();
+  const sentence =
+    "The database was migrated by a newer version of linkgate (9000_later). Start that version.";
+
+  const { code, stdout, stderr } = await startServer({ cwd, settings }).ended;
+  t.is(code, 1);
+  t.is(stdout, "");
+  t.is(stderr, `${sentence}\n`);
+
+  const list = await runCommand(["org", "list"], { cwd, settings });
+  t.is(list.code, 1);
+  t.is(list.stderr, `${sentence}\n`);
+
+  const doctor = await runCommand(["doctor", "--json"], { cwd, settings });
+  t.is(doctor.code, 1);
+  const { checks } = JSON.parse(doctor.stdout);
+  t.deepEqual(
+    checks.filter(({ ok }: { ok: boolean }) => !ok),
+    [{ name: "migrations", ok: false, detail: sentence }],
+  );
 });
 
 test("a key file without a key is rejected with one sentence", async (t) => {

@@ -1,6 +1,17 @@
 import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
+import { MIGRATIONS } from "./index.ts";
 import type { Migration } from "./migration.ts";
+
+/** The database has been migrated by a newer version. */
+export class NewerSchema extends Error {
+  override readonly name = "NewerSchema";
+  constructor(migrations: string[]) {
+    super(
+      `The database was migrated by a newer version of linkgate (${migrations.join(", ")}). Start that version.`,
+    );
+  }
+}
 
 // How long to wait for another process that is migrating.
 const WAIT_S = 30;
@@ -17,6 +28,7 @@ type Migratable = {
  * Applies pending migrations under a lock and resolves to their names. Knex locks by a row, which remains after a crash
  * and may be inserted twice by two processes that start together. This lock ends with its connection, and Knex's row is
  * reset while it is held.
+ * @throws NewerSchema
  */
 export function migrate({ knex, engine, transaction }: Migratable): Promise<string[]> {
   return transaction(async (trx) => {
@@ -46,6 +58,7 @@ async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
 }
 
 async function applyAll(knex: Knex): Promise<string[]> {
+  await rejectNewerSchema({ knex });
   await knex.migrate.forceFreeMigrationsLock();
   const [, applied] = (await knex.migrate.latest()) as [number, string[]];
   return applied;
@@ -56,7 +69,18 @@ export async function pendingMigrations(
   { knex }: { knex: Knex },
   migrations: Migration[],
 ): Promise<string[]> {
-  const isNew = !(await knex.schema.hasTable("knex_migrations"));
-  const applied: string[] = isNew ? [] : await knex("knex_migrations").pluck("name");
+  const applied = await appliedMigrations(knex);
   return migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
+}
+
+/** Rejects if a newer version has migrated the database. @throws NewerSchema */
+export async function rejectNewerSchema({ knex }: { knex: Knex }): Promise<void> {
+  const known = new Set(MIGRATIONS.map(({ name }) => name));
+  const unknown = (await appliedMigrations(knex)).filter((name) => !known.has(name));
+  if (unknown.length > 0) throw new NewerSchema(unknown);
+}
+
+async function appliedMigrations(knex: Knex): Promise<string[]> {
+  const isNew = !(await knex.schema.hasTable("knex_migrations"));
+  return isNew ? [] : knex("knex_migrations").orderBy("id").pluck("name");
 }
