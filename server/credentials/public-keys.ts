@@ -8,7 +8,8 @@ export type PublicKey = { jwk: Record<string, unknown>; thumbprint: string };
 const RSA_BITS = { min: 2048, max: 8192 };
 const CURVES: Record<string, string> = { prime256v1: "P-256", secp384r1: "P-384" };
 const FORMS = "must be a public key: a JWK, or PEM starting with -----BEGIN PUBLIC KEY-----";
-const PRIVATE = "must be the public key only. Treat the private key that you sent as compromised";
+const PRIVATE =
+  "must be the public key, not the private one. If the private key left your system, replace it";
 const MAX_LENGTH = 16_384;
 
 /** A text is not a usable public key; the message is a predicate, such as `must be …`. */

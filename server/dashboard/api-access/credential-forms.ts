@@ -1,16 +1,23 @@
 import type { KeyView } from "../../../adapters/oauth/client-keys.ts";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
-import { csrfField, linkButton } from "../../ui/controls.ts";
+import { csrfField, linkButton, textArea } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 
-/** Renders the form that adds a public key; `value` is what was submitted before. */
-export function keyForm(organizationId: string, csrf: string | undefined, value: string): Html {
+/**
+ * Renders the form that adds a public key. What was rejected is not shown again: it may have been a private key.
+ * @param error why the key was rejected
+ */
+export function keyForm(organizationId: string, csrf: string | undefined, error: string | undefined): Html {
   const path = sectionPath(organizationId, "client");
   return html`<form method="post" action="${path}/keys" class="panel stack">${csrfField(csrf)}
-<div class="field wide"><label for="key">Public key</label>
-<textarea id="key" name="key" required spellcheck="false" rows="10" aria-describedby="key-hint">${value}</textarea>
-<p class="hint" id="key-hint">A JWK, or PEM that starts with <code>-----BEGIN PUBLIC KEY-----</code>: RSA with at least 2048 bits, EC on P-256 or P-384, or Ed25519. Keep the private key to yourself.</p></div>
+${textArea({
+  name: "key",
+  label: "Public key",
+  hint: "A JWK, or PEM that starts with -----BEGIN PUBLIC KEY-----: RSA with at least 2048 bits, EC on P-256 or P-384, or Ed25519. Keep the private key to yourself.",
+  error,
+  attributes: html`rows="10" required`,
+})}
 <div class="actions"><button type="submit">Add key</button>${linkButton(path, "Cancel", "quiet")}</div>
 </form>`;
 }

@@ -9,7 +9,15 @@ import { showKey } from "../../clients/client-view.ts";
 import { InvalidKey, type PublicKey, parsePublicKey } from "../../credentials/public-keys.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, isForm, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
+import {
+  formFieldsOf,
+  isForm,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  showPage,
+  splitFieldErrors,
+} from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { keyForm, keyRemovalForm, secretsRemovalForm } from "./credential-forms.ts";
@@ -33,12 +41,12 @@ export function addCredentialRoutes(router: Router, { storage, allow }: Options)
   const { clients } = storage;
   const managers = allow(...MANAGERS);
 
-  const showKeyForm: Show = async (ctx, error) => {
+  const showKeyForm: Show = async (ctx, _message, problem) => {
     requireRecentSignIn(ctx);
     const { id } = membershipOf(ctx);
     await clientOf(clients, id);
-    const submitted = ctx.method === "POST" ? (await formFieldsOf(ctx)).key : "";
-    const body = keyForm(id, signedInUserOf(ctx).csrf, String(submitted ?? ""));
+    const { error, errors } = splitFieldErrors(problem);
+    const body = keyForm(id, signedInUserOf(ctx).csrf, errors.key);
     showPage(ctx, { title: "Add public key", section: "client", error }, body);
   };
   router.get(`${PATH}/keys/new`, managers, (ctx) => showKeyForm(ctx));

@@ -156,7 +156,10 @@ test.serial("client keys are added and removed, and secrets removed", async (t) 
   };
   t.is((await fails("client", "add-key", made.id, file)).code, "key_duplicate");
   writeFileSync(file, privateKey.export({ type: "pkcs8", format: "pem" }));
-  t.regex((await fails("client", "add-key", made.id, file)).message, /must be the public key only/);
+  t.regex(
+    (await fails("client", "add-key", made.id, file)).message,
+    /must be the public key, not the private one/,
+  );
   t.is((await fails("client", "add-key", made.id, path.join(folder, "missing"))).code, "file_not_found");
   t.deepEqual((await answer("client", "remove-secrets", made.id)).secrets, []);
   t.deepEqual((await answer("org", "show", made.id)).client.secrets, []);

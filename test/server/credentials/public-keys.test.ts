@@ -21,7 +21,7 @@ for (const [name, { publicKey }] of Object.entries({ RSA: rsa, EC: ec, Ed25519: 
 
 const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
 const FORMS = /^must be a public key: a JWK, or PEM/;
-const PRIVATE = /^must be the public key only/;
+const PRIVATE = /^must be the public key, not the private one/;
 
 const REFUSED: [name: string, text: string, rule: RegExp][] = [
   ["nothing", " ", /^is required$/],

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import { isProblem } from "../../../harness/clients/api.ts";
-import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -86,4 +86,17 @@ test("another organization's key can't be removed", async (t) => {
   const { body } = await other.add(jwk());
   t.is((await mine.owner.api.send("DELETE", `${mine.path}/keys/${body.id}`)).status, 404);
   t.is((await other.look()).keys.length, 1);
+});
+
+test("in a browser, a rejected private key is explained at the field and not sent back", async (t) => {
+  const { owner, path } = await withClient();
+  const { browser } = await browserOf(service, owner);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const form = await browser.open(`${service.url}${path}/keys/new`);
+  const page = await browser.press(form, "Add key", { key });
+  t.is(page.status, 422);
+  t.regex(page.html.querySelector("#key-error")?.text ?? "", /^Must be the public key, not the private one/);
+  t.is(page.html.querySelector("#key")?.text, "");
+  t.notRegex(page.html.toString(), /PRIVATE KEY/);
 });
