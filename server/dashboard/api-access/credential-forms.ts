@@ -5,7 +5,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 
 /**
- * Renders the form that adds a public key. What was rejected is not shown again: it may have been a private key.
+ * Renders the form that adds a public key. A rejected key is not shown again, because it may be private.
  * @param error why the key was rejected
  */
 export function keyForm(organizationId: string, csrf: string | undefined, error: string | undefined): Html {
