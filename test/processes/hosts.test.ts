@@ -11,18 +11,27 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { freePort } from "../harness/port.ts";
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { startTestService } from "../harness/service.ts";
+import { startTestService, type TestService } from "../harness/service.ts";
 
 const DOCUMENT = "https://host.example/client.json";
 const MODULES = path.join(ROOT, "node_modules");
 
 const publisher = await startPublisher(["host.example"]);
-const service = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
-const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
-const user = await service.createUser([organization.id]);
+const open = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
+const standard = await startTestService(); // no setting changed
 const redirect_uris = ["http://localhost/oauth/callback", "http://127.0.0.1/oauth/callback"];
-await service.storage.clients.setRedirectUris(organization.id, redirect_uris, OPERATOR);
+
+/** Creates an organization with a redirect URI of the tools, and a user. */
+async function prepare(service: TestService) {
+  const organization = await service.createOrganization();
+  await service.storage.clients.setRedirectUris(organization.id, redirect_uris, OPERATOR);
+  return { service, organization, user: await service.createUser([organization.id]) };
+}
+
+const withDocuments = await prepare(open);
+await open.storage.allowedClients.set(withDocuments.organization.id, "any", OPERATOR);
+const withClient = await prepare(standard);
+const { organization } = withClient;
 publisher.publish(DOCUMENT, {
   body: { client_id: DOCUMENT, redirect_uris, grant_types: ["authorization_code", "refresh_token"] },
 });
@@ -30,7 +39,7 @@ const home = mkdtempSync(path.join(tmpdir(), "linkgate-hosts-"));
 test.after.always(async () => {
   stopPrograms();
   publisher.close();
-  await service.close();
+  await Promise.all([open.close(), standard.close()]);
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -43,10 +52,10 @@ const environment = (name: string) => ({
   MCP_INSPECTOR_SECRET_STORE: "memory",
 });
 
-const AUTHORIZATION = new RegExp(`${service.url}/oauth/authorize\\?\\S+`);
+const AUTHORIZATION = /http:\/\/\S+\/oauth\/authorize\?\S+/;
 
 /** Does what the user does in the browser that a program asks for, up to the callback of the program. */
-async function allowAccess(url: string): Promise<void> {
+async function allowAccess({ service, user }: typeof withClient, url: string): Promise<void> {
   const browser = new TestBrowser(service.url);
   const callback = await browser.press(await openConsent(browser, user, url), "Allow");
   const answer = await fetch(callback.url);
@@ -55,11 +64,13 @@ async function allowAccess(url: string): Promise<void> {
 
 const IDENTITIES = {
   "its metadata document": {
+    at: withDocuments,
     clientId: DOCUMENT,
     remote: ["--client-metadata-url", DOCUMENT],
     inspector: ["--client-metadata-url", DOCUMENT],
   },
   "the organization’s client": {
+    at: withClient,
     clientId: organization.clientId,
     remote: [
       "--static-oauth-client-info",
@@ -69,7 +80,8 @@ const IDENTITIES = {
   },
 };
 
-for (const [identity, { clientId, remote, inspector }] of Object.entries(IDENTITIES)) {
+for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDENTITIES)) {
+  const { service, user } = at;
   test(`mcp-remote connects with ${identity}`, async (t) => {
     const transport = new StdioClientTransport({
       command: process.execPath,
@@ -89,7 +101,7 @@ for (const [identity, { clientId, remote, inspector }] of Object.entries(IDENTIT
       output += chunk;
       const [url] = AUTHORIZATION.exec(output) ?? [];
       if (!url) continue;
-      await allowAccess(url);
+      await allowAccess(at, url);
       break;
     }
     await connected;
@@ -112,7 +124,7 @@ for (const [identity, { clientId, remote, inspector }] of Object.entries(IDENTIT
       { settings: environment(`inspector ${identity}`) },
     );
     const [url] = await program.says(AUTHORIZATION, "stderr");
-    await allowAccess(url);
+    await allowAccess(at, url);
     const { code, stdout, stderr } = await program.ended;
     t.is(code, 0, stderr);
     t.like(JSON.parse(stdout).result.structuredContent, { client_id: clientId, user_id: user.id });
