@@ -62,7 +62,7 @@ export function createRegisteredClientIds(secret: string): RegisteredClientIds {
 
 /**
  * Returns what a registered client calls itself, in quotation marks, or else the hosts and schemes of all its redirect
- * URIs: the first one alone could be that of another client. Returns undefined for any other client. The id must have been
+ * URIs: a single one could be that of another client. Returns undefined for any other client. The id must have been
  * verified, as those of grants were.
  */
 export function claimedNameOf(clientId: string): string | undefined {

@@ -26,7 +26,7 @@ export function openUserinfo({ AccessToken, ClientCredentials }: Provider): void
 
 /**
  * Adds `openid` to the scope of an access token that is issued with an id_token (RFC 6749 §5.1). The library leaves it out
- * of tokens for a resource, which could then not be told from tokens that may not read the claims.
+ * of tokens for a resource, which makes them look like tokens that may not read the claims.
  */
 export function addOpenIdScope({ AccessToken }: Provider): void {
   const { save } = AccessToken.prototype;

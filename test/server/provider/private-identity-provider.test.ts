@@ -13,7 +13,7 @@ const PROVIDER = "https://idp.example";
 const ISSUER = "https://issuer.example";
 const DISCOVERY = "/.well-known/openid-configuration";
 
-// Only the identity provider is private: the operator chose it, and nobody else may make the server connect to it.
+// Only the identity provider is private: the operator chose it, and no user may make the server connect to it.
 const publisher = await startPublisher(["idp.example", "issuer.example"]);
 const service = await startTestService(
   {

@@ -125,7 +125,7 @@ test("client_id may be sent beside the assertion, and must be the same client", 
   t.is(mixed.body.error, "invalid_client");
 });
 
-test("the token endpoint is accepted as audience, alone and among others", async (t) => {
+test("the token endpoint is accepted as audience, also as one of several", async (t) => {
   const { app, pair } = await createKeyed();
   t.is((await request(await sign(app, pair, { aud: TOKEN_ENDPOINT }))).status, 200);
   t.is((await request(await sign(app, pair, { aud: ["https://other.example", service.url] }))).status, 200);

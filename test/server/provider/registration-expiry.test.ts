@@ -13,28 +13,31 @@ const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(() => service.close());
 
-test.serial("a registration expires after 90 days, and the user and the app are told", async (t) => {
-  const client = await register(service, { redirect_uris: [REDIRECT_URI] });
-  const authorize = () =>
-    fetch(authorizeUrl(service, client, { redirect_uri: REDIRECT_URI }), { redirect: "manual" });
-  advanceClock(90 * DAY_MS - 1000);
-  t.is((await authorize()).status, 303);
-  advanceClock(DAY_MS + 1000);
-  const page = await authorize();
-  t.is(page.status, 400);
-  t.is(page.headers.get("location"), null);
-  t.regex(await page.text(), /Registration expired/);
-  const fields = { grant_type: "refresh_token", refresh_token: "lgr_unknown" };
-  const { body } = await requestTokens(service, client, fields);
-  t.is(body.error, "invalid_client");
-  t.regex(String(body.error_description), /registration of the client has expired/);
-  const revocation = { client_id: client.clientId, token: "lga_unknown" };
-  t.is(
-    (await postForm(`${service.url}/oauth/revoke`, revocation)).status,
-    200,
-    "it may still end its access",
-  );
-});
+test.serial(
+  "a registration expires after 90 days, and the user and the app get an error that says so",
+  async (t) => {
+    const client = await register(service, { redirect_uris: [REDIRECT_URI] });
+    const authorize = () =>
+      fetch(authorizeUrl(service, client, { redirect_uri: REDIRECT_URI }), { redirect: "manual" });
+    advanceClock(90 * DAY_MS - 1000);
+    t.is((await authorize()).status, 303);
+    advanceClock(DAY_MS + 1000);
+    const page = await authorize();
+    t.is(page.status, 400);
+    t.is(page.headers.get("location"), null);
+    t.regex(await page.text(), /Registration expired/);
+    const fields = { grant_type: "refresh_token", refresh_token: "lgr_unknown" };
+    const { body } = await requestTokens(service, client, fields);
+    t.is(body.error, "invalid_client");
+    t.regex(String(body.error_description), /registration of the client has expired/);
+    const revocation = { client_id: client.clientId, token: "lga_unknown" };
+    t.is(
+      (await postForm(`${service.url}/oauth/revoke`, revocation)).status,
+      200,
+      "it may still end its access",
+    );
+  },
+);
 
 test.serial("an access token outlives the registration, also for introspection and userinfo", async (t) => {
   const client = await register(service, { redirect_uris: [REDIRECT_URI] });
