@@ -7,6 +7,7 @@ import { MIGRATIONS, migrations } from "./migrations/index.ts";
 import { migrate, pendingMigrations, rejectNewerSchema } from "./migrations/migrate.ts";
 import { createPrepare, type Prepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
+import type { SqliteClient } from "./sqlite/client.ts";
 
 /** An open database, which every store receives. Times are epoch milliseconds. */
 export type Database = {
@@ -20,6 +21,11 @@ export type Database = {
    * must have no side effects outside the transaction.
    */
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Runs a read that may take long: on SQLite, on a thread, so it doesn't block other requests.
+   * @throws KnexTimeoutError on the other engines after `timeoutMs`, when the statement is canceled
+   */
+  readAside<Row>(query: Knex.QueryBuilder, timeoutMs: number): Promise<Row[]>;
   /** Applies pending migrations and resolves to their names. Safe to call from several processes. */
   migrate(): Promise<string[]>;
   /** Resolves to the names of pending migrations. Rejects when the database is unavailable. */
@@ -33,10 +39,10 @@ export type Database = {
   close(): Promise<void>;
 };
 
-/** Opens the database of a `DATABASE_URL`. Connects lazily, and creates the directory of a SQLite file. */
+/** Opens the database of a `DATABASE_URL`. Connects lazily, and creates the folder of a SQLite file, for its owner only. */
 export function openDatabase(url: string): Database {
   const engine = engineOf(url);
-  if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true });
+  if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true, mode: 0o700 });
   const knex = knexFactory({
     ...knexConfig(url),
     migrations: { migrationSource: migrations(engine), disableTransactions: engine === "mysql" },
@@ -52,6 +58,11 @@ export function openDatabase(url: string): Database {
     inserter: (insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
     transaction,
+
+    readAside: <Row>(query: Knex.QueryBuilder, timeoutMs: number) =>
+      engine === "sqlite"
+        ? ((knex.client as SqliteClient).readOnThread(query.toSQL().toNative()) as Promise<Row[]>)
+        : (query.timeout(timeoutMs, { cancel: true }) as unknown as Promise<Row[]>),
 
     migrate: () => migrate({ knex, engine, transaction }),
 

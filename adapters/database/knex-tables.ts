@@ -1,8 +1,29 @@
 import type { Knex } from "knex";
 import type {
+  IdentityRow,
+  KnownDeviceRow,
+  MailRow,
+  NoticeRow,
+  OneTimeLinkRow,
+  SignInFailureRow,
+  UserRow,
+} from "./account-tables.ts";
+import type { AuditChainRow } from "./audit-tables.ts";
+import type { PasskeyRow, RecoveryCodeRow, TotpSecretRow } from "./factor-tables.ts";
+import type { SealedKeyRow } from "./key-tables.ts";
+import type {
+  ClickStatRow,
+  LinkRow,
+  LinkSearchChangeRow,
+  LinkSearchGramsRow,
+  LinkSearchSegmentRow,
+} from "./link-tables.ts";
+import type {
+  ApprovedAppRow,
   ClientKeyRow,
   ClientRow,
   ClientSecretRow,
+  ClientSecretUseRow,
   GrantRow,
   InteractionRow,
   SessionRow,
@@ -10,21 +31,17 @@ import type {
   TrustRuleRow,
 } from "./oauth-tables.ts";
 import type {
-  ClickStatRow,
   DeliveryRow,
+  DeliveryUsageRow,
   EventRow,
   IdempotencyKeyRow,
-  IdentityRow,
   InvitationRow,
   LeaseRow,
-  LinkRow,
   MembershipRow,
-  OneTimeLinkRow,
   OrganizationRow,
-  SealedKeyRow,
-  UserRow,
   WebhookRow,
 } from "./tables.ts";
+import type { OrganizationUsageRow } from "./usage-tables.ts";
 
 type NullableColumn<Row> = { [Column in keyof Row]: null extends Row[Column] ? Column : never }[keyof Row];
 /** A row to insert: nullable columns and columns with a default may be omitted. */
@@ -38,27 +55,49 @@ type Table<Row extends object, Defaulted extends keyof Row = never> = Knex.Compo
 declare module "knex/types/tables.js" {
   // Types every `knex("…")` and `trx("…")` of these names. A table with an alias stays untyped: name its columns' types.
   interface Tables {
+    approved_apps: Table<ApprovedAppRow>;
+    audit_chains: Table<AuditChainRow>;
     click_stats: Table<ClickStatRow>;
     client_keys: Table<ClientKeyRow>;
+    client_secret_uses: Table<ClientSecretUseRow>;
     client_secrets: Table<ClientSecretRow>;
     clients: Table<ClientRow, "generation">;
     deliveries: Table<DeliveryRow, "attempts">;
+    delivery_usage: Table<DeliveryUsageRow>;
     events: Table<EventRow>;
     grants: Table<GrantRow>;
     idempotency_keys: Table<IdempotencyKeyRow>;
     identities: Table<IdentityRow>;
     interactions: Table<InteractionRow>;
     invitations: Table<InvitationRow>;
+    known_devices: Table<KnownDeviceRow, "failures">;
     leases: Table<LeaseRow>;
+    link_search_changes: Table<LinkSearchChangeRow>;
+    link_search_grams: Table<LinkSearchGramsRow>;
+    link_search_segments: Table<LinkSearchSegmentRow>;
     links: Table<LinkRow, "archived" | "clicks" | "version">;
+    mails: Table<MailRow, "attempts">;
     memberships: Table<MembershipRow>;
+    notices: Table<NoticeRow>;
     one_time_links: Table<OneTimeLinkRow>;
-    organizations: Table<OrganizationRow, "document_clients" | "require_dpop" | "enterprise_authorization">;
-    sealed_keys: Table<SealedKeyRow>;
+    organizations: Table<
+      OrganizationRow,
+      | "document_clients"
+      | "require_dpop"
+      | "enterprise_authorization"
+      | "member_apps"
+      | "require_second_factor"
+    >;
+    organization_usage: Table<OrganizationUsageRow>;
+    passkeys: Table<PasskeyRow>;
+    recovery_codes: Table<RecoveryCodeRow>;
+    sealed_keys: Table<SealedKeyRow, "version">;
     sessions: Table<SessionRow>;
-    tokens: Table<TokenRow>;
+    sign_in_failures: Table<SignInFailureRow>;
+    tokens: Table<TokenRow, "retries">;
+    totp_secrets: Table<TotpSecretRow>;
     trust_rules: Table<TrustRuleRow>;
     users: Table<UserRow>;
-    webhooks: Table<WebhookRow>;
+    webhooks: Table<WebhookRow, "failures">;
   }
 }

@@ -7,6 +7,10 @@ export type ClientRow = {
   generation: number;
   created_at: Time;
   updated_at: Time;
+  disabled_at: Time | null;
+  /** A user id or `operator`. */
+  disabled_by: string | null;
+  disabled_reason: string | null;
 };
 
 export type ClientSecretRow = {
@@ -46,6 +50,16 @@ export type TrustRuleRow = {
   last_used_at: Time | null;
 };
 
+/** An app that members of an organization may authorize if it requires approval. */
+export type ApprovedAppRow = {
+  id: string;
+  organization_id: string;
+  client_id: string;
+  /** A user id or `operator`. */
+  approved_by: string;
+  created_at: Time;
+};
+
 export type GrantRow = {
   id: string;
   client_id: string;
@@ -71,6 +85,8 @@ export type TokenRow = {
   payload: Json;
   expires_at: Time;
   consumed_at: Time | null;
+  /** How often a rotated refresh token was used again within the time for retries. */
+  retries: number;
 };
 
 export type SessionRow = {
@@ -84,6 +100,8 @@ export type SessionRow = {
   last_seen_at: Time | null;
   address: string | null;
   user_agent: string | null;
+  /** The passkey or, hashed, the SSO identity that started the session. */
+  credential: string | null;
 };
 
 export type InteractionRow = {
@@ -92,4 +110,15 @@ export type InteractionRow = {
   payload: Json;
   expires_at: Time;
   destroyed_at: Time | null;
+};
+
+/** Who used a client secret. */
+export type ClientSecretUseRow = {
+  secret_id: string;
+  /** The name of the program, as it claims. */
+  program: string;
+  /** The network, such as 203.0.113.0/24. */
+  network: string;
+  last_used_at: Time;
+  expires_at: Time;
 };

@@ -1,6 +1,5 @@
 import type { Role } from "../../resources/access/scopes.ts";
 import type { EventType } from "../../resources/events/types.ts";
-import type { RedirectType } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { DeliveryStatus } from "../../resources/webhooks/types.ts";
 
@@ -22,27 +21,15 @@ export type OrganizationRow = {
   document_clients: "known" | "any" | "none";
   require_dpop: Flag;
   enterprise_authorization: Flag;
-};
-
-export type UserRow = {
-  id: string;
-  username: string;
-  /** The normalized username, which is unique. */
-  username_key: string;
-  password_hash: string | null;
-  created_at: Time;
-  disabled_at: Time | null;
+  /** Which apps the role `member` may authorize. */
+  member_apps: "any" | "approved" | "none";
+  suspended_at: Time | null;
+  suspended_reason: string | null;
+  /** Whether owners and admins must use a second factor. */
+  require_second_factor: Flag;
 };
 
 export type MembershipRow = { user_id: string; organization_id: string; role: Role; created_at: Time };
-
-export type IdentityRow = {
-  issuer: string;
-  subject: string;
-  user_id: string;
-  label: string | null;
-  created_at: Time;
-};
 
 export type InvitationRow = {
   id: string;
@@ -53,52 +40,8 @@ export type InvitationRow = {
   created_at: Time;
   expires_at: Time;
   used_at: Time | null;
-};
-
-export type OneTimeLinkRow = {
-  id_hash: string;
-  purpose: "password_reset";
-  user_id: string;
-  /** A user id or `operator`. Null in links of earlier versions, which can't be used. */
-  created_by: string | null;
-  /** The organization that an owner acted for. Null for the operator. */
-  organization_id: string | null;
-  created_at: Time;
-  expires_at: Time;
-  used_at: Time | null;
-};
-
-export type LinkRow = {
-  id: string;
-  organization_id: string;
-  slug: string;
-  url: string;
-  title: string | null;
-  tags: string;
-  external_id: string | null;
-  metadata: Json;
-  archived: Flag;
-  expires_at: Time | null;
-  max_clicks: number | null;
-  redirect_type: RedirectType;
-  clicks: number;
-  last_clicked_at: Time | null;
-  version: number;
-  created_by: string;
-  created_at: Time;
-  updated_at: Time;
-  deleted_at: Time | null;
-};
-
-export type ClickStatRow = {
-  link_id: string;
-  /** Days since January 1, 1970, UTC. */
-  day: number;
-  referrer: string;
-  country: string;
-  bot: Flag;
-  organization_id: string;
-  clicks: number;
+  /** The email address that the invitation was sent to. */
+  email: string | null;
 };
 
 export type EventRow = {
@@ -113,6 +56,8 @@ export type EventRow = {
   data: Json;
   created_at: Time;
   expires_at: Time;
+  seq: number | null;
+  hash: string | null;
 };
 
 export type WebhookRow = {
@@ -128,6 +73,19 @@ export type WebhookRow = {
   failing_since: Time | null;
   paused_until: Time | null;
   disabled_reason: string | null;
+  /** Null in webhooks of earlier versions. */
+  created_by: string | null;
+  created_via: string | null;
+  /** The hostname of the URL. */
+  host: string | null;
+  /** SHA-256 of the organization and the URL; unique. */
+  url_hash: string | null;
+  /** Since when responses take too long; null after a fast one. */
+  slow_since: Time | null;
+  /** Until when no request is sent after repeated failures. */
+  blocked_until: Time | null;
+  /** The number of failed attempts since the last success. */
+  failures: number;
   created_at: Time;
   updated_at: Time;
 };
@@ -144,6 +102,16 @@ export type DeliveryRow = {
   expires_at: Time;
 };
 
+export type DeliveryUsageRow = {
+  organization_id: string;
+  /** The last day with deliveries: days since January 1, 1970, UTC. */
+  day: number;
+  /** The number of deliveries on that day. */
+  deliveries: number;
+  /** The last day on which the quota was reached. */
+  quota_reached_on: number | null;
+};
+
 export type IdempotencyKeyRow = {
   organization_id: string;
   key_hash: string;
@@ -157,4 +125,3 @@ export type IdempotencyKeyRow = {
 };
 
 export type LeaseRow = { name: string; holder: string; expires_at: Time };
-export type SealedKeyRow = { purpose: string; sealed: string; created_at: Time };

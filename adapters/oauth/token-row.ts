@@ -5,11 +5,11 @@ import type { Plan } from "../../resources/plans.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { Flag } from "../database/tables.ts";
 import { type ClientKind, clientKindOf } from "./client-kinds.ts";
-import type { AllowedClients, ClientPolicy } from "./client-policy.ts";
+import type { AllowedClients, ClientPolicy, MemberApps } from "./client-policy.ts";
 
 /**
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
- * grant, the user who approved it, and the organization acted for.
+ * grant, the user who approved it, the organization acted for, and that organization's policy on the client.
  */
 export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
   return knex("tokens as t")
@@ -20,6 +20,9 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
     .leftJoin("users as u", "u.id", "g.user_id")
     .leftJoin("memberships as m", (join) =>
       join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
+    )
+    .leftJoin("approved_apps as a", (join) =>
+      join.on("a.organization_id", "g.organization_id").andOn("a.client_id", "t.client_id"),
     )
     .where("t.id_hash", unplannedParameter(knex, hash))
     .select({
@@ -32,6 +35,8 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       clientGeneration: "c.generation",
       clientOrganizationId: "co.id",
       clientPlan: "co.plan",
+      clientSuspendedAt: "co.suspended_at",
+      clientDisabledAt: "c.disabled_at",
       clientRequiresDpop: "co.require_dpop",
       grantId: "g.id",
       userId: "g.user_id",
@@ -42,7 +47,10 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       role: "m.role",
       organizationId: "go.id",
       plan: "go.plan",
+      suspendedAt: "go.suspended_at",
       allowedClients: "go.document_clients",
+      memberApps: "go.member_apps",
+      approvedClientId: "a.client_id",
       requiresDpop: "go.require_dpop",
     });
 }
@@ -58,6 +66,8 @@ export type JoinedTokenRow = {
   clientGeneration: number | null;
   clientOrganizationId: string | null;
   clientPlan: Plan | null;
+  clientSuspendedAt: number | null;
+  clientDisabledAt: number | null;
   clientRequiresDpop: Flag | null;
   grantId: string | null;
   userId: string | null;
@@ -69,7 +79,11 @@ export type JoinedTokenRow = {
   role: Role | null;
   organizationId: string | null;
   plan: Plan | null;
+  suspendedAt: number | null;
   allowedClients: AllowedClients | null;
+  memberApps: MemberApps | null;
+  /** Null if the organization has not approved the client for members. */
+  approvedClientId: string | null;
   requiresDpop: Flag | null;
 };
 
@@ -100,6 +114,7 @@ export function toActiveToken(
   clientPolicy: ClientPolicy,
 ): ActiveToken | undefined {
   if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;
+  if (row.clientDisabledAt !== null) return undefined;
   const caller = row.kind === "ClientCredentials" ? clientOf(row) : userOf(row, clientPolicy);
   if (!caller) return undefined;
   return {
@@ -108,8 +123,14 @@ export function toActiveToken(
     audience: aud,
     expiresAt: exp,
     ...(jkt && { jkt }),
+    ...(isSuspended(row) && { suspended: true }),
     requiresDpop: requiresDpop(row),
   };
+}
+
+/** Returns whether the client's organization or the one acted for is suspended. */
+function isSuspended({ clientSuspendedAt, suspendedAt }: JoinedTokenRow): boolean {
+  return clientSuspendedAt !== null || suspendedAt !== null;
 }
 
 const NOT_STORED = new Set<ClientKind>(["document", "registered"]);
@@ -122,14 +143,15 @@ function clientOf(row: JoinedTokenRow): TokenCaller | undefined {
 }
 
 function userOf(row: JoinedTokenRow, clientPolicy: ClientPolicy): TokenCaller | undefined {
-  const { userId, organizationId, plan, allowedClients } = row;
-  if (!userId || !organizationId || !plan || !allowedClients) return undefined;
+  const { userId, organizationId, plan, allowedClients, memberApps } = row;
+  if (!userId || !organizationId || !plan || !allowedClients || !memberApps) return undefined;
   if (row.revokedAt !== null || (row.grantExpiresAt as number) <= Date.now()) return undefined;
   if (row.disabledAt !== null || !row.role) return undefined;
   // Clients with a metadata document and registered ones belong to no organization. Any other client must still exist.
   const isStored = row.clientOrganizationId !== null;
   if (!isStored && !NOT_STORED.has(clientKindOf(row.clientId))) return undefined;
-  if (!clientPolicy(row.clientId, allowedClients)) return undefined;
+  const policy = { allowedClients, memberApps, isApproved: row.approvedClientId !== null };
+  if (!clientPolicy(row.clientId, policy, row.role)) return undefined;
   return {
     clientId: row.clientId,
     userId,

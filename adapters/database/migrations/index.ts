@@ -6,6 +6,18 @@ import { dropClientDocument } from "./0003_drop_client_document.ts";
 import { resetLinkCreator } from "./0004_reset_link_creator.ts";
 import { clientIdentities } from "./0005_client_identities.ts";
 import { rememberedConsent } from "./0012_remembered_consent.ts";
+import { switches } from "./0013_switches.ts";
+import { creators } from "./0014_creators.ts";
+import { quotas } from "./0015_quotas.ts";
+import { linkSearch } from "./0016_link_search.ts";
+import { fairDeliveries } from "./0017_fair_deliveries.ts";
+import { signInProtection } from "./0018_sign_in_protection.ts";
+import { secondFactors } from "./0019_second_factors.ts";
+import { notices } from "./0020_notices.ts";
+import { keyRotation } from "./0021_key_rotation.ts";
+import { auditChain } from "./0022_audit_chain.ts";
+import { secretUses } from "./0023_secret_uses.ts";
+import { refreshRetries } from "./0024_refresh_retries.ts";
 import type { Migration } from "./migration.ts";
 
 /** All migrations, in order. */
@@ -16,6 +28,18 @@ export const MIGRATIONS: Migration[] = [
   resetLinkCreator,
   clientIdentities,
   rememberedConsent,
+  switches,
+  creators,
+  quotas,
+  linkSearch,
+  fairDeliveries,
+  signInProtection,
+  secondFactors,
+  notices,
+  keyRotation,
+  auditChain,
+  secretUses,
+  refreshRetries,
 ];
 
 /** Returns the migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */

@@ -4,6 +4,8 @@ import Sqlite from "better-sqlite3";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
+import { SYSTEM } from "../../../resources/events/types.ts";
+import { limitsOf } from "../../../resources/plans.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 
@@ -82,7 +84,7 @@ if (engine === "sqlite") {
     const { storage, close } = await openPrevious();
     t.teardown(close);
     await storage.migrate();
-    const user = { id: USER, username: "Ada", passwordHash: "a password hash", disabled: false };
+    const user = { id: USER, username: "Ada", passwordHash: "a password hash", disabled: false, email: null };
     t.deepEqual(await storage.accounts.findByUsername("ada"), user);
     t.deepEqual(await storage.accounts.findByResetToken(RESET_TOKEN), user);
     const organization = { id: ORGANIZATION, name: "Before", plan: "growth" as const };
@@ -92,6 +94,7 @@ if (engine === "sqlite") {
       organizationId: ORGANIZATION,
       organizationName: "Before",
       role: "member",
+      inviter: "Ada",
     });
     t.is(await storage.identities.findUserId(IDENTITY), USER);
     t.deepEqual(
@@ -146,7 +149,17 @@ if (engine === "sqlite") {
     await storage.migrate();
     t.is(await storage.keys.check(), 1);
     t.is(await storage.keys.load("before", async () => "another key"), "a key");
-    const limits = { max: 10, perWebhook: 10, failing: { max: 10, perWebhook: 10 }, inFlight: new Map() };
+    const limits = {
+      max: 10,
+      perWebhook: 10,
+      perHost: 10,
+      perOrganization: 10,
+      failing: { max: 10, perWebhook: 10, perHost: 10, perOrganization: 10 },
+      inFlight: new Map(),
+      slow: new Set<string>(),
+      limitsOf,
+      actor: SYSTEM,
+    };
     const [delivery] = await storage.deliveries.lease(limits);
     t.deepEqual(delivery?.secrets, ["whsec_AAAA"]);
     const principal = { organizationId: ORGANIZATION, clientId: CLIENT };
