@@ -1,5 +1,5 @@
 import type { Link, LinkFields } from "../../resources/links/types.ts";
-import type { LinkRow } from "../database/tables.ts";
+import type { LinkRow } from "../database/link-tables.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";
@@ -13,7 +13,8 @@ function writeTags(tags: string[]): string {
   return tags.length ? tagPattern(tags.join(SEPARATOR)) : "";
 }
 
-function readTags(text: string): string[] {
+/** Returns the tags in their column. */
+export function readTags(text: string): string[] {
   return text.split(SEPARATOR).filter(Boolean);
 }
 
@@ -34,7 +35,9 @@ const COLUMNS: Record<keyof LinkFields, string> = {
 /** The columns of a new link. */
 export const ROW_COLUMNS = [
   ...Object.values(COLUMNS),
-  ..."id organization_id clicks last_clicked_at version created_by created_at updated_at".split(" "),
+  ..."id organization_id clicks last_clicked_at version created_by created_via created_at updated_at".split(
+    " ",
+  ),
 ];
 
 /** Converts the given fields to column values. */
@@ -49,10 +52,10 @@ function toValue(name: string, value: unknown): Value {
   return name === "metadata" ? JSON.stringify(value) : (value as Value);
 }
 
-/** Converts a link to its row. */
+/** Converts a new link, which is never disabled, to its row. */
 export function toRow(link: Link): Record<string, Value> {
-  const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdAt, updatedAt, ...fields } =
-    link;
+  const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdVia, ...rest } = link;
+  const { createdAt, updatedAt, disabledAt: _, disabledReason: __, ...fields } = rest;
   return {
     ...toColumns(fields),
     id,
@@ -61,6 +64,7 @@ export function toRow(link: Link): Record<string, Value> {
     last_clicked_at: lastClickedAt,
     version,
     created_by: createdBy,
+    created_via: createdVia,
     created_at: createdAt,
     updated_at: updatedAt,
   };
@@ -86,7 +90,19 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     lastClickedAt: row.last_clicked_at,
     version: row.version,
     createdBy: row.created_by,
+    createdVia: row.created_via,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    disabledAt: row.disabled_at,
+    disabledReason: row.disabled_reason,
   };
+}
+
+const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadata"];
+
+/** Returns the size of the text that the row of a link stores, in bytes. */
+export function storedBytes(row: Record<string, Value>): number {
+  let sum = 0;
+  for (const column of COUNTED_COLUMNS) sum += Buffer.byteLength((row[column] as string | null) ?? "");
+  return sum;
 }

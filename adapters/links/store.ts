@@ -1,22 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { EventType } from "../../resources/events/types.ts";
-import type {
-  Link,
-  LinkChanges,
-  LinkConflict,
-  LinkFields,
-  LinkStore,
-  ResolvedLink,
-} from "../../resources/links/types.ts";
-import { newId } from "../crypto/ids.ts";
-import { containsText, isDuplicate, violatedConstraint } from "../database/engine.ts";
+import type { Link, LinkChanges, LinkFields, LinkStore, ResolvedLink } from "../../resources/links/types.ts";
+import { isCheckViolation } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
-import { addDeliveries, type DomainEvent, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
+import type { Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
-import { ROW_COLUMNS, tagPattern, toColumns, toLink, toRow } from "./row.ts";
+import { prepareCreate, toConflict } from "./create.ts";
+import { linkDeleted, linkUpdated } from "./events.ts";
+import { storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { type SearchLinks, SearchTimeout } from "./search/search.ts";
+import { markChanged } from "./search/segments.ts";
+import { addUsage, type LimitsOf, readUsage, reserve } from "./usage.ts";
 
 /** Creates the link store of a database. */
 export function createLinkStore(
@@ -24,6 +20,8 @@ export function createLinkStore(
   outbox: Outbox,
   clicks: ClickCounter,
   stats: ClickStats,
+  search: SearchLinks,
+  limitsOf: LimitsOf,
 ): LinkStore {
   const { knex } = database;
 
@@ -33,83 +31,71 @@ export function createLinkStore(
   }
 
   return {
-    create: prepareCreate(database, outbox),
+    create: prepareCreate(database, outbox, limitsOf),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
-    list: listLinks(database, clicks),
-    update: updateLink(database, outbox, clicks),
+    list: listLinks(database, clicks, search),
+    update: updateLink(database, outbox, clicks, limitsOf),
     remove: removeLink(database, outbox, clicks),
     resolve: prepareResolve(database),
     click: prepareClick(database, clicks, stats),
     analytics: stats.read,
-    async count(organizationId) {
-      const [row] = await liveLinks(knex, organizationId).count({ total: "*" });
-      return Number(row?.total);
-    },
+    usage: (organizationId) => readUsage(knex, organizationId),
   };
 }
 
-function prepareCreate({ inserter, engine }: Database, outbox: Outbox): LinkStore["create"] {
-  const insert = inserter({
-    tables: [
-      { name: "links", columns: ROW_COLUMNS },
-      { name: "events", columns: EVENT_COLUMNS },
-    ],
-    uniqueColumn: "slug",
-    follow: (q, ids) => addDeliveries(q, engine, ids),
-  });
-  return async (organizationId, actor, fields, id = newId("lnk")) => {
-    const now = Date.now();
-    const link: Link = {
-      ...fields,
-      id,
-      organizationId,
-      clicks: 0,
-      lastClickedAt: null,
-      version: 1,
-      createdBy: actor.id,
-      createdAt: now,
-      updatedAt: now,
-    };
-    try {
-      await insert(toRow(link), eventRow(actor, linkEvent("link.created", link)));
-    } catch (error) {
-      return toConflict(error);
-    }
-    outbox.notify();
-    return link;
-  };
-}
+const SEARCHED_COLUMNS = ["url", "slug", "title", "tags"];
 
-function listLinks({ knex, engine }: Database, clicks: ClickCounter): LinkStore["list"] {
-  return async (organizationId, { search, tag, archived }, limit, before) => {
+function listLinks({ knex }: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
+  return async (organizationId, filter, limit, before) => {
     await clicks.settled();
+    const isFiltered = Object.values(filter).some((value) => value !== undefined);
     const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
     if (before) query.where("id", "<", before);
-    if (archived !== undefined) query.where({ archived });
-    if (tag !== undefined) query.whereRaw(containsText(engine), ["tags", tagPattern(tag)]);
-    if (search !== undefined) query.where((clause) => matchAnyText(clause, likePattern(search)));
-    return (await query).map((row) => toLink(row) as Link);
+    try {
+      const rows = await (isFiltered ? search(organizationId, filter, limit, before) : query);
+      return rows.map((row) => toLink(row) as Link);
+    } catch (error) {
+      if (error instanceof SearchTimeout) return "timeout";
+      throw error;
+    }
   };
 }
 
-function updateLink({ transaction }: Database, outbox: Outbox, clicks: ClickCounter): LinkStore["update"] {
+function updateLink(
+  { transaction }: Database,
+  outbox: Outbox,
+  clicks: ClickCounter,
+  limitsOf: LimitsOf,
+): LinkStore["update"] {
   return async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
-    try {
-      return await transaction(async (trx) => {
+    const update = (isShareUsedUp: boolean) =>
+      transaction(async (trx) => {
         const link = liveLinks(trx, organizationId).where({ id });
         const before = toLink(await link.clone().forUpdate().first());
         if (!before) return undefined;
+        if (before.disabledAt !== null) return "disabled";
         if (version !== undefined && before.version !== version) return "stale";
         const changed = changedFields(before, changes);
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
         const revision = { version: before.version + 1, updatedAt: Date.now() };
         await link.update({ ...columns, version: revision.version, updated_at: revision.updatedAt });
+        if (SEARCHED_COLUMNS.some((column) => column in columns)) {
+          await markChanged(trx, { organization_id: organizationId, link_id: id, version: revision.version });
+        }
         const after = { ...before, ...changed, ...revision };
-        await outbox.record(trx, actor, linkEvent("link.updated", after, Object.keys(columns)));
+        await outbox.record(trx, actor, linkUpdated(after, changed, Object.keys(columns)));
+        const added = { links: 0, link_bytes: storedBytes(toRow(after)) - storedBytes(toRow(before)) };
+        if (isShareUsedUp) await reserve(trx, organizationId, added, limitsOf);
+        if (added.link_bytes !== 0) await addUsage(trx, organizationId, added, isShareUsedUp ? 0 : undefined);
         return after;
+      });
+    try {
+      return await update(false).catch((error) => {
+        if (!isCheckViolation(error)) throw error;
+        return update(true);
       });
     } catch (error) {
       return toConflict(error);
@@ -133,7 +119,8 @@ function removeLink({ transaction }: Database, outbox: Outbox, clicks: ClickCoun
         tags: "",
         metadata: "{}",
       });
-      await outbox.record(trx, actor, linkEvent("link.deleted", before));
+      await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) });
+      await outbox.record(trx, actor, linkDeleted(before));
       return true;
     });
   };
@@ -149,9 +136,10 @@ function prepareResolve({ prepare }: Database): LinkStore["resolve"] {
   return async (slug) => {
     const [row] = await findBySlug({ slug });
     if (!row) return undefined;
-    const { deletedAt, organizationDeletedAt, archived, ...link } = row;
+    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
     const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
-    return { ...link, archived: Boolean(archived), isDeleted };
+    const isDisabled = disabledAt !== null || suspendedAt !== null;
+    return { ...link, archived: Boolean(archived), isDeleted, isDisabled };
   };
 }
 
@@ -178,40 +166,17 @@ function liveLinks(q: Knex, organizationId: string) {
   return q("links").where({ organization_id: organizationId }).whereNull("deleted_at");
 }
 
-function linkEvent(type: EventType, link: Link, changed?: string[]): DomainEvent {
-  return {
-    organizationId: link.organizationId,
-    type,
-    subject: link.id,
-    data: { link, ...(changed && { changed }) },
-  };
-}
-
 /** Returns the changes whose values differ from those of the link. */
 function changedFields(link: Link, changes: LinkChanges): Partial<LinkFields> {
   const differs = ([name, value]: [string, unknown]) => !isDeepStrictEqual(link[name as keyof Link], value);
   return Object.fromEntries(Object.entries(changes).filter(differs));
 }
 
-function matchAnyText(clause: Knex.QueryBuilder, pattern: string) {
-  for (const column of ["url", "slug", "title"]) {
-    clause.orWhereRaw("lower(??) like lower(?) escape '!'", [column, pattern]);
-  }
-}
-
-/** Returns a LIKE pattern that matches the literal text. `!` is the escape character: no engine gives it a meaning. */
-function likePattern(text: string): string {
-  return `%${text.replace(/[!%_]/g, "!$&")}%`;
-}
-
-function toConflict(error: unknown): LinkConflict {
-  if (!isDuplicate(error)) throw error;
-  return { taken: violatedConstraint(error).includes("external_id") ? "external_id" : "slug" };
-}
-
-type ResolvedRow = Omit<ResolvedLink, "isDeleted"> & {
+type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
   deletedAt: number | null;
   organizationDeletedAt: number | null;
+  disabledAt: number | null;
+  suspendedAt: number | null;
 };
 
 const RESOLVED_COLUMNS = {
@@ -226,4 +191,6 @@ const RESOLVED_COLUMNS = {
   redirectType: "l.redirect_type",
   deletedAt: "l.deleted_at",
   organizationDeletedAt: "o.deleted_at",
+  disabledAt: "l.disabled_at",
+  suspendedAt: "o.suspended_at",
 };

@@ -5,6 +5,7 @@ import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transa
 import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import { openConnection, rollBack } from "./connection.ts";
 import { createDisk, type Disk, NO_DISK } from "./disk.ts";
+import { createReader, type Reader } from "./reader.ts";
 import { prepared } from "./statements.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
@@ -20,6 +21,7 @@ type Open = {
   disk: Disk;
   checkpoints: Checkpoints;
   writer: Writer;
+  reader: Reader;
   /** The connection for transactions, whose commits wait for the disk themselves. */
   transactional?: Connection;
 };
@@ -27,7 +29,7 @@ type Open = {
 /**
  * Knex's better-sqlite3 dialect, adapted to a server: statements are prepared once per connection, reads need no pool,
  * single writes are committed in groups that share a disk sync, and transactions run one at a time and take the write
- * lock when they begin.
+ * lock when they begin. Long reads run on a thread.
  */
 export class SqliteClient extends BetterSqliteClient {
   // An object, because Knex derives the clients of transactions from this one with `Object.create`.
@@ -51,6 +53,7 @@ export class SqliteClient extends BetterSqliteClient {
     const { open } = this.state;
     delete this.state.open;
     if (open) {
+      await open.reader.close();
       await open.writer.close();
       await open.checkpoints.close();
       open.disk.close();
@@ -108,6 +111,15 @@ export class SqliteClient extends BetterSqliteClient {
     await this.opened().writer.writeTogether(statements);
   }
 
+  /** Runs a read on a thread, and resolves to its rows. */
+  async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
+    this.emit("query", query);
+    return this.opened().reader.read({
+      sql: query.sql,
+      bindings: this._formatBindings([...query.bindings]),
+    });
+  }
+
   private opened(): Open {
     this.state.open ??= this.open();
     return this.state.open;
@@ -126,7 +138,7 @@ export class SqliteClient extends BetterSqliteClient {
       (error) => this.emit("checkpoint-error", error),
     );
     const writer = createWriter(main, disk, checkpoints);
-    return { main, disk, checkpoints, writer };
+    return { main, disk, checkpoints, writer, reader: createReader(settings) };
   }
 
   private connect(name: string, synchronous?: "FULL" | "NORMAL"): Connection {

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 
 /** The file of a database, and whether a write resolves only when it is on the disk. */
@@ -15,6 +16,7 @@ export function openConnection(
   { filename }: SqliteSettings,
   synchronous: "FULL" | "NORMAL" = "NORMAL",
 ): Sqlite.Database {
+  createPrivately(filename);
   const connection = new Sqlite(filename, { timeout: OPENING_MS });
   connection.pragma("journal_mode = WAL");
   connection.pragma(`synchronous = ${synchronous}`);
@@ -24,6 +26,11 @@ export function openConnection(
   // SQLite would wait for other processes on the event loop, so callers wait with timers instead.
   connection.pragma("busy_timeout = 0");
   return connection;
+}
+
+/** Creates the file for its owner only, unless it exists. SQLite gives the files beside it the same permissions. */
+function createPrivately(filename: string): void {
+  closeSync(openSync(filename, "a", 0o600));
 }
 
 /**

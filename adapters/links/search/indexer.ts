@@ -1,0 +1,177 @@
+import { firstIdAt } from "../../crypto/ids.ts";
+import { isDuplicate } from "../../database/engine.ts";
+import type { Database } from "../../database/index.ts";
+import type { Leases } from "../../database/leases.ts";
+import type { LinkRow, LinkSearchChangeRow } from "../../database/link-tables.ts";
+import { readTags } from "../row.ts";
+import { buildBuckets } from "./postings.ts";
+import { removeOrphans, type Segment, segmentsOf, storeSegment } from "./segments.ts";
+
+/** The number of links of a segment. As many of the newest links are searched without an index. */
+export const SEGMENT_LINKS = 4096;
+
+/**
+ * A segment is indexed again when this many of its links have changed. Until then, a search compares these links, which is
+ * cheaper than indexing a segment for each change.
+ */
+export const MANY_CHANGES = 100;
+
+/** Indexes the links of organizations that are searched, in the background. */
+export type Indexer = {
+  /** Asks to index an organization's links. */
+  request(organizationId: string): void;
+  /** Stops after the current segment. */
+  stop(): Promise<void>;
+  /** Resolves when everything requested so far is indexed. */
+  settled(): Promise<void>;
+};
+
+// Bounds the work of one segment: a link has up to a few thousand characters.
+const SEGMENT_CHARACTERS = 512 * 1024;
+const PAGE = 512;
+const READ_MS = 5_000;
+// A link is committed this long after its id was created at the latest. Its age tells when no earlier id can follow.
+const SETTLED_AFTER_MS = 5 * 60_000;
+// The changed links that one pass looks at.
+const CHANGES_PER_PASS = 50_000;
+const LEASE = "link-search";
+const LEASE_MS = 30_000;
+
+type IndexedRow = Pick<LinkRow, "id" | "url" | "slug" | "title" | "tags" | "deleted_at">;
+const COLUMNS = ["id", "url", "slug", "title", "tags", "deleted_at"] as const;
+
+/** Creates the indexer of this process. One process at a time indexes. */
+export function createIndexer(database: Database, leases: Leases): Indexer {
+  const { knex, readAside } = database;
+  const requested = new Set<string>();
+  let running: Promise<void> | undefined;
+  let isStopped = false;
+
+  async function run() {
+    for (const organizationId of requested) {
+      if (isStopped) return;
+      requested.delete(organizationId);
+      // A failure leaves links unindexed, which makes a search slower, never wrong. The next search requests it again.
+      await index(organizationId).catch(() => {});
+    }
+    await leases.release(LEASE).catch(() => {});
+  }
+
+  async function index(organizationId: string) {
+    const build = { organizationId, changes: await readChanges(organizationId) };
+    const segments = await readAside<Segment>(segmentsOf(knex, organizationId), READ_MS);
+    const outdated = segments.filter((segment) => changesIn(build, segment).length >= MANY_CHANGES);
+    let range = await nextRange(organizationId, segments[0]?.lastId ?? "");
+    if ((outdated.length === 0 && !range) || !(await holdLease())) return;
+    await removeOrphans(database, organizationId);
+    for (const segment of outdated) {
+      if (!(await holdLease())) return;
+      await storeLinks(build, segment, await readLinks(organizationId, segment), segment);
+    }
+    while (range && (await holdLease())) range = await addSegment(build, range);
+  }
+
+  const holdLease = async () => !isStopped && (await leases.acquire(LEASE, LEASE_MS));
+
+  /** Reads the changes before the links: a segment may contain a change that is still marked, but not the reverse. */
+  function readChanges(organizationId: string): Promise<LinkSearchChangeRow[]> {
+    const query = knex("link_search_changes")
+      .where({ organization_id: organizationId })
+      .limit(CHANGES_PER_PASS);
+    return readAside<LinkSearchChangeRow>(query, READ_MS);
+  }
+
+  /** Returns the range of the links after an id that would fill a segment, or undefined if there are too few. */
+  async function nextRange(organizationId: string, afterId: string): Promise<Range | undefined> {
+    const settled = firstIdAt("lnk", Date.now() - SETTLED_AFTER_MS);
+    const query = linksIn(organizationId, { afterId, lastId: settled })
+      .offset(SEGMENT_LINKS - 1)
+      .limit(1);
+    const [last] = await readAside<{ id: string }>(query.select("id"), READ_MS);
+    return last && { afterId, lastId: last.id };
+  }
+
+  /** Indexes the links of a range, or as many as have not too much text. Resolves to the next range. */
+  async function addSegment(build: Build, range: Range): Promise<Range | undefined> {
+    const { organizationId } = build;
+    const rows = await readLinks(organizationId, range, SEGMENT_CHARACTERS);
+    const lastId = rows.at(-1)?.id ?? range.lastId;
+    try {
+      await storeLinks(build, { ...range, lastId }, rows);
+    } catch (error) {
+      if (isDuplicate(error)) return undefined; // another process was faster
+      throw error;
+    }
+    return nextRange(organizationId, lastId);
+  }
+
+  async function storeLinks(build: Build, range: Range, rows: IndexedRow[], replaced?: Segment) {
+    const links = rows.map((row) => ({
+      ...row,
+      tags: readTags(row.tags),
+      isDeleted: row.deleted_at !== null,
+    }));
+    await storeSegment(database, {
+      ...range,
+      organizationId: build.organizationId,
+      linkIds: rows.map(({ id }) => id),
+      buckets: await buildBuckets(links),
+      changes: changesIn(build, range),
+      replaced,
+    });
+  }
+
+  /** Reads the links of a range in small pages. */
+  async function readLinks(
+    organizationId: string,
+    range: Range,
+    characters = Infinity,
+  ): Promise<IndexedRow[]> {
+    const rows: IndexedRow[] = [];
+    for (let length = 0; length <= characters; ) {
+      const rest = { ...range, afterId: rows.at(-1)?.id ?? range.afterId };
+      const query = linksIn(organizationId, rest)
+        .limit(PAGE)
+        .select(...COLUMNS);
+      const page = await readAside<IndexedRow>(query, READ_MS);
+      rows.push(...page);
+      if (page.length < PAGE) break;
+      length += textLength(page);
+    }
+    return rows;
+  }
+
+  function linksIn(organizationId: string, { afterId, lastId }: Range) {
+    return knex("links")
+      .where({ organization_id: organizationId })
+      .where("id", ">", afterId)
+      .where("id", "<=", lastId)
+      .orderBy("id");
+  }
+
+  return {
+    request(organizationId) {
+      if (isStopped) return;
+      requested.add(organizationId);
+      running ??= run().finally(() => {
+        running = undefined;
+      });
+    },
+    async stop() {
+      isStopped = true;
+      await running;
+    },
+    settled: async () => running,
+  };
+}
+
+type Build = { organizationId: string; changes: LinkSearchChangeRow[] };
+type Range = Pick<Segment, "afterId" | "lastId">;
+
+function changesIn({ changes }: Build, { afterId, lastId }: Range): LinkSearchChangeRow[] {
+  return changes.filter(({ link_id }) => link_id > afterId && link_id <= lastId);
+}
+
+function textLength(rows: IndexedRow[]): number {
+  return rows.reduce((sum, { url, title }) => sum + url.length + (title?.length ?? 0), 0);
+}
