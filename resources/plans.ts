@@ -20,15 +20,52 @@ export type Limits = {
   links_per_bulk: number;
   /** Webhooks per organization. */
   webhooks: number;
+  /** Links per organization. */
+  links: number;
+  /** The stored text of an organization's links, in bytes. */
+  link_bytes: number;
+  /** Members per organization, and its pending invitations. */
+  members: number;
+  /** Deliveries to webhooks, per organization and day (UTC). Retries aren't counted. */
+  deliveries_per_day: number;
 };
 
 /** Links per bulk request on every paid plan. */
 export const LINKS_PER_BULK = 100;
 
+/** The organizations that a user may own. */
+export const ORGANIZATIONS_PER_USER = 20;
+
+const MB = 1_000_000;
+
 const LIMITS: Record<Plan, Limits> = {
-  free: { requests_per_minute: 0, links_per_bulk: 0, webhooks: 0 },
-  growth: { requests_per_minute: 600, links_per_bulk: LINKS_PER_BULK, webhooks: 20 },
-  premium: { requests_per_minute: 3000, links_per_bulk: LINKS_PER_BULK, webhooks: 20 },
+  free: {
+    requests_per_minute: 0,
+    links_per_bulk: 0,
+    webhooks: 0,
+    deliveries_per_day: 0,
+    links: 1_000,
+    link_bytes: 10 * MB,
+    members: 25,
+  },
+  growth: {
+    requests_per_minute: 600,
+    links_per_bulk: LINKS_PER_BULK,
+    webhooks: 20,
+    deliveries_per_day: 100_000,
+    links: 1_000_000,
+    link_bytes: 1_000 * MB,
+    members: 250,
+  },
+  premium: {
+    requests_per_minute: 3000,
+    links_per_bulk: LINKS_PER_BULK,
+    webhooks: 20,
+    deliveries_per_day: 1_000_000,
+    links: 10_000_000,
+    link_bytes: 10_000 * MB,
+    members: 2_500,
+  },
 };
 
 export function limitsOf(plan: Plan): Limits {

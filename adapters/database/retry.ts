@@ -52,6 +52,7 @@ function rethrow(error: unknown): never {
 }
 
 function toStorageError(error: unknown): unknown {
-  const isOutage = isConnectionLost(error) || isConflict(error) || isDiskFull(error);
+  const isTimeout = (error as Error | undefined)?.name === "KnexTimeoutError";
+  const isOutage = isTimeout || isConnectionLost(error) || isConflict(error) || isDiskFull(error);
   return isOutage ? new StorageUnavailable(error) : error;
 }

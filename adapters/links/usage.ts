@@ -1,0 +1,146 @@
+import type { Knex } from "knex";
+import type { Limits, Plan } from "../../resources/plans.ts";
+import type { Insertion, Row } from "../database/batch-insert.ts";
+import type { Engine } from "../database/engine.ts";
+import type { OrganizationUsageRow } from "../database/usage-tables.ts";
+import { QuotaExceeded } from "../quota-exceeded.ts";
+
+/** What an organization uses, or a change adds to it. */
+export type Usage = { links: number; link_bytes: number };
+
+/** Returns the limits of a plan. */
+export type LimitsOf = (plan: Plan) => Pick<Limits, "links" | "link_bytes">;
+
+const MOST = 10 ** 15;
+/** No limits, for tests and commands that create no links. */
+export const unlimited: LimitsOf = () => ({ links: MOST, link_bytes: MOST });
+
+// Batches of one organization that can be committed at the same time.
+const SLOTS = 8;
+// If a slot's share would be smaller, the whole rest of the quota belongs to one slot.
+const MIN_SHARE: Usage = { links: 20, link_bytes: 200_000 };
+
+/** Adds the usage of a new organization. Part of the caller's transaction. */
+export async function insertUsage(trx: Knex.Transaction, organizationId: string): Promise<void> {
+  const none = { links: 0, link_bytes: 0, max_links: 0, max_link_bytes: 0 };
+  const slots = Array.from({ length: SLOTS }, (_, slot) => ({
+    organization_id: organizationId,
+    slot,
+    ...none,
+  }));
+  await trx("organization_usage").insert(slots);
+}
+
+/** Takes the shares of the quota from all slots, so the next change looks at the current plan. */
+export async function withdrawShares(trx: Knex.Transaction, organizationId: string): Promise<void> {
+  const used = { max_links: trx.ref("links"), max_link_bytes: trx.ref("link_bytes") };
+  await trx("organization_usage").where({ organization_id: organizationId }).update(used);
+}
+
+export async function readUsage(q: Knex, organizationId: string): Promise<Usage> {
+  const [row] = await q("organization_usage")
+    .where({ organization_id: organizationId })
+    .sum({ links: "links", link_bytes: "link_bytes" });
+  return { links: Number(row?.links ?? 0), link_bytes: Number(row?.link_bytes ?? 0) };
+}
+
+/** Adds to the usage of an organization in one slot. Violates a check constraint if the slot's share is used up. */
+export async function addUsage(
+  q: Knex,
+  organizationId: string,
+  added: Usage,
+  slot = randomSlot(),
+): Promise<void> {
+  await q("organization_usage")
+    .where({ organization_id: organizationId, slot })
+    .update({
+      links: q.raw("links + ?", [added.links]),
+      link_bytes: q.raw("link_bytes + ?", [added.link_bytes]),
+    });
+}
+
+/** Counts the links of a batch in its transaction. */
+export function usageCounter(engine: Engine): NonNullable<Insertion["counter"]> {
+  return {
+    // SQLite has one writer.
+    one: (q, { organization_id, links, link_bytes }) =>
+      q("organization_usage")
+        .where({ organization_id: organization_id as Knex.Raw, slot: 0 })
+        .update({
+          links: q.raw("links + ?", [links as Knex.Raw]),
+          link_bytes: q.raw("link_bytes + ?", [link_bytes as Knex.Raw]),
+        }),
+    many(q, rows, batch) {
+      const sums = [...sumByOrganization(rows)];
+      const cast = engine === "postgres" ? "cast(? as bigint)" : "?";
+      const add = (column: string) =>
+        `${column} = ${column} + case organization_id ${sums.map(() => `when ? then ${cast}`).join(" ")} end`;
+      return q.raw(
+        `update organization_usage set ${add("links")}, ${add("link_bytes")}
+        where slot = ? and organization_id in (${sums.map(() => "?").join(", ")})`,
+        [
+          ...sums.flatMap(([id, { links }]) => [id, links]),
+          ...sums.flatMap(([id, { link_bytes }]) => [id, link_bytes]),
+          batch % SLOTS,
+          ...sums.map(([id]) => id),
+        ],
+      );
+    },
+  };
+}
+
+function sumByOrganization(rows: Row[]): Map<string, Usage> {
+  const sums = new Map<string, Usage>();
+  for (const { organization_id, links, link_bytes } of rows) {
+    const sum = sums.get(organization_id as string) ?? { links: 0, link_bytes: 0 };
+    sums.set(organization_id as string, {
+      links: sum.links + (links as number),
+      link_bytes: sum.link_bytes + (link_bytes as number),
+    });
+  }
+  return sums;
+}
+
+/**
+ * Checks that there is room for a change, and shares the rest of the quota between the slots, so that the first one has
+ * room for it. Locks the organization's usage until the transaction ends. Resolves to whether little room is left.
+ * @throws QuotaExceeded
+ */
+export async function reserve(
+  trx: Knex.Transaction,
+  organizationId: string,
+  added: Usage,
+  limitsOf: LimitsOf,
+): Promise<boolean> {
+  const organization = await trx("organizations").where({ id: organizationId }).forUpdate().first("plan");
+  const slots = await trx("organization_usage")
+    .where({ organization_id: organizationId })
+    .orderBy("slot")
+    .forUpdate();
+  if (!organization) return false;
+  const limits = limitsOf(organization.plan);
+  const left = { links: 0, link_bytes: 0 };
+  for (const kind of ["links", "link_bytes"] as const) {
+    const used = slots.reduce((sum, slot) => sum + slot[kind], 0);
+    left[kind] = Math.max(0, limits[kind] - used);
+    if (added[kind] > 0 && added[kind] > left[kind]) throw new QuotaExceeded(kind, limits[kind]);
+  }
+  const shares = { links: Math.floor(left.links / SLOTS), link_bytes: Math.floor(left.link_bytes / SLOTS) };
+  const isRoomy = shares.links >= MIN_SHARE.links && shares.link_bytes >= MIN_SHARE.link_bytes;
+  // Shrink the others before the first one grows: the sum never exceeds the quota.
+  for (const { slot, links, link_bytes, ...before } of slots.toReversed()) {
+    const share = isRoomy ? shares : slot === 0 ? left : { links: 0, link_bytes: 0 };
+    const after = maxima({ links, link_bytes }, share);
+    if (after.max_links === before.max_links && after.max_link_bytes === before.max_link_bytes) continue;
+    await trx("organization_usage").where({ organization_id: organizationId, slot }).update(after);
+  }
+  return !isRoomy;
+}
+
+function maxima(used: Usage, share: Usage): Pick<OrganizationUsageRow, "max_links" | "max_link_bytes"> {
+  return { max_links: used.links + share.links, max_link_bytes: used.link_bytes + share.link_bytes };
+}
+
+function randomSlot(): number {
+  return Math.floor(Math.random() * SLOTS);
+}

@@ -1,0 +1,31 @@
+import { Problem } from "./problem.ts";
+
+type Exceeded = { code: "ERR_QUOTA_EXCEEDED"; quota: keyof typeof DETAILS; limit: number };
+
+const number = (value: number) => value.toLocaleString("en-US");
+
+const DETAILS = {
+  links: (limit: number) =>
+    `Your plan includes ${number(limit)} links. Delete links that you no longer need, or upgrade the plan.`,
+  link_bytes: (limit: number) =>
+    `Your plan includes ${number(limit / 1_000_000)} MB of link data. Delete links or shorten their metadata, or upgrade the plan.`,
+  members: (limit: number) =>
+    `Your plan includes ${number(limit)} members, counting pending invitations. Remove members, revoke invitations, or upgrade the plan.`,
+  organizations: (limit: number) =>
+    `You can own up to ${number(limit)} organizations. Delete one that you no longer need.`,
+};
+
+/** Awaits a change. @throws Problem 403 `quota_exceeded` that names the quota and its limit */
+export async function withQuotaProblems<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    if (!isExceeded(error)) throw error;
+    throw new Problem(403, "quota_exceeded", DETAILS[error.quota](error.limit));
+  }
+}
+
+/** Recognizes the errors of stores by their code, because the stores are not known here. */
+function isExceeded(error: unknown): error is Exceeded {
+  return (error as Partial<Exceeded> | undefined)?.code === "ERR_QUOTA_EXCEEDED";
+}
