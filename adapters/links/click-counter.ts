@@ -6,6 +6,7 @@ import type { Database } from "../database/index.ts";
 import { withRetries } from "../database/retry.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox } from "../events/outbox.ts";
+import { createClickCoalescer } from "./click-coalescer.ts";
 
 /** Counts clicks in the background of the redirects that cause them. */
 export type ClickCounter = {
@@ -27,18 +28,20 @@ const MAX_ROWS = 500;
 const MAX_PENDING_EVENTS = 10_000;
 const VISITOR: Actor = { id: "system" };
 
-type PendingEvent = { link: ResolvedLink; click: Click; isCounted: boolean };
+/** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
+type PendingEvent = { link: ResolvedLink; click: Click; count: number; uncounted: number };
 type Batch = { counts: Map<string, number>; latest: number; pending: PendingEvent[] };
 
 /** Creates the click counter of one process. */
 export function createClickCounter(database: Database, outbox: Outbox): ClickCounter {
   const { knex, engine, transaction } = database;
   const buffer = createWriteBehindBuffer<Batch>({ gatherMs: FLUSH_INTERVAL_MS, empty, store, carry });
+  const coalescer = createClickCoalescer<PendingEvent>({ merge, release: add });
 
   function add(event: PendingEvent) {
     const batch = buffer.next();
-    const { link, click, isCounted } = event;
-    if (!isCounted) addCount(batch.counts, link.id, 1);
+    const { link, click, uncounted } = event;
+    addCount(batch.counts, link.id, uncounted);
     batch.latest = Math.max(batch.latest, click.clickedAt);
     if (batch.pending.length < MAX_PENDING_EVENTS) batch.pending.push(event);
   }
@@ -46,7 +49,8 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
   /** Stores the clicks with an event together with it, then the others. */
   async function store(batch: Batch) {
     const subscribed = await findSubscribed(batch.pending);
-    batch.pending = batch.pending.filter(({ link }) => subscribed.has(link.organizationId));
+    const delivered = batch.pending.filter(({ link }) => subscribed.has(link.organizationId));
+    batch.pending = coalescer.take(delivered);
     while (batch.pending.length > 0) await storeEvents(batch);
     await storeCounts(batch);
   }
@@ -67,7 +71,7 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
   async function storeEvents(batch: Batch) {
     const pending = batch.pending.slice(0, MAX_ROWS);
     const counts = new Map<string, number>();
-    for (const { link, isCounted } of pending) if (!isCounted) addCount(counts, link.id, 1);
+    for (const { link, uncounted } of pending) addCount(counts, link.id, uncounted);
     const events = pending.map(toEvent);
     const ids = events.map(({ id }) => id);
     await transaction(async (trx) => {
@@ -92,10 +96,13 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
   }
 
   return {
-    count: (link, click) => add({ link, click, isCounted: false }),
-    recordEvent: (link, click) => add({ link, click, isCounted: true }),
+    count: (link, click) => add({ link, click, count: 1, uncounted: 1 }),
+    recordEvent: (link, click) => add({ link, click, count: 1, uncounted: 0 }),
     settled: buffer.settled,
-    drained: buffer.drained,
+    async drained() {
+      coalescer.end();
+      await buffer.drained();
+    },
   };
 }
 
@@ -104,11 +111,17 @@ async function addClicks(q: Knex, ids: string[], clicks: number, latest: number)
   await q("links").whereIn("id", ids).update(counted);
 }
 
-function toEvent({ link, click }: PendingEvent) {
+/** Merges two events of a link. */
+function merge(first: PendingEvent, later: PendingEvent): PendingEvent {
+  const uncounted = first.uncounted + later.uncounted;
+  return { ...first, count: first.count + later.count, uncounted };
+}
+
+function toEvent({ link, click, count }: PendingEvent) {
   const { id, organizationId, slug, url } = link;
   const { clickedAt, referrer, country, bot } = click;
   const clicked_at = new Date(clickedAt).toISOString();
-  const data = { link_id: id, slug, url, clicked_at, referrer, country, bot };
+  const data = { link_id: id, slug, url, clicked_at, count, referrer, country, bot };
   return eventRow(VISITOR, { organizationId, type: "link.clicked", subject: id, data });
 }
 

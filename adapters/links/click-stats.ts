@@ -1,8 +1,8 @@
 import type { Analytics, Click, ResolvedLink } from "../../resources/links/types.ts";
 import { insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
+import type { ClickStatRow } from "../database/link-tables.ts";
 import { withRetries } from "../database/retry.ts";
-import type { ClickStatRow } from "../database/tables.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { createReferrerLimit } from "./referrer-limit.ts";
 
@@ -25,11 +25,15 @@ const TOP_COUNT = 20;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = ["link_id", "day", "referrer", "country", "bot"];
 
+// How long the database may take to add them up.
+const READ_MS = 10_000;
+
+type Sum = { clicks?: unknown };
 type Stat = { row: Omit<ClickStatRow, "clicks">; clicks: number };
 type Batch = Map<string, Stat>;
 
 /** Creates the click statistics of one process. */
-export function createClickStats({ knex, engine }: Database): ClickStats {
+export function createClickStats({ knex, engine, readAside }: Database): ClickStats {
   const limitReferrer = createReferrerLimit();
   const buffer = createWriteBehindBuffer<Batch>({
     gatherMs: FLUSH_INTERVAL_MS,
@@ -81,17 +85,21 @@ export function createClickStats({ knex, engine }: Database): ClickStats {
           .where({ organization_id: organizationId, ...(linkId !== undefined && { link_id: linkId }) })
           .whereBetween("day", [from, to]);
       const top = async (column: "referrer" | "country") => {
-        const rows = await stats()
+        const query = stats()
           .where({ bot: false })
           .groupBy(column)
           .select(column)
           .sum({ clicks: "clicks" })
           .orderBy([{ column: "clicks", order: "desc" }, column])
           .limit(TOP_COUNT);
+        const rows = await readAside<{ [name in typeof column]: string } & Sum>(query, READ_MS);
         return rows.map((row) => ({ name: row[column] || null, clicks: Number(row.clicks) }));
       };
       const [days, referrers, countries] = await Promise.all([
-        stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
+        readAside<Pick<ClickStatRow, "day" | "bot"> & Sum>(
+          stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
+          READ_MS,
+        ),
         top("referrer"),
         top("country"),
       ]);
@@ -113,6 +121,6 @@ function addTo(batch: Batch, key: string, { row, clicks }: Stat): void {
 }
 
 /** Converts the sum to a number: PostgreSQL and MariaDB return it as a string. */
-function toDay({ day, bot, clicks }: Pick<ClickStatRow, "day" | "bot"> & { clicks?: unknown }) {
+function toDay({ day, bot, clicks }: Pick<ClickStatRow, "day" | "bot"> & Sum) {
   return { day, bot: Boolean(bot), clicks: Number(clicks) };
 }

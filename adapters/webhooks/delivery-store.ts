@@ -38,6 +38,7 @@ export function createDeliveryStore({ knex, transaction }: Database, outbox: Out
     async resend(organizationId, id, eventId) {
       if (!(await find(organizationId, id, eventId))) return undefined;
       const now = Date.now();
+      await unblock(knex, id);
       await knex("deliveries")
         .where({ webhook_id: id, event_id: eventId })
         .where((unleased) => unleased.whereNull("leased_by").orWhere("due_at", "<=", now))
@@ -46,6 +47,11 @@ export function createDeliveryStore({ knex, transaction }: Database, outbox: Out
       return find(organizationId, id, eventId);
     },
   };
+}
+
+/** Allows attempts after repeated failures, since a user who asks for one expects it now. */
+async function unblock(q: Knex, id: string): Promise<void> {
+  await q("webhooks").where({ id }).whereNotNull("blocked_until").update({ blocked_until: null });
 }
 
 /** Records a test event with a single delivery, bypassing the outbox, which would add one for every subscribed webhook. */
@@ -57,6 +63,7 @@ async function recordTest(
 ): Promise<string | undefined> {
   const webhook = await findForUpdate(trx, organizationId, id);
   if (!webhook) return undefined;
+  await unblock(trx, id);
   const event = eventRow(actor, webhookEvent("webhook.test", webhook, { webhook_id: id }));
   await trx("events").insert(event);
   await trx("deliveries").insert({

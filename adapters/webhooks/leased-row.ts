@@ -2,7 +2,7 @@ import type { Plan } from "../../resources/plans.ts";
 import type { LeasedDelivery } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { DELIVERY_COLUMNS, type DeliveryRow, toDelivery } from "./delivery-row.ts";
-import { encryptionContextOf } from "./row.ts";
+import { decryptUrl, encryptionContextOf } from "./row.ts";
 
 /** A delivery with its event, webhook and organization. */
 export type LeasedRow = DeliveryRow & {
@@ -12,8 +12,13 @@ export type LeasedRow = DeliveryRow & {
   url: string;
   enabled: boolean | number;
   plan: Plan;
+  suspendedAt: number | null;
   attemptCount: number;
+  host: string;
+  urlHash: string;
   failingSince: number | null;
+  slowSince: number | null;
+  failures: number;
   pausedUntil: number | null;
   secret: string;
   previousSecret: string | null;
@@ -29,8 +34,13 @@ export const LEASED_COLUMNS = {
   url: "w.url",
   enabled: "w.enabled",
   plan: "o.plan",
+  suspendedAt: "o.suspended_at",
   attemptCount: "d.attempts",
+  host: "w.host",
+  urlHash: "w.url_hash",
   failingSince: "w.failing_since",
+  slowSince: "w.slow_since",
+  failures: "w.failures",
   pausedUntil: "w.paused_until",
   secret: "w.secret",
   previousSecret: "w.previous_secret",
@@ -41,7 +51,7 @@ type LeaseContext = { lease: string; now: number; encryption: Encryption };
 
 /** Converts a row to a leased delivery with its decrypted signing secrets. */
 export function toLeasedDelivery(row: LeasedRow, { lease, now, encryption }: LeaseContext): LeasedDelivery {
-  const { webhookId, organizationId, url, attemptCount, failingSince, pausedUntil } = row;
+  const { webhookId, organizationId, host, urlHash, attemptCount, failures } = row;
   const hasPrevious = row.previousSecret !== null && (row.previousUntil ?? 0) > now;
   const secrets = [row.secret, ...(hasPrevious ? [row.previousSecret as string] : [])];
   return {
@@ -49,20 +59,27 @@ export function toLeasedDelivery(row: LeasedRow, { lease, now, encryption }: Lea
     lease,
     webhookId,
     organizationId,
-    url,
+    url: decrypted(() => decryptUrl(encryption, { id: webhookId, url: row.url }))[0] ?? "",
     enabled: Boolean(row.enabled),
     plan: row.organizationDeletedAt === null ? row.plan : "free",
+    suspended: row.suspendedAt !== null,
     attemptCount,
-    failingSince,
-    pausedUntil,
-    secrets: secrets.flatMap((secret) => decrypt(encryption, secret, webhookId)),
+    host,
+    urlHash,
+    failures,
+    failingSince: row.failingSince,
+    slowSince: row.slowSince,
+    pausedUntil: row.pausedUntil,
+    secrets: secrets.flatMap((secret) =>
+      decrypted(() => encryption.decrypt(secret, encryptionContextOf(webhookId))),
+    ),
   };
 }
 
-/** Returns no secret if it can't be decrypted: one manipulated row must not block the deliveries of all others. */
-function decrypt(encryption: Encryption, ciphertext: string, webhookId: string): string[] {
+/** Returns nothing if a value can't be decrypted: one manipulated row must not block the deliveries of all others. */
+function decrypted(decrypt: () => string): string[] {
   try {
-    return [encryption.decrypt(ciphertext, encryptionContextOf(webhookId))];
+    return [decrypt()];
   } catch {
     return [];
   }

@@ -4,25 +4,33 @@ import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { updateHealth } from "./health.ts";
-import { findDue, leaseDeliveries, selectWithinLimits } from "./lease.ts";
+import { leaseDeliveries } from "./lease.ts";
+import { createSelect } from "./select.ts";
+import { countTowardQuota } from "./usage.ts";
 
 // Limits the log of a delivery that is resent again and again.
 const LOG_MAX = 50;
 
 /** Creates the delivery queue of a database. */
 export function createDeliveryQueue(
-  { knex, transaction }: Database,
+  { knex, engine, transaction }: Database,
   outbox: Outbox,
   encryption: Encryption,
 ): DeliveryQueue {
+  const select = createSelect({ knex, engine });
   return {
     onDue: outbox.onCommit,
 
     async lease(limits) {
       const now = Date.now();
-      const keys = selectWithinLimits(await findDue(knex, limits, now), limits);
+      const keys = await select(limits, now);
       if (keys.length === 0) return [];
-      return transaction((trx) => leaseDeliveries(trx, encryption, keys, now));
+      const { limitsOf, actor } = limits;
+      return transaction((trx) =>
+        leaseDeliveries(trx, encryption, keys, now, (rows) =>
+          countTowardQuota(trx, rows, { engine, outbox, actor, limitsOf, now }),
+        ),
+      );
     },
 
     async postpone(leased, until) {
@@ -30,7 +38,8 @@ export function createDeliveryQueue(
     },
 
     async settle(leased, attempt, outcome, actor) {
-      const isStillHealthy = outcome.status === "succeeded" && leased.failingSince === null;
+      const wasHealthy = leased.failures === 0 && leased.failingSince === null && leased.slowSince === null;
+      const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy;
       if (isStillHealthy || outcome.isUnsent) {
         await recordAttempt(knex, leased, attempt, outcome);
         return;

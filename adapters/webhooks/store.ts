@@ -4,26 +4,30 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Webhook, WebhookChanges, WebhookFields, WebhookStore } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { newId } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { createDeliveryStore, type DeliveryStore } from "./delivery-store.ts";
 import { findForUpdate, webhookEvent, webhooksOf } from "./queries.ts";
-import { encryptionContextOf, toColumns, toWebhook } from "./row.ts";
+import { auditedFields, createWebhookRows, encryptionContextOf, type WebhookRows } from "./row.ts";
+import { redactUrl } from "./url.ts";
+import { dayOf } from "./usage.ts";
 
-type Reads = Pick<WebhookStore, "find" | "list" | "count">;
+type Reads = Pick<WebhookStore, "find" | "list" | "count" | "countDeliveriesToday">;
 type Writes = Omit<WebhookStore, keyof Reads | keyof DeliveryStore>;
 
 /** Creates the webhook store of a database; signing secrets are encrypted with `encryption`. */
 export function createWebhookStore(database: Database, outbox: Outbox, encryption: Encryption): WebhookStore {
+  const rows = createWebhookRows(encryption);
   return {
-    ...createReads(database),
-    ...createWrites(database, outbox, encryption),
+    ...createReads(database, rows),
+    ...createWrites(database, outbox, encryption, rows),
     ...createDeliveryStore(database, outbox),
   };
 }
 
-function createReads({ knex }: Database): Reads {
+function createReads({ knex }: Database, { toWebhook }: WebhookRows): Reads {
   return {
     async find(organizationId, id) {
       const row = await webhooksOf(knex, organizationId).where({ id }).first();
@@ -37,34 +41,52 @@ function createReads({ knex }: Database): Reads {
     },
 
     count: (organizationId) => count(knex, organizationId),
+
+    async countDeliveriesToday(organizationId) {
+      const usage = await knex("delivery_usage")
+        .where({ organization_id: organizationId, day: dayOf(Date.now()) })
+        .first("deliveries");
+      return usage?.deliveries ?? 0;
+    },
   };
 }
 
-function createWrites({ transaction }: Database, outbox: Outbox, encryption: Encryption): Writes {
+function createWrites(
+  { transaction }: Database,
+  outbox: Outbox,
+  encryption: Encryption,
+  rows: WebhookRows,
+): Writes {
+  const { toWebhook } = rows;
   const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
   return {
     create: (organizationId, actor, fields, secret, limitsOf) =>
-      transaction(async (trx) => {
-        // The lock serializes the creation of webhooks in an organization, so that the limit holds.
-        const organization = await trx("organizations")
-          .where({ id: organizationId })
-          .whereNull("deleted_at")
-          .forUpdate()
-          .first("plan");
-        const limit = organization ? limitsOf(organization.plan).webhooks : 0;
-        if ((await count(trx, organizationId)) >= limit) return { limit };
-        const id = newId("whk");
-        const row = newRow(organizationId, id, fields, encrypt(secret, id));
-        await trx("webhooks").insert(row);
-        await outbox.record(trx, actor, webhookEvent("webhook.created", row, fields));
-        return toWebhook(row);
-      }),
+      orDuplicate(
+        transaction(async (trx) => {
+          // The lock serializes the creation of webhooks in an organization, so that the limit holds.
+          const organization = await trx("organizations")
+            .where({ id: organizationId })
+            .whereNull("deleted_at")
+            .forUpdate()
+            .first("plan");
+          const limit = organization ? limitsOf(organization.plan).webhooks : 0;
+          if ((await count(trx, organizationId)) >= limit) return { limit };
+          const id = newId("whk");
+          const owner = { id, organization_id: organizationId };
+          const row = newRow(owner, actor, rows.toColumns(owner, fields), encrypt(secret, id));
+          await trx("webhooks").insert(row);
+          await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
+          return toWebhook(row);
+        }),
+      ),
 
     update: (organizationId, id, changes, actor) =>
-      transaction(async (trx) => {
-        const before = await findForUpdate(trx, organizationId, id);
-        return before && update(trx, outbox, actor, before, changes);
-      }),
+      orDuplicate(
+        transaction(async (trx) => {
+          const before = await findForUpdate(trx, organizationId, id);
+          return before && update(trx, outbox, actor, rows, before, changes);
+        }),
+      ),
 
     rotateSecret: (organizationId, id, secret, previousUntil, actor) =>
       transaction(async (trx) => {
@@ -78,7 +100,10 @@ function createWrites({ transaction }: Database, outbox: Outbox, encryption: Enc
           updated_at: Date.now(),
         };
         await webhooksOf(trx, organizationId).where({ id }).update(after);
-        const data = { url: after.url, previous_expires_at: new Date(previousUntil).toISOString() };
+        const data = {
+          url: redactUrl(toWebhook(after).url),
+          previous_expires_at: new Date(previousUntil).toISOString(),
+        };
         await outbox.record(trx, actor, webhookEvent("webhook.secret_rotated", after, data));
         return toWebhook(after);
       }),
@@ -87,9 +112,14 @@ function createWrites({ transaction }: Database, outbox: Outbox, encryption: Enc
       transaction(async (trx) => {
         const row = await webhooksOf(trx, organizationId).where({ id }).first();
         if (!row) return undefined;
+        const webhook = toWebhook(row);
         const secret = encryption.decrypt(row.secret, encryptionContextOf(id));
-        await outbox.record(trx, actor, webhookEvent("webhook.secret_viewed", row, { url: row.url }));
-        return { webhook: toWebhook(row), secret };
+        await outbox.record(
+          trx,
+          actor,
+          webhookEvent("webhook.secret_viewed", row, { url: redactUrl(webhook.url) }),
+        );
+        return { webhook, secret };
       }),
 
     remove: (organizationId, id, actor) =>
@@ -99,10 +129,21 @@ function createWrites({ transaction }: Database, outbox: Outbox, encryption: Enc
         await trx("deliveries").where({ webhook_id: id }).delete();
         await webhooksOf(trx, organizationId).where({ id }).delete();
         const { url, events } = toWebhook(before);
-        await outbox.record(trx, actor, webhookEvent("webhook.deleted", before, { url, events }));
+        const data = auditedFields({ url, events });
+        await outbox.record(trx, actor, webhookEvent("webhook.deleted", before, data));
         return true;
       }),
   };
+}
+
+/** Resolves to `isDuplicate` if the organization has another webhook with the same URL. */
+async function orDuplicate<T>(change: Promise<T>): Promise<T | { isDuplicate: true }> {
+  try {
+    return await change;
+  } catch (error) {
+    if (isDuplicate(error)) return { isDuplicate: true };
+    throw error;
+  }
 }
 
 async function count(q: Knex, organizationId: string): Promise<number> {
@@ -110,18 +151,32 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
-function newRow(organizationId: string, id: string, fields: WebhookFields, secret: string): WebhookRow {
+/** The columns of a webhook whose endpoint is not known to have failed. */
+const HEALTHY = {
+  failing_since: null,
+  slow_since: null,
+  failures: 0,
+  paused_until: null,
+  blocked_until: null,
+  disabled_reason: null,
+};
+
+function newRow(
+  owner: Pick<WebhookRow, "id" | "organization_id">,
+  actor: Actor,
+  columns: ReturnType<WebhookRows["toColumns"]>,
+  secret: string,
+): WebhookRow {
   const now = Date.now();
   return {
-    ...(toColumns(fields) as Required<ReturnType<typeof toColumns>>),
-    id,
-    organization_id: organizationId,
+    ...(columns as Required<typeof columns>),
+    ...owner,
     secret,
     previous_secret: null,
     previous_until: null,
-    failing_since: null,
-    paused_until: null,
-    disabled_reason: null,
+    ...HEALTHY,
+    created_by: actor.id,
+    created_via: actor.via ?? null,
     created_at: now,
     updated_at: now,
   };
@@ -131,6 +186,7 @@ async function update(
   trx: Knex.Transaction,
   outbox: Outbox,
   actor: Actor,
+  { toWebhook, toColumns }: WebhookRows,
   before: WebhookRow,
   changes: WebhookChanges,
 ): Promise<Webhook> {
@@ -139,16 +195,14 @@ async function update(
   if (Object.keys(changed).length === 0) return webhook;
   const after: WebhookRow = {
     ...before,
-    ...toColumns(changed),
+    ...toColumns(before, changed),
     // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
-    failing_since: null,
-    paused_until: null,
-    disabled_reason: null,
+    ...HEALTHY,
     updated_at: Date.now(),
   };
   await trx("webhooks").where({ id: before.id }).update(after);
   const { url, events, enabled } = toWebhook(after);
-  const data = { url, events, enabled, changed: Object.keys(changed) };
+  const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
   await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
   return toWebhook(after);
 }

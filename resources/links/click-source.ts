@@ -1,6 +1,7 @@
 import { isbot } from "isbot";
 import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
+import { getDomain } from "tldts";
 import type { Click } from "./types.ts";
 
 /** The source of a click, as far as the request reveals it. */
@@ -11,7 +12,7 @@ export type ReadClickSource = (ctx: Context) => ClickSource;
 
 // Cloudflare sets this header, and other proxies can be configured to.
 const COUNTRY_HEADER = "cf-ipcountry";
-// RFC 9110 §10.1.3. Only the host is kept. Other schemes name an app, which isn't a host.
+// RFC 9110 §10.1.3. Only the host is read. Other schemes name an app, which isn't a host.
 const REFERRER = /^https?:\/\/([a-z0-9._-]{1,253})(?::\d+)?(?=[/?#]|$)/i;
 // ISO 3166-1 alpha-2 leaves XX to users; Cloudflare sends it for an unknown country.
 const COUNTRY = /^(?!XX)[A-Z]{2}$/;
@@ -33,9 +34,19 @@ export function createReadClickSource(behindProxy: boolean): ReadClickSource {
   return ({ req: { headers } }) => {
     const country = headers[COUNTRY_HEADER];
     return {
-      referrer: REFERRER.exec(headers.referer ?? "")?.[1]?.toLowerCase() ?? null,
+      referrer: siteOf(headers.referer),
       country: behindProxy && typeof country === "string" && COUNTRY.test(country) ? country : null,
       bot: isBot(headers["user-agent"] ?? ""),
     };
   };
+}
+
+/**
+ * Returns the registrable domain of a referrer, or its host if it has none, such as an IP address. The other labels of a
+ * host name may be any text, which visitors could send to the people and agents that read the statistics.
+ */
+function siteOf(referrer = ""): string | null {
+  const host = REFERRER.exec(referrer)?.[1]?.toLowerCase();
+  if (!host) return null;
+  return getDomain(host, { allowPrivateDomains: true }) ?? host;
 }

@@ -26,18 +26,31 @@ export type Connection = {
   isAllowed(address: string): boolean;
 };
 
+/** How connections are reused; without it, each request has its own. */
+export type Reuse = {
+  /** The maximum number of connections to a host. Further requests wait for one. */
+  maxSockets: number;
+  /** How many unused connections to a host stay open. */
+  maxFreeSockets: number;
+  /** How long an unused connection stays open, unless the server says that it closes it earlier. */
+  idleMs: number;
+};
+
 /**
  * Creates the function that decides how to connect: to allowed hosts as they are, to all others only at public
- * addresses. Connections are never reused and never go through a proxy, even if the environment configures one.
+ * addresses. Connections never go through a proxy, even if the environment configures one. Only requests to the same host
+ * and port share a connection, so its address was checked for that host.
  */
 export function createConnections(
   allowed: AllowedHosts,
   { lookup, allowedLookup, allowedPort: port, ca }: ConnectionDefaults = {},
+  reuse?: Reuse,
 ): (url: URL) => Connection {
-  const tls = { keepAlive: false, maxCachedSessions: 0, ...(ca && { ca }) };
+  const sockets = reuse ? socketOptions(reuse) : { keepAlive: false };
+  const tls = { ...sockets, maxCachedSessions: 0, ...(ca && { ca }) };
   const guarded = new RequestFilteringHttpsAgent(tls);
   const secure = new https.Agent(tls);
-  const plain = new http.Agent({ keepAlive: false });
+  const plain = new http.Agent(sockets);
   const onlyPublic = publicLookup(lookup ?? createDnsLookup());
   return (url) => {
     if (!isAllowedHost(url, allowed)) {
@@ -47,4 +60,8 @@ export function createConnections(
     const resolver = allowedLookup && { lookup: allowedLookup };
     return { options: { agent, ...resolver, ...(port && { port }) }, isAllowed: () => true };
   };
+}
+
+function socketOptions({ maxSockets, maxFreeSockets, idleMs }: Reuse): http.AgentOptions {
+  return { keepAlive: true, maxSockets, maxFreeSockets, timeout: idleMs, scheduling: "lifo" };
 }

@@ -14,6 +14,9 @@ export type AttemptOptions = {
   onSettled?(outcome: Outcome): void;
 };
 
+// How soon the deliveries of a suspended organization are checked again. Those pending when it is resumed are due then.
+const HOLD_MS = 5 * 60_000;
+
 /** Returns a function that attempts a leased delivery once and records the outcome; `signal` aborts requests. */
 export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptions, signal: AbortSignal) {
   async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome) {
@@ -28,6 +31,7 @@ export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptio
 
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {
     const at = Date.now();
+    if (delivery.suspended) return queue.postpone(delivery, at + HOLD_MS);
     const reason = reasonNotToSend(delivery);
     if (reason) return settle(delivery, { at, error: reason, ms: 0 }, { status: "failed", isUnsent: true });
     const { pausedUntil } = delivery;
@@ -37,13 +41,14 @@ export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptio
     const { status, error } = response;
     // An aborted request says nothing about the endpoint.
     if (signal.aborted && status === undefined) return queue.postpone(delivery, Date.now());
+    const ms = Math.round(performance.now() - start);
     const attempt: Attempt = {
       at,
       ...(status !== undefined && { status }),
       ...(error !== undefined && { error }),
-      ms: Math.round(performance.now() - start),
+      ms,
     };
-    await settle(delivery, attempt, nextOutcome(delivery, response, Date.now()));
+    await settle(delivery, attempt, nextOutcome(delivery, response, { now: Date.now(), ms }));
   };
 }
 

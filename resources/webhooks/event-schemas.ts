@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { EVENT_DATA_SCHEMAS } from "../events/schemas.ts";
 import type { WebhookEvent } from "../events/types.ts";
-import { LINK_EXAMPLE, linkSchema } from "../links/schema.ts";
+import { LINK_EXAMPLE } from "../links/example.ts";
+import { linkSchema } from "../links/schema.ts";
 
 const TIMESTAMP_EXAMPLE = "2026-03-01T09:30:00.000Z";
 const CLICK_EXAMPLE = {
@@ -10,6 +11,7 @@ const CLICK_EXAMPLE = {
   url: LINK_EXAMPLE.url,
   short_url: LINK_EXAMPLE.short_url,
   clicked_at: TIMESTAMP_EXAMPLE,
+  count: 1,
   referrer: "news.example",
   country: "DE",
   bot: false,
@@ -25,6 +27,12 @@ const AUTHORIZATION_EXAMPLE = {
   user_id: "usr_01JAV3XQ7C5W9D2N8M4K6R0TBE",
   scopes: ["links:read", "links:write"],
 };
+const REPLAY_EXAMPLE = {
+  grant_id: AUTHORIZATION_EXAMPLE.grant_id,
+  client_id: AUTHORIZATION_EXAMPLE.client_id,
+  user_id: AUTHORIZATION_EXAMPLE.user_id,
+  replayed: "refresh_token",
+};
 
 // The body of a link event carries the link itself.
 const link = { data: linkSchema, example: LINK_EXAMPLE };
@@ -33,7 +41,7 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; examp
   "link.updated": { meaning: "A link was updated. The data is its new state.", ...link },
   "link.deleted": { meaning: "A link was deleted. The data is its last state.", ...link },
   "link.clicked": {
-    meaning: "A visitor followed a short link.",
+    meaning: "A short link was followed, once or several times within a second.",
     data: EVENT_DATA_SCHEMAS["link.clicked"],
     example: CLICK_EXAMPLE,
   },
@@ -51,6 +59,12 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; examp
     meaning: "An app lost its access to the organization.",
     data: EVENT_DATA_SCHEMAS["authorization.revoked"],
     example: AUTHORIZATION_EXAMPLE,
+  },
+  "token.replay_detected": {
+    meaning:
+      "An authorization code or refresh token was used again, so it may have been stolen. All tokens of its grant were revoked.",
+    data: EVENT_DATA_SCHEMAS["token.replay_detected"],
+    example: REPLAY_EXAMPLE,
   },
   "webhook.test": {
     meaning: "Test event; safe to ignore.",

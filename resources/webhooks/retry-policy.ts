@@ -27,13 +27,21 @@ const GONE = 410;
 // The retry schedule takes three days. An endpoint that failed for most of it is unlikely to recover without a fix.
 const DEAD_AFTER_MS = 60 * HOUR_MS;
 
+/** A response that takes longer is slow: the endpoint is then scheduled like one that fails. */
+export const SLOW_MS = 3 * SECOND_MS;
+// After this many failed attempts in a row, each further one blocks the webhook for a while: first 10 s, later longer.
+const BLOCK_AFTER = 5;
+const BLOCK_MS = 10 * SECOND_MS;
+const BLOCK_MAX_MS = 5 * MINUTE_MS;
+
 /** Decides what happens to a delivery after a response: whether it succeeded, when to retry, or whether to disable the webhook. */
 export function nextOutcome(
-  { attemptCount, failingSince }: LeasedDelivery,
+  { attemptCount, failingSince, failures }: LeasedDelivery,
   { status, retryAfter }: EndpointResponse,
-  now: number,
+  { now, ms }: { now: number; ms: number },
 ): Outcome {
-  if (status !== undefined && status >= 200 && status < 300) return { status: "succeeded" };
+  if (status !== undefined && status >= 200 && status < 300)
+    return { status: "succeeded", isSlow: ms >= SLOW_MS };
   if (status === GONE) return { status: "failed", disable: "The endpoint responded with 410 Gone." };
   const delay = RETRY_DELAYS_MS[attemptCount];
   if (delay === undefined) {
@@ -42,7 +50,18 @@ export function nextOutcome(
   }
   const requested = status !== undefined && THROTTLES.has(status) ? retryAfterMs(retryAfter, now) : 0;
   const retryAt = now + Math.max(Math.round(delay * jitter()), requested);
-  return { status: "pending", retryAt, ...(requested > 0 && { pauseUntil: now + requested }) };
+  const blocked = blockMs(failures + 1);
+  return {
+    status: "pending",
+    retryAt,
+    ...(requested > 0 && { pauseUntil: now + requested }),
+    ...(blocked > 0 && { blockUntil: now + blocked }),
+  };
+}
+
+/** Returns how long a number of failed attempts in a row blocks a webhook (circuit breaker). */
+function blockMs(failures: number): number {
+  return failures < BLOCK_AFTER ? 0 : Math.min(BLOCK_MS * 2 ** (failures - BLOCK_AFTER), BLOCK_MAX_MS);
 }
 
 function jitter(): number {

@@ -31,7 +31,7 @@ function declareCollectionRoutes(declare: Declare, { webhooks }: WebhookRouteOpt
     responses: {
       201: { description: "The created webhook.", body: webhookWithSecretSchema, headers: ["Location"] },
     },
-    errors: ["webhook_limit"],
+    errors: ["webhook_limit", "webhook_exists"],
     async handler(ctx) {
       respond(ctx, createdWebhook(await webhooks.create(callerOf(ctx), ctx.request.body)));
     },
@@ -78,7 +78,7 @@ function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions):
     params: webhookParams,
     body: webhooks.schemas.update,
     responses: { 200: { description: "The updated webhook.", body: webhookSchema } },
-    errors: ["not_found"],
+    errors: ["not_found", "webhook_exists"],
     async handler(ctx) {
       ctx.body = toWebhookView(await webhooks.update(callerOf(ctx), idOf(ctx), ctx.request.body));
     },

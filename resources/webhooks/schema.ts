@@ -20,16 +20,14 @@ export function webhookSchemas(allowed: AllowedHosts) {
         if (message) context.issues.push({ code: "custom", input: context.value, message });
       })
       .meta({ maxLength: URL_MAX })
-      .describe("The endpoint URL. Must be a public https URL on port 443 or 8443."),
+      .describe("A public https URL on port 443 or 8443."),
     events: z
       .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_LIST })
       .min(1, { error: EVENT_LIST })
       .max(EVENTS_MAX, { error: `must contain at most ${EVENTS_MAX} events` })
       .transform((list) => [...new Set(list)])
       .describe("The events to send."),
-    enabled: z
-      .boolean({ error: "must be true or false" })
-      .describe("Whether to send events to this webhook."),
+    enabled: z.boolean({ error: "must be true or false" }).describe("Whether to send events."),
   };
   return {
     create: z.strictObject({ ...fields, enabled: fields.enabled.default(true) }).meta({
@@ -66,6 +64,8 @@ export const WEBHOOK_EXAMPLE = {
   enabled: true,
   created_at: "2026-02-28T12:00:00.000Z",
   updated_at: "2026-02-28T12:00:00.000Z",
+  created_by: "usr_01JAV4Q7M2X9C5B8N3K6T0R1WF",
+  created_via: "lgc_Zr3vYb0aQn5fTtK1",
 };
 
 /** A webhook in API responses. */
@@ -76,11 +76,14 @@ export const webhookSchema = z
     events: z.array(z.enum(WEBHOOK_EVENTS)).describe("The events that are sent."),
     enabled: z
       .boolean()
-      .describe(
-        "Whether events are sent. Webhooks are disabled automatically if the endpoint responds with 410 or fails for days.",
-      ),
+      .describe("Whether events are sent. Set to false if the endpoint responds with 410 or fails for days."),
     created_at: time,
     updated_at: time,
+    created_by: z
+      .string()
+      .nullable()
+      .describe("The ID of the client or user that created the webhook, if known."),
+    created_via: z.string().nullable().describe("The client ID of the app that the user used, if any."),
   })
   .meta({ title: "Webhook", examples: [WEBHOOK_EXAMPLE] });
 
@@ -143,8 +146,17 @@ export const deliveryPageSchema = z
 
 /** Returns a webhook as API responses show it, without its secret. */
 export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
-  const { id, url, events, enabled, createdAt, updatedAt } = webhook;
-  return { id, url, events, enabled, created_at: toTime(createdAt), updated_at: toTime(updatedAt) };
+  const { id, url, events, enabled, createdAt, updatedAt, createdBy, createdVia } = webhook;
+  return {
+    id,
+    url,
+    events,
+    enabled,
+    created_at: toTime(createdAt),
+    updated_at: toTime(updatedAt),
+    created_by: createdBy,
+    created_via: createdVia,
+  };
 }
 
 /** Returns a delivery as API responses show it; `request` is its body. */

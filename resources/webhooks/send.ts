@@ -29,12 +29,16 @@ type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 export const TIMEOUTS: Timeouts = { connectMs: 3_000, totalMs: 15_000 };
 // Enough for most endpoints to finish their response, which is discarded.
 const MAX_RESPONSE_BYTES = 4096;
+// How long an endpoint may take to finish its response after the headers.
+const MAX_BODY_MS = 1000;
+// More than the requests to a host at a time, so none waits for a connection.
+const REUSE = { maxSockets: 100, maxFreeSockets: 10, idleMs: 10_000 };
 const CONNECTION_TIMEOUT = "The connection timed out.";
 const NO_RESPONSE = "The connection was closed without a response.";
 
 /** Creates the function that sends requests to endpoints on the public internet and to allowed hosts. */
 export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...defaults }: SendOptions): Send {
-  const connectionTo = createConnections(allowed, defaults);
+  const connectionTo = createConnections(allowed, defaults, REUSE);
 
   return async function send(endpoint, headers, body, signal) {
     // The rules or the operator's allowlist may have changed since the URL was stored.
@@ -53,8 +57,14 @@ export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...default
       ...connection,
       signal,
     };
-    const request = url.protocol === "https:" ? https.request(url, options) : http.request(url, options);
-    return exchange(request, body, timeouts, isAllowed);
+    const deadline = performance.now() + timeouts.totalMs;
+    for (;;) {
+      const request = url.protocol === "https:" ? https.request(url, options) : http.request(url, options);
+      const totalMs = Math.max(0, deadline - performance.now());
+      const response = await exchange(request, body, { ...timeouts, totalMs }, isAllowed);
+      // RFC 9112 §9.3.1: a server may close a connection while it is reused. The receiver recognizes a repeated event.
+      if (response !== "closed before reuse") return response;
+    }
   };
 }
 
@@ -63,44 +73,56 @@ function exchange(
   body: string,
   { connectMs, totalMs }: Timeouts,
   isAllowed: (address: string) => boolean,
-): Promise<EndpointResponse> {
-  return new Promise((resolve) => {
-    const fail = (error: string) => {
-      resolve({ error });
-      request.destroy();
-    };
-    const connecting = setTimeout(fail, connectMs, CONNECTION_TIMEOUT).unref();
-    const total = setTimeout(fail, totalMs, "The response timed out.").unref();
-    request.on("socket", (socket: Socket) => {
-      socket.once("connect", () => {
-        if (!isAllowed(socket.remoteAddress ?? "")) fail(NOT_PUBLIC);
-      });
-      socket.once(request.protocol === "https:" ? "secureConnect" : "connect", () =>
-        clearTimeout(connecting),
-      );
+): Promise<EndpointResponse | "closed before reuse"> {
+  const { promise, resolve } = Promise.withResolvers<EndpointResponse | "closed before reuse">();
+  const fail = (error: string) => {
+    resolve({ error });
+    request.destroy();
+  };
+  const connecting = setTimeout(fail, connectMs, CONNECTION_TIMEOUT).unref();
+  const total = setTimeout(fail, totalMs, "The response timed out.").unref();
+  request.on("socket", (socket: Socket) => {
+    if (request.reusedSocket) return clearTimeout(connecting);
+    socket.once("connect", () => {
+      if (!isAllowed(socket.remoteAddress ?? "")) fail(NOT_PUBLIC);
     });
-    request.on("response", (response) => {
-      const retryAfter = response.headers["retry-after"];
-      resolve({ status: response.statusCode as number, ...(retryAfter && { retryAfter }) });
-      discard(response);
-    });
-    request.on("error", (error) => resolve({ error: explain(error) }));
-    request.on("close", () => {
-      clearTimeout(connecting);
-      clearTimeout(total);
-      resolve({ error: NO_RESPONSE });
-    });
-    request.end(body);
+    socket.once(request.protocol === "https:" ? "secureConnect" : "connect", () => clearTimeout(connecting));
   });
+  let hasResponse = false;
+  request.on("response", async (response) => {
+    hasResponse = true;
+    clearTimeout(total);
+    await discard(response);
+    const retryAfter = response.headers["retry-after"];
+    resolve({ status: response.statusCode as number, ...(retryAfter && { retryAfter }) });
+  });
+  request.on("error", (error: NodeJS.ErrnoException) => {
+    const isStale = request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
+    resolve(isStale ? "closed before reuse" : { error: explain(error) });
+  });
+  request.on("close", () => {
+    clearTimeout(connecting);
+    clearTimeout(total);
+    // Once there is a response, its end decides.
+    if (!hasResponse) resolve({ error: NO_RESPONSE });
+  });
+  request.end(body);
+  return promise;
 }
 
-function discard(response: http.IncomingMessage): void {
+/** Reads and ignores a response. Resolves when the connection is free again, or closed because there is too much of it. */
+async function discard(response: http.IncomingMessage): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => response.destroy(), MAX_BODY_MS).unref();
   let bytes = 0;
   response.on("error", () => {});
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > MAX_RESPONSE_BYTES) response.destroy();
   });
+  response.on("close", resolve);
+  await promise;
+  clearTimeout(timer);
 }
 
 const REASONS: Record<string, string> = {

@@ -32,6 +32,8 @@ export type WebhookService = {
     id: string,
     query: unknown,
   ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }>;
+  /** Returns the number of deliveries since midnight UTC, without retries. */
+  countDeliveriesToday(caller: Caller): Promise<number>;
   /** Returns when the next attempt of any delivery is due; null if none is pending. */
   nextAttemptAt(caller: Caller, id: string): Promise<number | null>;
   /** Sends an event again, with the same ID and body. */
@@ -53,7 +55,10 @@ export function createWebhookService({ store, cursors, allowed }: WebhooksOption
   };
 }
 
-type DeliveryOperations = Pick<WebhookService, "test" | "deliveries" | "nextAttemptAt" | "resend">;
+type DeliveryOperations = Pick<
+  WebhookService,
+  "test" | "deliveries" | "countDeliveriesToday" | "nextAttemptAt" | "resend"
+>;
 
 function createWebhookOperations(
   store: WebhookStore,
@@ -68,6 +73,7 @@ function createWebhookOperations(
       const secret = newWebhookSecret();
       const created = await store.create(organizationId, actor, fields, secret, limitsOf);
       if ("limit" in created) throw limitReached(created.limit);
+      if ("isDuplicate" in created) throw duplicate();
       return { webhook: created, secret };
     },
 
@@ -85,6 +91,7 @@ function createWebhookOperations(
       const changes = validate(schemas.update, input);
       const webhook = await store.update(organizationId, id, changes, actor);
       if (!webhook) throw notFound("webhook");
+      if ("isDuplicate" in webhook) throw duplicate();
       return webhook;
     },
 
@@ -128,6 +135,8 @@ function createDeliveryOperations(store: WebhookStore, cursors: Cursors): Delive
       return { deliveries: items, nextCursor };
     },
 
+    countDeliveriesToday: ({ organizationId }) => store.countDeliveriesToday(organizationId),
+
     nextAttemptAt: ({ organizationId }, id) => store.nextAttemptAt(organizationId, id),
 
     async resend(caller, id, deliveryId) {
@@ -169,6 +178,11 @@ async function readPage<Item>(cursors: Cursors, { query, list, read, positionOf 
   const last = items.at(-1);
   const nextCursor = found.length > limit && last ? cursors.write(positionOf(last), scope) : null;
   return { items, nextCursor };
+}
+
+function duplicate(): Problem {
+  const detail = "Your organization already has a webhook with this URL. Update it, or use another URL.";
+  return new Problem(409, "webhook_exists", detail);
 }
 
 function limitReached(limit: number): Problem {

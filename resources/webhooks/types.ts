@@ -14,6 +14,10 @@ export type Webhook = {
   disabledReason: string | null;
   /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
+  /** The id of the client or user that created the webhook; null for webhooks of earlier versions. */
+  createdBy: string | null;
+  /** The client that acted for that user; null without a user or a client. */
+  createdVia: string | null;
   createdAt: number;
   updatedAt: number;
 };
@@ -47,25 +51,30 @@ export type Delivery = {
  * secrets are stored encrypted, and only `viewSecret` returns one.
  */
 export type WebhookStore = {
-  /** Creates a webhook unless the organization has reached its plan's limit, which holds under concurrency. */
+  /**
+   * Creates a webhook unless the organization has reached its plan's limit or has one with this URL. Both hold under
+   * concurrency.
+   */
   create(
     organizationId: string,
     actor: Actor,
     fields: WebhookFields,
     secret: string,
     limitsOf: (plan: Plan) => Limits,
-  ): Promise<Webhook | { limit: number }>;
+  ): Promise<Webhook | { limit: number } | { isDuplicate: true }>;
   find(organizationId: string, id: string): Promise<Webhook | undefined>;
   /** Lists webhooks, newest first; `before` is the ID of the previous page's last webhook. */
   list(organizationId: string, limit: number, before?: string): Promise<Webhook[]>;
   count(organizationId: string): Promise<number>;
+  /** Returns the number of deliveries since midnight UTC, without retries. */
+  countDeliveriesToday(organizationId: string): Promise<number>;
   /** Updates a webhook and resets its health; resolves to undefined if it doesn't exist. */
   update(
     organizationId: string,
     id: string,
     changes: WebhookChanges,
     actor: Actor,
-  ): Promise<Webhook | undefined>;
+  ): Promise<Webhook | { isDuplicate: true } | undefined>;
   /** Replaces the signing secret; the previous one also signs until `previousUntil`. */
   rotateSecret(
     organizationId: string,
@@ -101,10 +110,20 @@ export type LeasedDelivery = Delivery & {
   enabled: boolean;
   /** The organization's plan; `free` if the organization was deleted. */
   plan: Plan;
+  /** Whether the operator suspended the organization. */
+  suspended: boolean;
   /** The number of attempts since the delivery was created or resent. */
   attemptCount: number;
+  /** The hostname of the URL. */
+  host: string;
+  /** Identifies the URL, which may have changed since the lease. */
+  urlHash: string;
   /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
+  /** Since when the endpoint responds too slowly; null if its last response was fast. */
+  slowSince: number | null;
+  /** The number of failed attempts since the last success. */
+  failures: number;
   /** Until when the endpoint asked for no requests, by `Retry-After`. */
   pausedUntil: number | null;
   /** The signing secrets, newest first, without those that can't be decrypted. */
@@ -112,27 +131,44 @@ export type LeasedDelivery = Delivery & {
 };
 
 /**
- * The outcome of an attempt. `pauseUntil` is when the webhook may be called again, `disable` the reason to disable it, and
- * `isUnsent` means that no request was made, so the webhook's health doesn't change.
+ * The outcome of an attempt. `pauseUntil` is when the endpoint asked to be called again, and `blockUntil` how long
+ * repeated failures prevent attempts. `disable` is the reason to disable the webhook. `isUnsent` means that no request was
+ * made, so the webhook's health doesn't change.
  */
 export type Outcome =
-  | { status: "succeeded"; isUnsent?: never }
-  | { status: "pending"; retryAt: number; pauseUntil?: number; disable?: never; isUnsent?: never }
+  | { status: "succeeded"; isSlow?: boolean; isUnsent?: never }
+  | {
+      status: "pending";
+      retryAt: number;
+      pauseUntil?: number;
+      blockUntil?: number;
+      disable?: never;
+      isUnsent?: never;
+    }
   | { status: "failed"; disable?: string; isUnsent?: boolean };
 
-/** How many deliveries a process may lease: in total, and per webhook. */
+/** How many deliveries a process may lease: in total, and per webhook, host and organization. */
 export type LeaseLimits = {
   max: number;
   perWebhook: number;
-  /** The lower limits for webhooks whose last attempt failed. */
-  failing: { max: number; perWebhook: number };
-  /** The number of deliveries that this process is attempting, by webhook ID. */
+  perHost: number;
+  perOrganization: number;
+  /** The lower limits for webhooks that fail or respond slowly. */
+  failing: { max: number; perWebhook: number; perHost: number; perOrganization: number };
+  /** The number of deliveries that this process is attempting, by webhook ID, host and organization ID; those that
+   * fail or respond slowly also by `failing` and the host or organization ID. */
   inFlight: ReadonlyMap<string, number>;
+  /** Returns the limits of a plan, for the daily quota. */
+  limitsOf: (plan: Plan) => Limits;
+  /** Who reaches the quota, for the audit log. */
+  actor: Actor;
+  /** The IDs of webhooks that haven't responded to a current attempt in time. */
+  slow: ReadonlySet<string>;
 };
 
 /** The delivery queue that all processes share. */
 export type DeliveryQueue = {
-  /** Leases due deliveries, oldest first. A delivery whose lease expires unsettled becomes due again. */
+  /** Leases due deliveries, of each organization in turn. A delivery whose lease expires unsettled becomes due again. */
   lease(limits: LeaseLimits): Promise<LeasedDelivery[]>;
   /** Returns an unattempted delivery to the queue, due at `until`. */
   postpone(leased: LeasedDelivery, until: number): Promise<void>;

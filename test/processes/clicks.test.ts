@@ -47,10 +47,11 @@ const clicksOf = async ({ organizationId, id }: { organizationId: string; id: st
   (await storage.links.find(organizationId, id))?.clicks;
 const storedTotals = async ({ organizationId, id, webhook }: Awaited<ReturnType<typeof start>>) => {
   const { days } = await storage.links.analytics(organizationId, id, TODAY - 1, TODAY + 1);
+  const deliveries = await storage.webhooks.deliveries(organizationId, webhook.id, 1000);
   return {
     clicks: await clicksOf({ organizationId, id }),
     analytics: days.reduce((sum, { clicks }) => sum + clicks, 0),
-    deliveries: (await storage.webhooks.deliveries(organizationId, webhook.id, 1000)).length,
+    delivered: deliveries.reduce((sum, { event }) => sum + (event.data.count as number), 0),
   };
 };
 
@@ -61,7 +62,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     running.server.kill(signal);
     t.is((await running.server.ended).code, 0);
     t.deepEqual(new Set(replies.map(({ status }) => status)), new Set([302]));
-    t.deepEqual(await storedTotals(running), { clicks: 200, analytics: 200, deliveries: 200 });
+    t.deepEqual(await storedTotals(running), { clicks: 200, analytics: 200, delivered: 200 });
   });
 }
 
@@ -72,8 +73,9 @@ test("SIGKILL loses no stored click, and counts none twice", async (t) => {
   await running.follow(50);
   running.server.kill("SIGKILL");
   await running.server.ended;
-  const { clicks, analytics, deliveries } = await storedTotals(running);
+  const { clicks, analytics, delivered } = await storedTotals(running);
   t.true(clicks !== undefined && clicks >= 100 && clicks <= 150, `${clicks}`);
-  t.is(deliveries, clicks as number, "a click and its event are stored together");
+  // The event of further clicks within a second waits in memory.
+  t.true(delivered > 0 && delivered <= (clicks as number), `${delivered}`);
   t.true(analytics <= 150);
 });

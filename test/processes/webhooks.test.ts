@@ -9,6 +9,7 @@ import {
   type DeliveryBody,
   deliveriesOf,
   type NewWebhookBody,
+  uniqueUrl,
   until,
   type WebhookPage,
 } from "../harness/webhooks.ts";
@@ -49,8 +50,10 @@ test.serial("four processes deliver each event to each endpoint once", async (t)
 test.serial("of 50 concurrent creations on two servers, exactly 20 succeed", async (t) => {
   for (let round = 0; round < 3; round++) {
     const { turn } = await newOrganization();
-    const json = { url: "https://example.com/", events: ["link.created"] };
-    const answers = await atOnce(50, (index) => turn(index).send("POST", "/v1/webhooks", { json }));
+    const answers = await atOnce(50, (index) => {
+      const json = { url: uniqueUrl(), events: ["link.created"] };
+      return turn(index).send("POST", "/v1/webhooks", { json });
+    });
     const statuses = answers.map(({ status }) => status).sort();
     t.deepEqual(statuses, [...Array(20).fill(201), ...Array(30).fill(409)]);
     t.is((await turn(1).get<WebhookPage>("/v1/webhooks?limit=100")).body.data.length, 20);

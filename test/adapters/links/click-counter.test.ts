@@ -4,6 +4,7 @@ import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts"
 import type { Click } from "../../../resources/links/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { uniqueUrl, until } from "../../harness/webhooks.ts";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
@@ -25,7 +26,7 @@ async function createResolvedLink(fields: { maxClicks?: number } = {}) {
 }
 
 function createWebhook(organizationId: string, events: WebhookEvent[], enabled = true) {
-  const fields = { url: "https://example.com/", events, enabled };
+  const fields = { url: uniqueUrl(), events, enabled };
   return first.webhooks.create(organizationId, OPERATOR, fields, "whsec_secret", limitsOf);
 }
 
@@ -36,6 +37,15 @@ const analytics = (
 
 const clickedEvents = (organizationId: string) =>
   database.knex("events").where({ organization_id: organizationId, type: "link.clicked" }).orderBy("id");
+
+/** Waits until the events of an organization contain a number of clicks; returns the number of events. */
+const eventsOfClicks = (organizationId: string, clicks: number) =>
+  until(async () => {
+    const events = await clickedEvents(organizationId);
+    const sum = events.reduce((total, { data }) => total + JSON.parse(data).count, 0);
+    if (sum > clicks) throw new Error(`events of ${sum} clicks`);
+    return sum === clicks ? events.length : undefined;
+  });
 
 test("clicks counted by several processes add up in one row", async (t) => {
   const link = await createResolvedLink();
@@ -58,44 +68,47 @@ test("the number of referrers stored per link and day is limited", async (t) => 
   t.is(rows.length, 101);
 });
 
-test("every subscribed webhook gets an event with the source of each click", async (t) => {
+test("every subscribed webhook gets an event with the source of the first click and the number of clicks", async (t) => {
   const link = await createResolvedLink();
   await createWebhook(link.organizationId, ["link.clicked", "link.created"]);
   await createWebhook(link.organizationId, ["link.clicked"]);
   await createWebhook(link.organizationId, ["link.updated"]);
   await createWebhook(link.organizationId, ["link.clicked"], false);
-  await first.links.click(link, { clickedAt: NOW, referrer: "a.example", country: "CH", bot: false });
-  await first.links.click(link, { clickedAt: NOW + 1, referrer: null, country: null, bot: true });
+  // Concurrently, so both are part of one event however long each takes to store.
+  await Promise.all([
+    first.links.click(link, { clickedAt: NOW, referrer: "a.example", country: "CH", bot: false }),
+    first.links.click(link, { clickedAt: NOW + 1, referrer: null, country: null, bot: true }),
+  ]);
   t.is((await first.links.find(link.organizationId, link.id))?.clicks, 2);
   const events = await clickedEvents(link.organizationId);
+  const source = { clicked_at: "2030-06-15T12:00:00.000Z", referrer: "a.example", country: "CH", bot: false };
   t.deepEqual(
     events.map(({ data }) => JSON.parse(data)),
-    [
-      { clicked_at: "2030-06-15T12:00:00.000Z", referrer: "a.example", country: "CH", bot: false },
-      { clicked_at: "2030-06-15T12:00:00.001Z", referrer: null, country: null, bot: true },
-    ].map((source) => ({ link_id: link.id, slug: link.slug, url: link.url, ...source })),
+    [{ link_id: link.id, slug: link.slug, url: link.url, count: 2, ...source }],
   );
   t.true(events.every(({ audited, address }) => !audited && address === null));
   for (const { id } of events) t.is((await database.knex("deliveries").where({ event_id: id })).length, 2);
 });
 
-test("concurrent clicks are all counted, each with one event", async (t) => {
+test("concurrent clicks are all counted, with at most one event per second", async (t) => {
   const links = [await createResolvedLink(), await createResolvedLink()] as const;
   await createWebhook(links[0].organizationId, ["link.clicked"]);
+  const start = performance.now();
   await atOnce(1200, (index) => first.links.click(links[index % 2 === 0 ? 0 : 1], clickAt(NOW)));
   for (const [index, { id, organizationId }] of links.entries()) {
     t.is((await first.links.find(organizationId, id))?.clicks, 600);
-    t.is((await clickedEvents(organizationId)).length, index === 0 ? 600 : 0);
+    const events = await eventsOfClicks(organizationId, index === 0 ? 600 : 0);
+    t.true(events <= (performance.now() - start) / 1000 + 1, `${events} events`);
   }
 });
 
-test("each click on a link with max_clicks is counted once, with one event", async (t) => {
+test("each click on a link with max_clicks is counted once, and part of one event", async (t) => {
   const link = await createResolvedLink({ maxClicks: 3 });
   await createWebhook(link.organizationId, ["link.clicked"]);
   const results = await atOnce(5, () => first.links.click(link, clickAt(NOW)));
   t.is(results.filter(Boolean).length, 3);
   t.is((await first.links.find(link.organizationId, link.id))?.clicks, 3);
-  t.is((await clickedEvents(link.organizationId)).length, 3);
+  t.true((await eventsOfClicks(link.organizationId, 3)) >= 1);
   t.is((await analytics(link)).days[0]?.clicks, 3);
 });
 
@@ -128,6 +141,6 @@ test("a graceful shutdown loses no click, event or analytics", async (t) => {
   await atOnce(50, () => third.links.click(link, from("a.example")));
   await third.close();
   t.is((await first.links.find(link.organizationId, link.id))?.clicks, 50);
-  t.is((await clickedEvents(link.organizationId)).length, 50);
+  t.true((await eventsOfClicks(link.organizationId, 50)) >= 1);
   t.deepEqual((await analytics(link)).referrers, [{ name: "a.example", clicks: 50 }]);
 });

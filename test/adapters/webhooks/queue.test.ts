@@ -14,8 +14,13 @@ test.after.always(() => close());
 const LIMITS: LeaseLimits = {
   max: 100,
   perWebhook: 100,
-  failing: { max: 100, perWebhook: 100 },
+  perHost: 100,
+  perOrganization: 100,
+  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
   inFlight: new Map(),
+  slow: new Set(),
+  limitsOf,
+  actor: SYSTEM,
 };
 const ATTEMPT = { at: 0, status: 204, ms: 1 };
 const TAKEOVER_MS = 20_000;
@@ -23,10 +28,11 @@ let count = 0;
 
 async function newOrganization(webhooks = 1) {
   const { organization } = await first.organizations.create("Deliveries", "growth", OPERATOR);
-  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
-  const created = await atOnce(webhooks, () =>
-    first.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf),
-  );
+  const fields = { events: ["link.created" as const], enabled: true };
+  const created = await atOnce(webhooks, (index) => {
+    const url = `https://example.com/${index}`;
+    return first.webhooks.create(organization.id, OPERATOR, { ...fields, url }, newWebhookSecret(), limitsOf);
+  });
   return { id: organization.id, webhooks: created as Webhook[] };
 }
 
@@ -134,14 +140,22 @@ test.serial("the limits per webhook, for failing webhooks and in total are respe
   const leased = await first.deliveries.lease({
     ...LIMITS,
     perWebhook: 4,
-    failing: { max: 10, perWebhook: 1 },
+    failing: { ...LIMITS.failing, max: 10, perWebhook: 1 },
   });
   const countOf = ({ id: webhookId }: Webhook) => leased.filter((one) => one.webhookId === webhookId).length;
   t.deepEqual([fine, weak, dead].map(countOf), [4, 1, 1]);
   const inFlight = new Map([fine, weak, dead].map((webhook) => [webhook.id, countOf(webhook)]));
-  const limits = { ...LIMITS, perWebhook: 4, failing: { max: 8, perWebhook: 1 }, inFlight };
+  const limits = {
+    ...LIMITS,
+    perWebhook: 4,
+    failing: { ...LIMITS.failing, max: 8, perWebhook: 1 },
+    inFlight,
+  };
   t.deepEqual(await first.deliveries.lease(limits), []);
-  const others = await second.deliveries.lease({ ...LIMITS, failing: { max: 0, perWebhook: 1 } });
+  const others = await second.deliveries.lease({
+    ...LIMITS,
+    failing: { ...LIMITS.failing, max: 0, perWebhook: 1 },
+  });
   t.deepEqual(new Set(others.map(({ webhookId }) => webhookId)), new Set([fine.id]));
   const some = await second.deliveries.lease({ ...LIMITS, max: 3 });
   t.is(some.length, 3);
@@ -149,6 +163,123 @@ test.serial("the limits per webhook, for failing webhooks and in total are respe
   for (const one of [...others, ...some]) await settle(second, one);
   await settleAll(t);
 });
+
+test.serial(
+  "organizations with a backlog take turns, within the limits per organization and host",
+  async (t) => {
+    const many = await newOrganization(6);
+    const few = await newOrganization(1);
+    await atOnce(50, () => createLink(many.id));
+    await createLink(few.id);
+    const countOf = (leased: LeasedDelivery[], id: string) =>
+      leased.filter(({ organizationId }) => organizationId === id).length;
+    const one = await first.deliveries.lease({ ...LIMITS, max: 20, perOrganization: 8 });
+    t.is(countOf(one, many.id), 8);
+    t.is(countOf(one, few.id), 1, "created after 300 others");
+    const perHost = await second.deliveries.lease({ ...LIMITS, perHost: 5 });
+    t.is(perHost.length, 5);
+    const waiting = await second.deliveries.lease({ ...LIMITS, inFlight: new Map([[many.id, 100]]) });
+    t.deepEqual(waiting, []);
+    for (const leased of [...one, ...perHost]) await settle(second, leased);
+    await settleAll(t);
+  },
+);
+
+test.serial(
+  "an endpoint that is blocked after failures gets nothing until then, also with a backlog",
+  async (t) => {
+    const { id, webhooks } = await newOrganization(5);
+    const [blocked, slow] = webhooks as [Webhook, Webhook];
+    await database
+      .knex("webhooks")
+      .where({ id: blocked.id })
+      .update({ blocked_until: Date.now() + 60_000 });
+    await atOnce(50, () => createLink(id));
+    const leased = await first.deliveries.lease({
+      ...LIMITS,
+      slow: new Set([slow.id]),
+      failing: { ...LIMITS.failing, perWebhook: 1 },
+    });
+    t.is(leased.length, 100);
+    t.false(leased.some(({ webhookId }) => webhookId === blocked.id));
+    t.is(leased.filter(({ webhookId }) => webhookId === slow.id).length, 1);
+    for (const one of leased) await settle(first, one);
+    advanceClock(60_000);
+    await settleAll(t);
+  },
+);
+
+test.serial("an accepted delivery that took too long makes its endpoint slow until a fast one", async (t) => {
+  const { id, webhooks } = await newOrganization(1);
+  const slowSince = async () =>
+    (
+      await database
+        .knex("webhooks")
+        .where({ id: webhooks[0]?.id ?? "" })
+        .first()
+    )?.slow_since;
+  for (const isSlow of [true, false]) {
+    await createLink(id);
+    const [leased] = await first.deliveries.lease(LIMITS);
+    const attempt = { ...ATTEMPT, at: 7 };
+    await second.deliveries.settle(
+      leased as LeasedDelivery,
+      attempt,
+      { status: "succeeded", isSlow },
+      SYSTEM,
+    );
+    t.is(await slowSince(), isSlow ? 7 : null);
+  }
+  await settleAll(t);
+});
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+test.serial(
+  "deliveries over the daily quota wait for the next day, also when processes compete",
+  async (t) => {
+    const { id } = await newOrganization(2);
+    const limits = { ...LIMITS, limitsOf: () => ({ ...limitsOf("growth"), deliveries_per_day: 7 }) };
+    const storages = [first, second];
+    const today = () => first.webhooks.countDeliveriesToday(id);
+    await atOnce(10, () => createLink(id));
+    const leaseAll = async () => {
+      const leased: LeasedDelivery[] = [];
+      for (let round: LeasedDelivery[] | undefined; round?.length !== 0; leased.push(...round)) {
+        const found = await atOnce(8, (index) =>
+          (storages[index % 2] as Storage).deliveries.lease({ ...limits, max: 3 }),
+        );
+        round = found.flat();
+      }
+      return leased;
+    };
+    const failed = { status: "pending", retryAt: 0 } as const;
+    const leased = await leaseAll();
+    t.is(leased.length, 7);
+    t.is(await today(), 7);
+    for (const one of leased)
+      await first.deliveries.settle(one, { at: 0, status: 500, ms: 1 }, failed, SYSTEM);
+    const retried = await first.deliveries.lease(limits);
+    t.deepEqual(retried.map(keyOf).sort(), leased.map(keyOf).sort(), "retries are not counted");
+    t.is(await today(), 7);
+    for (const one of retried) await settle(first, one);
+    const entries = await first.audit.list(id, { types: ["webhook.quota_reached"] }, 100);
+    t.deepEqual(
+      entries.map(({ data }) => data),
+      [{ deliveries_per_day: 7 }],
+    );
+
+    advanceClock(DAY_MS);
+    t.is(await today(), 0);
+    const next = await leaseAll();
+    t.is(next.length, 7);
+    t.is(await today(), 7);
+    t.is((await first.audit.list(id, { types: ["webhook.quota_reached"] }, 100)).length, 2, "once per day");
+    for (const one of next) await settle(first, one);
+    advanceClock(DAY_MS);
+    await settleAll(t);
+  },
+);
 
 test.serial("orphaned deliveries of a deleted webhook are removed and block nothing", async (t) => {
   const { id, webhooks } = await newOrganization(2);

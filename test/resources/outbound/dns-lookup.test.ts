@@ -101,7 +101,7 @@ test.serial("no connection is made to a hostname that has become private", async
   names.resolve(host, [UNALLOCATED], ["10.0.0.1"]);
   const api = await createApi();
   t.not((await attemptAt(`https://${host}/hook`, api)).attempt?.error, NOT_PUBLIC);
-  t.is((await attemptAt(`https://${host}/hook`, api)).attempt?.error, NOT_PUBLIC);
+  t.is((await attemptAt(`https://${host}/other`, api)).attempt?.error, NOT_PUBLIC);
   t.deepEqual(tried, [UNALLOCATED]);
 });
 

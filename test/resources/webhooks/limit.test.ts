@@ -3,13 +3,13 @@ import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, type NewWebhookBody, type WebhookPage } from "../../harness/webhooks.ts";
+import { createWebhook, type NewWebhookBody, uniqueUrl, type WebhookPage } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
 const LIMIT = 20;
-const NEW = { json: { url: "https://example.com/hook", events: ["link.created"] } };
+const newWebhook = () => ({ json: { url: uniqueUrl(), events: ["link.created"] } });
 
 async function newOrganization(plan: "growth" | "premium" = "growth") {
   const token = await service.token(await service.createOrganization(undefined, plan));
@@ -21,8 +21,8 @@ for (const plan of ["growth", "premium"] as const) {
     `an organization on ${plan} can create ${LIMIT} webhooks, the limit that the API reports`,
     async (t) => {
       const { api } = await newOrganization(plan);
-      for (let created = 0; created < LIMIT; created++) await createWebhook(api, NEW.json.url);
-      const rejected = await api.send("POST", "/v1/webhooks", NEW);
+      for (let created = 0; created < LIMIT; created++) await createWebhook(api, uniqueUrl());
+      const rejected = await api.send("POST", "/v1/webhooks", newWebhook());
       isProblem(t, rejected, { status: 409, code: "webhook_limit" });
       t.regex(rejected.body.detail, /20 webhooks/);
       const { body } = await api.get<{ limits: { webhooks: number } }>("/v1/organization");
@@ -34,13 +34,13 @@ for (const plan of ["growth", "premium"] as const) {
 
 test.serial("deleting a webhook frees capacity for one, disabling does not", async (t) => {
   const { api } = await newOrganization();
-  const created = await atOnce(LIMIT, () => createWebhook(api, NEW.json.url));
+  const created = await atOnce(LIMIT, () => createWebhook(api, uniqueUrl()));
   const [first, second] = created as [NewWebhookBody, NewWebhookBody];
   await api.send("PATCH", `/v1/webhooks/${first.id}`, { json: { enabled: false } });
-  t.is((await api.send("POST", "/v1/webhooks", NEW)).status, 409);
+  t.is((await api.send("POST", "/v1/webhooks", newWebhook())).status, 409);
   await api.send("DELETE", `/v1/webhooks/${second.id}`);
-  t.is((await api.send("POST", "/v1/webhooks", NEW)).status, 201);
-  t.is((await api.send("POST", "/v1/webhooks", NEW)).status, 409);
+  t.is((await api.send("POST", "/v1/webhooks", newWebhook())).status, 201);
+  t.is((await api.send("POST", "/v1/webhooks", newWebhook())).status, 409);
 });
 
 test.serial(`of 50 concurrent creations over REST and MCP, exactly ${LIMIT} succeed`, async (t) => {
@@ -49,10 +49,10 @@ test.serial(`of 50 concurrent creations over REST and MCP, exactly ${LIMIT} succ
     const agent = await connectMcp(`${service.url}/mcp`, token);
     const codes = await atOnce(50, async (index) => {
       if (index % 2 === 0) {
-        const { status, body } = await api.send("POST", "/v1/webhooks", NEW);
+        const { status, body } = await api.send("POST", "/v1/webhooks", newWebhook());
         return status === 201 ? "created" : body.code;
       }
-      const result = await agent.callTool({ name: "create_webhook", arguments: NEW.json });
+      const result = await agent.callTool({ name: "create_webhook", arguments: newWebhook().json });
       return refusalOf(result)?.code ?? "created";
     });
     await agent.close();
@@ -65,7 +65,7 @@ test.serial(`of 50 concurrent creations over REST and MCP, exactly ${LIMIT} succ
 test.serial("the limits of two organizations are independent", async (t) => {
   const [one, other] = [await newOrganization(), await newOrganization()];
   const answers = await atOnce(60, (index) =>
-    (index % 2 ? one : other).api.send("POST", "/v1/webhooks", NEW),
+    (index % 2 ? one : other).api.send("POST", "/v1/webhooks", newWebhook()),
   );
   for (const [turn, { api }] of [other, one].entries()) {
     const mine = answers.filter((_, index) => index % 2 === turn);

@@ -15,7 +15,7 @@ type Page = { data: (WebhookBody | DeliveryBody)[]; next_cursor: string | null }
 async function webhooks(api: Api) {
   const ids: string[] = [];
   for (let created = 0; created < 7; created++)
-    ids.unshift((await createWebhook(api, receiver.url("/page"))).id);
+    ids.unshift((await createWebhook(api, receiver.url(`/page-${created}`))).id);
   return { path: "/v1/webhooks", ids };
 }
 

@@ -69,6 +69,18 @@ test.serial("a secret is returned only at creation and by the rotation", async (
   }
 });
 
+test("a response with a secret may not be stored", async (t) => {
+  const api = await caller();
+  const webhook = await api.send<NewWebhookBody>("POST", "/v1/webhooks", {
+    json: { url: receiver.url("/unstored"), events: ["link.created"] },
+  });
+  const rotated = await api.send("POST", `/v1/webhooks/${webhook.body.id}/rotate-secret`);
+  for (const { text, headers } of [webhook, rotated]) {
+    t.true(text.includes("whsec_"));
+    t.is(headers.get("cache-control"), "no-store");
+  }
+});
+
 test.serial("both secrets sign for a day after a rotation, then only the new one", async (t) => {
   const api = await caller();
   const webhook = await createWebhook(api, receiver.url("/rotated"));

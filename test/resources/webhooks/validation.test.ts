@@ -23,8 +23,11 @@ test("a webhook is created with the submitted fields and returned with them", as
   t.is(status, 201);
   t.is(headers.get("location"), `/v1/webhooks/${body.id}`);
   const { secret, ...webhook } = body;
-  t.deepEqual(Object.keys(webhook), ["id", "url", "events", "enabled", "created_at", "updated_at"]);
+  const fields = "id url events enabled created_at updated_at created_by created_via";
+  t.deepEqual(Object.keys(webhook), fields.split(" "));
   t.like(webhook, { url: HOOK, events, enabled: true, updated_at: webhook.created_at });
+  t.regex(webhook.created_by ?? "", /^lgc_/);
+  t.is(webhook.created_via, null);
   t.regex(webhook.id, /^whk_[0-9A-Z]{26}$/);
   t.deepEqual((await api.get<WebhookBody>(`/v1/webhooks/${webhook.id}`)).body, webhook);
   t.deepEqual((await api.get<WebhookPage>("/v1/webhooks")).body, { data: [webhook], next_cursor: null });

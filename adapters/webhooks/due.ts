@@ -1,0 +1,116 @@
+import type { Knex } from "knex";
+import type { Plan } from "../../resources/plans.ts";
+import { type Engine, pendingWebhook } from "../database/engine.ts";
+
+/** A webhook with due deliveries. All columns except the ID are null if it was deleted. */
+export type DueWebhook = {
+  id: string;
+  organizationId: string | null;
+  plan: Plan | null;
+  host: string | null;
+  failingSince: number | null;
+  slowSince: number | null;
+  pausedUntil: number | null;
+  blockedUntil: number | null;
+};
+
+/** The key of a delivery. */
+export type Key = { webhook_id: string; event_id: string };
+
+/** Webhooks with due deliveries, and the oldest of these deliveries; `keys` is undefined if they must be read by webhook. */
+export type Due = { webhooks: DueWebhook[]; keys?: Key[]; next?: string | undefined };
+
+// How many of the oldest due deliveries are read. If there are more, webhooks are read in turn instead.
+const READ_MAX = 200;
+// How many webhooks are visited in one statement. Each takes two lookups in an index.
+const WEBHOOKS_MAX = 500;
+
+const WEBHOOK_COLUMNS = {
+  organizationId: "w.organization_id",
+  plan: "o.plan",
+  host: "w.host",
+  failingSince: "w.failing_since",
+  slowSince: "w.slow_since",
+  pausedUntil: "w.paused_until",
+  blockedUntil: "w.blocked_until",
+};
+
+/** Finds all due deliveries, or resolves to undefined if there are too many. */
+export async function findDue(knex: Knex, now: number): Promise<Due | undefined> {
+  const rows: (DueWebhook & Key)[] = await knex("deliveries as d")
+    .leftJoin("webhooks as w", "w.id", "d.webhook_id")
+    .leftJoin("organizations as o", "o.id", "w.organization_id")
+    .where("d.due_at", "<=", now)
+    .orderBy("d.due_at")
+    .limit(READ_MAX)
+    .select("d.webhook_id", "d.event_id", { id: "d.webhook_id", ...WEBHOOK_COLUMNS });
+  if (rows.length === READ_MAX) return undefined;
+  const webhooks = new Map(rows.map(({ webhook_id, event_id, ...webhook }) => [webhook.id, webhook]));
+  return { webhooks: [...webhooks.values()], keys: rows };
+}
+
+/**
+ * Finds webhooks with due deliveries, in the order of their IDs after `after`. It jumps from webhook to webhook, so the
+ * number of their deliveries doesn't matter. `next` is where to continue.
+ */
+export async function findDueWebhooks(knex: Knex, engine: Engine, now: number, after: string): Promise<Due> {
+  const { column, isPending } = pendingWebhook(engine);
+  const visited = `with recursive visited (id, step) as (
+    select min(${column}), 1 from deliveries where ${column} > ? and ${isPending}
+    union all
+    select (select min(d.${column}) from deliveries d where d.${column} > visited.id and ${isPending}), step + 1
+    from visited where visited.id is not null and step < ${WEBHOOKS_MAX}
+  )
+  select v.id,
+    (select min(d.due_at) from deliveries d where d.${column} = v.id and ${isPending}) as due_at
+  from visited v where v.id is not null`;
+  const rows = rowsOf<{ id: string; due_at: number }>(await knex.raw(`${visited} order by v.id`, [after]));
+  const ids = rows.filter(({ due_at }) => due_at <= now).map(({ id }) => id);
+  const found: DueWebhook[] = await knex("webhooks as w")
+    .leftJoin("organizations as o", "o.id", "w.organization_id")
+    .whereIn("w.id", ids)
+    .select({ id: "w.id", ...WEBHOOK_COLUMNS });
+  const known = new Map(found.map((webhook) => [webhook.id, webhook]));
+  return {
+    webhooks: ids.map((id) => known.get(id) ?? deletedWebhook(id)),
+    next: rows.length === WEBHOOKS_MAX ? rows.at(-1)?.id : undefined,
+  };
+}
+
+/** Reads the oldest due deliveries of webhooks, up to a number of each. */
+export async function readKeys(knex: Knex, counts: Map<string, number>, now: number): Promise<Key[]> {
+  const oldest = [...counts].map(([id, count]) =>
+    knex
+      .select("webhook_id", "event_id")
+      .from(
+        knex("deliveries")
+          .where({ webhook_id: id })
+          .where("due_at", "<=", now)
+          .orderBy("due_at")
+          .limit(count)
+          .select("webhook_id", "event_id")
+          .as("oldest"),
+      ),
+  );
+  const [first, ...others] = oldest;
+  return first ? first.unionAll(others) : [];
+}
+
+function deletedWebhook(id: string): DueWebhook {
+  return {
+    id,
+    organizationId: null,
+    plan: null,
+    host: null,
+    failingSince: null,
+    slowSince: null,
+    pausedUntil: null,
+    blockedUntil: null,
+  };
+}
+
+/** Returns the rows of a raw query, which each driver returns in another form. */
+function rowsOf<Row>(result: unknown): Row[] {
+  if (!Array.isArray(result)) return (result as { rows: Row[] }).rows;
+  return (Array.isArray(result[0]) ? result[0] : result) as Row[];
+}
