@@ -1,6 +1,10 @@
 import type { Knex } from "knex";
+import type { Actor } from "../../resources/access/actor.ts";
 import type { EventType } from "../../resources/events/types.ts";
 import type { Database } from "../database/index.ts";
+import type { AuditChain } from "./audit-chain.ts";
+import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
+import type { Outbox } from "./outbox.ts";
 
 /** An entry of the audit log. `at` is epoch milliseconds. */
 export type AuditEntry = {
@@ -17,6 +21,12 @@ export type AuditEntry = {
   subject: string | null;
   /** The details as they are stored. */
   data: Record<string, unknown>;
+  /** The place in the log, the hash of the entry before, and the hash of this one. Null until the entry is chained. */
+  seq: number | null;
+  previousHash: string | null;
+  hash: string | null;
+  /** The JSON text that the hash covers, together with the previous hash. Null until the entry is chained. */
+  record: string | null;
   /**
    * The names of the users and clients in the entry, by ID: the username, or the name of the client's organization. Deleted
    * users and clients have no name.
@@ -25,37 +35,87 @@ export type AuditEntry = {
 };
 
 /** Entries must match every given filter. `from` is inclusive, `to` exclusive. */
-export type AuditFilter = { type?: string; actor?: string; from?: number; to?: number };
+export type AuditFilter = { types?: readonly string[]; actor?: string; from?: number; to?: number };
+
+/** The last entry of a log: its place and its hash. */
+export type ChainHead = { seq: number; hash: string };
 
 export type AuditStore = {
   /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
   list(organizationId: string, filter: AuditFilter, limit: number, before?: string): Promise<AuditEntry[]>;
+  /** Chains the entries that wait, and returns the last one. Undefined if the log is empty. */
+  head(organizationId: string): Promise<ChainHead | undefined>;
+  /** Records that a member exported the log. `filter` is the filter of the export. */
+  recordExport(organizationId: string, actor: Actor, filter: AuditFilter): Promise<void>;
 };
 
 /** Creates the audit log store of a database. */
-export function createAuditStore({ knex }: Database): AuditStore {
+export function createAuditStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  chain: AuditChain,
+): AuditStore {
   return {
-    async list(organizationId, { type, actor, from, to }, limit, before) {
-      const query = knex("events")
-        .where({ organization_id: organizationId, audited: true })
-        .orderBy("id", "desc")
+    async list(organizationId, { types, actor, from, to }, limit, before) {
+      const query = knex("events as e")
+        .leftJoin("events as p", (previous) =>
+          previous.on("p.organization_id", "e.organization_id").on("p.seq", knex.raw("e.seq - 1")),
+        )
+        .leftJoin("audit_chains as c", (purged) =>
+          purged.on("c.organization_id", "e.organization_id").on("c.purged_seq", knex.raw("e.seq - 1")),
+        )
+        .where({ "e.organization_id": organizationId, "e.audited": true })
+        .orderBy("e.id", "desc")
         .limit(limit);
-      if (before) query.where("id", "<", before);
-      if (type) query.where("type", type);
-      if (actor) query.where({ actor });
-      if (from !== undefined) query.where("created_at", ">=", from);
-      if (to !== undefined) query.where("created_at", "<", to);
-      const rows: Row[] = await query.select("id", "type", "actor", "via", "address", "subject", "data", {
-        at: "created_at",
-      });
-      const entries = rows.map((row) => ({ ...row, data: JSON.parse(row.data) }));
+      if (before) query.where("e.id", "<", before);
+      if (types) query.whereIn("e.type", types);
+      if (actor) query.where("e.actor", actor);
+      if (from !== undefined) query.where("e.created_at", ">=", from);
+      if (to !== undefined) query.where("e.created_at", "<", to);
+      const rows: Row[] = await query.select(
+        ...[...RECORD_COLUMNS, "seq", "hash"].map((column) => `e.${column}`),
+        { previousHash: "p.hash", purgedHash: "c.purged_hash" },
+      );
+      const entries = rows.map(toEntry);
       const names = await findNames(knex, entries.flatMap(namedIdsOf));
       return entries.map((entry) => ({ ...entry, names }));
     },
+
+    async head(organization_id) {
+      await chain.append(organization_id);
+      return knex("audit_chains").where({ organization_id }).where("seq", ">", 0).first("seq", "hash");
+    },
+
+    recordExport: (organizationId, actor, { types, actor: actor_id, from, to }) =>
+      transaction((trx) => {
+        const data = {
+          ...(types && { types }),
+          ...(actor_id && { actor: actor_id }),
+          ...(from !== undefined && { from: new Date(from).toISOString() }),
+          ...(to !== undefined && { to: new Date(to).toISOString() }),
+        };
+        return outbox.record(trx, actor, { organizationId, type: "audit_log.exported", subject: null, data });
+      }),
   };
 }
 
-type Row = Omit<AuditEntry, "data" | "names"> & { data: string };
+type Row = RecordedRow & {
+  seq: number | null;
+  hash: string | null;
+  previousHash: string | null;
+  purgedHash: string | null;
+};
+
+function toEntry(row: Row): Omit<AuditEntry, "names"> {
+  const { id, type, actor, via, address, subject, seq, hash, previousHash, purgedHash } = row;
+  return {
+    ...{ id, type, actor, via, address, subject, seq, hash },
+    at: row.created_at,
+    data: JSON.parse(row.data),
+    previousHash: previousHash ?? purgedHash ?? (seq === 1 ? GENESIS : null),
+    record: seq === null ? null : recordOf(seq, row),
+  };
+}
 
 /** Returns the IDs in an entry that may have a name. */
 function namedIdsOf({ actor, via, data }: Omit<AuditEntry, "names">): string[] {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { EventType } from "../../resources/events/types.ts";
 import { newId } from "../crypto/ids.ts";
-import { containsColumn, type Engine } from "../database/engine.ts";
+import { containsColumn, containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables.ts";
 
@@ -14,6 +14,8 @@ export type DomainEvent = {
   subject: string | null;
   /** The stored details; never a secret. */
   data: object;
+  /** The details for webhooks, if they are more than the audit log keeps. They are stored for deliveries only. */
+  delivered?: object;
 };
 
 /**
@@ -30,16 +32,18 @@ export type Outbox = {
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-// The audit log is kept for one year.
-const AUDIT_MS = 365 * DAY_MS;
-// Deliveries are retried for about three days, and their log is kept for 30 days.
+// Deliveries are retried for about three days, and their log is kept for 30 days. So is every event at least; the plan
+// extends this for the audit log when the entry is chained.
 const DELIVERY_MS = 30 * DAY_MS;
 
 export const EVENT_COLUMNS =
   "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
 
+/** The row of an event that isn't chained yet. */
+type NewEventRow = Omit<EventRow, "seq" | "hash">;
+
 /** Returns the row of an event. Clicks and test events are not part of the audit log. */
-export function eventRow(actor: Actor, { organizationId, type, subject, data }: DomainEvent): EventRow {
+export function eventRow(actor: Actor, { organizationId, type, subject, data }: DomainEvent): NewEventRow {
   const now = Date.now();
   const audited = type !== "link.clicked" && type !== "webhook.test";
   return {
@@ -53,7 +57,7 @@ export function eventRow(actor: Actor, { organizationId, type, subject, data }: 
     subject,
     data: JSON.stringify(data),
     created_at: now,
-    expires_at: now + (audited ? AUDIT_MS : DELIVERY_MS),
+    expires_at: now + DELIVERY_MS,
   };
 }
 
@@ -70,6 +74,24 @@ export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.
   );
 }
 
+/** Returns the row of an event for its deliveries, which isn't part of the audit log and expires with them. */
+function deliveredRow(actor: Actor, { delivered, ...event }: DomainEvent): NewEventRow {
+  return { ...eventRow(actor, { ...event, data: delivered ?? event.data }), audited: false };
+}
+
+/** Returns whether an enabled webhook subscribes to the event. */
+async function isSubscribed(
+  trx: Knex.Transaction,
+  engine: Engine,
+  { organizationId, type }: DomainEvent,
+): Promise<boolean> {
+  const webhook = await trx("webhooks")
+    .where({ organization_id: organizationId, enabled: true })
+    .whereRaw(containsText(engine), ["events", type])
+    .first("id");
+  return webhook !== undefined;
+}
+
 /** Creates the outbox of a database. */
 export function createOutbox({ engine }: Pick<Database, "engine">): Outbox {
   const listeners = new Set<() => void>();
@@ -81,13 +103,21 @@ export function createOutbox({ engine }: Pick<Database, "engine">): Outbox {
 
     async record(trx, actor, ...events) {
       if (events.length === 0) return;
-      const rows = events.map((event) => eventRow(actor, event));
+      const rows: NewEventRow[] = [];
+      const deliverable: string[] = [];
+      for (const event of events) {
+        const row = eventRow(actor, event);
+        rows.push(row);
+        if (!event.delivered) deliverable.push(row.id);
+        else if (await isSubscribed(trx, engine, event)) {
+          const delivered = deliveredRow(actor, event);
+          rows.push(delivered);
+          deliverable.push(delivered.id);
+        }
+      }
       await trx("events").insert(rows);
-      await addDeliveries(
-        trx,
-        engine,
-        rows.map(({ id }) => id),
-      );
+      if (deliverable.length === 0) return;
+      await addDeliveries(trx, engine, deliverable);
       trx.executionPromise.then(notify, () => {});
     },
 

@@ -6,14 +6,20 @@ import type { EventType } from "./types.ts";
 /** The data of an event, by field name. */
 export type EventData = Record<string, unknown>;
 
-/** An event as the store keeps it; the data of a link event is `{link, changed?}` with the link in the store's form. */
+/**
+ * An event as the store keeps it; the data of a link event is `{link, changed?}` with the link in the store's form. The audit
+ * log keeps only the changed fields of an updated link, and no large metadata.
+ */
 export type StoredEvent = { type: EventType; data: EventData };
+
+const NO_TIMES = { expiresAt: null, lastClickedAt: null, createdAt: 0 };
+const IDENTIFYING = ["id", "slug", "short_url", "updated_at"];
 
 type Composer = (data: EventData, shortUrl: string) => EventData;
 
 const LINK_COMPOSERS: Partial<Record<EventType, Composer>> = {
   "link.created": composeLinkChange,
-  "link.updated": composeLinkChange,
+  "link.updated": composeLinkUpdate,
   "link.deleted": composeLinkChange,
   "link.clicked": composeClick,
 };
@@ -33,6 +39,18 @@ function composeLinkChange({ link, ...data }: EventData, shortUrl: string): Even
   return { ...data, ...(link !== undefined && { link: toView(link as Link, shortUrl) }) };
 }
 
+function composeLinkUpdate(data: EventData, shortUrl: string): EventData {
+  const { link, changed } = data as { link?: Partial<Link>; changed?: string[] };
+  // Deliveries, and entries of earlier versions, have the whole link.
+  if (!link || link.createdAt !== undefined) return composeLinkChange(data, shortUrl);
+  const view = toView({ ...NO_TIMES, ...link } as Link, shortUrl);
+  const kept = Object.entries(view).filter(
+    ([name, value]) => value !== undefined && [...IDENTIFYING, ...(changed ?? [])].includes(name),
+  );
+  return { ...data, link: Object.fromEntries(kept) };
+}
+
 function composeClick(data: EventData, shortUrl: string): EventData {
-  return { ...data, short_url: `${shortUrl}/${data.slug}` };
+  // Earlier versions recorded every click on its own.
+  return { count: 1, ...data, short_url: `${shortUrl}/${data.slug}` };
 }

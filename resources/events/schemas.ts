@@ -8,12 +8,26 @@ const plan = z.enum(PLANS);
 const role = z.enum(["owner", "admin", "member"]);
 const allowedClients = z
   .enum(["known", "any", "none"])
-  .describe("Which apps members may connect, besides those of organizations.");
+  .describe("Which apps may be connected, besides those of organizations.");
+const memberApps = z
+  .enum(["any", "approved", "none"])
+  .describe("Which apps the role `member` may authorize.");
+const client = z.object({ client_id: z.string() });
+const reason = z.string().nullable().describe("The reason given. `null` if there was none.");
 const changed = z.array(z.string()).describe("The names of the changed fields.");
 
 const membership = z.object({ user_id: z.string(), role });
 const resetLink = z.object({ user_id: z.string() });
 const identity = z.object({ user_id: z.string(), issuer: z.string() });
+const secondFactor = z.object({ user_id: z.string(), method: z.enum(["totp", "passkey"]) });
+const attempts = z.object({
+  user_id: z.string(),
+  attempts: z.int().describe("The number of attempts that the entry stands for."),
+});
+const signIn = z.object({
+  user_id: z.string(),
+  methods: z.array(z.string()).describe("How the user signed in, such as `password` or `sso`."),
+});
 const invitation = z.object({ invitation_id: z.string(), role });
 const authorization = z.object({
   grant_id: z.string(),
@@ -30,11 +44,22 @@ const trustRule = z.object({
   claims: z.record(z.string(), z.string()),
   scopes: z.array(z.string()),
 });
+const revoked = authorization.extend({
+  reason: z
+    .literal("replay_detected")
+    .optional()
+    .describe("Why the service itself revoked the access. Absent if a user, an app or the operator did."),
+});
 const granted = authorization.extend({
   consented_at: time.optional().describe("When the user consented, if the user was not asked again."),
 });
 const link = z.object({ link: linkSchema });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
+
+const foundAt = {
+  source: z.string().nullable().describe("The kind of place where it was found, such as `commit`."),
+  url: z.string().nullable().describe("Where it was found, according to the report."),
+};
 
 const thumbprint = z.string().describe("The thumbprint of the public key (RFC 7638).");
 
@@ -43,10 +68,22 @@ export const EVENT_DATA_SCHEMAS = {
   "organization.created": z.object({ name: z.string(), plan, owner_id: z.string().optional() }),
   "organization.renamed": z.object({ from: z.string(), to: z.string() }),
   "organization.allowed_clients_changed": z.object({ from: allowedClients, to: allowedClients }),
+  "organization.member_apps_changed": z.object({ from: memberApps, to: memberApps }),
   "organization.dpop_requirement_changed": z.object({
     required: z.boolean().describe("Whether tokens must be bound to a key (RFC 9449)."),
   }),
-  "organization.deleted": z.object({}),
+  "organization.second_factor_required": z.object({
+    required: z.boolean().describe("Whether owners and admins must use a second factor."),
+  }),
+  "organization.suspended": z.object({ reason }),
+  "organization.resumed": z.object({}),
+  "organization.deleted": z.object({ reason: z.string().optional() }),
+  "audit_log.exported": z.object({
+    types: z.array(z.string()).optional().describe("The exported event types. Absent if all were."),
+    actor: z.string().optional(),
+    from: time.optional(),
+    to: time.optional(),
+  }),
   "enterprise_authorization.changed": z.object({ enabled: z.boolean() }),
   "plan.changed": z.object({ from: plan, to: plan }),
   "member.added": membership,
@@ -62,9 +99,33 @@ export const EVENT_DATA_SCHEMAS = {
   }),
   "member.identity_linked": identity,
   "member.identity_unlinked": identity,
+  "member.second_factor_added": secondFactor,
+  "member.second_factor_removed": secondFactor,
+  "member.second_factors_reset": z.object({ user_id: z.string() }),
+  "member.recovery_codes_replaced": z.object({ user_id: z.string() }),
+  "member.recovery_code_used": z.object({ user_id: z.string() }),
+  "member.disabled": z.object({ user_id: z.string(), reason }),
+  "member.enabled": z.object({ user_id: z.string() }),
+  "member.signed_out": z.object({
+    user_id: z.string(),
+    sessions: z.boolean().describe("Whether the user's sessions were ended."),
+    apps: z.boolean().describe("Whether the apps that the user authorized were revoked."),
+  }),
+  "member.signed_in": signIn,
+  "member.sign_in_failed": attempts,
+  "member.sign_in_throttled": attempts,
+  "member.reauthenticated": signIn,
+  "member.logged_out": z.object({ user_id: z.string() }),
+  "member.session_ended": z.object({
+    user_id: z.string(),
+    sessions: z.int().describe("The number of ended sessions."),
+  }),
+  "member.data_exported": z.object({ user_id: z.string() }),
   "invitation.created": invitation,
   "invitation.revoked": invitation,
-  "client.created": z.object({ client_id: z.string() }),
+  "app.approved": client,
+  "app.approval_withdrawn": client,
+  "client.created": client,
   "client.secret_rotated": z.object({
     client_id: z.string(),
     compromised: z
@@ -75,7 +136,13 @@ export const EVENT_DATA_SCHEMAS = {
       .describe("When the previous secret expires. `null` if there was none."),
   }),
   "client.secret_ended": z.object({ client_id: z.string(), secret_id: z.string() }),
-  "client.secrets_removed": z.object({ client_id: z.string() }),
+  "client.secret_leaked": z.object({
+    client_id: z.string(),
+    secret_id: z.string(),
+    last4: z.string(),
+    ...foundAt,
+  }),
+  "client.secrets_removed": client,
   "client.key_added": z.object({
     client_id: z.string(),
     key_id: z.string(),
@@ -88,23 +155,54 @@ export const EVENT_DATA_SCHEMAS = {
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
+  "client.disabled": z.object({ client_id: z.string(), reason }),
+  "client.enabled": z.object({ client_id: z.string() }),
+  "token.leaked": z.object({
+    client_id: z.string(),
+    user_id: z.string().nullable().describe("The user who authorized the client. `null` without one."),
+    token_type: z.enum(["access_token", "refresh_token"]),
+    ...foundAt,
+  }),
   "trust_rule.created": trustRule,
   "trust_rule.deleted": trustRule,
   "authorization.granted": granted,
-  "authorization.revoked": authorization,
+  "authorization.revoked": revoked,
+  "token.replay_detected": z.object({
+    grant_id: z.string(),
+    client_id: z.string().describe("The client that sent the code or token again."),
+    user_id: z.string().describe("The user who granted access."),
+    replayed: z
+      .enum(["authorization_code", "refresh_token"])
+      .describe("What was used again after its first use. All tokens of the grant were revoked."),
+  }),
   "link.created": link,
-  "link.updated": link.extend({ changed }),
-  "link.deleted": link,
+  "link.updated": z.object({
+    link: linkSchema
+      .partial()
+      .describe("The ID, slug and changed fields. Metadata of more than 2,000 bytes is left out."),
+    changed,
+  }),
+  "link.deleted": z.object({ link: linkSchema.partial({ metadata: true }) }),
   "link.clicked": z.object({
     link_id: z.string(),
     slug: z.string(),
     url: z.string().describe("The destination URL."),
     short_url: z.string(),
     clicked_at: time,
-    referrer: z.string().nullable().describe("The referring host, if known."),
+    count: z
+      .int()
+      .describe(
+        "The number of clicks since the previous event. The other fields describe the first of them.",
+      ),
+    referrer: z
+      .string()
+      .nullable()
+      .describe("The referring site (registrable domain), if known. Visitors can send any value."),
     country: z.string().nullable().describe("The ISO 3166-1 alpha-2 country code, if known."),
     bot: z.boolean().describe("Whether the user agent identifies itself as a bot."),
   }),
+  "link.disabled": z.object({ link_id: z.string(), slug: z.string(), reason }),
+  "link.enabled": z.object({ link_id: z.string(), slug: z.string() }),
   "webhook.created": webhook,
   "webhook.updated": webhook.extend({ changed }),
   "webhook.deleted": webhook.omit({ enabled: true }),
@@ -114,5 +212,20 @@ export const EVENT_DATA_SCHEMAS = {
   }),
   "webhook.secret_viewed": z.object({ url: z.string() }),
   "webhook.disabled": z.object({ url: z.string(), reason: z.string() }),
+  "webhook.quota_reached": z.object({
+    deliveries_per_day: z.int().describe("The quota. Further deliveries wait for the next day."),
+  }),
   "webhook.test": z.object({ webhook_id: z.string() }),
+  "operator.command_started": z.object({
+    command: z.string(),
+    arguments: z.array(z.string()),
+    options: z.record(z.string(), z.unknown()),
+    os_user: z.string(),
+    host: z.string(),
+  }),
+  "operator.command_finished": z.object({
+    command_id: z.string().describe("The entry of the command’s start."),
+    outcome: z.enum(["succeeded", "failed"]),
+    error: z.string().optional().describe("The error code."),
+  }),
 } satisfies Record<EventType, z.ZodObject>;

@@ -1,8 +1,11 @@
 import { generateKeyPairSync } from "node:crypto";
-import type { LinkBody } from "./clients/api.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { apiAt, type LinkBody } from "./clients/api.ts";
 import { type Colleague, createColleague, type createTeam } from "./clients/dashboard.ts";
 import { tokensFor } from "./clients/flow.ts";
+import { addTotp, logIn, proveFactor } from "./clients/second-factor.ts";
 import type { TestService } from "./service.ts";
+import { uniqueUrl } from "./webhooks.ts";
 
 type Team = Awaited<ReturnType<typeof createTeam>>;
 type Change = (team: Team, service: TestService) => Promise<unknown>;
@@ -13,7 +16,7 @@ async function createLink({ api }: Colleague, base: string): Promise<LinkBody> {
 }
 
 async function createWebhook({ api }: Colleague, base: string): Promise<{ id: string }> {
-  const json = { url: "https://example.com/hook", events: ["link.created"] };
+  const json = { url: uniqueUrl(), events: ["link.created"] };
   return (await api.send<{ id: string }>("POST", `${base}/webhooks`, { json })).body;
 }
 
@@ -39,11 +42,23 @@ async function addKey({ base, owner }: Pick<Team, "base" | "owner">) {
   return owner.api.send<{ id: string }>("POST", `${base}/client/keys`, { json });
 }
 
+function approveApp({ base, owner }: Team) {
+  const json = { client_id: "https://claude.ai/oauth/claude-code-client-metadata" };
+  return owner.api.send<{ approved_app: { id: string } }>("POST", `${base}/apps/approved`, { json });
+}
+
 /** Changes that an owner makes, by the event that each adds to the audit log. */
 export const AUDITED_CHANGES: Record<string, Change> = {
   "organization.renamed": ({ base, owner }) => owner.api.send("PATCH", base, { json: { name: "New" } }),
   "organization.allowed_clients_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),
+  "organization.member_apps_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/apps`, { json: { member_apps: "approved" } }),
+  "app.approved": approveApp,
+  "app.approval_withdrawn": async (team) => {
+    const { body } = await approveApp(team);
+    await team.owner.api.send("DELETE", `${team.base}/apps/approved/${body.approved_app.id}`);
+  },
   "enterprise_authorization.changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps/enterprise-authorization`, { json: { enabled: true } }),
   "plan.changed": ({ base, owner }) => owner.api.send("PUT", `${base}/plan`, { json: { plan: "premium" } }),
@@ -106,6 +121,42 @@ export const AUDITED_CHANGES: Record<string, Change> = {
   "organization.dpop_requirement_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/client/require-dpop`, { json: { require_dpop: true } }),
 };
+
+/** Signs in as another owner with a second factor, requires one of everyone and stops requiring it, and removes it. */
+export async function operateSecondFactors(
+  { base, organization }: Team,
+  service: TestService,
+): Promise<void> {
+  const owner = await createColleague(service, organization.id, "owner");
+  const guarded = await addTotp(service, owner);
+  const { body } = await logIn(service, guarded);
+  const [recovery_code] = guarded.recoveryCodes;
+  const done = await proveFactor(service, body.login_token, { recovery_code });
+  const api = apiAt(service.url, done.body.access_token);
+  await api.send("POST", "/dashboard/account/recovery-codes");
+  const path = `${base}/members/require-second-factor`;
+  for (const require_second_factor of [true, false])
+    await api.send("PUT", path, { json: { require_second_factor } });
+  await api.send("DELETE", "/dashboard/account/totp");
+  await service.storage.secondFactors.reset(owner.id, OPERATOR);
+}
+
+/** Disables and suspends everything of a team as the operator, and enables and resumes it. */
+export async function operateSwitches(
+  { organization: { id }, base, owner, admin }: Team,
+  { storage }: TestService,
+): Promise<void> {
+  const link = await createLink(owner, base);
+  await storage.linkSwitches.disable(link.id, "Phishing", OPERATOR);
+  await storage.linkSwitches.enable(link.id, OPERATOR);
+  await storage.clients.disable(id, "Leaked", OPERATOR);
+  await storage.clients.enable(id, OPERATOR);
+  await storage.accountSwitches.signOut(admin.id, { apps: true }, OPERATOR);
+  await storage.accountSwitches.disable(admin.id, null, OPERATOR);
+  await storage.accountSwitches.enable(admin.id, OPERATOR);
+  await storage.suspensions.suspend(id, "Phishing", OPERATOR);
+  await storage.suspensions.resume(id, OPERATOR);
+}
 
 /** Invites a new user to a team, who accepts. */
 export async function joinByInvitation(team: Team, service: TestService): Promise<Colleague> {

@@ -11,6 +11,35 @@ export const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
   (type) => type !== "link.clicked" && type !== "webhook.test",
 );
 
+/** What the log can be narrowed to: a name and the test of an event type. */
+const CATEGORIES = {
+  changes: { label: "Everything except sign-ins", contains: (type: string) => !isSignIn(type) },
+  sign_ins: { label: "Sign-ins and sessions", contains: isSignIn },
+  members: {
+    label: "Members and invitations",
+    contains: (type: string) => /^(member|invitation)\./.test(type) && !isSignIn(type),
+  },
+  access: {
+    label: "Apps, clients and tokens",
+    contains: (type: string) => /^(authorization|token|client|trust_rule)\./.test(type),
+  },
+  links: { label: "Links", contains: (type: string) => type.startsWith("link.") },
+  webhooks: { label: "Webhooks", contains: (type: string) => type.startsWith("webhook.") },
+  organization: {
+    label: "Organization and plan",
+    contains: (type: string) => /^(organization|plan|enterprise_authorization|audit_log)\./.test(type),
+  },
+} satisfies Record<string, { label: string; contains: (type: string) => boolean }>;
+type Category = keyof typeof CATEGORIES;
+const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
+
+/** The options of the filter by category: the value and its label. */
+export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
+
+function isSignIn(type: string): boolean {
+  return /^member\.(sign|session|reauth)/.test(type);
+}
+
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const moment = z.string().transform((text, context) => {
   const at = Date.parse(text);
@@ -19,6 +48,7 @@ const moment = z.string().transform((text, context) => {
 });
 const querySchema = z.object({
   type: z.enum(AUDITED_TYPES, { error: "must be an event type of the audit log" }).optional(),
+  category: z.enum(CATEGORY_NAMES, { error: `must be ${CATEGORY_NAMES.join(", ")}` }).optional(),
   actor: z.string().max(255, { error: "must be at most 255 characters" }).optional(),
   from: moment.optional(),
   to: moment.optional(),
@@ -48,15 +78,24 @@ export async function readAuditQuery(
   input: object,
   findActorId: (actor: string) => Promise<string>,
 ): Promise<AuditQuery> {
-  const { type, actor, from, to, limit, cursor, format } = validate(querySchema, withoutEmptyFields(input));
+  const { type, category, actor, from, to, limit, cursor, format } = validate(
+    querySchema,
+    withoutEmptyFields(input),
+  );
   const filter = {
-    ...(type && { type }),
+    ...((type || category) && { types: typesOf(type, category) }),
     ...(actor && { actor: await findActorId(actor) }),
     ...(from && { from: from.at }),
     // A date includes its whole day.
     ...(to && { to: to.isDate ? to.at + DAY_MS : to.at }),
   };
   return { filter, limit, cursor, format };
+}
+
+function typesOf(type: string | undefined, category: Category | undefined): string[] {
+  return AUDITED_TYPES.filter(
+    (one) => (!type || one === type) && (!category || CATEGORIES[category].contains(one)),
+  );
 }
 
 /** Drops the fields that were submitted empty. */

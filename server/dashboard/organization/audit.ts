@@ -1,11 +1,12 @@
 import { Readable } from "node:stream";
 import { stringify } from "csv-stringify";
 import type { Context } from "koa";
-import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
+import type { AuditEntry, AuditFilter, ChainHead } from "../../../adapters/events/audit-log.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/cursor.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { MANAGERS, membershipOf } from "../access.ts";
+import { retentionOf } from "../../retention.ts";
+import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { CSV_COLUMNS, toEntryView } from "./audit-entry.ts";
@@ -29,31 +30,36 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   }
 
   async function readPage(id: string, { filter, limit, cursor }: AuditQuery) {
+    // First, so that all entries are in the chain.
+    const head = await storage.audit.head(id);
     const scope = `${id} audit ${JSON.stringify(filter)}`;
     const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
     const found = await list(id, filter, limit + 1, before);
     const entries = found.slice(0, limit);
     const nextCursor = found.length > limit ? cursors.write(entries.at(-1)?.id as string, scope) : null;
-    return { entries, nextCursor };
+    return { entries, nextCursor, head };
   }
 
-  function exportCsv(ctx: Context, filter: AuditFilter) {
+  async function exportCsv(ctx: Context, filter: AuditFilter) {
     const { id } = membershipOf(ctx);
+    await storage.audit.recordExport(id, signedInUserOf(ctx).actor, filter);
+    const head = await storage.audit.head(id);
     ctx.type = "text/csv";
     ctx.attachment(`audit-${id}.csv`);
     // Without the escape, a spreadsheet would run a cell that starts like a formula.
     const csv = stringify({ header: true, columns: CSV_COLUMNS, escape_formulas: true, bom: true });
-    const rows = Readable.from(readRows(id, filter));
+    const rows = Readable.from(readRows(id, filter, head?.seq ?? 0));
     rows.on("error", (error) => csv.destroy(error));
     ctx.body = rows.pipe(csv);
   }
 
-  async function* readRows(id: string, filter: AuditFilter): AsyncGenerator<object> {
+  /** Reads the entries up to the head, so that the export is a complete part of the chain. */
+  async function* readRows(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<object> {
     let before: string | undefined;
     for (;;) {
       const entries = await list(id, filter, CSV_PAGE, before);
       for (const { data, ...entry } of entries.map(toEntryView)) {
-        yield { ...entry, data: JSON.stringify(data) };
+        if (entry.seq !== null && entry.seq <= headSeq) yield { ...entry, data: JSON.stringify(data) };
       }
       if (entries.length < CSV_PAGE) return;
       before = entries.at(-1)?.id;
@@ -65,17 +71,20 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     if (query.format === "csv") return exportCsv(ctx, query.filter);
     const page = await readPage(membershipOf(ctx).id, query);
     if (prefersHtml(ctx)) return showAuditPage(ctx, page);
-    ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor };
+    ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor, head: page.head ?? null };
   });
 
   router.get(`${PATH}.csv`, managers, async (ctx) => {
-    exportCsv(ctx, (await readAuditQuery(ctx.query, findActorId)).filter);
+    await exportCsv(ctx, (await readAuditQuery(ctx.query, findActorId)).filter);
   });
 };
 
-function showAuditPage(ctx: Context, page: { entries: AuditEntry[]; nextCursor: string | null }): void {
+type Page = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+
+function showAuditPage(ctx: Context, page: Page): void {
   const query = ctx.query as Record<string, string>;
   const body = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
-  const intro = "Changes to credentials, plan, members, authorizations and links, kept for one year.";
+  const kept = retentionOf(membershipOf(ctx).plan);
+  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
   showPage(ctx, { title: "Audit log", intro, section: "audit" }, body);
 }

@@ -1,0 +1,164 @@
+import type { Knex } from "knex";
+import type { Plan } from "../../resources/plans.ts";
+import type { AuditChainRow } from "../database/audit-tables.ts";
+import type { Engine } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { Leases } from "../database/leases.ts";
+import type { EventRow } from "../database/tables.ts";
+import { chainHash, GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
+import { retentionMs } from "./retention.ts";
+
+/**
+ * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
+ * changes of an organization don't wait for each other, and get one shortly after.
+ */
+export type AuditChain = {
+  /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
+  appendAll(stop?: AbortSignal): Promise<void>;
+  /** Chains the waiting entries of one log, or of all, whichever process holds the lease. */
+  append(organizationId?: string): Promise<void>;
+  /** Releases the lease. */
+  release(): Promise<void>;
+};
+
+// Small, because transactions of other requests wait for the batch on SQLite.
+const BATCH = 200;
+const LEASE = "audit-chain";
+// How long a process that died blocks the others.
+const LEASE_MS = 15_000;
+// Processes of the version before the chain delete expired entries without moving its start. This is how long they may run.
+const KEPT_AFTER_CHAINING_MS = 24 * 60 * 60 * 1000;
+
+/** Creates the audit chain of a database. */
+export function createAuditChain(database: Database, leases: Leases): AuditChain {
+  let leasedUntil = 0;
+
+  async function holdsLease(): Promise<boolean> {
+    if (Date.now() < leasedUntil - LEASE_MS / 2) return true;
+    leasedUntil = 0;
+    const until = Date.now() + LEASE_MS;
+    if (await leases.acquire(LEASE, LEASE_MS)) leasedUntil = until;
+    return leasedUntil > 0;
+  }
+
+  return {
+    async appendAll(stop) {
+      while (!stop?.aborted && (await hasWaiting(database)) && (await holdsLease())) {
+        await appendBatch(database);
+      }
+    },
+
+    async append(organizationId) {
+      while (await hasWaiting(database, organizationId)) await appendBatch(database, organizationId);
+    },
+
+    async release() {
+      if (leasedUntil > 0) await leases.release(LEASE);
+      leasedUntil = 0;
+    },
+  };
+}
+
+/** Queries the entries that wait for a place in the chain, served by an index of only these. */
+function waiting({ engine }: { engine: Engine }, knex: Knex, organizationId?: string) {
+  const query = knex("events").whereRaw(
+    engine === "mysql" ? "unchained = 1" : "audited = true and seq is null",
+  );
+  // The expression keeps the planner from an index of the organization's whole log.
+  return organizationId === undefined
+    ? query
+    : query.whereRaw("coalesce(organization_id, '') = ?", [organizationId]);
+}
+
+async function hasWaiting(database: Database, organizationId?: string): Promise<boolean> {
+  return (await waiting(database, database.knex, organizationId).first("id")) !== undefined;
+}
+
+/**
+ * Chains one batch. The locked heads decide between processes: one that waits for them reads which entries are still
+ * waiting afterwards.
+ */
+function appendBatch(database: Database, organizationId?: string): Promise<void> {
+  const { transaction, engine } = database;
+  return transaction(async (trx) => {
+    // IDs sort by time, so entries that wait together are chained in the order in which they happened.
+    const found = await waiting(database, trx, organizationId)
+      .orderBy("id")
+      .limit(BATCH)
+      .select("id", "organization_id");
+    const logs = [...new Set(found.map((row) => row.organization_id))].sort();
+    const heads = await lockHeads(trx, logs);
+    const ids = found.map(({ id }) => id);
+    const rows: RecordedRow[] = await trx("events")
+      .whereIn("id", ids)
+      .whereNull("seq")
+      .orderBy("id")
+      .select(...RECORD_COLUMNS, "expires_at");
+    if (rows.length === 0) return;
+    const plans = await plansOf(trx, logs);
+    const chained = (rows as WaitingRow[]).map((row) => chainTo(heads, row, plans.get(row.organization_id)));
+    await update(trx, engine, chained);
+    await trx("audit_chains")
+      .insert([...heads.values()])
+      .onConflict("organization_id")
+      .merge(["seq", "hash", "expires_at"]);
+  });
+}
+
+type WaitingRow = RecordedRow & Pick<EventRow, "expires_at">;
+type ChainedRow = { id: string; seq: number; hash: string; expires_at: number };
+
+/** Advances the head of the row's log by one entry. */
+function chainTo(heads: Map<string, AuditChainRow>, row: WaitingRow, plan: Plan | undefined): ChainedRow {
+  const head = heads.get(row.organization_id) as AuditChainRow;
+  head.seq += 1;
+  head.hash = chainHash(head.hash, recordOf(head.seq, row));
+  // Not before the previous entry: expired entries are deleted from the start of the chain, so the rest stays verifiable.
+  head.expires_at = Math.max(
+    head.expires_at,
+    row.expires_at,
+    row.created_at + retentionMs(plan),
+    Date.now() + KEPT_AFTER_CHAINING_MS,
+  );
+  return { id: row.id, seq: head.seq, hash: head.hash, expires_at: head.expires_at };
+}
+
+/** Locks the heads of these logs, in order, and creates the missing ones. */
+async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<Map<string, AuditChainRow>> {
+  const known = await trx("audit_chains").whereIn("organization_id", logs).pluck("organization_id");
+  const missing = logs.filter((id) => !known.includes(id));
+  if (missing.length > 0) {
+    const start = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
+    await trx("audit_chains")
+      .insert(missing.map((organization_id) => ({ organization_id, ...start })))
+      .onConflict("organization_id")
+      .ignore();
+  }
+  const heads = await trx("audit_chains")
+    .whereIn("organization_id", logs)
+    .orderBy("organization_id")
+    .forUpdate();
+  return new Map(heads.map((head) => [head.organization_id, head]));
+}
+
+async function plansOf(trx: Knex.Transaction, logs: string[]): Promise<Map<string, Plan>> {
+  const organizations = await trx("organizations").whereIn("id", logs).select("id", "plan");
+  return new Map(organizations.map(({ id, plan }) => [id, plan]));
+}
+
+/** Stores the places of several entries in one statement. */
+async function update(trx: Knex.Transaction, engine: Engine, rows: ChainedRow[]): Promise<void> {
+  const values = rows.flatMap(({ id, seq, hash, expires_at }) => [id, seq, hash, expires_at]);
+  const list = (item: string, separator: string) => rows.map(() => item).join(separator);
+  await trx.raw(
+    engine === "mysql"
+      ? `update events e join (
+          select '' as id, 0 as seq, '' as hash, 0 as expires_at from dual where false
+          union all ${list("select ?, ?, ?, ?", " union all ")}
+        ) v on v.id = e.id set e.seq = v.seq, e.hash = v.hash, e.expires_at = v.expires_at`
+      : `with v (id, seq, hash, expires_at) as (values ${list("(?, ?, ?, ?)", ", ")})
+        update events set seq = cast(v.seq as bigint), hash = v.hash, expires_at = cast(v.expires_at as bigint)
+        from v where events.id = v.id`,
+    values,
+  );
+}

@@ -1,0 +1,108 @@
+import { LRUCache } from "lru-cache";
+import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { MemberEventStore } from "../../adapters/events/member-events.ts";
+import { ANONYMOUS } from "../../resources/events/types.ts";
+import type { OnError } from "../http/on-error.ts";
+import type { Devices } from "./devices.ts";
+import type { VerifyPassword } from "./verify-password.ts";
+
+type FailureType = "member.sign_in_failed" | "member.sign_in_throttled";
+type Failures = { type: FailureType; username: string; address: string; attempts: number };
+
+const HOUR_MS = 60 * 60 * 1000;
+// A flood with more usernames than this records some hours early.
+const MAX_ACCOUNTS = 10_000;
+
+/** Records in the audit log who signs in and who fails to. */
+export type SignInAudit = {
+  /** Wraps the password check, so that failed attempts are recorded. */
+  verify(verifyPassword: VerifyPassword): VerifyPassword;
+  /** Wraps the devices, so that a completed sign-in is recorded. */
+  complete(devices: Devices): Devices;
+  /** Records the failed attempts that aren't recorded yet. */
+  close(): Promise<void>;
+};
+
+/**
+ * Creates the record of sign-ins. Anyone can fail to sign in as someone else, so the entries are bounded: per account, hour
+ * and process, the first failed attempt makes an entry, and all others of that hour make a second one at its end. The same
+ * applies to attempts that were rejected by the rate limit. Nothing waits for these entries, because that would tell which
+ * usernames exist.
+ */
+export function createSignInAudit(
+  accounts: Pick<AccountStore, "findByUsername">,
+  memberEvents: MemberEventStore,
+  onError: OnError,
+): SignInAudit {
+  const pending = new Set<Promise<void>>();
+  const hours = new LRUCache<string, Failures>({
+    max: MAX_ACCOUNTS,
+    ttl: HOUR_MS,
+    ttlAutopurge: true,
+    perf: Date,
+    dispose: (failures) => record(failures),
+  });
+
+  function record(failures: Failures): void {
+    if (failures.attempts === 0) return;
+    const done = store(failures)
+      .catch(onError)
+      .finally(() => pending.delete(done));
+    pending.add(done);
+  }
+
+  async function store({ type, username, address, attempts }: Failures): Promise<void> {
+    const account = await accounts.findByUsername(username);
+    if (account) await memberEvents.record({ ...ANONYMOUS, address }, { userId: account.id, type, attempts });
+  }
+
+  function count(type: FailureType, username: string, address: string): void {
+    const key = keyOf(type, username);
+    const hour = hours.get(key);
+    if (hour) return void Object.assign(hour, { attempts: hour.attempts + 1, address });
+    record({ type, username, address, attempts: 1 });
+    hours.set(key, { type, username, address, attempts: 0 });
+  }
+
+  return {
+    verify: (verifyPassword) => async (ctx, username, password) => {
+      const result = await verifyPassword(ctx, username, password);
+      if (!("error" in result)) ctx.state.signIn = { username, methods: ["password"] };
+      else if (isUsername(username)) {
+        if (result.status === 429) count("member.sign_in_throttled", username, ctx.ip);
+        else if (result.status < 500) count("member.sign_in_failed", username, ctx.ip);
+      }
+      return result;
+    },
+
+    complete: (devices) => ({
+      ...devices,
+      async remember(ctx, userId, options) {
+        await devices.remember(ctx, userId, options);
+        if (options?.silent) return;
+        const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
+        // First, so that the failed attempts stand before the successful one.
+        for (const type of ["member.sign_in_failed", "member.sign_in_throttled"] as const) {
+          hours.delete(keyOf(type, username));
+        }
+        await Promise.all(pending);
+        const type = isAgain ? "member.reauthenticated" : "member.signed_in";
+        await memberEvents.record({ id: userId, address: ctx.ip }, { userId, type, methods });
+      },
+    }),
+
+    async close() {
+      hours.clear();
+      await Promise.all(pending);
+    },
+  };
+}
+
+function keyOf(type: FailureType, username: string): string {
+  return `${type} ${username.normalize("NFKC").toLowerCase()}`;
+}
+
+/** Returns whether an account can have this name; only such attempts are looked up. */
+function isUsername(username: string): boolean {
+  return username.length > 0 && username.length <= 255 && !/\p{Cc}/u.test(username);
+}

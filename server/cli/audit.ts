@@ -1,0 +1,49 @@
+import type { RecordedCommand } from "../../adapters/events/operator-log.ts";
+import { type Command, CommandError } from "./command.ts";
+import { EXAMPLE_ORG, ORG_ID } from "./organizations.ts";
+
+const LIMIT = 50;
+const LIMIT_MAX = 1000;
+
+/** `audit …` */
+export const auditCommands: Command[] = [
+  {
+    name: "audit operator",
+    summary: "List the commands that changed something, newest first, and who ran them",
+    options: {
+      "--limit <count>": `how many, 1 to ${LIMIT_MAX} (default: ${LIMIT})`,
+      "--before <id>": "only those before this one",
+    },
+    example: "--limit 10",
+    isReadOnly: true,
+    migrates: true,
+    async run({ options: { limit, before }, storage }) {
+      const commands = await storage.operatorLog.list(parseLimit(limit), before as string | undefined);
+      return { commands: commands.map(show) };
+    },
+  },
+  {
+    name: "audit verify",
+    summary: "Verify the hash chains of the audit logs; exits with 1 if one is broken",
+    arguments: { "[log]": `${ORG_ID}, or "operator"; without it, every log` },
+    example: EXAMPLE_ORG,
+    isReadOnly: true,
+    migrates: true,
+    run: async ({ args: [id], storage }) => ({ logs: await storage.verifyAuditLogs(id) }),
+  },
+];
+
+function parseLimit(value: unknown = LIMIT): number {
+  const limit = /^\d{1,4}$/.test(String(value)) ? Number(value) : 0;
+  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
+  throw new CommandError("invalid_limit", `--limit must be a number from 1 to ${LIMIT_MAX}.`);
+}
+
+function show({ osUser, startedAt, finishedAt, ...command }: RecordedCommand) {
+  return {
+    ...command,
+    os_user: osUser,
+    started_at: new Date(startedAt).toISOString(),
+    finished_at: finishedAt === null ? null : new Date(finishedAt).toISOString(),
+  };
+}

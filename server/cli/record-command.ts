@@ -1,0 +1,49 @@
+import { hostname, userInfo } from "node:os";
+import type { Storage } from "../../adapters/index.ts";
+import { type Command, type CommandContext, CommandError } from "./command.ts";
+import { redact } from "./redact.ts";
+
+/**
+ * Runs a command and records it in the operator's log. The start is recorded first, so every change has an entry, even if
+ * this process is killed.
+ */
+export async function recorded(command: Command, context: CommandContext): Promise<object> {
+  if (command.isReadOnly) return command.run(context);
+  const { operatorLog } = context.storage;
+  // A command that migrates the schema itself may find one that has no such log yet.
+  const start = () => operatorLog.start(describe(command, context));
+  const started = command.migrates ? await start() : undefined;
+  const finish = async (error?: string) => operatorLog.finish(started ?? (await start()), error);
+  try {
+    const result = await command.run(context);
+    await finish().catch(() => {
+      // The result may be a secret that is shown only once, so the command doesn't fail.
+      context.note("The command succeeded, but its outcome could not be recorded in the operator's log.");
+    });
+    return result;
+  } catch (error) {
+    await finish(error instanceof CommandError ? error.code : "failed").catch(() => {});
+    throw error;
+  }
+}
+
+function describe(
+  { name }: Command,
+  { args, options }: CommandContext,
+): Parameters<Storage["operatorLog"]["start"]>[0] {
+  return {
+    command: name,
+    arguments: args.map(redact) as string[],
+    options: Object.fromEntries(Object.entries(options).map(([option, value]) => [option, redact(value)])),
+    osUser: osUser(),
+    host: hostname(),
+  };
+}
+
+function osUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.()}`; // a container may run as a user without a name
+  }
+}

@@ -1,0 +1,108 @@
+import test from "ava";
+import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+import { until } from "../../harness/webhooks.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const HOUR = 3600_000;
+
+/** Returns a new user of two organizations, and what their logs say about sign-ins, oldest first. */
+async function createUser() {
+  const [one, other] = [await service.createOrganization(), await service.createOrganization()];
+  const user = await service.createUser([one.id, other.id]);
+  const log = async (id = one.id) =>
+    (await service.storage.audit.list(id, {}, 100))
+      .filter(({ type }) => /^member\.(sign|reauth|logged|session|data)/.test(type))
+      .reverse();
+  return { user, log, one, other };
+}
+
+const login = (username: string, password: string) =>
+  apiAt(service.url, "").send<{ access_token: string }>("POST", "/auth/login", {
+    json: { username, password },
+  });
+
+test.serial(
+  "a sign-in, a re-authentication, an ended session and a sign-out are recorded in each organization",
+  async (t) => {
+    const { user, log, one, other } = await createUser();
+    const { browser } = await browserOf(service, user);
+    await login(user.username, user.password);
+    await browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), user);
+    const account = await browser.open(`${service.url}/dashboard/account`);
+    await browser.press(account, "Sign out everywhere else");
+    await browser.press(await browser.open(`${service.url}/dashboard/account`), "Sign out");
+    const expected = [
+      ["member.signed_in", { user_id: user.id, methods: ["password"] }],
+      ["member.signed_in", { user_id: user.id, methods: ["password"] }],
+      ["member.reauthenticated", { user_id: user.id, methods: ["password"] }],
+      ["member.session_ended", { user_id: user.id, sessions: 1 }],
+      ["member.logged_out", { user_id: user.id }],
+    ];
+    for (const { id } of [one, other]) {
+      const entries = await log(id);
+      t.deepEqual(
+        entries.map(({ type, data }) => [type, data]),
+        expected as never,
+      );
+      t.true(entries.every(({ actor, address }) => actor === user.id && address !== null));
+      for (const { type, data } of entries) t.deepEqual(EVENT_DATA_SCHEMAS[type].parse(data), data as never);
+    }
+  },
+);
+
+test.serial("a flood of failed sign-ins leaves two entries per hour, which count all of them", async (t) => {
+  const { user, log } = await createUser();
+  for (let hour = 0; hour < 2; hour++) {
+    for (let batch = 0; batch < 5; batch++) {
+      await atOnce(8, () => login(user.username.toUpperCase(), "a wrong password"));
+    }
+    advanceClock(HOUR + 1);
+  }
+  await login(user.username, "a wrong password");
+  const entries = await until(async () => {
+    const found = await log();
+    return found.length >= 5 ? found : undefined;
+  });
+  t.deepEqual(
+    entries.map(({ type, actor, data }) => [type, actor, data.attempts]).sort(),
+    [1, 1, 1, 39, 39].map((attempts) => ["member.sign_in_failed", "anonymous", attempts]).sort(),
+  );
+  await login("nobody-has-this-name", "a wrong password");
+});
+
+test.serial("failed attempts are recorded before the sign-in that follows them", async (t) => {
+  const { user, log } = await createUser();
+  for (let attempt = 0; attempt < 3; attempt++) await login(user.username, "a wrong password");
+  await login(user.username, user.password);
+  t.deepEqual(
+    (await log()).map(({ type, data }) => [type, data.attempts]),
+    [
+      ["member.sign_in_failed", 1],
+      ["member.sign_in_failed", 2],
+      ["member.signed_in", undefined],
+    ],
+  );
+});
+
+test.serial("attempts that the rate limit rejects are recorded as such", async (t) => {
+  const limited = await startTestService({ RATE_LIMIT: "on" });
+  t.teardown(() => limited.close());
+  const { id } = await limited.createOrganization();
+  const user = await limited.createUser([id]);
+  const json = { username: user.username, password: "a wrong password" };
+  let status = 0;
+  while (status !== 429) ({ status } = await apiAt(limited.url, "").send("POST", "/auth/login", { json }));
+  const [entry, ...more] = await until(async () => {
+    const entries = await limited.storage.audit.list(id, { types: ["member.sign_in_throttled"] }, 10);
+    return entries.length > 0 ? entries : undefined;
+  });
+  t.is(more.length, 0);
+  t.like(entry, { actor: "anonymous", data: { user_id: user.id, attempts: 1 } });
+});
