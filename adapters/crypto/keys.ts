@@ -14,12 +14,19 @@ export class WrongEncryptionKey extends Error {
 export type KeyStore = {
   /** Loads the key of a purpose; generates and stores it if there is none. @throws WrongEncryptionKey */
   load(purpose: string, generate: () => Promise<string>): Promise<string>;
+  /**
+   * Replaces the key of a purpose with what `change` returns. Of concurrent calls, each sees the result of the previous.
+   * @throws WrongEncryptionKey
+   */
+  replace(purpose: string, change: (key: string) => string): Promise<void>;
+  /** Returns a text that changes with every replacement of a key. */
+  version(): Promise<string>;
   /** Decrypts every stored key and resolves to their number. @throws WrongEncryptionKey */
   check(): Promise<number>;
 };
 
 /** Creates the key store of a database. */
-export function createKeyStore({ knex }: Database, encryption: Encryption): KeyStore {
+export function createKeyStore({ knex, transaction }: Database, encryption: Encryption): KeyStore {
   function decrypt(purpose: string, sealed: string): string {
     try {
       return encryption.decrypt(sealed, purpose);
@@ -44,6 +51,20 @@ export function createKeyStore({ knex }: Database, encryption: Encryption): KeyS
         if (!isDuplicate(error)) throw error; // another process was first, and its key is used
       }
       return (await find(purpose)) as string;
+    },
+
+    replace: (purpose, change) =>
+      transaction(async (trx) => {
+        const row = await trx("sealed_keys").where({ purpose }).forUpdate().first("sealed");
+        if (!row) throw new TypeError(`there is no key of the purpose ${purpose}`);
+        const sealed = encryption.encrypt(change(decrypt(purpose, row.sealed)), purpose);
+        const version = trx.raw("version + 1");
+        await trx("sealed_keys").where({ purpose }).update({ sealed, version });
+      }),
+
+    async version() {
+      const rows = await knex("sealed_keys").orderBy("purpose").select("purpose", "version");
+      return rows.map(({ purpose, version }) => `${purpose} ${version}`).join(", ");
     },
 
     async check() {

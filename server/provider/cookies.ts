@@ -1,6 +1,6 @@
 import type { Configuration } from "oidc-provider";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import type { Keys } from "./keys.ts";
+import type { Keys } from "../keys/shared-keys.ts";
 
 /** Returns the options of all our cookies: hidden from scripts, signed, and not sent with forms on other sites. */
 export function cookieOptions({ base }: Pick<PublicUrls, "base">) {

@@ -1,0 +1,144 @@
+import type { Knex } from "knex";
+import { encryptionContextOf as contextOfTotp } from "./accounts/second-factors/totp.ts";
+import { CIPHERTEXT_PREFIX, type Encryption } from "./crypto/encryption.ts";
+import type { Database } from "./database/index.ts";
+import type { Leases } from "./database/leases.ts";
+import { encryptionContext as contextOfAnswer } from "./idempotency.ts";
+import { encryptionContextOf as contextOfMail } from "./mail/queue.ts";
+import { encryptionContextOf as contextOfSecret, urlContextOf as contextOfUrl } from "./webhooks/row.ts";
+
+type Row = Record<string, string>;
+
+type EncryptedColumn = {
+  table: string;
+  /** The columns of the primary key. */
+  key: readonly string[];
+  column: string;
+  contextOf(row: Row): string;
+};
+
+/** Every column that holds a ciphertext. */
+export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
+  { table: "sealed_keys", key: ["purpose"], column: "sealed", contextOf: ({ purpose = "" }) => purpose },
+  ...["secret", "previous_secret"].map((column) => ({
+    table: "webhooks",
+    key: ["id"],
+    column,
+    contextOf: ({ id = "" }: Row) => contextOfSecret(id),
+  })),
+  { table: "webhooks", key: ["id"], column: "url", contextOf: ({ id = "" }) => contextOfUrl(id) },
+  {
+    table: "idempotency_keys",
+    key: ["organization_id", "key_hash"],
+    column: "answer",
+    contextOf: ({ organization_id = "", key_hash = "" }) => contextOfAnswer({ organization_id, key_hash }),
+  },
+  {
+    table: "totp_secrets",
+    key: ["user_id"],
+    column: "secret",
+    contextOf: ({ user_id = "" }) => contextOfTotp(user_id),
+  },
+  { table: "mails", key: ["id"], column: "secret", contextOf: ({ id = "" }) => contextOfMail(id) },
+];
+
+/** What a re-encryption did: the number of values, and of those that no configured key decrypts. */
+export type Reencrypted = { reencrypted: number; unreadable: number };
+
+const BATCH = 100;
+const LEASE = "reencrypt";
+// How long a process that died while re-encrypting blocks the others.
+const LEASE_MS = 30_000;
+
+/**
+ * Encrypts everything again that was encrypted with an older key, in one process at a time. A value that changes
+ * meanwhile is left to the change. Resolves to undefined while another process does the same.
+ */
+export async function reencrypt(
+  { knex }: Pick<Database, "knex">,
+  encryption: Encryption,
+  leases: Leases,
+  stop?: AbortSignal,
+): Promise<Reencrypted | undefined> {
+  if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
+  let reencrypted = 0;
+  let unreadable = 0;
+  try {
+    for await (const { field, row } of outdated(knex, encryption)) {
+      if (stop?.aborted) break;
+      const ciphertext = row[field.column] as string;
+      const context = field.contextOf(row);
+      const text = tryDecrypt(encryption, ciphertext, context);
+      if (text === undefined) {
+        unreadable++;
+        continue;
+      }
+      const replaced = await knex(field.table)
+        .where({ ...keyOf(field, row), [field.column]: ciphertext })
+        .update({ [field.column]: encryption.encrypt(text, context) });
+      reencrypted += replaced;
+      if (reencrypted % BATCH === 0) await leases.acquire(LEASE, LEASE_MS);
+    }
+    return { reencrypted, unreadable };
+  } finally {
+    await leases.release(LEASE);
+  }
+}
+
+/** Counts the values that were encrypted with an older key than the first. */
+export async function countOutdated(
+  { knex }: Pick<Database, "knex">,
+  encryption: Encryption,
+): Promise<number> {
+  let count = 0;
+  for await (const _ of outdated(knex, encryption)) count++;
+  return count;
+}
+
+type Outdated = { field: EncryptedColumn; row: Row };
+
+async function* outdated(knex: Knex, encryption: Encryption): AsyncGenerator<Outdated> {
+  for (const field of ENCRYPTED_COLUMNS) {
+    for await (const row of rowsOf(knex, field)) {
+      const value = row[field.column] as string;
+      // Values of earlier versions may not be encrypted yet.
+      if (value.startsWith(CIPHERTEXT_PREFIX) && !encryption.isCurrent(value, field.contextOf(row)))
+        yield { field, row };
+    }
+  }
+}
+
+/** Reads the rows with a ciphertext in the order of their keys. */
+async function* rowsOf(knex: Knex, { table, key, column }: EncryptedColumn): AsyncGenerator<Row> {
+  let last: Row | undefined;
+  do {
+    const query = knex(table)
+      .whereNotNull(column)
+      .orderBy([...key])
+      .limit(BATCH);
+    const after = last;
+    // Row values compare as tuples on every database, and use the index of the primary key.
+    if (after) {
+      const marks = key.map(() => "?").join(", ");
+      query.whereRaw(`(${key.map(() => "??").join(", ")}) > (${marks})`, [
+        ...key,
+        ...key.map((name) => after[name] as string),
+      ]);
+    }
+    const rows: Row[] = await query.select([...key, column]);
+    yield* rows;
+    last = rows.length === BATCH ? rows.at(-1) : undefined;
+  } while (last);
+}
+
+function keyOf({ key }: EncryptedColumn, row: Row): Row {
+  return Object.fromEntries(key.map((name) => [name, row[name] as string]));
+}
+
+function tryDecrypt(encryption: Encryption, ciphertext: string, context: string): string | undefined {
+  try {
+    return encryption.decrypt(ciphertext, context);
+  } catch {
+    return undefined;
+  }
+}

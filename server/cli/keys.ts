@@ -1,0 +1,191 @@
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { encryptionKeys, keyFileOf, newEncryptionKey, writeKeyFile } from "../keys/encryption-keys.ts";
+import { KeyFileBusy, lockKeyFile } from "../keys/key-file-lock.ts";
+import { REFRESH_MS } from "../keys/refresh.ts";
+import { activeFrom, endOf, type Scheduled } from "../keys/schedule.ts";
+import { type KeyKind, LIFETIME_MS, loadStoredKeys, rotateKey } from "../keys/shared-keys.ts";
+import { KEY_SET_MAX_AGE } from "../provider/key-set.ts";
+import { type Command, type CommandContext, CommandError } from "./command.ts";
+
+const KINDS = ["signing", "cookies", "encryption"] as const;
+// Servers look for new keys every few seconds, and one of them may be late.
+const SPREAD_MS = 2 * REFRESH_MS;
+// Until then, every client has fetched the new public key.
+const PUBLISH_MS = 3 * KEY_SET_MAX_AGE * 1000;
+const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `keys list`, `keys rotate`, `keys prune` */
+export const keyCommands: Command[] = [
+  {
+    name: "keys list",
+    summary: "List the keys of the service and their state, never the keys themselves",
+    isReadOnly: true,
+    migrates: true,
+    run: async (context) => ({ ...(await listKeys(context)), encryption: await encryptionState(context) }),
+  },
+  {
+    name: "keys rotate",
+    summary: "Replace a key; running servers follow without a restart",
+    arguments: { "<kind>": KINDS.join(", ") },
+    options: {
+      "--publish-for <time>": `how long a new signing key is published before it signs, at least ${SPREAD_MS / 1000}s (default: ${PUBLISH_MS / 60_000}m)`,
+      "--compromised": "stop honoring the previous signing or cookie keys now",
+    },
+    example: "signing",
+    migrates: true,
+    run: async (context) => rotate(context, parseKind(context.args[0])),
+  },
+  {
+    name: "keys prune",
+    summary: "Remove older encryption keys from their file, once nothing needs them",
+    migrates: true,
+    run: pruneEncryptionKeys,
+  },
+];
+
+function parseKind(text = ""): (typeof KINDS)[number] {
+  const kind = KINDS.find((known) => known === text);
+  if (kind) return kind;
+  throw new CommandError("invalid_kind", `The kind of key must be one of ${KINDS.join(", ")}.`);
+}
+
+async function rotate(context: CommandContext, kind: (typeof KINDS)[number]): Promise<object> {
+  const compromised = Boolean(context.options.compromised);
+  const publishFor = context.options.publishFor;
+  if (publishFor !== undefined && (kind !== "signing" || compromised)) {
+    throw new CommandError(
+      "invalid_options",
+      "--publish-for is for signing keys, and not with --compromised.",
+    );
+  }
+  if (kind === "encryption") {
+    if (compromised)
+      throw new CommandError("invalid_options", "--compromised is for signing and cookie keys.");
+    return rotateEncryptionKey(context);
+  }
+  const delay = compromised ? 0 : kind === "cookies" ? SPREAD_MS : parseTime(publishFor);
+  await loadStoredKeys(context.storage.keys); // creates them on a new database
+  await rotateKey(context.storage.keys, kind, { activeFrom: Date.now() + delay, compromised });
+  return { [kind]: (await listKeys(context))[kind] };
+}
+
+function parseTime(text: unknown): number {
+  if (text === undefined) return PUBLISH_MS;
+  const [, count, unit = ""] = /^(\d{1,6})([smh])$/.exec(String(text)) ?? [];
+  const time = Number(count) * (UNITS[unit] ?? Number.NaN);
+  if (time >= SPREAD_MS) return time;
+  throw new CommandError(
+    "invalid_publish_for",
+    `--publish-for must be a time of at least ${SPREAD_MS / 1000}s, for example 15m or 24h.`,
+  );
+}
+
+async function listKeys({ storage }: CommandContext) {
+  const { signing, cookies } = await loadStoredKeys(storage.keys);
+  const now = Date.now();
+  return {
+    signing: describe("signing", signing, now, ({ kid }) => ({ kid })),
+    cookies: describe("cookies", cookies, now, () => ({})),
+  };
+}
+
+function describe<Key extends Scheduled>(
+  kind: KeyKind,
+  keys: readonly Key[],
+  now: number,
+  identify: (key: Key) => object,
+) {
+  const current = keys.find((key) => activeFrom(key) <= now);
+  return keys.map((key, index) => {
+    const end = endOf(keys, index, LIFETIME_MS[kind]);
+    const isEnded = end <= now;
+    const state =
+      key === current
+        ? "active"
+        : isEnded
+          ? "expired"
+          : activeFrom(key) > now
+            ? "published"
+            : "verifies only";
+    return {
+      ...identify(key),
+      state,
+      active_from: toTimestamp(activeFrom(key)),
+      valid_until: toTimestamp(end),
+    };
+  });
+}
+
+function toTimestamp(time: number): string | null {
+  return time > 0 && Number.isFinite(time) ? new Date(time).toISOString() : null;
+}
+
+async function encryptionState({ storage, settings }: CommandContext) {
+  return {
+    source: keyFileOf(settings) ?? "ENCRYPTION_KEY",
+    keys: encryptionKeys(settings).length,
+    outdated: await storage.countOutdatedCiphertexts(),
+  };
+}
+
+/**
+ * Adds a key to the file, first to decrypt and then to encrypt: a server that doesn't know the new key yet must never see
+ * what it encrypted.
+ */
+async function rotateEncryptionKey(context: CommandContext): Promise<object> {
+  const { settings, storage, note } = context;
+  const file = keyFileOf(settings);
+  const key = newEncryptionKey();
+  if (!file) {
+    const next = `Set ENCRYPTION_KEY to ${settings.ENCRYPTION_KEY},<new key> and restart every server, then to <new key>,${settings.ENCRYPTION_KEY} and restart again. Remove the older key when "keys list" counts 0 outdated values.`;
+    return { new_key: key, next: next.replaceAll(settings.ENCRYPTION_KEY as string, "<current key>") };
+  }
+  return change(file, async () => {
+    const older = encryptionKeys(settings);
+    const newer = Buffer.from(key, "base64url");
+    writeKeyFile(file, [...older, newer]);
+    note(`Waiting ${SPREAD_MS / 1000} seconds for running servers to read the new key.`);
+    await sleep(SPREAD_MS);
+    writeKeyFile(file, [newer, ...older]);
+    storage.useEncryptionKeys([newer, ...older]);
+    note("Encrypting stored secrets with the new key.");
+    const done = (await storage.reencrypt()) ?? { reencrypted: 0, unreadable: 0 };
+    return { encryption: { ...(await encryptionState(context)), ...done } };
+  });
+}
+
+async function pruneEncryptionKeys({ settings, storage, note }: CommandContext): Promise<object> {
+  const file = keyFileOf(settings);
+  if (!file) throw new CommandError("no_key_file", "Remove the older keys from ENCRYPTION_KEY.");
+  return change(file, async () => {
+    const keys = encryptionKeys(settings);
+    const [current, ...older] = keys;
+    storage.useEncryptionKeys(keys);
+    // Until running servers have read the file, they encrypt with an older key.
+    const wait = Math.min(statSync(file).mtimeMs + SPREAD_MS - Date.now(), SPREAD_MS);
+    if (older.length > 0 && wait > 0) {
+      note(`Waiting ${Math.ceil(wait / 1000)} seconds for running servers to use the current key.`);
+      await sleep(wait);
+    }
+    await storage.reencrypt();
+    const outdated = await storage.countOutdatedCiphertexts();
+    if (outdated > 0) {
+      throw new CommandError(
+        "keys_in_use",
+        `${outdated} stored values still need an older key. Try again later.`,
+      );
+    }
+    if (older.length > 0) writeKeyFile(file, [current as Buffer]);
+    return { removed: older.length };
+  });
+}
+
+/** Changes the key file while no other command does. */
+async function change(file: string, run: () => Promise<object>): Promise<object> {
+  try {
+    return await lockKeyFile(file, run);
+  } catch (error) {
+    throw error instanceof KeyFileBusy ? new CommandError("keys_busy", error.message) : error;
+  }
+}

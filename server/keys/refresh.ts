@@ -1,0 +1,90 @@
+import type { Storage } from "../../adapters/index.ts";
+import type { Settings } from "../config.ts";
+import type { Log } from "../log.ts";
+import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
+import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
+
+/** How often a process looks for rotated keys. A key must be known for longer than that before it is used. */
+export const REFRESH_MS = 5_000;
+const REENCRYPT_MS = 60_000;
+
+type RefreshOptions = {
+  storage: Storage;
+  settings: Settings;
+  log: Log;
+  /** The keys that the process started with. */
+  keys: Keys;
+  /** Called with the keys whenever those that are valid change. */
+  use(keys: Keys): void;
+};
+
+/**
+ * Follows rotations without a restart: of the shared keys in the database, and of the encryption keys in their file.
+ * Encrypts again, in the background, what older encryption keys encrypted.
+ */
+export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOptions): {
+  stop(): Promise<void>;
+} {
+  const stopping = new AbortController();
+  const file = keyFileOf(settings);
+  let ownKeys = encryptionKeys(settings);
+  let inUse = JSON.stringify(keys);
+  let version: string | undefined;
+  let stored: StoredKeys | undefined;
+  let reencryptedAt = 0;
+  let running = Promise.resolve();
+
+  function refreshEncryptionKeys(): void {
+    if (!file) return;
+    const latest = readKeyFile(file);
+    if (latest.join() === ownKeys.join()) return;
+    storage.useEncryptionKeys(latest);
+    ownKeys = latest;
+    reencryptedAt = 0;
+    log.info({ keys: latest.length }, "the encryption keys have changed");
+  }
+
+  async function refreshSharedKeys(): Promise<void> {
+    const latest = await storage.keys.version();
+    if (latest !== version || !stored) stored = await loadStoredKeys(storage.keys);
+    version = latest;
+    const now = Date.now();
+    const current = keysAt(stored, now);
+    const text = JSON.stringify(current);
+    if (text !== inUse) {
+      use(current);
+      inUse = text;
+      log.info({ kid: current.jwks.keys[0]?.kid }, "the signing or cookie keys have changed");
+    }
+    await deleteEndedKeys(storage.keys, stored, now);
+  }
+
+  async function reencryptIfDue(): Promise<void> {
+    if (ownKeys.length < 2 || Date.now() < reencryptedAt + REENCRYPT_MS) return;
+    reencryptedAt = Date.now();
+    const done = await storage.reencrypt(stopping.signal);
+    if (done?.reencrypted) log.info(done, "encrypted stored secrets with the new key");
+    if (done?.unreadable) log.error(done, "some stored secrets cannot be decrypted with any configured key");
+  }
+
+  async function refresh(): Promise<void> {
+    try {
+      refreshEncryptionKeys();
+      await refreshSharedKeys();
+      await reencryptIfDue();
+    } catch (error) {
+      log.warn({ err: error }, "the keys could not be refreshed, will retry");
+    }
+  }
+
+  const timer = setInterval(() => {
+    running = running.then(() => (stopping.signal.aborted ? undefined : refresh()));
+  }, REFRESH_MS).unref();
+  return {
+    stop() {
+      clearInterval(timer);
+      stopping.abort();
+      return running;
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from "node:crypto";
+import { globSync, readFileSync } from "node:fs";
+import test from "ava";
+import { createEncryption } from "../../adapters/crypto/encryption.ts";
+import { openStorage } from "../../adapters/index.ts";
+import { ENCRYPTED_COLUMNS } from "../../adapters/reencryption.ts";
+import { atOnce, createTestStorage } from "../harness/database/storage.ts";
+import { ROOT } from "../harness/program.ts";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+const oldKey = storage.encryptionKey;
+const newKey = randomBytes(32);
+test.after.always(() => storage.close());
+
+// The files that store ciphertexts, and the tables that they store them in.
+const WRITERS: Record<string, string[]> = {
+  "adapters/accounts/second-factors/totp.ts": ["totp_secrets"],
+  "adapters/crypto/keys.ts": ["sealed_keys"],
+  "adapters/idempotency.ts": ["idempotency_keys"],
+  "adapters/mail/queue.ts": ["mails"],
+  "adapters/webhooks/row.ts": ["webhooks"],
+  "adapters/webhooks/store.ts": ["webhooks"],
+};
+
+test.serial("every column with a ciphertext is encrypted again when the key is rotated", (t) => {
+  const writers = globSync("adapters/**/*.ts", { cwd: ROOT }).filter(
+    (file) =>
+      !/adapters\/(crypto\/encryption|reencryption)\.ts$/.test(file) &&
+      /\bencryption\.encrypt\(/.test(readFileSync(ROOT + file, "utf8")),
+  );
+  t.deepEqual(
+    writers.sort(),
+    Object.keys(WRITERS).sort(),
+    "add the column of a new file to ENCRYPTED_COLUMNS",
+  );
+  const tables = new Set(ENCRYPTED_COLUMNS.map(({ table }) => table));
+  t.deepEqual([...tables].sort(), [...new Set(Object.values(WRITERS).flat())].sort());
+});
+
+test.serial(
+  "concurrent processes encrypt each value again once, and keep what changes meanwhile",
+  async (t) => {
+    const purposes = Array.from({ length: 250 }, (_, index) => `key-${String(index).padStart(3, "0")}`);
+    for (const purpose of purposes) await first.keys.load(purpose, async () => `the key of ${purpose}`);
+    for (const one of [first, second]) one.useEncryptionKeys([newKey, oldKey]);
+    t.is(await first.countOutdatedCiphertexts(), purposes.length);
+    const changing = first.keys.replace("key-200", () => "the changed key");
+    const results = await atOnce(6, (index) => (index % 2 ? first : second).reencrypt());
+    await changing;
+    const done = results.flatMap((result) => (result ? [result.reencrypted] : []));
+    const total = done.reduce((sum, count) => sum + count, 0);
+    t.true(total === purposes.length || total === purposes.length - 1, `${total}`);
+    t.is(await first.countOutdatedCiphertexts(), 0);
+
+    const current = openStorage(storage.url, newKey);
+    t.teardown(() => current.close());
+    t.is(await current.keys.check(), purposes.length);
+    const load = (purpose: string) =>
+      current.keys.load(purpose, () => Promise.reject(new Error("generated")));
+    t.is(await load("key-007"), "the key of key-007");
+    t.is(await load("key-200"), "the changed key");
+  },
+);
+
+test.serial("a value that no key decrypts is counted and left as it is", async (t) => {
+  const lost = createEncryption(randomBytes(32)).encrypt("lost", "lost");
+  await database.knex("sealed_keys").insert({ purpose: "lost", sealed: lost, created_at: Date.now() });
+  t.teardown(async () => {
+    await database.knex("sealed_keys").where({ purpose: "lost" }).delete();
+  });
+  first.useEncryptionKeys([newKey, oldKey]);
+  t.like(await first.reencrypt(), { unreadable: 1 });
+  const row = await database.knex("sealed_keys").where({ purpose: "lost" }).first();
+  t.is(row?.sealed, lost);
+});

@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import test from "ava";
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
+import { openStorage } from "../../adapters/index.ts";
+import { parseEncryptionKeys } from "../../server/keys/parse-encryption-keys.ts";
+import { startBalancer } from "../harness/balancer.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { browserOf } from "../harness/clients/dashboard.ts";
+import { codeFor, createApp, redeemCode } from "../harness/clients/oauth.ts";
+import { createTestDatabase } from "../harness/database/test-database.ts";
+import { freePort } from "../harness/port.ts";
+import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { populate, type TestService } from "../harness/service.ts";
+
+// Two servers on one database, whose encryption keys are in one file. Clients reach them in turn, so what one process
+// signs is verified by the other.
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-keys-"));
+const keyFile = path.join(folder, "keys");
+writeFileSync(keyFile, randomBytes(32).toString("base64url"), { mode: 0o600 });
+const database = await createTestDatabase();
+const ports = [await freePort(), await freePort()];
+const balancer = await startBalancer({ authorization: ports, resources: ports });
+const settings = {
+  DATABASE_URL: database.url,
+  ENCRYPTION_KEY_FILE: keyFile,
+  BASE_URL: balancer.url,
+  RATE_LIMIT: "off",
+  LOG_LEVEL: "silent",
+  WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+};
+const servers = ports.map((port) => startServer({ settings: { ...settings, PORT: String(port) } }));
+await Promise.all(servers.map(addressOf));
+const addresses = await Promise.all(ports.map((port) => balancer.pin(port)));
+const readKeys = () => parseEncryptionKeys(readFileSync(keyFile, "utf8")) ?? [];
+const storage = openStorage(database.url, readKeys());
+const url = balancer.url;
+const service: TestService = {
+  url,
+  urls: { base: url, api: `${url}/v1`, mcp: `${url}/mcp`, short: url },
+  storage,
+  close: async () => {},
+  ...populate(url, storage),
+};
+
+test.after.always(async () => {
+  for (const server of servers) await server.stop();
+  await balancer.close();
+  await storage.close();
+  await database.drop();
+  rmSync(folder, { recursive: true });
+});
+test.after.always(stopPrograms);
+
+async function linkgate(...words: string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings });
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+async function fetchKeys(address: string): Promise<JSONWebKeySet> {
+  const response = await fetch(`${address}/oauth/jwks`);
+  if (response.headers.get("cache-control") !== "public, max-age=300") throw new Error("not cacheable");
+  return (await response.json()) as JSONWebKeySet;
+}
+
+const kidOf = (token: string) => decodeProtectedHeader(token).kid as string;
+const kidsOf = ({ keys }: JSONWebKeySet) => keys.map(({ kid }) => kid);
+
+/** Waits until both servers publish these keys, in any order. */
+async function published(kids: string[]): Promise<void> {
+  for (;;) {
+    const sets = await Promise.all(addresses.map(fetchKeys));
+    if (sets.every((set) => kidsOf(set).sort().join() === [...kids].sort().join())) return;
+    await pause(100);
+  }
+}
+
+test("a new signing key is published before it signs, and id_tokens of the old one stay valid", async (t) => {
+  const { app, user } = await createApp(service);
+  const { browser } = await browserOf(service, user);
+
+  /** Gets an id_token, and verifies it with the keys that each server publishes at that time. */
+  async function issue(): Promise<string> {
+    const code = await codeFor(service, app, user, { browser, changes: { scope: "openid" } });
+    const { status, body, text } = await redeemCode(service, app, code);
+    t.is(status, 200, text);
+    const token = String(body.id_token);
+    for (const address of addresses) {
+      await jwtVerify(token, createLocalJWKSet(await fetchKeys(address)), { issuer: url });
+    }
+    return token;
+  }
+
+  const before = await issue();
+  const oldKid = kidOf(before);
+  await published([oldKid]);
+  const rotated = (await linkgate("keys", "rotate", "signing", "--publish-for", "10s")) as {
+    signing: { kid: string; state: string }[];
+  };
+  t.like(rotated.signing, { 0: { state: "published" }, 1: { kid: oldKid, state: "active" } });
+  const newKid = rotated.signing[0]?.kid ?? "";
+  await published([newKid, oldKid]);
+
+  // Without a pause: no request fails while the servers change the key, each at its own time.
+  const kids: string[] = [];
+  while (kids.slice(-4).filter((kid) => kid === newKid).length < 4) kids.push(kidOf(await issue()));
+  t.deepEqual([...new Set(kids)], kids.includes(oldKid) ? [oldKid, newKid] : [newKid]);
+  await jwtVerify(before, createLocalJWKSet(await fetchKeys(url)), { issuer: url });
+
+  await linkgate("keys", "rotate", "signing", "--compromised");
+  const { signing } = (await linkgate("keys", "list")) as { signing: { kid: string }[] };
+  t.is(signing.length, 1);
+  await published([signing[0]?.kid ?? ""]);
+  await issue();
+  await t.throwsAsync(jwtVerify(before, createLocalJWKSet(await fetchKeys(url))), {
+    code: "ERR_JWKS_NO_MATCHING_KEY",
+  });
+});
+
+test("sessions survive a rotation of the cookie keys, and end when they are compromised", async (t) => {
+  const { user } = await createApp(service);
+  const { browser } = await browserOf(service, user);
+  const isSignedIn = async () => {
+    const { status } = await browser.open(`${url}/dashboard/me`, { headers: { accept: "application/json" } });
+    return status === 200;
+  };
+  const state = async () =>
+    ((await linkgate("keys", "list")) as { cookies: { state: string }[] }).cookies.map((key) => key.state);
+
+  await linkgate("keys", "rotate", "cookies");
+  t.deepEqual((await state()).slice(0, 2), ["published", "active"]);
+  while ((await state())[0] !== "active") {
+    t.true(await isSignedIn());
+    // Both servers accept the cookies of a new session, whichever key signed them.
+    const { browser: another } = await browserOf(service, user);
+    for (let request = 0; request < 4; request++) {
+      t.is((await another.open(`${url}/dashboard/account`)).status, 200);
+    }
+  }
+  t.true(await isSignedIn());
+
+  await linkgate("keys", "rotate", "cookies", "--compromised");
+  while (await isSignedIn()) await pause(100);
+  t.deepEqual(await state(), ["active"]);
+  await browserOf(service, user);
+});
+
+test("stored secrets are encrypted with a new key while the servers run, and the old key can be removed", async (t) => {
+  const [oldKey] = readKeys();
+  const organization = await service.createOrganization();
+  const api = apiAt(url, await service.token(organization));
+  const create = async (name: string) => {
+    const answer = await api.send("POST", "/v1/webhooks", {
+      json: { url: `http://127.0.0.1:9/${name}`, events: ["link.created"] },
+      headers: { "idempotency-key": name },
+    });
+    t.is(answer.status, 201, answer.text);
+    return answer.body as unknown as { id: string };
+  };
+  const first = await create("before");
+
+  const running = linkgate("keys", "rotate", "encryption");
+  // Each server uses the new key at its own time; the other one can always read what it wrote.
+  let count = 0;
+  let isRotated = false;
+  void running.finally(() => {
+    isRotated = true;
+  });
+  while (!isRotated) {
+    const { id } = await create(`during-${count++}`);
+    for (let request = 0; request < 2; request++) {
+      t.is((await api.send("POST", `/v1/webhooks/${id}/test`)).status, 202);
+    }
+    t.is((await api.send("DELETE", `/v1/webhooks/${id}`)).status, 204);
+  }
+  t.like(await running, { encryption: { keys: 2, unreadable: 0 } });
+  t.is(readKeys().length, 2);
+  t.deepEqual(readKeys()[1], oldKey, "the new key comes first");
+
+  // The servers may have used the old key for a few seconds more.
+  for (;;) {
+    const { code, stderr } = await runCommand(["keys", "prune", "--json"], { settings });
+    if (code === 0) break;
+    t.is(JSON.parse(stderr).error.code, "keys_in_use");
+    await pause(500);
+  }
+  t.is(readKeys().length, 1);
+  const current = openStorage(database.url, readKeys());
+  t.is(await current.countOutdatedCiphertexts(), 0);
+  t.true((await current.keys.check()) > 0);
+  await current.close();
+  t.is((await api.send("POST", `/v1/webhooks/${first.id}/rotate-secret`)).status, 200);
+
+  const outdated = await startServer({
+    settings: {
+      ...settings,
+      PORT: "0",
+      ENCRYPTION_KEY_FILE: "",
+      ENCRYPTION_KEY: (oldKey as Buffer).toString("base64url"),
+    },
+  }).ended;
+  t.is(outdated.code, 1);
+  t.is(outdated.stderr, "ENCRYPTION_KEY is not the key that this database was created with\n");
+});
