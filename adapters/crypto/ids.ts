@@ -1,5 +1,5 @@
 import { randomBytes, randomFillSync } from "node:crypto";
-import { incrementBase32, monotonicFactory, ulid } from "ulid";
+import { decodeTime, encodeTime, incrementBase32, monotonicFactory, ulid } from "ulid";
 
 const pool = new Uint8Array(4096);
 let used = pool.length;
@@ -19,7 +19,23 @@ const nextUlid = monotonicFactory(random);
 export const OPERATOR_ID = "operator";
 
 /** Returns a new public id: prefix, underscore, ULID. Ids from one process sort in the order of their creation. */
-export function newId(prefix: "org" | "usr" | "lnk" | "sec" | "whk" | "evt" | "inv" | "key" | "trs"): string {
+export function newId(
+  prefix:
+    | "org"
+    | "usr"
+    | "lnk"
+    | "sec"
+    | "whk"
+    | "evt"
+    | "inv"
+    | "key"
+    | "trs"
+    | "ntc"
+    | "eml"
+    | "app"
+    | "lss"
+    | "psk",
+): string {
   return `${prefix}_${nextUlid()}`;
 }
 
@@ -33,6 +49,16 @@ export function idFromSeed(seed: string, prefix: "lnk", index: number): string {
   let id = seed;
   for (let step = 0; step < index; step++) id = incrementBase32(id);
   return `${prefix}_${id}`;
+}
+
+/** Returns the time of an id, in epoch milliseconds. */
+export function timeOfId(id: string): number {
+  return decodeTime(id.slice(id.indexOf("_") + 1));
+}
+
+/** Returns the first id of a time: all ids before that time sort before it. */
+export function firstIdAt(prefix: "lnk", time: number): string {
+  return `${prefix}_${encodeTime(time)}${"0".repeat(16)}`;
 }
 
 /** Returns a new secret: a prefix and 32 random bytes in base64url, so it needs no further encoding. */

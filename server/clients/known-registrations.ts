@@ -1,15 +1,13 @@
 import { LRUCache } from "lru-cache";
 import { KNOWN_DOCUMENTS } from "./known-clients.ts";
+import { EDITOR_REDIRECT_URIS } from "./known-redirect-uris.ts";
 import { LOOPBACK } from "./redirect-uris.ts";
 import { readRegistration } from "./registered-client-id.ts";
 
 const MAX_CACHED_ANSWERS = 1000;
 
-// Where Cursor and Visual Studio Code receive codes when they register themselves.
 const REDIRECT_URIS = new Set([
-  "https://www.cursor.com/agents/mcp/oauth/callback",
-  "cursor://anysphere.cursor-mcp/oauth/callback",
-  "https://insiders.vscode.dev/redirect",
+  ...EDITOR_REDIRECT_URIS,
   ...[...KNOWN_DOCUMENTS.values()].flatMap(({ redirect_uris }) => redirect_uris as string[]),
 ]);
 
