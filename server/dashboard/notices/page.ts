@@ -1,0 +1,55 @@
+import type { Notice } from "../../../adapters/accounts/notices.ts";
+import { csrfField, formButton, linkButton, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { describeNotice } from "./sentences.ts";
+
+/** The path of the notices. */
+export const NOTICES_PATH = "/dashboard/notices";
+
+/** Renders the page of all notices: new ones first, then those dismissed in the last 90 days. */
+export function noticesPage(notices: Notice[], csrf: string | undefined): Html {
+  const open = notices.filter(({ dismissedAt }) => dismissedAt === null);
+  const dismissed = notices.filter(({ dismissedAt }) => dismissedAt !== null);
+  return html`${open.length > 0 ? openNotices(open, csrf) : html`<div class="empty"><p>You have no new security notices.</p></div>`}
+${
+  dismissed.length > 0
+    ? html`<section><h2>Dismissed</h2><ul class="notices">${dismissed.map((notice) => html`<li>${summary(notice)}</li>`)}</ul></section>`
+    : html``
+}`;
+}
+
+function openNotices(notices: Notice[], csrf: string | undefined): Html {
+  return html`${notices.map((notice) => openNotice(notice, csrf))}
+${
+  notices.length > 1
+    ? html`<form method="post" action="${NOTICES_PATH}/dismiss">${csrfField(csrf)}<button type="submit" class="quiet">Dismiss all</button></form>`
+    : html``
+}`;
+}
+
+function openNotice(notice: Notice, csrf: string | undefined): Html {
+  const { title, advice } = describeNotice(notice);
+  return html`<section class="panel"><h2>${title}</h2>
+<p class="soft">${circumstances(notice)}</p>
+<details><summary>This wasn’t me</summary>
+<p>${advice}</p>
+<p>${linkButton("/dashboard/account", "Secure your account")}</p>
+</details>
+<p>${formButton({ action: `${NOTICES_PATH}/${notice.id}/dismiss`, csrf, text: "Dismiss", about: title })}</p>
+</section>`;
+}
+
+function summary(notice: Notice): Html {
+  return html`${describeNotice(notice).title}<br><span class="soft">${circumstances(notice)}</span>`;
+}
+
+function circumstances({ createdAt, data }: Notice): Html {
+  return html`${time(createdAt)}${data.address ? html` from ${data.address}` : html``}`;
+}
+
+/** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */
+export function noticesBanner([latest, ...others]: Notice[]): Html {
+  if (!latest) return html``;
+  const more = others.length > 0 ? html` and ${others.length} more` : html``;
+  return html`<p class="alert security"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="${NOTICES_PATH}">Review</a></p>`;
+}

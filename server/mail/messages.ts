@@ -1,0 +1,107 @@
+import type { NoticeKind } from "../../adapters/accounts/notices.ts";
+import type { Mail } from "../../adapters/mail/queue.ts";
+import { resetUrl } from "../credentials/reset-links.ts";
+import { describeNotice } from "../dashboard/notices/sentences.ts";
+import { formatTime } from "../ui/controls.ts";
+import { type Html, html } from "../ui/html.ts";
+
+/** What an email says, as plain text and as HTML. */
+export type Message = { subject: string; text: string; html: string };
+
+/** The parts of a message: paragraphs, and a link with its text. */
+type Draft = { subject: string; paragraphs: string[]; link?: { text: string; url: string }; last?: string };
+
+/** Composes a queued email. All links start with `base`. */
+export function composeMessage(mail: Mail, base: string): Message {
+  const draft = draftOf(mail, base);
+  const { link, last } = draft;
+  const subject = singleLine(draft.subject);
+  const paragraphs = draft.paragraphs.map(singleLine);
+  const footer = `This email was sent by ${base}.`;
+  const text = [
+    ...paragraphs,
+    ...(link ? [`${link.text}:\n${link.url}`] : []),
+    ...(last ? [last] : []),
+    footer,
+  ];
+  return {
+    subject,
+    text: `${text.join("\n\n")}\n`,
+    html: htmlOf(subject, paragraphs, link, last, footer),
+  };
+}
+
+function draftOf(mail: Mail, base: string): Draft {
+  const { kind, data, token = "" } = mail;
+  const username = String(data.username ?? "");
+  switch (kind) {
+    case "password_reset":
+      return {
+        subject: "Reset your linkgate password",
+        paragraphs: [
+          `Someone requested a password reset for your account ${username}.`,
+          "The link works once and expires in an hour.",
+        ],
+        link: { text: "Choose a new password", url: resetUrl(base, token) },
+        last: "If it wasn’t you, ignore this email. Your password stays the same.",
+      };
+    case "email_confirmation":
+      return {
+        subject: "Confirm your email address for linkgate",
+        paragraphs: [
+          `The account ${username} wants to use this email address for security notices and password resets.`,
+          "Sign in to that account to confirm it. The link works once and expires in 24 hours.",
+        ],
+        link: { text: "Confirm the email address", url: `${base}/dashboard/account/email/${token}` },
+        last: "If this isn’t your account, ignore this email.",
+      };
+    case "invitation":
+      return {
+        subject: `${data.inviter} invited you to ${data.organization}`,
+        paragraphs: [
+          `${data.inviter} invited you to join the organization “${data.organization}” on linkgate as ${data.role === "member" ? "a member" : `an ${data.role}`}.`,
+          "The link works once and expires in 7 days.",
+        ],
+        link: { text: "Accept the invitation", url: `${base}/dashboard/invitations/${token}` },
+        last: "If you weren’t expecting this invitation, ignore this email.",
+      };
+    default:
+      return noticeDraft(kind, mail, base);
+  }
+}
+
+function noticeDraft(kind: NoticeKind, { data, createdAt }: Mail, base: string): Draft {
+  const { title, advice } = describeNotice({ kind, data });
+  const from = typeof data.address === "string" ? ` from ${data.address}` : "";
+  return {
+    subject: title,
+    paragraphs: [
+      `${title}.`,
+      `Account: ${data.username}. Time: ${formatTime(createdAt)}${from}.`,
+      `If this was you, there is nothing to do. If it wasn’t: ${advice}`,
+    ],
+    link: { text: "Review your security notices", url: `${base}/dashboard/notices` },
+  };
+}
+
+/** Removes line breaks and invisible characters, which names may contain. */
+function singleLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ").toWellFormed();
+}
+
+function htmlOf(
+  title: string,
+  paragraphs: string[],
+  link: Draft["link"],
+  last: string | undefined,
+  footer: string,
+): string {
+  const paragraph = (text: string): Html => html`<p>${text}</p>\n`;
+  return html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${title}</title></head>
+<body>
+${paragraphs.map(paragraph)}${link ? html`<p><a href="${link.url}">${link.text}</a></p>\n` : html``}${last ? paragraph(last) : html``}${paragraph(footer)}</body>
+</html>
+`.toString();
+}
