@@ -1,0 +1,82 @@
+import { randomBytes } from "node:crypto";
+import type { Knex } from "knex";
+import type { Actor } from "../../../resources/access/actor.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import type { Database } from "../../database/index.ts";
+import type { Outbox } from "../../events/outbox.ts";
+import { lockUser } from "../../organizations/reset-revocation.ts";
+import { recordChange } from "./record-change.ts";
+
+const CODES = 10;
+// 120 bits, so an unsalted fast hash suffices (OWASP ASVS 5.0 V6.5.2: at least 112).
+const CODE_CHARACTERS = 24;
+const GROUP = /.{6}(?!$)/g;
+// Crockford's base32 in lower case: 32 characters without i, l, o and u, which are easily misread.
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/** Stores the recovery codes of users, each of which replaces a second factor once. */
+export type RecoveryCodeStore = {
+  /** Replaces all codes. Resolves to the new ones, or to undefined if the user has no second factor. */
+  replace(actor: Actor): Promise<string[] | undefined>;
+  /** Uses a code of the actor. Concurrent calls with the same code succeed once. */
+  use(code: string, actor: Actor): Promise<boolean>;
+};
+
+export function createRecoveryCodeStore({ transaction }: Database, outbox: Outbox): RecoveryCodeStore {
+  return {
+    replace: (actor) =>
+      transaction(async (trx) => {
+        const userId = actor.id;
+        await lockUser(trx, userId);
+        if (!(await hasFactor(trx, userId))) return undefined;
+        await trx("recovery_codes").where({ user_id: userId }).delete();
+        await recordChange(trx, outbox, actor, userId, { type: "member.recovery_codes_replaced" });
+        return insertCodes(trx, userId);
+      }),
+
+    use: (code, actor) =>
+      transaction(async (trx) => {
+        const userId = actor.id;
+        const unused = { user_id: userId, code_hash: hashOf(userId, code), used_at: null };
+        if (!(await trx("recovery_codes").where(unused).update({ used_at: Date.now() }))) return false;
+        await recordChange(trx, outbox, actor, userId, { type: "member.recovery_code_used" });
+        return true;
+      }),
+  };
+}
+
+/** Creates codes unless the user has any. Part of the caller's transaction, which has locked the user. */
+export async function ensureRecoveryCodes(trx: Knex.Transaction, userId: string): Promise<string[]> {
+  const existing = await trx("recovery_codes").where({ user_id: userId }).first("code_hash");
+  return existing ? [] : insertCodes(trx, userId);
+}
+
+/** Deletes the codes of a user without a second factor. Part of the caller's transaction, which has locked the user. */
+export async function deleteCodesWithoutFactor(trx: Knex.Transaction, userId: string): Promise<void> {
+  if (!(await hasFactor(trx, userId))) await trx("recovery_codes").where({ user_id: userId }).delete();
+}
+
+/** Returns whether a user has a second factor: a passkey or a confirmed authenticator app. */
+export async function hasFactor(knex: Knex, user_id: string): Promise<boolean> {
+  const totp = await knex("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").first("user_id");
+  return Boolean(totp ?? (await knex("passkeys").where({ user_id }).first("id")));
+}
+
+async function insertCodes(trx: Knex.Transaction, user_id: string): Promise<string[]> {
+  const codes = Array.from({ length: CODES }, newCode);
+  const created_at = Date.now();
+  await trx("recovery_codes").insert(
+    codes.map((code) => ({ code_hash: hashOf(user_id, code), user_id, created_at })),
+  );
+  return codes;
+}
+
+function newCode(): string {
+  const characters = [...randomBytes(CODE_CHARACTERS)].map((byte) => ALPHABET[byte % ALPHABET.length]);
+  return characters.join("").replace(GROUP, "$&-");
+}
+
+/** Hashes a code as the user may type it: in any case, with or without separators. */
+function hashOf(userId: string, code: string): string {
+  return sha256(`${userId}\n${code.toLowerCase().replace(/[\s-]/g, "")}`);
+}

@@ -1,0 +1,107 @@
+import type { Router } from "@koa/router";
+import type { Context } from "koa";
+import type { SecondFactorStore } from "../../../adapters/accounts/second-factors/index.ts";
+import { type Input, readInput, textFieldOf } from "../../http/request-body.ts";
+import { checkOrigin } from "../../http/same-origin.ts";
+import { messagePage } from "../../ui/page.ts";
+import { type CompleteSignIn, SECOND_FACTOR_PATH } from "../complete-sign-in.ts";
+import type { RelyingParty } from "../passkeys/webauthn.ts";
+import { type FactorProof, keyReference, withFactor } from "../sign-in-proof.ts";
+import type { LoginError } from "../verify-password.ts";
+import type { LoginTokens, PendingSignIn } from "./login-tokens.ts";
+import { secondFactorPage } from "./page.ts";
+import type { VerifyCode } from "./verify.ts";
+
+type Options = {
+  secondFactors: Pick<SecondFactorStore, "find">;
+  relyingParty: RelyingParty | undefined;
+  loginTokens: LoginTokens;
+  verifyCode: VerifyCode;
+  completeSignIn: CompleteSignIn;
+  base: string;
+};
+
+const PASSKEY_NOT_ACCEPTED: LoginError = {
+  error: "This passkey wasn’t accepted. Try again, or use another method.",
+  status: 400,
+  code: "invalid_second_factor",
+};
+
+/** Adds `/auth/second-factor`, where a browser proves the second factor of a pending sign-in. */
+export function secondFactorRoutes(router: Router, options: Options): void {
+  const { secondFactors, relyingParty, loginTokens, verifyCode, completeSignIn, base } = options;
+
+  async function showForm(
+    ctx: Context,
+    { id, proof }: PendingSignIn,
+    { isRecovery, error }: { isRecovery: boolean; error?: string },
+  ): Promise<void> {
+    const { totp, passkeys } = await secondFactors.find(proof.accountId);
+    const mayUsePasskey = relyingParty && passkeys.length > 0 && !isRecovery;
+    ctx.body = secondFactorPage({
+      action: SECOND_FACTOR_PATH,
+      hasTotp: totp !== undefined,
+      isRecovery,
+      error,
+      passkey: mayUsePasskey
+        ? {
+            action: SECOND_FACTOR_PATH,
+            options: await relyingParty.authenticationOptions(purposeOf(id), passkeys),
+            fields: {},
+          }
+        : undefined,
+    });
+  }
+
+  async function verify(ctx: Context, { id, proof }: PendingSignIn, input: Input) {
+    if (!input.passkey || !relyingParty) return verifyCode(ctx, proof.accountId, codesOf(input));
+    const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
+      requireUserVerification: false, // the password was the other factor
+    });
+    if (passkey?.userId !== proof.accountId) return PASSKEY_NOT_ACCEPTED;
+    const proved: FactorProof = { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
+    return proved;
+  }
+
+  router.get(SECOND_FACTOR_PATH, async (ctx) => {
+    const pending = loginTokens.find(ctx);
+    if (!pending) return showExpired(ctx);
+    await showForm(ctx, pending, { isRecovery: ctx.query.method === "recovery_code" });
+  });
+
+  router.post(SECOND_FACTOR_PATH, async (ctx) => {
+    const input = await readInput(ctx);
+    checkOrigin(ctx, base);
+    const pending = loginTokens.find(ctx);
+    if (!pending) return showExpired(ctx);
+    const factor = await verify(ctx, pending, input);
+    if ("error" in factor) {
+      ctx.status = factor.status;
+      return showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error: factor.error });
+    }
+    loginTokens.drop(ctx);
+    if (!(await loginTokens.complete(pending))) return showExpired(ctx);
+    const credential = pending.proof.credential ?? factor.credential;
+    const proof = { ...withFactor(pending.proof, factor), credential };
+    if (!(await completeSignIn(ctx, proof, pending.returnTo))) return showExpired(ctx);
+  });
+}
+
+/** Returns the codes in a form or a JSON body. */
+export function codesOf(input: Input) {
+  return { totp: textFieldOf(input.totp), recoveryCode: textFieldOf(input.recovery_code) };
+}
+
+function purposeOf(pendingId: string): string {
+  return `second factor ${pendingId}`;
+}
+
+function showExpired(ctx: Context): void {
+  ctx.status = 400;
+  ctx.type = "html";
+  ctx.body = messagePage(
+    "This sign-in has expired",
+    "It took longer than five minutes, or was already completed. Sign in again.",
+    { href: "/auth/login", text: "Go to sign-in" },
+  );
+}

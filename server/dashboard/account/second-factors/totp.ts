@@ -1,0 +1,80 @@
+import type { Router } from "@koa/router";
+import type { Context } from "koa";
+import { notFound, Problem } from "../../../../resources/http/problem.ts";
+import { requireRecentSignIn } from "../../../auth/authenticate.ts";
+import { newTotpSecret, stepOfCode, totpUri } from "../../../credentials/totp.ts";
+import { readInput, textFieldOf } from "../../../http/request-body.ts";
+import { signedInUserOf } from "../../access.ts";
+import { redisplayForm, respondToChange, type Show, showPage } from "../../responses.ts";
+import { ACCOUNT, type FactorOptions, requireGuess } from "./options.ts";
+import { respondWithCodes } from "./recovery-codes.ts";
+import { totpPage } from "./totp-page.ts";
+
+const PATH = `${ACCOUNT}/totp`;
+
+/** Adds the routes with which a user sets up and removes an authenticator app. */
+export function totpRoutes(router: Router, options: FactorOptions): void {
+  const { sessions, codesView } = options;
+  const { totp } = options.storage.secondFactors;
+
+  const show: Show = async (ctx, error) => {
+    requireRecentSignIn(ctx, PATH);
+    const { id, username, csrf } = signedInUserOf(ctx);
+    const secret = await totp.findPending(id);
+    if (!secret) return ctx.redirect(ACCOUNT);
+    ctx.state.memberships = await options.storage.organizations.listByUser(id);
+    const body = totpPage({ action: `${PATH}/confirm`, secret, uri: totpUri(secret, username), csrf, error });
+    showPage(ctx, { title: "Set up an authenticator app", error }, body);
+  };
+  router.get(PATH, (ctx) => show(ctx));
+
+  router.post(PATH, async (ctx) => {
+    requireRecentSignIn(ctx, ACCOUNT);
+    const { id, username } = signedInUserOf(ctx);
+    const secret = newTotpSecret();
+    if (!(await totp.start(id, secret))) throw alreadySetUp();
+    respondToChange(ctx, { to: PATH, status: 201, body: { secret, uri: totpUri(secret, username) } });
+  });
+
+  router.post(`${PATH}/confirm`, redisplayForm(show), async (ctx) => {
+    requireRecentSignIn(ctx, ACCOUNT);
+    const { id, actor, means } = signedInUserOf(ctx);
+    await requireGuess(ctx, options);
+    const secret = await totp.findPending(id);
+    if (!secret) throw notFound("authenticator app");
+    const step = stepOfCode(secret, textFieldOf((await readInput(ctx)).code));
+    if (step === undefined) throw wrongCode();
+    const codes = await totp.confirm(secret, step, actor);
+    if (!codes) throw notFound("authenticator app");
+    await options.authenticationLimits.secondFactor.succeeded(id);
+    if (means === "session") await sessions.renew(ctx, { method: "totp", amr: "otp" });
+    respondWithCodes(ctx, codesView, codes, "totp-added");
+  });
+
+  const remove = async (ctx: Context) => {
+    requireRecentSignIn(ctx, ACCOUNT);
+    if (!(await totp.remove(signedInUserOf(ctx).actor))) throw notFound("authenticator app");
+    respondToChange(ctx, { to: ACCOUNT, done: "totp-removed" });
+  };
+  router.delete(PATH, remove);
+  router.post(`${PATH}/delete`, remove);
+}
+
+function wrongCode(): Problem {
+  return new Problem(
+    422,
+    "invalid_code",
+    "Incorrect code. Enter the current code of your authenticator app.",
+    {
+      errors: [{ field: "code", message: "must be the current code of the authenticator app" }],
+    },
+  );
+}
+
+function alreadySetUp(): Problem {
+  return new Problem(
+    409,
+    "totp_already_set_up",
+    "You already have an authenticator app. Remove it first to set up another one.",
+  );
+}

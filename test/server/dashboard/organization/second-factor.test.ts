@@ -1,0 +1,104 @@
+import test from "ava";
+import { OPERATOR } from "../../../../resources/events/types.ts";
+import { apiAt, isProblem } from "../../../harness/clients/api.ts";
+import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
+import { addTotp, codeOf, logIn, proveFactor } from "../../../harness/clients/second-factor.ts";
+import { TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { startTestService } from "../../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const REQUIRED = { require_second_factor: true };
+
+test("an owner requires a second factor, after signing in with one", async (t) => {
+  const { base, owner, admin, organization } = await createTeam(service);
+  const path = `${base}/members/require-second-factor`;
+  isProblem(t, await admin.api.send("PUT", path, { json: REQUIRED }), { status: 403, code: "role_required" });
+  const without = await owner.api.send("PUT", path, { json: REQUIRED });
+  isProblem(t, without, { status: 409, code: "second_factor_missing" });
+
+  const guarded = await addTotp(service, owner);
+  const before = await owner.api.send("PUT", path, { json: REQUIRED });
+  isProblem(t, before, { status: 403, code: "reauthentication_required" });
+  const { login_token } = (await logIn(service, guarded)).body;
+  const { body } = await proveFactor(service, login_token, { totp: guarded.code() });
+  const api = apiAt(service.url, body.access_token);
+  t.is((await api.send("PUT", path, { json: REQUIRED })).status, 200);
+  t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
+  t.is((await api.send("GET", base)).status, 200, "the owner continues");
+  const recorded = await service.storage.audit.list(
+    organization.id,
+    { types: ["organization.second_factor_required"] },
+    10,
+  );
+  t.is(recorded.length, 1);
+  t.like(recorded[0], { actor: owner.id, data: { required: true } });
+});
+
+test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {
+  const { base, admin, member, organization } = await createTeam(service);
+  const { browser } = await browserOf(service, admin);
+  await service.storage.secondFactorRequirement.set(organization.id, true, OPERATOR);
+  t.is((await member.api.send("GET", base)).status, 200);
+  for (const [method, path] of [
+    ["GET", ""],
+    ["GET", "/audit"],
+    ["POST", "/links"],
+    ["POST", "/invitations"],
+  ] as const) {
+    const refused = await admin.api.send(method, base + path, method === "POST" ? { json: {} } : {});
+    isProblem(t, refused, { status: 403, code: "second_factor_setup_required" });
+  }
+
+  const setup = await browser.open(service.url + base);
+  t.regex(setup.text, /requires owners and admins to sign in with a second factor/);
+  const page = await browser.press(setup, "Set up authenticator app");
+  const secret = page.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
+  t.is((await browser.press(page, "Confirm code", { code: codeOf(secret) })).status, 200);
+  t.is((await browser.open(service.url + base)).status, 200, "the app was just proved in this session");
+  const old = await admin.api.send("GET", base);
+  isProblem(t, old, { status: 403, code: "reauthentication_required" });
+
+  await service.storage.members.changeRole({
+    organizationId: organization.id,
+    userId: member.id,
+    role: "admin",
+    manageableRoles: ["owner", "admin", "member"],
+    actor: OPERATOR,
+  });
+  const promoted = await member.api.send("GET", base);
+  isProblem(t, promoted, { status: 403, code: "second_factor_setup_required" });
+});
+
+test("an owner without a second factor can't authorize an app for the organization", async (t) => {
+  const { app, own } = await createApp(service);
+  const owner = await createColleague(service, own.id, "owner");
+  await service.storage.secondFactorRequirement.set(own.id, true, OPERATOR);
+  const browser = new TestBrowser(service.url);
+  const refused = await browser.signIn(await browser.open(authorizeUrl(service, app)), owner);
+  t.regex(refused.text, /requires a second factor/);
+  t.false(refused.html.querySelectorAll("button").some(({ text }) => text === "Allow"));
+
+  const guarded = await addTotp(service, owner);
+  const other = new TestBrowser(service.url);
+  const asked = await other.signIn(await other.open(authorizeUrl(service, app)), owner);
+  const consent = await other.press(asked, "Continue", { totp: guarded.code() });
+  const { searchParams } = new URL((await other.press(consent, "Allow")).url);
+  t.truthy(searchParams.get("code"));
+});
+
+test("the operator removes all second factors, which ends the sessions and leaves a notice", async (t) => {
+  const own = await service.createOrganization();
+  const user = await addTotp(service, await createColleague(service, own.id));
+  const { login_token } = (await logIn(service, user)).body;
+  const { body } = await proveFactor(service, login_token, { totp: user.code() });
+  await service.storage.secondFactors.reset(user.id, OPERATOR);
+  t.is((await apiAt(service.url, body.access_token).send("GET", "/dashboard/me")).status, 401);
+  t.is((await logIn(service, user)).status, 200);
+  const [entry] = await service.storage.audit.list(own.id, { types: ["member.second_factors_reset"] }, 1);
+  t.like(entry, { actor: "operator", subject: user.id });
+  const notices = await service.storage.notices.list(user.id);
+  t.true(notices.some(({ kind, data }) => kind === "second_factor_removed" && data.by === "operator"));
+});
