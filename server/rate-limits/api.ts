@@ -5,8 +5,8 @@ import { type RateLimitStore, toSeconds } from "./store.ts";
 /** Creates the counter of API and MCP calls. */
 export function createCallCounter(rateLimitStore: RateLimitStore): CallCounter {
   // The limit depends on the plan and is checked by the caller, so these only count.
-  const organizations = rateLimitStore.create("calls:organization", 0);
-  const addresses = rateLimitStore.create("calls:address", 0);
+  const organizations = rateLimitStore.create("calls:organization", 0, { isHot: true });
+  const addresses = rateLimitStore.create("calls:address", 0, { isHot: true });
 
   async function count(limiter: typeof addresses, key: string, calls = 1): Promise<Count> {
     const { consumedPoints, msBeforeNext } = await limiter.penalty(key, calls);

@@ -1,6 +1,28 @@
 import ipaddr from "ipaddr.js";
 import { parseIpAddress } from "../http/ip-address.ts";
 
+/** A network that an address is in, and how many times the limit of the smallest one it gets. */
+export type Network = { key: string; share: number };
+
+// IPv6 providers assign a /64, a /56 or a /48 to one customer.
+const IPV6_NETWORKS = [
+  { bits: 64, share: 1 },
+  { bits: 56, share: 2 },
+  { bits: 48, share: 4 },
+];
+
+/** Returns the networks that one caller may control, smallest first: a /24 of IPv4; a /64, a /56 and a /48 of IPv6. */
+export function networksOf(address: string): Network[] {
+  const ip = parseIpAddress(address);
+  if (!(ip instanceof ipaddr.IPv6)) return [{ key: networkKeyOf(address), share: 1 }];
+  return IPV6_NETWORKS.map(({ bits, share }) => ({ key: prefixOf(ip, bits), share }));
+}
+
+/** Returns the key of the largest network that one caller may control. */
+export function siteKeyOf(address: string): string {
+  return (networksOf(address).at(-1) as Network).key;
+}
+
 /** Returns the rate-limit key of the network that one caller may control: a /24 of IPv4, a /64 of IPv6. */
 export function networkKeyOf(address: string): string {
   const ip = parseIpAddress(address);
@@ -11,7 +33,14 @@ export function networkKeyOf(address: string): string {
 export function hostKeyOf(address: string): string {
   const ip = parseIpAddress(address);
   if (!ip) return address;
-  if (ip instanceof ipaddr.IPv4) return ip.toString();
-  const groups = ip.parts.slice(0, 4).map((group) => group.toString(16));
-  return groups.join(":");
+  return ip instanceof ipaddr.IPv4 ? ip.toString() : prefixOf(ip, 64);
+}
+
+/** Returns the first groups of an address. The length of a prefix is part of its key unless it is 64. */
+function prefixOf({ parts }: ipaddr.IPv6, bits: number): string {
+  const groups = parts.slice(0, Math.ceil(bits / 16));
+  const rest = bits % 16;
+  if (rest) groups.push((groups.pop() as number) & (0xffff << (16 - rest)));
+  const text = groups.map((group) => group.toString(16)).join(":");
+  return bits === 64 ? text : `${text}/${bits}`;
 }

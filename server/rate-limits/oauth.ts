@@ -1,19 +1,21 @@
 import type { Context, Middleware } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { messagePage } from "../ui/page.ts";
-import { count, secondsUntilOpen } from "./counters.ts";
-import { networkKeyOf } from "./ip-key.ts";
-import type { RateLimitStore } from "./store.ts";
+import { count, countNetworks, secondsUntilOpen } from "./counters.ts";
+import { siteKeyOf } from "./ip-key.ts";
+import { describeWait, type RateLimitStore } from "./store.ts";
 
 // A client that fails this often is misconfigured, or isn't the client.
 const FAILURES_PER_CLIENT = 40;
-const FAILURES_PER_ADDRESS = 300;
-const REQUESTS_PER_ADDRESS = 3000;
+const FAILURES_PER_SITE = 300;
+const REQUESTS_PER_NETWORK = 3000;
 // Each authorization request stores a row for 15 minutes. A large office behind one address starts about a hundred a
 // minute.
-const AUTHORIZATIONS_PER_ADDRESS = 300;
+const AUTHORIZATIONS_PER_NETWORK = 300;
+const PENDING_PER_NETWORK = 1500;
+const PENDING_S = 15 * 60;
 // An authorization has three or four pages and redirects after its start.
-const AUTHORIZATION_STEPS_PER_ADDRESS = 1200;
+const AUTHORIZATION_STEPS_PER_NETWORK = 1200;
 
 /** The errors that a guessed secret, code or token gets; other mistakes don't count as failures. */
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
@@ -24,78 +26,101 @@ const ENDPOINTS = new Set([
   "/oauth/par",
   "/oauth/register",
   "/oauth/userinfo",
+  "/oauth/leaked-credentials",
 ]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
 /** Limits on the OAuth endpoints. */
 export type OAuthLimits = {
+  /** Limits on assertions, which may have to be verified with keys of another server. */
+  assertions: {
+    /** @throws TemporarilyUnavailable with status 429 if too many of a client's assertions from this network failed */
+    check(ctx: Context, clientId: string): Promise<void>;
+    /** Counts an invalid assertion. */
+    failed(ctx: Context, clientId: string): Promise<void>;
+  };
   /**
-   * Rejects a client with too many invalid credentials, codes or tokens from one address.
-   * @throws TemporarilyUnavailable with status 429
+   * Counts requests and failures at the endpoints that clients call. A network with too many failures gets 429 for
+   * further ones, but valid credentials are always accepted: others on the network can't lock a client out. Secrets have
+   * 256 random bits, so the limit on requests is enough against guessing.
    */
-  checkClient(ctx: Context, clientId: string): Promise<void>;
-  /** Counts requests and failures at the endpoints that clients call, and rejects addresses with too many. */
   oauth: Middleware;
   /** Counts requests that are stored without authentication: authorization requests, and the pages that follow. */
   authorization: Middleware;
 };
 
 export function createOAuthLimits(isOn: boolean, rateLimitStore: RateLimitStore): OAuthLimits {
-  const clients = rateLimitStore.create("oauth:client", FAILURES_PER_CLIENT);
-  const failures = rateLimitStore.create("oauth:failures", FAILURES_PER_ADDRESS);
-  const requests = rateLimitStore.create("oauth:requests", REQUESTS_PER_ADDRESS);
-  const authorizations = rateLimitStore.create("authorization:start", AUTHORIZATIONS_PER_ADDRESS);
-  const steps = rateLimitStore.create("authorization:step", AUTHORIZATION_STEPS_PER_ADDRESS);
+  const { create } = rateLimitStore;
+  const failedAssertions = create("oauth:assertions", FAILURES_PER_CLIENT);
+  const clients = create("oauth:client", FAILURES_PER_CLIENT);
+  const failures = create("oauth:failures", FAILURES_PER_SITE);
+  const requests = create("oauth:requests", REQUESTS_PER_NETWORK, { isHot: true });
+  const authorizations = create("authorization:start", AUTHORIZATIONS_PER_NETWORK);
+  const pending = create("authorization:pending", PENDING_PER_NETWORK, { seconds: PENDING_S });
+  const steps = create("authorization:step", AUTHORIZATION_STEPS_PER_NETWORK);
+
+  /** Counts a failed request. Returns the seconds to wait, or 0. */
+  async function countFailure(ctx: Context): Promise<number> {
+    const { client } = (ctx as unknown as KoaContextWithOIDC).oidc;
+    const counts = [count(failures, siteKeyOf(ctx.ip))];
+    if (client) counts.push(count(clients, clientKeyOf(ctx, client.clientId)));
+    return Math.max(...(await Promise.all(counts)));
+  }
 
   return {
-    async checkClient(ctx, clientId) {
-      if (!isOn) return;
-      const seconds = await secondsUntilOpen(clients, clientKeyOf(ctx, clientId));
-      if (!seconds) return;
-      ctx.set("Retry-After", String(seconds));
-      const error = new errors.TemporarilyUnavailable(TOO_MANY_REQUESTS);
-      throw Object.assign(error, { status: 429, statusCode: 429 });
+    assertions: {
+      async check(ctx, clientId) {
+        if (!isOn) return;
+        const seconds = await secondsUntilOpen(failedAssertions, clientKeyOf(ctx, clientId));
+        if (!seconds) return;
+        ctx.set("Retry-After", String(seconds));
+        const error = new errors.TemporarilyUnavailable(TOO_MANY_REQUESTS);
+        throw Object.assign(error, { status: 429, statusCode: 429 });
+      },
+      async failed(ctx, clientId) {
+        if (isOn) await failedAssertions.penalty(clientKeyOf(ctx, clientId));
+      },
     },
 
     async oauth(ctx, next) {
       if (!isOn || !ENDPOINTS.has(ctx.path)) return next();
-      const network = networkKeyOf(ctx.ip);
-      const waits = [failures, requests].map((limiter) => secondsUntilOpen(limiter, network));
-      const seconds = Math.max(...(await Promise.all(waits)));
-      if (seconds) {
-        respondTooMany(ctx, seconds);
-        ctx.body = { error: "temporarily_unavailable", error_description: TOO_MANY_REQUESTS };
-        return;
-      }
-      await requests.penalty(network);
+      const wait = await countNetworks(requests, ctx.ip);
+      if (wait) return respondTooMany(ctx, wait);
       await next();
       if (!GUESS_ERRORS.has((ctx.body as { error?: string } | undefined)?.error ?? "")) return;
-      await failures.penalty(network);
-      const { client } = (ctx as unknown as KoaContextWithOIDC).oidc;
-      if (client) await clients.penalty(clientKeyOf(ctx, client.clientId));
+      const seconds = await countFailure(ctx);
+      if (seconds) respondTooMany(ctx, seconds);
     },
 
     async authorization(ctx, next) {
       if (!isOn) return next();
-      const limiter = ctx.path === "/oauth/authorize" ? authorizations : steps;
-      const seconds = await count(limiter, networkKeyOf(ctx.ip));
+      const isStart = ctx.path === "/oauth/authorize";
+      const seconds = isStart
+        ? (await countNetworks(authorizations, ctx.ip)) || (await countNetworks(pending, ctx.ip))
+        : await countNetworks(steps, ctx.ip);
       if (!seconds) return next();
-      respondTooMany(ctx, seconds);
-      ctx.set("Cache-Control", "no-store");
+      setTooMany(ctx, seconds);
       ctx.type = "html";
       ctx.body = messagePage(
         "Too many requests",
-        `Your network has sent too many requests. Try again in ${seconds} seconds.`,
+        `Your network has sent too many requests. Try again in ${describeWait(seconds)}.`,
       );
     },
   };
 }
 
 function clientKeyOf(ctx: Context, clientId: string): string {
-  return `${networkKeyOf(ctx.ip)} ${clientId}`;
+  return `${siteKeyOf(ctx.ip)} ${clientId}`;
 }
 
 function respondTooMany(ctx: Context, seconds: number): void {
+  setTooMany(ctx, seconds);
+  ctx.remove("WWW-Authenticate");
+  ctx.body = { error: "temporarily_unavailable", error_description: TOO_MANY_REQUESTS };
+}
+
+function setTooMany(ctx: Context, seconds: number): void {
   ctx.status = 429;
   ctx.set("Retry-After", String(seconds));
+  ctx.set("Cache-Control", "no-store");
 }

@@ -1,32 +1,59 @@
+import cluster from "node:cluster";
 import type { Redis } from "ioredis";
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
+import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
 import type { Log } from "../log.ts";
+import { createExactCounter, createExchange } from "./cluster.ts";
+import type { Counter } from "./counter.ts";
 
 const WINDOW_S = 60;
 // If Redis takes longer, it counts as unavailable: rate limits must not delay requests.
 const TIMEOUT_MS = 250;
 
-/** Creates counters with a window of one minute, in this process or shared through Redis. */
+type CounterOptions = {
+  /** The window. A minute by default. */
+  seconds?: number;
+  /** Whether it counts nearly every request, so that workers may learn of each other's counts a little later. */
+  isHot?: boolean;
+};
+
+/** Creates counters, of this process, of the workers of this machine, or shared through Redis. */
 export type RateLimitStore = {
   /** @param name unique; @param points the limit, which the counter itself does not enforce */
-  create(name: string, points: number): RateLimiterAbstract;
+  create(name: string, points: number, options?: CounterOptions): Counter;
   close(): void;
 };
 
 /** While Redis is unavailable, each process counts for itself; this is logged once per outage. */
 export async function createRateLimitStore(redisUrl: string | undefined, log: Log): Promise<RateLimitStore> {
-  const inMemory = (points: number) => new RateLimiterMemory({ points, duration: WINDOW_S });
-  if (!redisUrl) return { create: (_name, points) => inMemory(points), close() {} };
-
-  const redis = await connect(redisUrl, log);
+  if (redisUrl) return createRedisStore(await connect(redisUrl, log));
+  if (cluster.isWorker) return createClusterStore();
   return {
-    create: (name, points) =>
+    create: (_name, points, { seconds = WINDOW_S } = {}) =>
+      new RateLimiterMemory({ points, duration: seconds }),
+    close() {},
+  };
+}
+
+function createClusterStore(): RateLimitStore {
+  const exchange = createExchange();
+  return {
+    create(name, points, { seconds = WINDOW_S, isHot = false } = {}) {
+      const options = { keyPrefix: name, points, duration: seconds };
+      return isHot ? exchange.create(options) : createExactCounter(options);
+    },
+    close: exchange.close,
+  };
+}
+
+function createRedisStore(redis: Redis): RateLimitStore {
+  return {
+    create: (name, points, { seconds = WINDOW_S } = {}) =>
       new RateLimiterRedis({
         storeClient: redis,
         keyPrefix: `linkgate:${name}`,
         points,
-        duration: WINDOW_S,
-        insuranceLimiter: inMemory(points),
+        duration: seconds,
+        insuranceLimiter: new RateLimiterMemory({ points, duration: seconds }),
         rejectIfRedisNotReady: true,
       }),
     close: () => redis.disconnect(),
@@ -60,4 +87,10 @@ async function connect(url: string, log: Log): Promise<Redis> {
 /** Converts to whole seconds for `Retry-After`, at least 1. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
+}
+
+/** Describes seconds to wait, such as "30 seconds" or "15 minutes". */
+export function describeWait(seconds: number): string {
+  const [amount, unit] = seconds <= 60 ? [seconds, "second"] : [Math.ceil(seconds / 60), "minute"];
+  return `${amount} ${unit}${amount === 1 ? "" : "s"}`;
 }

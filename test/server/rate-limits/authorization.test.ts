@@ -1,6 +1,8 @@
 import test from "ava";
+import { parse } from "node-html-parser";
 import { authorizeUrl, createApp, openConsent, postAsClient } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -30,6 +32,12 @@ function request(path: string, headers: Record<string, string> = {}, address = A
     headers: { accept: "text/html", "x-forwarded-for": address, ...headers },
     redirect: "manual",
   });
+}
+
+/** Returns the link to the app on the page that a stranger gets for an invalid request. */
+async function linkOf(response: Response): Promise<URL> {
+  const link = parse(await response.text()).querySelector("main a.button");
+  return new URL(link?.getAttribute("href") ?? "");
 }
 
 /** Returns the cookies of a browser whose session has ended. */
@@ -92,9 +100,9 @@ test.serial("a state of more than 2,048 bytes is rejected before anything is sto
   t.regex(String(fits.headers.get("location")), /\/interaction\//);
   const before = await rowsOf("interactions");
   for (const state of ["s".repeat(2049), "é".repeat(1025), "s".repeat(12_000)]) {
-    const { status, headers } = await request(authorizeUrl(service, app, { state }));
-    t.is(status, 303);
-    const end = new URL(String(headers.get("location")));
+    const response = await request(authorizeUrl(service, app, { state }));
+    t.is(response.status, 400);
+    const end = await linkOf(response);
     t.is(end.origin, "https://app.example.com");
     t.is(end.searchParams.get("error"), "invalid_request");
     t.is(end.searchParams.get("error_description"), "state must be at most 2048 bytes");
@@ -105,8 +113,7 @@ test.serial("a state of more than 2,048 bytes is rejected before anything is sto
 
 test.serial("parameters of more than 4,096 bytes are rejected before anything is stored", async (t) => {
   const before = await rowsOf("interactions");
-  const { headers } = await request(authorizeUrl(service, app, { login_hint: "h".repeat(4096) }));
-  const end = new URL(String(headers.get("location")));
+  const end = await linkOf(await request(authorizeUrl(service, app, { login_hint: "h".repeat(4096) })));
   t.is(end.searchParams.get("error"), "invalid_request");
   t.regex(String(end.searchParams.get("error_description")), /at most 4096 bytes/);
   const unknown = { clientId: "lgc_unknown", clientSecret: "" };
@@ -167,4 +174,35 @@ test.serial("the pages of an authorization have their own limit per network", as
     t.truthy(headers.get("retry-after"), path);
   }
   t.is((await request(authorizeUrl(service, app), {}, address)).status, 303);
+});
+
+test.serial("a /48 starts at most four times as many authorizations as a /64", async (t) => {
+  const addressOf = (index: number) => `2001:db8:9:${index.toString(16)}::1`;
+  const statuses: number[] = [];
+  for (let batch = 0; batch < 13; batch++) {
+    const half = batch * 256;
+    const answers = Array.from({ length: 100 }, (_, index) =>
+      request("/oauth/authorize", {}, addressOf(half + index)),
+    );
+    statuses.push(...(await Promise.all(answers)).map(({ status }) => status));
+  }
+  t.is(statuses.filter((status) => status === 400).length, 1200);
+});
+
+test.serial("a network has a bounded number of pending authorizations", async (t) => {
+  const address = "203.0.114.7";
+  const before = await rowsOf("interactions");
+  const start = () => request(authorizeUrl(service, app), {}, address);
+  let limited: Response | undefined;
+  for (let minute = 0; minute < 9 && !limited; minute++) {
+    for (let batch = 0; batch < 5 && !limited; batch++) {
+      const answers = await Promise.all(Array.from({ length: 50 }, start));
+      limited = answers.find(({ status }) => status === 429);
+    }
+    advanceClock(61_000);
+  }
+  t.true(Number(limited?.headers.get("retry-after")) > 60);
+  t.is((await rowsOf("interactions")) - before, 1500);
+  advanceClock(15 * 60_000);
+  t.is((await start()).status, 303);
 });

@@ -9,6 +9,7 @@ import {
   redeemCode,
   refresh,
 } from "../../harness/clients/oauth.ts";
+import { atOnce } from "../../harness/database/storage.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
@@ -54,12 +55,40 @@ for (const [number, [endpoint, fields]] of Object.entries(REQUESTS).entries()) {
   });
 }
 
-test("a network that guesses is limited even with the correct secret", async (t) => {
+test("a hundred wrong secrets don't refuse the client itself, on the same network or another one", async (t) => {
   const { app: own } = await createApp(service);
-  for (let guess = 0; guess < 50; guess++)
-    await requestFrom("192.0.2.1", { ...own, clientSecret: "lgs_wrong" });
-  t.is((await requestFrom("192.0.2.200", own)).status, 429);
-  t.is((await requestFrom("192.0.3.200", own)).status, 200);
+  const wrong = { ...own, clientSecret: "lgs_wrong" };
+  for (let guess = 0; guess < 100; guess++) await requestFrom("192.0.2.1", wrong);
+  const refused = await requestFrom("192.0.2.1", wrong);
+  t.is(refused.status, 429);
+  t.is(refused.body.error, "temporarily_unavailable");
+  t.is(refused.headers.get("www-authenticate"), null);
+  t.is(refused.headers.get("cache-control"), "no-store");
+  for (const address of ["192.0.2.1", "192.0.2.200", "192.0.3.200"]) {
+    t.is((await requestFrom(address, own)).status, 200, address);
+    t.is((await requestFrom(address, own, "introspect", { token: "x" })).status, 200, address);
+  }
+});
+
+test("guesses at many clients don't refuse the others on the network", async (t) => {
+  for (let batch = 0; batch < 10; batch++) {
+    await atOnce(31, (guess) =>
+      requestFrom("192.0.10.1", { ...app, clientId: `lgc_${batch}-${guess}`, clientSecret: "x" }),
+    );
+  }
+  t.is((await requestFrom("192.0.10.1", { ...app, clientSecret: "x" })).status, 429);
+  t.is((await requestFrom("192.0.10.1", app)).status, 200);
+});
+
+test("a /48 has one limit on guesses of a secret", async (t) => {
+  const { app: own } = await createApp(service);
+  const statuses = [];
+  for (let guess = 0; guess < 60; guess++) {
+    const address = `2001:db8:1:${guess.toString(16)}::1`;
+    statuses.push((await requestFrom(address, { ...own, clientSecret: "lgs_wrong" })).status);
+  }
+  t.is(statuses.indexOf(429), 40);
+  t.is((await requestFrom("2001:db8:1::1", own)).status, 200);
 });
 
 test("guessing the secrets of many clients is limited per network", async (t) => {

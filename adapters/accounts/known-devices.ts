@@ -1,0 +1,99 @@
+import type { Knex } from "knex";
+import { sha256 } from "../crypto/hash.ts";
+import type { Database } from "../database/index.ts";
+import { lockUser } from "../organizations/reset-revocation.ts";
+import { recordNotice } from "./notices.ts";
+
+const DAY_MS = 24 * 3600 * 1000;
+/** How long a device stays known after its last sign-in. */
+export const KNOWN_DEVICE_MS = 180 * DAY_MS;
+// More browsers than a user has. Beyond that, the least recently used device is forgotten.
+const DEVICES_PER_USER = 20;
+// A device that is used to guess a password is treated as unknown.
+const FAILURES_PER_DEVICE = 10;
+const DESCRIPTION_MAX = 100;
+
+/** A device that a user signs in from. */
+export type Device = {
+  /** The random value of the device's cookie, or a name that no cookie can have. */
+  token: string;
+  /** What the user recognizes it by, such as "Firefox on Linux". */
+  description: string;
+};
+
+/** Devices that users have signed in from. Limits on guessing passwords don't affect them. */
+export type KnownDeviceStore = {
+  /**
+   * Returns whether a user has signed in from a device, and counts an attempt from there until the next `remember` or
+   * `confirm`. After ten attempts the device is unknown.
+   */
+  attempt(userId: string, token: string): Promise<boolean>;
+  /** Resets the count of a known device: its user has entered the right password. */
+  confirm(userId: string, token: string): Promise<void>;
+  /**
+   * Remembers that a user has signed in from a device. Resolves to true if the device was unknown, and then records a
+   * notice with the given IP address; without one, because the user has just registered, it doesn't.
+   */
+  remember(userId: string, device: Device, address?: string): Promise<boolean>;
+};
+
+/** Creates the store of known devices of a database. */
+export function createKnownDeviceStore({ knex, transaction }: Database): KnownDeviceStore {
+  const confirm = (trx: Knex, userId: string, token: string) =>
+    known(trx, userId, token).update({ ...renewed(), failures: 0 });
+
+  return {
+    async attempt(userId, token) {
+      const device = known(knex, userId, token).where("failures", "<", FAILURES_PER_DEVICE);
+      return (await device.increment("failures", 1)) > 0;
+    },
+
+    async confirm(userId, token) {
+      await confirm(knex, userId, token);
+    },
+
+    async remember(userId, device, address) {
+      if (await confirm(knex, userId, device.token)) return false;
+      return transaction(async (trx) => {
+        await lockUser(trx, userId);
+        if (await confirm(trx, userId, device.token)) return false; // a concurrent sign-in has remembered it
+        await insert(trx, userId, device);
+        const data = { address, browser: device.description };
+        if (address !== undefined) await recordNotice(trx, { userId, kind: "new_device", data });
+        return true;
+      });
+    },
+  };
+}
+
+/** Forgets all devices of a user, because the password changes: one of them may be an attacker's. */
+export async function forgetDevices(trx: Knex.Transaction, userId: string): Promise<void> {
+  await trx("known_devices").where({ user_id: userId }).delete();
+}
+
+async function insert(trx: Knex.Transaction, userId: string, { token, description }: Device): Promise<void> {
+  const token_hash = sha256(token);
+  const mine = () => trx("known_devices").where({ user_id: userId });
+  await mine().where({ token_hash }).delete(); // expired, but not yet purged
+  const hashes = await mine().orderBy("last_used_at", "desc").pluck("token_hash");
+  const oldest = hashes.slice(DEVICES_PER_USER - 1);
+  if (oldest.length > 0) await mine().whereIn("token_hash", oldest).delete();
+  await trx("known_devices").insert({
+    user_id: userId,
+    token_hash,
+    description: description.slice(0, DESCRIPTION_MAX),
+    created_at: Date.now(),
+    ...renewed(),
+  });
+}
+
+function renewed() {
+  const now = Date.now();
+  return { last_used_at: now, expires_at: now + KNOWN_DEVICE_MS };
+}
+
+function known(knex: Knex, userId: string, token: string) {
+  return knex("known_devices")
+    .where({ user_id: userId, token_hash: sha256(token) })
+    .where("expires_at", ">", Date.now());
+}

@@ -1,0 +1,138 @@
+import type { Knex } from "knex";
+import { sha256 } from "../crypto/hash.ts";
+import { isDuplicate } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import { type NoticeKind, recordNotice } from "./notices.ts";
+import { normalizeUsername } from "./username-key.ts";
+
+// NIST SP 800-63B-4 §3.2.2: at most 100 consecutive failed attempts.
+const MAX_FAILURES = 100;
+// Users mistype a few times. After these, the delay doubles with each failure, from two seconds to a quarter of an hour.
+const FAILURES_WITHOUT_DELAY = 10;
+const FIRST_DELAY_MS = 2000;
+const MAX_DELAY_MS = 15 * 60_000;
+// How long an unknown username is remembered. Reaching the maximum takes a day.
+const UNKNOWN_MS = 365 * 24 * 3600 * 1000;
+// Concurrent attempts count one after the other. Those that don't get their turn have to try again.
+const TURNS = 5;
+const NO_TURN_MS = 1000;
+
+/** Whether an attempt may be made now, later, or only from a known device. */
+export type Admission = { outcome: "allowed" | "blocked" } | { outcome: "delayed"; waitMs: number };
+
+/**
+ * Counts consecutive wrong passwords for a username from unknown devices, on all networks and across restarts. Usernames
+ * of users and unknown ones are treated alike, so the answers don't reveal which ones exist. Wrong codes of a user's
+ * authenticator app are counted in the same way: they follow the right password.
+ */
+export type SignInFailureStore = {
+  /** Counts an attempt as failed before it is made, so concurrent attempts count. @param userId of an existing user */
+  attempt(username: string, userId: string | undefined): Promise<Admission>;
+  /** Resets the count: the user has entered the right password on an unknown device. */
+  reset(username: string): Promise<void>;
+  /** Counts an attempt to enter a code as failed before it is made. */
+  attemptFactor(userId: string): Promise<Admission>;
+  /** Resets the count: the user has proved the second factor. */
+  resetFactor(userId: string): Promise<void>;
+};
+
+/** What is counted: the key of its row, the user if there is one, and the notice of the last failure. */
+type Counted = { account_key: string; userId: string | undefined; notice: NoticeKind };
+
+/** Creates the store of failed sign-ins of a database. */
+export function createSignInFailureStore({ knex, transaction }: Database): SignInFailureStore {
+  async function insertFirst(account_key: string, expires_at: number | null): Promise<boolean> {
+    try {
+      await knex("sign_in_failures").insert({ account_key, failures: 1, next_attempt_at: 0, expires_at });
+      return true;
+    } catch (error) {
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Counts one more unless a concurrent attempt has. The last one is reported to the user. */
+  async function countOne({ account_key, userId, notice }: Counted, failures: number): Promise<boolean> {
+    const isLast = failures + 1 >= MAX_FAILURES;
+    const next = {
+      failures: failures + 1,
+      next_attempt_at: Date.now() + delayAfter(failures + 1),
+      expires_at: userId ? null : Date.now() + UNKNOWN_MS,
+    };
+    const update = (trx: Knex) => trx("sign_in_failures").where({ account_key, failures }).update(next);
+    if (!isLast || !userId) return (await update(knex)) > 0;
+    return transaction(async (trx) => {
+      if (!(await update(trx))) return false;
+      await recordNotice(trx, { userId, kind: notice, data: {} });
+      return true;
+    });
+  }
+
+  async function attempt(counted: Counted): Promise<Admission> {
+    const { account_key, userId } = counted;
+    for (let turn = 0; turn < TURNS; turn++) {
+      const row = await knex("sign_in_failures").where({ account_key }).first("failures", "next_attempt_at");
+      if (!row) {
+        if (await insertFirst(account_key, userId ? null : Date.now() + UNKNOWN_MS))
+          return { outcome: "allowed" };
+        continue;
+      }
+      if (row.failures >= MAX_FAILURES) return { outcome: "blocked" };
+      const waitMs = row.next_attempt_at - Date.now();
+      if (waitMs > 0) return { outcome: "delayed", waitMs };
+      if (await countOne(counted, row.failures)) return { outcome: "allowed" };
+    }
+    return { outcome: "delayed", waitMs: NO_TURN_MS };
+  }
+
+  return {
+    attempt: (username, userId) =>
+      attempt({ account_key: keyOf(username), userId, notice: "account_locked" }),
+
+    attemptFactor: (userId) =>
+      attempt({ account_key: factorKeyOf(userId), userId, notice: "second_factor_locked" }),
+
+    async resetFactor(userId) {
+      await forgetFactorFailures(knex, userId);
+    },
+
+    async reset(username) {
+      await forgetFailures(knex, username);
+    },
+  };
+}
+
+/** Forgets the failed sign-ins of a username, because its password is new. */
+export async function forgetFailures(knex: Knex, username: string): Promise<void> {
+  await knex("sign_in_failures")
+    .where({ account_key: keyOf(username) })
+    .delete();
+}
+
+/** Forgets the wrong codes of a user, because the second factor was proved or removed. */
+export async function forgetFactorFailures(knex: Knex, userId: string): Promise<void> {
+  await knex("sign_in_failures")
+    .where({ account_key: factorKeyOf(userId) })
+    .delete();
+}
+
+/** Like `forgetFailures`, for a user, and forgets wrong codes, too. Part of the caller's transaction. */
+export async function forgetFailuresOf(trx: Knex.Transaction, userId: string): Promise<void> {
+  const user = await trx("users").where({ id: userId }).first("username");
+  if (user) await forgetFailures(trx, user.username);
+  await forgetFactorFailures(trx, userId);
+}
+
+function delayAfter(failures: number): number {
+  const delays = failures - FAILURES_WITHOUT_DELAY;
+  return delays <= 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (delays - 1), MAX_DELAY_MS);
+}
+
+function keyOf(username: string): string {
+  return sha256(normalizeUsername(username));
+}
+
+/** Returns a key that no username has: none contains a line break. */
+function factorKeyOf(userId: string): string {
+  return sha256(`second factor\n${userId}`);
+}

@@ -1,0 +1,4 @@
+/** Returns the form of a username that is unique. */
+export function normalizeUsername(username: string): string {
+  return username.normalize("NFKC").toLowerCase();
+}

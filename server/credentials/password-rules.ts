@@ -1,0 +1,87 @@
+import { isBreached } from "./breached-passwords/is-breached.ts";
+
+const MIN_LENGTH = 8;
+const MAX_LENGTH = 128;
+const SERVICE_NAME = "linkgate";
+// A name needs more than this many other characters to be part of a password, and a breached password more at its end.
+const FILL_MAX = 5;
+const NAME_MIN = 3;
+
+/** The names that a user's password must not be made of. */
+export type PasswordOwner = {
+  username: string;
+  /** The names of the user's organizations. */
+  organizations?: readonly string[];
+};
+
+/** Returns why a password can't be used; undefined if it can. No composition rules (OWASP ASVS 5.0 V6.2.5). */
+export function validatePassword(password: string, owner: PasswordOwner): string | undefined {
+  const length = [...password].length;
+  if (length < MIN_LENGTH || length > MAX_LENGTH)
+    return `The password must have ${MIN_LENGTH} to ${MAX_LENGTH} characters.`;
+  const name = findName(password, owner);
+  if (name) return `The password must not be made of ${name}.`;
+  if (isBreached(password) || isBreached(fold(password)))
+    return "This password appears in lists of breached passwords. Choose another one.";
+  if (simplify(password).some(isBreached)) {
+    return "This password differs from a breached one only by a few digits or symbols. Choose another one.";
+  }
+  return undefined;
+}
+
+/** Returns which name a password consists of, apart from a few characters (OWASP ASVS 5.0 V6.2.11). */
+function findName(password: string, { username, organizations = [] }: PasswordOwner): string | undefined {
+  const isMadeOf = (names: readonly string[]) => isMadeOfName(password, names);
+  if (isMadeOf([SERVICE_NAME])) return "the name of this service";
+  if (isMadeOf([username])) return "your username";
+  return isMadeOf(organizations) ? "the name of your organization" : undefined;
+}
+
+function isMadeOfName(password: string, names: readonly string[]): boolean {
+  const folded = fold(password);
+  const forms = [folded, replaceLookalikes(folded)];
+  return names
+    .flatMap(formsOfName)
+    .some((name) => forms.some((form) => form.includes(name) && lengthOf(form) - lengthOf(name) <= FILL_MAX));
+}
+
+/** Returns the forms of a name in which users write it: as it is, joined, each word, reversed, twice. */
+function formsOfName(name: string): string[] {
+  const folded = fold(name);
+  const words = folded.split(/[^\p{L}\p{N}]+/u);
+  const forms = [folded, words.join(""), ...words].filter((form) => lengthOf(form) >= NAME_MIN);
+  return forms.flatMap((form) => [form, [...form].reverse().join(""), form.repeat(2)]);
+}
+
+/** Returns a password without the digits and symbols at its end, and with letters for those that look like one. */
+function simplify(password: string): string[] {
+  const folded = fold(password);
+  const [, base = ""] = new RegExp(`^(.*?)[^\\p{L}]{1,${FILL_MAX}}$`, "su").exec(folded) ?? [];
+  return [base, replaceLookalikes(folded), replaceLookalikes(base)].filter(
+    (form) => form !== folded && form !== "",
+  );
+}
+
+const LOOKALIKES: Record<string, string> = {
+  "0": "o",
+  "1": "i",
+  "3": "e",
+  "4": "a",
+  "5": "s",
+  "7": "t",
+  "@": "a",
+  $: "s",
+  "!": "i",
+};
+
+function replaceLookalikes(text: string): string {
+  return text.replace(/[013457@$!]/g, (character) => LOOKALIKES[character] ?? character);
+}
+
+function fold(text: string): string {
+  return text.normalize("NFKC").toLowerCase();
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}

@@ -1,0 +1,90 @@
+import cluster from "node:cluster";
+import { RateLimiterCluster, RateLimiterClusterMaster, RateLimiterMemory } from "rate-limiter-flexible";
+import type { Counter } from "./counter.ts";
+
+// If the primary process takes longer, the worker counts for itself: limits must not delay requests.
+const TIMEOUT_MS = 250;
+// Far below the windows, and one message per worker and interval at most.
+const EXCHANGE_MS = 100;
+const CHANNEL = "linkgate:counts";
+
+/** What a worker has counted since its last message: for each counter, the points per key. */
+type Exchange = { channel: typeof CHANNEL; counts: Record<string, Record<string, number>> };
+
+/** Shares the counters of the workers; for the primary process. */
+export function shareCounters(): void {
+  new RateLimiterClusterMaster();
+  cluster.on("message", (sender, message) => {
+    if (!isExchange(message)) return;
+    for (const worker of Object.values(cluster.workers ?? {}))
+      if (worker && worker.id !== sender.id && worker.isConnected()) worker.send(message);
+  });
+}
+
+type Options = { keyPrefix: string; points: number; duration: number };
+
+/** Creates a counter of all workers of this machine. Each count asks the primary process, so it is exact. */
+export function createExactCounter(options: Options): Counter {
+  const shared = new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS });
+  const own = new RateLimiterMemory(options);
+  return {
+    points: options.points,
+    penalty: (key, points) => shared.penalty(key, points).catch(() => own.penalty(key, points)),
+    reward: (key, points) => shared.reward(key, points).catch(() => own.reward(key, points)),
+    get: (key) => shared.get(key).catch(() => own.get(key)),
+    delete: (key) => shared.delete(key).catch(() => own.delete(key)),
+  };
+}
+
+/** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
+export function createExchange(): { create(options: Options): Counter; close(): void } {
+  const counters = new Map<string, RateLimiterMemory>();
+  let counts: Exchange["counts"] = {};
+
+  const timer = setInterval(() => {
+    if (Object.keys(counts).length === 0 || !process.connected) return;
+    process.send?.({ channel: CHANNEL, counts } satisfies Exchange);
+    counts = {};
+  }, EXCHANGE_MS).unref();
+
+  const receive = (message: unknown) => {
+    if (!isExchange(message)) return;
+    for (const [name, keys] of Object.entries(message.counts))
+      for (const [key, points] of Object.entries(keys)) void counters.get(name)?.penalty(key, points);
+  };
+  process.on("message", receive);
+
+  function count(name: string, key: string, points: number) {
+    counts[name] ??= {};
+    counts[name][key] = (counts[name][key] ?? 0) + points;
+  }
+
+  return {
+    create(options) {
+      const counter = new RateLimiterMemory(options);
+      const name = options.keyPrefix;
+      counters.set(name, counter);
+      return {
+        points: options.points,
+        penalty(key, points = 1) {
+          count(name, String(key), points);
+          return counter.penalty(key, points);
+        },
+        reward(key, points = 1) {
+          count(name, String(key), -points);
+          return counter.reward(key, points);
+        },
+        get: (key) => counter.get(key),
+        delete: (key) => counter.delete(key),
+      };
+    },
+    close() {
+      clearInterval(timer);
+      process.off("message", receive);
+    },
+  };
+}
+
+function isExchange(message: unknown): message is Exchange {
+  return (message as Partial<Exchange> | null)?.channel === CHANNEL;
+}
