@@ -1,11 +1,11 @@
 import type { Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { hasAtMost } from "../../resources/http/text.ts";
 import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
 import { showClient, showPlanChange } from "../clients/client-view.ts";
+import { NAME_MAX, normalizeName, validateName } from "../credentials/names.ts";
+import { showSuspension } from "../dashboard/membership-view.ts";
 import { type Command, CommandError } from "./command.ts";
 
-const NAME_MAX = 100;
 /** The description of an `<org-id>` argument. */
 export const ORG_ID = 'ID of the organization, as "org list" prints it';
 /** An organization ID for examples. */
@@ -21,10 +21,9 @@ export const organizationCommands: Command[] = [
     example: "Acme --plan growth",
     migrates: true,
     async run({ args, options, storage }) {
-      const name = (args[0] as string).trim();
-      if (name === "" || !hasAtMost(NAME_MAX, name)) {
-        throw new CommandError("invalid_name", `The name must have 1 to ${NAME_MAX} characters.`);
-      }
+      const name = normalizeName(args[0] as string);
+      const message = validateName(name);
+      if (message) throw new CommandError("invalid_name", `The name ${message}.`);
       return showPlanChange(
         await storage.organizations.create(name, parsePlan(options.plan ?? "free"), OPERATOR),
       );
@@ -56,6 +55,19 @@ export const organizationCommands: Command[] = [
     },
   },
   {
+    name: "org require-second-factor",
+    summary: "Require owners and admins to sign in with a second factor, or stop requiring it",
+    arguments: { "<org-id>": ORG_ID, "<on|off>": "on requires those without a second factor to set one up" },
+    example: `${EXAMPLE_ORG} on`,
+    migrates: true,
+    async run({ args: [id, word], storage }) {
+      const organization = await findOrganization(storage, id);
+      const require_second_factor = parseSwitch(word);
+      await storage.secondFactorRequirement.set(organization.id, require_second_factor, OPERATOR);
+      return { organization, require_second_factor };
+    },
+  },
+  {
     name: "org enterprise-authorization",
     summary: "Let the identity provider authorize apps for an organization's members, or stop that",
     arguments: {
@@ -74,6 +86,7 @@ export const organizationCommands: Command[] = [
   {
     name: "org list",
     summary: "List the organizations",
+    isReadOnly: true,
     migrates: true,
     run: async ({ storage }) => ({ organizations: await storage.organizations.list() }),
   },
@@ -82,11 +95,19 @@ export const organizationCommands: Command[] = [
     summary: "Show an organization and its OAuth client",
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
+    isReadOnly: true,
     migrates: true,
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
-      const client = await storage.clients.findByOrganization(organization.id);
-      return { organization, ...(client && { client: showClient(client) }) };
+      const [client, suspension] = await Promise.all([
+        storage.clients.findByOrganization(organization.id),
+        storage.suspensions.find(organization.id),
+      ]);
+      return {
+        organization,
+        ...(suspension && { suspended: showSuspension(suspension) }),
+        ...(client && { client: showClient(client) }),
+      };
     },
   },
 ];
@@ -98,7 +119,8 @@ export async function findOrganization(storage: Storage, id: string | undefined)
   return organization;
 }
 
-function organizationNotFound(id: string | undefined): CommandError {
+/** Returns the error for an unknown organization. */
+export function organizationNotFound(id: string | undefined): CommandError {
   return new CommandError("not_found", `Organization ${id} not found.`);
 }
 

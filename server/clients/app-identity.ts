@@ -1,5 +1,5 @@
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
-import { identityOf } from "../clients/client-identity.ts";
+import { identityOf } from "./client-identity.ts";
 
 /** What identifies an app to users. `publisher` is the host of its metadata document, null without one. */
 export type AppIdentity = { name: string; publisher: string | null };

@@ -1,0 +1,76 @@
+import type { Knex } from "knex";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import type { Link } from "../../resources/links/types.ts";
+import type { Database } from "../database/index.ts";
+import type { Outbox } from "../events/outbox.ts";
+import { toLink } from "./row.ts";
+
+/** A link, and the organization that it belongs to. */
+export type OwnedLink = { link: Link; organization: { id: string; name: string } };
+
+/** Disables links of any organization, which only the operator can do. */
+export type LinkSwitchStore = {
+  /** Finds a link by its id or its slug. */
+  find(idOrSlug: string): Promise<OwnedLink | undefined>;
+  /**
+   * Disables a link: it stops redirecting with the next click, and its organization can only read or delete it. Without a
+   * reason, an existing one is kept. Resolves to undefined for a link that doesn't exist.
+   */
+  disable(id: string, reason: string | null, actor: Actor): Promise<Link | undefined>;
+  /** Enables a link. Resolves to undefined for a link that doesn't exist. */
+  enable(id: string, actor: Actor): Promise<Link | undefined>;
+};
+
+/** Creates the store of a database. */
+export function createLinkSwitchStore({ knex, transaction }: Database, outbox: Outbox): LinkSwitchStore {
+  const liveLinks = (q: Knex) => q("links").whereNull("deleted_at");
+
+  /** Applies `change` to a locked link, and records the event. */
+  function apply(
+    id: string,
+    actor: Actor,
+    type: Extract<EventType, "link.disabled" | "link.enabled">,
+    change: (before: Link) => Pick<Link, "disabledAt" | "disabledReason"> | undefined,
+  ): Promise<Link | undefined> {
+    return transaction(async (trx) => {
+      const before = toLink(await liveLinks(trx).where({ id }).forUpdate().first());
+      const changed = before && change(before);
+      if (!changed) return before;
+      const after: Link = { ...before, ...changed, version: before.version + 1, updatedAt: Date.now() };
+      await liveLinks(trx).where({ id }).update({
+        disabled_at: after.disabledAt,
+        disabled_reason: after.disabledReason,
+        version: after.version,
+        updated_at: after.updatedAt,
+      });
+      const { organizationId, slug, disabledReason: reason } = after;
+      const data = { link_id: id, slug, ...(type === "link.disabled" && { reason }) };
+      await outbox.record(trx, actor, { organizationId, type, subject: id, data });
+      return after;
+    });
+  }
+
+  return {
+    async find(idOrSlug) {
+      const row =
+        (await liveLinks(knex).where({ id: idOrSlug }).first()) ??
+        (await liveLinks(knex).where({ slug: idOrSlug }).first());
+      const link = toLink(row);
+      if (!link) return undefined;
+      const organization = await knex("organizations").where({ id: link.organizationId }).first("id", "name");
+      return organization && { link, organization };
+    },
+
+    disable: (id, reason, actor) =>
+      apply(id, actor, "link.disabled", ({ disabledAt, disabledReason }) => {
+        if (disabledAt !== null && (reason === null || reason === disabledReason)) return undefined;
+        return { disabledAt: disabledAt ?? Date.now(), disabledReason: reason };
+      }),
+
+    enable: (id, actor) =>
+      apply(id, actor, "link.enabled", ({ disabledAt }) =>
+        disabledAt === null ? undefined : { disabledAt: null, disabledReason: null },
+      ),
+  };
+}
