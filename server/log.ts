@@ -1,4 +1,5 @@
 import { pino } from "pino";
+import { toLoggedError } from "./log-errors.ts";
 
 export type Log = Pick<ReturnType<typeof pino>, "info" | "warn" | "error" | "debug" | "fatal">;
 
@@ -7,6 +8,7 @@ export function createLog(level: string): Log {
   return pino({
     level,
     base: null,
+    serializers: { err: (error: unknown) => toLoggedError(error) },
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   });

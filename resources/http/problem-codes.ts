@@ -46,6 +46,17 @@ export const PROBLEM_CODES = {
     meaning: "The organization's plan doesn't include this.",
     next: "Ask an owner of the organization to upgrade to a paid plan.",
   },
+  organization_suspended: {
+    status: 403,
+    meaning:
+      "The operator suspended the organization that the token acts for, or the organization of the client.",
+    next: "Ask an owner of the organization to contact the operator. Tokens work again once it is resumed.",
+  },
+  quota_exceeded: {
+    status: 403,
+    meaning: "The organization, or the user, has reached a quota. `detail` names it and its limit.",
+    next: "Delete what you no longer need, or ask an owner of the organization to upgrade the plan.",
+  },
   origin_not_allowed: {
     status: 403,
     meaning: "A web page of another origin called the MCP endpoint.",
@@ -76,10 +87,20 @@ export const PROBLEM_CODES = {
     meaning: "The first request with this idempotency key is still in progress.",
     next: "Retry the same request after the number of seconds in `Retry-After`.",
   },
+  link_disabled: {
+    status: 409,
+    meaning: "The operator disabled the link, so it can't be changed. `disabled_reason` says why.",
+    next: "Delete the link, or ask the operator to enable it.",
+  },
   webhook_limit: {
     status: 409,
     meaning: "The organization has reached its plan's limit of webhooks.",
     next: "Delete a webhook that you no longer need.",
+  },
+  webhook_exists: {
+    status: 409,
+    meaning: "The organization already has a webhook with this URL.",
+    next: "Update that webhook, or use another URL.",
   },
   webhook_disabled: {
     status: 409,
@@ -88,7 +109,7 @@ export const PROBLEM_CODES = {
   },
   link_gone: {
     status: 410,
-    meaning: "The short link was deleted, was archived, has expired, or has reached its click limit.",
+    meaning: "The short link was deleted, archived or disabled, has expired, or has reached its click limit.",
     next: "Use another link. This one is no longer available.",
   },
   precondition_failed: {
@@ -118,7 +139,8 @@ export const PROBLEM_CODES = {
   },
   rate_limited: {
     status: 429,
-    meaning: "The organization or the IP address sent too many requests in the current minute.",
+    meaning:
+      "The organization or the IP address sent too many requests in the current minute, or the organization has too many searches in progress.",
     next: "Retry after the number of seconds in `Retry-After`.",
   },
   internal_error: {
@@ -128,7 +150,7 @@ export const PROBLEM_CODES = {
   },
   temporarily_unavailable: {
     status: 503,
-    meaning: "The service is temporarily unavailable.",
+    meaning: "The service is temporarily unavailable, or a search took too long.",
     next: "Retry after the number of seconds in `Retry-After`.",
   },
 } as const satisfies Record<string, ProblemCodeDescription>;

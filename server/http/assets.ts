@@ -9,6 +9,12 @@ const ASSETS: Record<string, Asset> = {
   "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
   "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
   "/assets/app.js": { type: "text/javascript", body: read(new URL("../ui/app.js", import.meta.url)) },
+  "/assets/passkeys.js": {
+    type: "text/javascript",
+    body:
+      read(new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"))) +
+      read(new URL("../ui/passkeys.js", import.meta.url)),
+  },
   "/assets/icon.svg": { type: "image/svg+xml", body: read(new URL("../ui/icon.svg", import.meta.url)) },
 };
 

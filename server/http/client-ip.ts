@@ -4,7 +4,7 @@ import { parseIpAddress } from "./ip-address.ts";
 /**
  * Makes `ctx.ip` the address of the client behind a known number of proxies. Each proxy appends the address that it sees
  * to `X-Forwarded-For`, so the client's is that many from the right; everything before it can be forged. A port is
- * removed, and each address has one notation.
+ * removed, and each address has one notation. Text that is no address counts as the last proxy's own.
  */
 export function trustProxies(app: Koa, proxies: number): void {
   Object.defineProperty(app.request, "ip", {
@@ -17,7 +17,7 @@ export function trustProxies(app: Koa, proxies: number): void {
         .map((address) => address.trim())
         .filter(Boolean);
       const address = forwarded.at(-proxies) ?? direct;
-      return parseIpAddress(address)?.toString() ?? address;
+      return (parseIpAddress(address) ?? parseIpAddress(direct))?.toString() ?? direct;
     },
   });
 }

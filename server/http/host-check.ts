@@ -1,11 +1,16 @@
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 
 /** Rejects requests for another host with 421 (RFC 9110 §15.5.20), so no response can be made to contain a foreign name. */
 export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware {
   return async function rejectForeignHost(ctx, next) {
     // Not `ctx.host`, which a proxy header can set.
     if (hosts.has(ctx.get("host").toLowerCase())) return next();
-    ctx.status = 421;
-    ctx.body = { error: "misdirected_request", error_description: `this server is ${base}` };
+    respondMisdirected(ctx, base);
   };
+}
+
+/** Responds that a request belongs to the host of `BASE_URL`. */
+export function respondMisdirected(ctx: Context, base: string): void {
+  ctx.status = 421;
+  ctx.body = { error: "misdirected_request", error_description: `this server is ${base}` };
 }

@@ -7,7 +7,9 @@ const IPV6_IN_BRACKETS = /^\[(.+)\](?::\d+)?$/;
 
 /** Parses an IP address, with or without a port. An IPv4-mapped IPv6 address becomes IPv4; undefined for other text. */
 export function parseIpAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  const address = (IPV4_WITH_PORT.exec(text) ?? IPV6_IN_BRACKETS.exec(text))?.[1] ?? text;
+  const withZone = (IPV4_WITH_PORT.exec(text) ?? IPV6_IN_BRACKETS.exec(text))?.[1] ?? text;
+  // RFC 4007 §11: a zone means nothing on another machine, and may be any text.
+  const [address = ""] = withZone.split("%", 1);
   // By itself, ipaddr.js also reads `127` and `0x7f.1`.
   return isIPv4(address) || isIPv6(address) ? ipaddr.process(address) : undefined;
 }

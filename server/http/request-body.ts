@@ -45,6 +45,12 @@ export function prefersHtml(ctx: Context): boolean {
 
 function throwBodyError({ status }: { status?: number }): never {
   if (status === 413) throw new Problem(413, "body_too_large", `The body must be at most ${LIMIT}.`);
-  if (status === 415) throw new Problem(415, "unsupported_media_type", "Use UTF-8.");
+  if (status === 415) {
+    throw new Problem(
+      415,
+      "unsupported_media_type",
+      "Send UTF-8, uncompressed or compressed with gzip, deflate or br.",
+    );
+  }
   throw new Problem(400, "invalid_json", "The body could not be parsed.");
 }

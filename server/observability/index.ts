@@ -1,15 +1,16 @@
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 import type { Storage } from "../../adapters/index.ts";
 import { mount } from "../../resources/http/mount.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
-import { respondLive, respondReady } from "./health.ts";
+import { createReadiness, respondLive, respondReady } from "./health.ts";
 import { createMetrics } from "./metrics.ts";
+import { isOperator, type OperatorAccess } from "./operator-access.ts";
 import { routeOf } from "./route-label.ts";
 
 /** Health checks, metrics and the request log. */
 export type Observability = {
-  /** Serves `/healthz`, `/readyz` and, unless it has its own port, `/metrics`. */
+  /** Serves `/healthz`, `/readyz` and, to operators and unless it has its own port, `/metrics`. */
   probes: Middleware;
   /** Makes `/readyz` fail from now on, because the process is about to stop. */
   announceStop(): void;
@@ -21,13 +22,20 @@ export type Observability = {
   countAttempt(outcome: Outcome): void;
 };
 
-type ObservabilityOptions = { storage: Storage; log: Log; metricsApart: boolean };
+type ObservabilityOptions = {
+  storage: Storage;
+  log: Log;
+  metricsApart: boolean;
+  operatorAccess: OperatorAccess;
+};
 
 const PROBES = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Creates the probes, the metrics and the request log of a process. */
-export function createObservability({ storage, log, metricsApart }: ObservabilityOptions): Observability {
+export function createObservability(options: ObservabilityOptions): Observability {
+  const { storage, log, metricsApart, operatorAccess } = options;
   const metrics = createMetrics();
+  const readiness = createReadiness(storage, log);
   let isStopping = false;
 
   return {
@@ -43,8 +51,13 @@ export function createObservability({ storage, log, metricsApart }: Observabilit
       [
         async function probe(ctx, next) {
           if (ctx.path === "/healthz") return respondLive(ctx);
-          if (ctx.path === "/readyz") return respondReady(ctx, { storage, log, isStopping });
-          return metricsApart ? next() : metrics.serve(ctx, next);
+          const isTrusted = isOperator(ctx, operatorAccess);
+          if (ctx.path === "/readyz") {
+            const state = isStopping ? "stopping" : await readiness();
+            return respondReady(ctx, state, isTrusted);
+          }
+          if (metricsApart) return next();
+          return isTrusted ? metrics.serve(ctx, next) : rejectReader(ctx, operatorAccess);
         },
       ],
     ),
@@ -62,5 +75,17 @@ export function createObservability({ storage, log, metricsApart }: Observabilit
         log.info({ request_id, method, route, status, ms: Math.round(seconds * 1e6) / 1e3 }, "request");
       }
     },
+  };
+}
+
+/** Responds to a caller that may not read the metrics. */
+function rejectReader(ctx: Context, { token }: OperatorAccess): void {
+  ctx.status = token === undefined ? 403 : 401;
+  ctx.set("Cache-Control", "no-store");
+  if (token !== undefined) ctx.set("WWW-Authenticate", "Bearer");
+  ctx.body = {
+    error: "access_denied",
+    error_description:
+      "metrics are served to this machine, on METRICS_PORT, or with METRICS_TOKEN as bearer token",
   };
 }

@@ -29,7 +29,7 @@ async function prepare(service: TestService) {
 }
 
 const withDocuments = await prepare(open);
-await open.storage.allowedClients.set(withDocuments.organization.id, "any", OPERATOR);
+await open.storage.appPolicies.set(withDocuments.organization.id, { allowedClients: "any" }, OPERATOR);
 const withClient = await prepare(standard);
 const { organization } = withClient;
 publisher.publish(DOCUMENT, {

@@ -7,7 +7,7 @@ import { ALL_ERAS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
-// Without the table of links, statements fail with errors that name tables and columns.
+// Without the tables of links and their numbers, statements fail with errors that name tables and columns.
 const database = await createTestDatabase();
 const service = await startTestService({
   DATABASE_URL: database.url,
@@ -19,6 +19,7 @@ const api = apiAt(service.url, token);
 const { id, slug } = await api.createLink();
 const knex = knexFactory(knexConfig(database.url));
 await knex.schema.renameTable("links", "links_elsewhere");
+await knex.schema.renameTable("organization_usage", "organization_usage_elsewhere");
 test.after.always(async () => {
   await knex.destroy();
   await service.close();

@@ -159,7 +159,7 @@ const FORWARDED: [proxies: number, header: string | undefined, address: string][
   [1, "[2001:db8::1]:5678", "2001:db8::1"],
   [1, "203.0.113.1:5678", "203.0.113.1"],
   [1, "::ffff:203.0.113.1", "203.0.113.1"],
-  [1, "unknown", "unknown"],
+  [1, "unknown", "direct"],
 ];
 
 for (const [proxies, header, address] of FORWARDED) {

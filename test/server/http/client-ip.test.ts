@@ -1,0 +1,66 @@
+import test from "ava";
+import { apiAt } from "../../harness/clients/api.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const { url, encryptionKey, database, close } = await createTestStorage();
+const service = await startTestService({
+  DATABASE_URL: url,
+  ENCRYPTION_KEY: Buffer.from(encryptionKey).toString("base64url"),
+  RATE_LIMIT: "on",
+  TRUST_PROXY: "1",
+});
+test.after.always(async () => {
+  await service.close();
+  await close();
+});
+
+function signIn(username: string, password: string, forwardedFor: string) {
+  const headers = { "x-forwarded-for": forwardedFor };
+  return apiAt(service.url).send("POST", "/auth/login", { json: { username, password }, headers });
+}
+
+const LONG = "x".repeat(8000);
+const UNREADABLE = ["unknown", "_hidden", "", ",,,", "1.2.3", "0x7f.1", "<script>", LONG, `fe80::1%${LONG}`];
+
+test("a port, a zone or another notation of an address gains no attempts", async (t) => {
+  const same: ((index: number) => string)[] = [
+    (index) => `198.51.100.7:${5000 + index}`,
+    (index) => `${"garbage, ".repeat(index)}198.51.101.7`,
+    (index) => `[2001:db8:1::1]:${5000 + index}`,
+    (index) => `2001:db8:2::1%zone${index}`,
+    (index) => ["2001:DB8:3::1", "2001:db8:3:0:0::1", "2001:0db8:0003::1"][index % 3] as string,
+    (index) => (index % 2 ? "::ffff:198.51.102.7" : "198.51.102.7"),
+  ];
+  for (const [number, forwardedFor] of same.entries()) {
+    const statuses = [];
+    for (let index = 0; index < 6; index++) {
+      statuses.push((await signIn(`spelled${number}`, "guess", forwardedFor(index))).status);
+    }
+    t.deepEqual(statuses, [401, 401, 401, 401, 401, 429], forwardedFor(1));
+  }
+});
+
+test("text that is no address counts as the proxy's own address", async (t) => {
+  const statuses = [];
+  for (const text of UNREADABLE) statuses.push((await signIn("hidden-behind", "guess", text)).status);
+  t.deepEqual(statuses.slice(0, 5), [401, 401, 401, 401, 401]);
+  t.deepEqual([...new Set(statuses.slice(5, -1))], [429]);
+  t.is(statuses.at(-1), 401, "a link-local address, without its zone");
+});
+
+test("no header value is an error, and none is stored unless it is an address", async (t) => {
+  for (const [index, text] of [...UNREADABLE, "192.0.2.1:99999999"].entries()) {
+    const { id, username, password } = await service.createUser([], `stored${index}`);
+    t.is((await signIn(username, password, text)).status, 200, text.slice(0, 20));
+    const page = await fetch(`${service.url}/auth/login`, {
+      method: "POST",
+      body: new URLSearchParams({ username, password }),
+      headers: { accept: "text/html", origin: service.url, "x-forwarded-for": text },
+      redirect: "manual",
+    });
+    t.is(page.status, 303);
+    const addresses = await database.knex("sessions").where({ user_id: id }).pluck("address");
+    t.regex(addresses[0] ?? "", /^(127\.0\.0\.1|::1|fe80::1|192\.0\.2\.1)$/);
+  }
+});

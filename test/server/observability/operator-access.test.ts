@@ -1,0 +1,81 @@
+import test from "ava";
+import knexFactory from "knex";
+import { knexConfig } from "../../../adapters/database/engine.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { freePort } from "../../harness/port.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const PUBLIC = ["host", "links.example.com"];
+const LOCAL = ["host", "127.0.0.1"];
+const METRICS_TOKEN = "a-token-of-the-monitoring-made-for-this-test";
+
+async function startPublicService(settings: Record<string, string> = {}) {
+  const port = await freePort();
+  const service = await startTestService({
+    PORT: String(port),
+    BASE_URL: "https://links.example.com",
+    SHORT_URL: "https://s.example.com",
+    ...settings,
+  });
+  return { service, address: `http://127.0.0.1:${port}` };
+}
+
+const [plain, withToken] = await Promise.all([startPublicService(), startPublicService({ METRICS_TOKEN })]);
+test.after.always(() => Promise.all([plain.service.close(), withToken.service.close()]));
+
+const PROXIED: [what: string, headers: string[]][] = [
+  ["for the public host", PUBLIC],
+  ["for the public host with its port", ["host", "links.example.com:443"]],
+  ["for the public host with a dot at its end", ["host", "links.example.com."]],
+  ["for the host of short links", ["host", "s.example.com"]],
+  ["with X-Forwarded-For", [...LOCAL, "x-forwarded-for", "127.0.0.1"]],
+  ["with Forwarded", [...LOCAL, "forwarded", "for=127.0.0.1"]],
+  ["with X-Real-IP", [...LOCAL, "x-real-ip", "127.0.0.1"]],
+  ["with Via", [...LOCAL, "via", "1.1 proxy"]],
+  ["with X-Forwarded-Proto", [...LOCAL, "x-forwarded-proto", "https"]],
+  ["with X-Forwarded-Host", [...LOCAL, "x-forwarded-host", "links.example.com"]],
+];
+
+for (const [what, headers] of PROXIED) {
+  test(`a request ${what} cannot read /metrics`, async (t) => {
+    const { status, text } = await sendRaw(plain.address, "/metrics", { headers });
+    t.is(status, 403);
+    t.notRegex(text, /linkgate_/);
+  });
+}
+
+test("this machine can read /metrics", async (t) => {
+  const { status, text } = await sendRaw(plain.address, "/metrics", { headers: LOCAL });
+  t.is(status, 200);
+  t.regex(text, /linkgate_http_requests_total/);
+});
+
+test("METRICS_TOKEN lets another machine read /metrics", async (t) => {
+  const read = (headers: string[]) =>
+    sendRaw(withToken.address, "/metrics", { headers: [...PUBLIC, ...headers] });
+  const refused = await read([]);
+  t.is(refused.status, 401);
+  t.is(refused.headers["www-authenticate"], "Bearer");
+  for (const wrong of [`Bearer ${METRICS_TOKEN.slice(0, -1)}`, "Bearer ", `Basic ${METRICS_TOKEN}`]) {
+    t.is((await read(["authorization", wrong])).status, 401, wrong);
+  }
+  t.regex((await read(["authorization", `Bearer ${METRICS_TOKEN}`])).text, /linkgate_http_requests_total/);
+});
+
+test("/readyz tells only this machine why the service isn't ready", async (t) => {
+  const database = await createTestDatabase();
+  const ENCRYPTION_KEY = Buffer.alloc(32, 3).toString("base64url");
+  const { service, address } = await startPublicService({ DATABASE_URL: database.url, ENCRYPTION_KEY });
+  const knex = knexFactory(knexConfig(database.url));
+  await knex("knex_migrations").delete();
+  const outside = await sendRaw(address, "/readyz", { headers: PUBLIC });
+  t.is(outside.status, 503);
+  t.is(outside.text, '{"status":"unavailable"}');
+  const inside = await sendRaw(address, "/readyz", { headers: LOCAL });
+  t.is(inside.status, 503);
+  t.is(inside.text, '{"status":"not migrated"}');
+  await knex.destroy();
+  await service.close();
+  await database.drop();
+});

@@ -1,0 +1,81 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
+import { authorizeUrl, createApp, type Fields, openConsent } from "../../harness/clients/oauth.ts";
+import { register } from "../../harness/clients/registration.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
+const { app, user } = await createApp(service);
+const signedIn = new TestBrowser(service.url);
+await openConsent(signedIn, user, authorizeUrl(service, app));
+test.after.always(() => service.close());
+
+const INVALID: [what: string, changes: Fields, error: string][] = [
+  ["no response_type", { response_type: undefined }, "invalid_request"],
+  ["an unknown scope", { scope: "unknown" }, "invalid_scope"],
+  ["an unknown resource", { resource: "https://other.example/" }, "invalid_target"],
+  ["no PKCE", { code_challenge: undefined, code_challenge_method: undefined }, "invalid_request"],
+  ["a repeated parameter", { scope: ["links:read", "links:read"] }, "invalid_request"],
+  ["prompt=none and an unknown scope", { prompt: "none", scope: "unknown" }, "invalid_scope"],
+];
+
+for (const [what, changes, error] of INVALID) {
+  test(`an invalid request with ${what} redirects only a user who is signed in`, async (t) => {
+    const url = authorizeUrl(service, app, { ...changes, state: "a & b" });
+    const page = await new TestBrowser(service.url).open(url);
+    t.is(page.status, 400);
+    t.is(page.url, url, "no redirect");
+    t.is(page.headers.get("location"), null);
+    t.regex(page.text, /app\.example\.com/);
+    const continued = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
+    const redirected = new URL((await signedIn.open(url)).url);
+    for (const { origin, pathname, searchParams } of [continued, redirected]) {
+      t.is(origin + pathname, REDIRECT_URI);
+      t.is(searchParams.get("error"), error);
+      t.is(searchParams.get("state"), "a & b");
+      t.is(searchParams.get("iss"), service.url);
+    }
+  });
+}
+
+test("silent authentication by an organization's client always redirects", async (t) => {
+  const url = authorizeUrl(service, app, { prompt: "none" });
+  for (const [browser, error] of [
+    [new TestBrowser(service.url), "login_required"],
+    [signedIn, "consent_required"],
+  ] as const) {
+    const { origin, pathname, searchParams } = new URL((await browser.open(url)).url);
+    t.is(origin + pathname, REDIRECT_URI);
+    t.is(searchParams.get("error"), error);
+  }
+});
+
+test("an invalid request redirects to a user's own computer without a sign-in", async (t) => {
+  const loopback = "http://127.0.0.1:8080/callback";
+  const local = await service.createOrganization();
+  await service.storage.clients.setRedirectUris(local.id, [loopback], OPERATOR);
+  const url = authorizeUrl(service, local, { redirect_uri: loopback, scope: "unknown" });
+  t.is(
+    new URL((await new TestBrowser(service.url).open(url)).url).searchParams.get("error"),
+    "invalid_scope",
+  );
+});
+
+test("an app that registered itself isn't redirected to even if the user is signed in", async (t) => {
+  const redirect_uri = "https://evil.example/callback";
+  const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
+  for (const changes of [{ scope: "unknown" }, { prompt: "none" }]) {
+    const page = await signedIn.open(authorizeUrl(service, { clientId }, { redirect_uri, ...changes }));
+    t.is(page.status, 400);
+    t.regex(page.html.querySelector("main a")?.text ?? "", /evil\.example/);
+  }
+});
+
+test("the page links to no redirect URI that isn't registered", async (t) => {
+  const changes = { redirect_uri: "https://evil.example/", scope: "unknown" };
+  const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, changes));
+  t.is(page.status, 400);
+  t.is(page.html.querySelector("main a"), null);
+});
