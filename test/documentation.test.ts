@@ -3,6 +3,7 @@ import { glob } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import { scopesOfRole } from "../resources/access/scopes.ts";
 import { HOSTS } from "../server/dashboard/connect/hosts.ts";
 import { addressOf, ROOT, runShell, startServer, stopPrograms } from "./harness/program.ts";
 import { startTestService, type TestOrganization } from "./harness/service.ts";
@@ -128,6 +129,14 @@ test("an encryption key that was generated as documented is accepted", async (t)
   t.truthy(await addressOf(server));
   t.is((await server.stop()).code, 0);
   rmSync(cwd, { recursive: true });
+});
+
+test("the scopes of each role are documented", (t) => {
+  const rows = [...read("docs/authorization.md").matchAll(/^\| `(owner|admin|member)` \| (.*) \|$/gm)];
+  t.deepEqual(
+    rows.map(([, role, scopes = ""]) => [role, [...scopes.matchAll(/`(.*?)`/g)].map(([, scope]) => scope)]),
+    (["owner", "admin", "member"] as const).map((role) => [role, scopesOfRole(role)]),
+  );
 });
 
 test("each setting is documented, and no other one", (t) => {

@@ -1,8 +1,10 @@
+import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
 import { limitsOf, PLANS } from "../../resources/plans.ts";
 import { type Html, html } from "../ui/html.ts";
 import { table } from "../ui/table.ts";
+import { auditLogGuide } from "./audit-log-guide.ts";
 import { tokenScript } from "./examples.ts";
 import { codeLink, listing, pretty } from "./prose.ts";
 import { receivingWebhooks } from "./webhooks-guide.ts";
@@ -22,6 +24,7 @@ export function guide(urls: PublicUrls, problem: unknown): Chapter[] {
     { id: "rate-limits", title: "Rate limits", body: rateLimits() },
     { id: "click-analytics", title: "Click analytics", body: clickAnalytics() },
     { id: "receiving", title: "Receiving webhooks", body: receivingWebhooks() },
+    { id: "audit-log", title: "Audit log", body: auditLogGuide() },
     { id: "changes", title: "Versioning", body: versioning() },
   ];
 }
@@ -108,12 +111,14 @@ existing link; other operations may run twice.</li>
 }
 
 function rateLimits(): Html {
-  return html`<p>REST and MCP requests share one limit per organization and minute. Every response includes the remaining requests and
+  return html`<p>REST and MCP requests share one limit per organization and minute. A bulk request counts as one request per link, and creates
+none of them if that exceeds the limit. Every response includes the remaining requests and
 the seconds until the limit resets:</p>
 ${listing("Rate limit headers", 'RateLimit-Policy: "organization";q=600;w=60\nRateLimit: "organization";r=599;t=42')}
 <p>Above the limit, requests return ${codeLink("rate_limited")} with the seconds to wait in <code>Retry-After</code>. Requests without
 a valid token count toward a limit per IP address, named <code>"address"</code>.
-<a href="#getOrganization">Your organization</a> includes its limits.</p>
+<a href="#getOrganization">Your organization</a> includes its limits and usage. A request that would exceed a quota returns
+${codeLink("quota_exceeded")}; in a bulk request, each link counts by itself.</p>
 ${table(
   "Limits by plan",
   [
@@ -121,6 +126,11 @@ ${table(
     { head: "Requests per minute", cell: (plan) => number(limitsOf(plan).requests_per_minute) },
     { head: "Links per bulk request", cell: (plan) => number(limitsOf(plan).links_per_bulk) },
     { head: "Webhooks", cell: (plan) => number(limitsOf(plan).webhooks) },
+    { head: "Webhook deliveries per day", cell: (plan) => number(limitsOf(plan).deliveries_per_day) },
+    { head: "Links", cell: (plan) => number(limitsOf(plan).links) },
+    { head: "Link data", cell: (plan) => megabytes(limitsOf(plan).link_bytes) },
+    { head: "Members", cell: (plan) => number(limitsOf(plan).members) },
+    { head: "Days in the audit log", cell: (plan) => number(AUDIT_LOG_DAYS[plan]) },
   ],
   [...PLANS],
 )}`;
@@ -128,6 +138,10 @@ ${table(
 
 function number(value: number): string {
   return value === 0 ? "–" : value.toLocaleString("en");
+}
+
+function megabytes(bytes: number): string {
+  return `${number(bytes / 1_000_000)} MB`;
 }
 
 function clickAnalytics(): Html {

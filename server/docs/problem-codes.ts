@@ -17,6 +17,42 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The refresh token is unknown, already used, expired or revoked.",
     next: "Sign in again.",
   },
+  second_factor_required: {
+    status: 403,
+    meaning:
+      "The password is correct, and the account has a second factor. `methods` lists which can be sent.",
+    next: "Send `login_token` with `totp` or `recovery_code` to /auth/login/second-factor within five minutes.",
+  },
+  invalid_second_factor: {
+    status: 401,
+    meaning: "The code is incorrect, or was already used.",
+    next: "Send the current code of the authenticator app, or an unused recovery code.",
+  },
+  invalid_login_token: {
+    status: 401,
+    meaning: "The login_token is unknown, older than five minutes, or was already used.",
+    next: "Send the username and password to /auth/login again.",
+  },
+  second_factor_setup_required: {
+    status: 403,
+    meaning: "The organization requires owners and admins to sign in with a second factor.",
+    next: "Add a passkey or an authenticator app to your account, then sign in again.",
+  },
+  second_factor_missing: {
+    status: 409,
+    meaning: "The account has no second factor, or you didn't sign in with it.",
+    next: "Set up a second factor and sign in with it first.",
+  },
+  totp_already_set_up: {
+    status: 409,
+    meaning: "The account already has an authenticator app.",
+    next: "Remove it first to set up another one.",
+  },
+  too_many_passkeys: {
+    status: 409,
+    meaning: "The account has 20 passkeys.",
+    next: "Remove one first.",
+  },
   reauthentication_required: {
     status: 403,
     meaning: "This action requires a sign-in within the last ten minutes.",
@@ -57,10 +93,20 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The operator of the server manages plans.",
     next: "Ask the operator of the server.",
   },
+  disabled_by_operator: {
+    status: 403,
+    meaning: "The operator of the server disabled the client.",
+    next: "Ask the operator to enable it.",
+  },
   no_client: {
     status: 404,
     meaning: "The organization has never been on a paid plan, so it has no OAuth client.",
     next: "Upgrade to a paid plan.",
+  },
+  link_invalid: {
+    status: 404,
+    meaning: "The link that confirms an email address was used, has expired, or belongs to another account.",
+    next: "Enter the address on your account page again.",
   },
   browser_required: {
     status: 406,
@@ -81,6 +127,16 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     status: 409,
     meaning: "The newest client secret can't be revoked.",
     next: "Rotate the secret first.",
+  },
+  mail_disabled: {
+    status: 409,
+    meaning: "The server doesn't send email.",
+    next: "Ask the operator of the server to set SMTP_URL.",
+  },
+  approved_app_limit: {
+    status: 409,
+    meaning: "The organization has reached the limit of approved apps.",
+    next: "Withdraw an approval that you no longer need.",
   },
   no_identity_provider: {
     status: 409,
@@ -122,6 +178,11 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "Too many attempts.",
     next: "Wait a minute, then try again.",
   },
+  too_many_emails: {
+    status: 429,
+    meaning: "Too many emails were sent to the address or for the user within a day.",
+    next: "Try again tomorrow.",
+  },
   busy: {
     status: 503,
     meaning: "Too many users are signing in right now.",
@@ -140,6 +201,10 @@ export const DASHBOARD_FIELDS = [
   "password",
   "new_password",
   "current_password",
+  "email",
+  "code",
+  "totp",
+  "passkey",
   "organization_name",
   "name",
   "plan",
@@ -151,4 +216,6 @@ export const DASHBOARD_FIELDS = [
   "audience",
   "claims",
   "scopes",
+  "reason",
+  "client_id",
 ];
