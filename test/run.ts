@@ -115,7 +115,9 @@ function filesFor({ engine }: Run): string[] {
 /** Runs ava once. Resolves to true if every test passed. */
 async function runTests({ engine, name }: Run, files: string[]): Promise<boolean> {
   console.log(`\n== ${name}`);
-  const child = spawn(process.execPath, [AVA, ...files], {
+  // A cluster opens up to 40 connections, and PostgreSQL allows 100 by default.
+  const concurrency = options.processes && engine === "postgres" ? ["--concurrency=2"] : [];
+  const child = spawn(process.execPath, [AVA, ...concurrency, ...files], {
     stdio: "inherit",
     timeout: LIMIT_MS,
     killSignal: "SIGINT",

@@ -33,6 +33,18 @@ export async function createWebhook(
   return body;
 }
 
+let count = 0;
+
+/** Returns a public URL that no other call returns. An organization has at most one webhook per URL. */
+export function uniqueUrl(): string {
+  return `https://example.com/${++count}`;
+}
+
+/** Returns a URL as the audit log shows it. */
+export function redacted(url: string): string {
+  return `${new URL(url).origin}/…`;
+}
+
 /** Lists the deliveries of a webhook, newest first. */
 export async function deliveriesOf(api: Api, { id }: { id: string }): Promise<DeliveryBody[]> {
   return (await api.get<DeliveryPage>(`/v1/webhooks/${id}/deliveries?limit=100`)).body.data;

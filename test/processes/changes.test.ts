@@ -72,6 +72,50 @@ test.serial("a downgrade or upgrade takes effect at the next request to every se
   }
 });
 
+test.serial("of tokens issued during a suspension, every server rejects each one afterwards", async (t) => {
+  const { app, own, user } = await createApp(cluster);
+  const { accessToken } = await runCodeFlow(cluster, app, user);
+  for (let round = 0; round < ROUNDS; round++) {
+    const pending = Array.from({ length: 20 }, (_, index) =>
+      requestToken(cluster.authorization[index % 2] as TestService, app),
+    );
+    await pending[round];
+    await storage.suspensions.suspend(app.id, null, OPERATOR);
+    const issued = (await Promise.all(pending)).flatMap(({ body }) => body.access_token ?? []);
+    t.true(issued.length > 0);
+    const answers = await Promise.all([accessToken, ...issued.map(String)].map((token) => statuses(token)));
+    t.deepEqual(new Set(answers.flat()), new Set([403]));
+    for (const server of cluster.authorization) {
+      t.is((await requestToken(server, app)).body.error, "unauthorized_client");
+    }
+    await storage.suspensions.resume(app.id, OPERATOR);
+    t.deepEqual(await statuses(accessToken), [200, 200]);
+  }
+  await storage.suspensions.suspend(own.id, null, OPERATOR);
+  t.deepEqual(await statuses(accessToken), [403, 403]);
+  await storage.suspensions.resume(own.id, OPERATOR);
+});
+
+test.serial("a disabled client or user is rejected by every server with the next request", async (t) => {
+  const { app, user } = await createApp(cluster);
+  const { accessToken, refreshToken } = await runCodeFlow(cluster, app, user);
+  const token = await cluster.token(app);
+  await storage.clients.disable(app.id, null, OPERATOR);
+  for (const one of [token, accessToken]) t.deepEqual(await statuses(one), [401, 401]);
+  for (const server of cluster.authorization) {
+    t.is((await requestToken(server, app)).body.error, "unauthorized_client");
+    t.deepEqual((await postAsClient(server, "introspect", app, { token })).body, { active: false });
+  }
+  await storage.clients.enable(app.id, OPERATOR);
+  for (const one of [token, accessToken]) t.deepEqual(await statuses(one), [200, 200]);
+  await storage.accountSwitches.disable(user.id, null, OPERATOR);
+  t.deepEqual(await statuses(accessToken), [401, 401]);
+  t.deepEqual(await statuses(token), [200, 200]);
+  for (const server of cluster.authorization) {
+    t.is((await refresh(server, app, refreshToken)).body.error, "invalid_grant");
+  }
+});
+
 test.serial("after a compromised rotation every server rejects the old secret and old tokens", async (t) => {
   const created = await createApp(cluster);
   const { user } = created;

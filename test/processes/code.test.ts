@@ -89,28 +89,32 @@ test.serial(
   },
 );
 
-test.serial("concurrent refreshes that rotate at both servers each get tokens of one family", async (t) => {
-  const { refreshToken } = await runCodeFlow(cluster, app, user, { browser });
-  await backdate(refreshToken, 25);
-  const answers = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
-  for (const { status, body, text } of answers) {
-    t.is(status, 200, text);
-    t.not(body.refresh_token, refreshToken);
-    t.true(await isAccepted(body.access_token));
-  }
-  t.is(new Set(answers.map(({ body }) => body.refresh_token)).size, 20);
+test.serial(
+  "of concurrent refreshes that rotate at both servers, four get tokens of one family",
+  async (t) => {
+    const { refreshToken } = await runCodeFlow(cluster, app, user, { browser });
+    await backdate(refreshToken, 25);
+    const all = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
+    const answers = all.filter(({ status }) => status === 200);
+    for (const { status, body } of all) if (status !== 200) t.is(body.error, "invalid_grant");
+    for (const { body } of answers) {
+      t.not(body.refresh_token, refreshToken);
+      t.true(await isAccepted(body.access_token));
+    }
+    t.is(new Set(answers.map(({ body }) => body.refresh_token)).size, 4, "the first use and three retries");
 
-  // After the retry window a use is a replay: someone other than the client has the token.
-  await database
-    .knex("tokens")
-    .where({ id_hash: sha256(refreshToken) })
-    .update({ consumed_at: Date.now() - 60_000 });
-  t.is((await refresh(serverFor(1), app, refreshToken)).body.error, "invalid_grant");
-  for (const [index, { body }] of answers.entries()) {
-    t.false(await isAccepted(body.access_token));
-    t.is((await refresh(serverFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
-  }
-});
+    // After the retry window a use is a replay: someone other than the client has the token.
+    await database
+      .knex("tokens")
+      .where({ id_hash: sha256(refreshToken) })
+      .update({ consumed_at: Date.now() - 60_000 });
+    t.is((await refresh(serverFor(1), app, refreshToken)).body.error, "invalid_grant");
+    for (const [index, { body }] of answers.entries()) {
+      t.false(await isAccepted(body.access_token));
+      t.is((await refresh(serverFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
+    }
+  },
+);
 
 /** Changes a stored token as if it had been issued days ago, since the clock of another process can't be advanced. */
 async function backdate(refreshToken: string, days: number) {

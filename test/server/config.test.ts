@@ -11,6 +11,12 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");
 
+// Settings that are required with others.
+const COMPANIONS: Record<string, Record<string, string>> = {
+  SMTP_URL: { SMTP_FROM: "noreply@links.example" },
+  SMTP_FROM: { SMTP_URL: "smtps://mail.example" },
+};
+
 const WRONG: Record<string, string[]> = {
   PORT: ["abc", "-1", "65536", "80.5", "0x50", "1e3", " ", "80 81"],
   METRICS_PORT: ["abc", "-1", "65536", "9100.5"],
@@ -42,6 +48,7 @@ const WRONG: Record<string, string[]> = {
     "lnk.example.com",
     "https://lnk.example.com/",
     "https://lnk.example.com/a",
+    "http://lnk.example.com",
     "mailto:a@b.example",
   ],
   DATABASE_URL: [
@@ -54,6 +61,15 @@ const WRONG: Record<string, string[]> = {
     "oracle://db",
     "postgres:db",
   ],
+  SMTP_URL: [
+    "mail.example",
+    "http://mail.example",
+    "smtp://",
+    "smtp://mail.example/inbox",
+    "smtps://mail.example?tls.rejectUnauthorized=false",
+    "smtp://ada@mail.example",
+  ],
+  SMTP_FROM: ["linkgate", "<a@b.example", "a@b.example\r\nBcc: c@d.example", "a@b.example, c@d.example"],
   TRUST_PROXY: ["-1", "1.5", "true", "10.0.0.0/8"],
   WORKERS: ["0", "-1", "two", "1.5"],
   CIMD: ["true", "on", "KNOWN", "1"],
@@ -80,7 +96,11 @@ const WRONG: Record<string, string[]> = {
 for (const [name, values] of Object.entries(WRONG)) {
   test(`an invalid ${name} is rejected in a sentence with its name`, (t) => {
     for (const value of values) {
-      const error = t.throws(() => readSettings({ [name]: value }), { instanceOf: InvalidSettings }, value);
+      const error = t.throws(
+        () => readSettings({ ...COMPANIONS[name], [name]: value }),
+        { instanceOf: InvalidSettings },
+        value,
+      );
       const [head, ...lines] = error?.message.split("\n") ?? [];
       t.is(head, "Invalid settings:");
       t.is(lines.length, 1, `${value}: ${error?.message}`);

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -37,6 +38,10 @@ function emptyFolder(name: string): string {
   return folder;
 }
 
+function permissionsOf(file: string): number {
+  return statSync(file).mode & 0o777;
+}
+
 const DEMO = /client id {6}(\S+)\n {2}client secret {2}(\S+)\n {2}username {7}(\S+)\n {2}password {7}(\S+)\n/;
 
 test("the first start prints credentials and four commands that work when pasted; the second prints none", async (t) => {
@@ -70,7 +75,10 @@ test("the first start prints credentials and four commands that work when pasted
   t.is(list.stdout, "200\n401", "the token is revoked");
 
   t.like(await server.stop(), { code: 0, stderr: "" });
-  t.is(statSync(path.join(cwd, "data/encryption.key")).mode & 0o777, 0o600);
+  t.is(permissionsOf(path.join(cwd, "data")), 0o700);
+  for (const file of readdirSync(path.join(cwd, "data"))) {
+    t.is(permissionsOf(path.join(cwd, "data", file)), 0o600, file);
+  }
   t.deepEqual(readdirSync(cwd), ["data"]);
 
   const second = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
@@ -78,13 +86,15 @@ test("the first start prints credentials and four commands that work when pasted
   t.is((await second.stop()).stdout, `linkgate listening on ${again}\n`);
 });
 
-test("no demo organization is created in production or in a database with organizations", async (t) => {
+test("in production, a warning says that plans are free to choose; no demo organization is created there or in a database with organizations", async (t) => {
   const production = startServer({
     cwd: emptyFolder("production"),
-    settings: { PORT: "0", LOG_LEVEL: "silent", NODE_ENV: "production" },
+    settings: { PORT: "0", LOG_LEVEL: "warn", NODE_ENV: "production" },
   });
   t.is((await addressOf(production)).startsWith("http://localhost:"), true);
-  t.notRegex((await production.stop()).stdout, /secret|password/);
+  const { stdout } = await production.stop();
+  t.notRegex(stdout, /secret|password/);
+  t.is(stdout.match(/set SELF_SERVICE_PLANS=off/g)?.length, 1);
 
   const cwd = emptyFolder("own");
   await runCommand(["org", "create", "Own", "--json"], { cwd });
@@ -103,7 +113,7 @@ test("npm start runs the server, and SIGTERM to npm stops it", async (t) => {
   t.is((await fetch(`${address}/healthz`)).status, 200);
   npm.kill("SIGTERM");
   // The output stays open until every process that npm started has ended.
-  const ended = await Promise.race([npm.ended, pause(15_000, undefined, { ref: false })]);
+  const ended = await Promise.race([npm.ended, pause(60_000, undefined, { ref: false })]);
   npm.killGroup();
   t.truthy(ended, "the server outlived npm");
 });
@@ -186,6 +196,21 @@ test("a key file without a key is rejected with one sentence", async (t) => {
   t.is(code, 1);
   t.regex(stderr, /encryption\.key must contain 32 bytes in base64url\n$/);
   t.notRegex(stderr, /\bat .*\.ts:/, "no stack");
+});
+
+test("a key file that other users can read is rejected with the command that fixes it", async (t) => {
+  const cwd = emptyFolder("readable-key");
+  const key = randomBytes(32).toString("base64url");
+  await runShell(`mkdir data; printf ${key} > data/encryption.key; chmod 644 data/encryption.key`, { cwd });
+  const { code, stderr } = await startServer({ cwd, settings: { PORT: "0" } }).ended;
+  t.is(code, 1);
+  const [, mend = ""] =
+    /encryption\.key must not be accessible to other users: run (.*)\n$/.exec(stderr) ?? [];
+  t.regex(mend, /^chmod 600 /);
+  await runShell(mend, { cwd });
+  const server = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  await addressOf(server);
+  t.is((await server.stop()).code, 0);
 });
 
 test("a port in use is reported in one sentence with a way out", async (t) => {

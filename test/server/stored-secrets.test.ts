@@ -180,7 +180,7 @@ const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTI
 const never = () => Promise.reject(new Error("the key does not exist"));
 const jwks = JSON.parse(await storage.keys.load("jwks", never));
 for (const part of ["d", "p", "q", "dp", "dq", "qi"]) keep(`private key: ${part}`, jwks.keys[0][part]);
-for (const [index, key] of JSON.parse(await storage.keys.load("cookies", never)).entries())
+for (const [index, { key }] of JSON.parse(await storage.keys.load("cookies", never)).entries())
   keep(`cookie key ${index}`, key);
 keep("signing key", await storage.keys.load("signing", never));
 await storage.close();

@@ -184,7 +184,7 @@ test("concurrent changes of reset links, roles and memberships do not deadlock",
       second.organizations.addMember(other.id, user, "member", OPERATOR),
       first.organizations.create("Own", "free", OPERATOR, user),
       first.members.remove({ organizationId, userId: user, manageableRoles: ["member"], actor: { id: eve } }),
-      second.accountDeletions.deleteAccount({ id: ada }),
+      second.accountDeletions.deleteAccount(ada, { id: ada }),
       first.organizations.remove(other.id, OPERATOR),
       second.sessions.changePassword({ currentHash: "old", newHash: "newest" }, "", { id: user }),
     ]);

@@ -47,6 +47,7 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
       openThen(`${own}/client`, (page) => page.getByRole("link", { name: /^Remove key/ }).click()),
     ],
     ["client-secrets-remove", "owner", `${own}/client/secrets/remove`],
+    ["client-disable", "owner", `${own}/client/disable`],
     ["client-without-secret", "owner", `${ownKeyed}/client`],
     ["client-secret-create", "owner", `${ownKeyed}/client/rotate`],
     ["quick-start", "owner", `${own}/client/quick-start`],

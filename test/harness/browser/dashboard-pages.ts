@@ -1,3 +1,4 @@
+import { codeOf } from "../clients/second-factor.ts";
 import type { Receiver } from "../receiver.ts";
 import { clientPages } from "./client-pages.ts";
 import { pathsOf } from "./gallery-paths.ts";
@@ -16,7 +17,7 @@ export function dashboardPages(gallery: Gallery, receiver: Receiver): GalleryPag
 }
 
 function organizationPages(gallery: Gallery): GalleryPage[] {
-  const { own, ownFresh } = pathsOf(gallery);
+  const { own, ownFresh, ownSuspended } = pathsOf(gallery);
   return [
     ["welcome", "newcomer", "/dashboard"],
     [
@@ -50,9 +51,13 @@ function organizationPages(gallery: Gallery): GalleryPage[] {
         await page.locator("[role=status]").waitFor();
       }),
     ],
+    ["notices", "owner", "/dashboard/notices"],
+    ["suspended", "owner", ownSuspended],
+    ["suspended-refusal", "owner", openThen(ownSuspended, (page) => press(page, "Rename organization"))],
     ["organization-new", "owner", "/dashboard/organizations/new"],
     ["organization-delete", "owner", `${own}/delete`],
     ["members", "owner", `${own}/members`],
+    ["member-sign-out", "owner", `${own}/members/${gallery.users.member.id}/sign-out`],
     ["members-single", "founder", `${ownFresh}/members`],
     ["members-member", "member", `${own}/members`],
     [
@@ -96,6 +101,7 @@ function linkPages(gallery: Gallery): GalleryPage[] {
     ["links-rejected", "owner", `${own}/links?search=${"a".repeat(300)}`],
     ["link", "owner", `${own}/links/${gallery.popular.id}`],
     ["link-archived", "owner", `${own}/links/${gallery.archived.id}`],
+    ["link-disabled", "owner", `${own}/links/${gallery.disabled.id}`],
     ["link-new", "owner", `${own}/links/new`],
     [
       "link-new-rejected",
@@ -184,12 +190,62 @@ function otherPages(gallery: Gallery): GalleryPage[] {
     ["audit", "owner", `${own}/audit`],
     ["audit-nothing", "owner", `${own}/audit?type=organization.deleted`],
     ["account", "owner", "/dashboard/account"],
+    ["account-apps", "owner", "/dashboard/account/apps"],
     [
       "account-rejected",
       "owner",
       openThen("/dashboard/account", async (page) => {
         await fill(page, { current_password: "not the password", new_password: "another fine password" });
         await press(page, "Change password");
+        await waitForError(page);
+      }),
+    ],
+    ["passkey-new", "owner", "/dashboard/account/passkeys/new"],
+    ["second-factor-setup", "owner", "/dashboard/account/second-factor"],
+    [
+      "totp-setup",
+      "founder",
+      openThen("/dashboard/account", async (page) => {
+        await press(page, "Set up authenticator app");
+        await page.locator(".qr").waitFor();
+      }),
+    ],
+    [
+      "totp-rejected",
+      "founder",
+      openThen("/dashboard/account/totp", async (page) => {
+        await fill(page, { code: "000000" });
+        await press(page, "Confirm code");
+        await waitForError(page);
+      }),
+    ],
+    [
+      "recovery-codes",
+      "founder",
+      openThen("/dashboard/account/totp", async (page) => {
+        const key = (await page.locator(".copyable code").textContent()) ?? "";
+        await fill(page, { code: codeOf(key.replaceAll(" ", "")) });
+        await press(page, "Confirm code");
+        await page.locator(".codes").waitFor();
+      }),
+    ],
+    ["account-protected", "founder", "/dashboard/account"],
+    [
+      "second-factor",
+      "visitor",
+      openThen("/auth/login", async (page) => {
+        const { username, password } = gallery.users.founder;
+        await fill(page, { username, password });
+        await press(page, "Sign in");
+        await page.locator("#totp").waitFor();
+      }),
+    ],
+    [
+      "second-factor-rejected",
+      "visitor",
+      openThen("/auth/second-factor?method=recovery_code", async (page) => {
+        await fill(page, { recovery_code: "not a code" });
+        await press(page, "Continue");
         await waitForError(page);
       }),
     ],

@@ -86,7 +86,11 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   await clients.removeSecrets(keyed.organization.id, actor);
   await addKey(service, id, actor);
 
-  const { archived, popular } = await fillLinks(service, own);
+  const suspended = await organizations.create("Northwind Giveaways", "growth", actor, owner.id);
+  await service.storage.suspensions.suspend(suspended.organization.id, "Reported for phishing", OPERATOR);
+  await clients.disable(keyed.organization.id, "A key leaked", actor);
+
+  const { archived, disabled, popular } = await fillLinks(service, own);
   await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, actor);
   await clients.setRedirectUris(
     id,
@@ -136,7 +140,9 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     studio,
     flows,
     archived,
+    disabled,
     popular,
+    suspended: suspended.organization,
     ...webhooks,
     invitation: invited.body.url,
   };
@@ -160,7 +166,9 @@ async function fillLinks(service: TestService, own: TestOrganization) {
   const api = apiAt(service.url, await service.token(own));
   const archived = await api.createLink({ slug: "winter", title: "Winter roasts", tags: ["campaign"] });
   await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
-  return { archived, popular: links[0] as LinkBody };
+  const disabled = await api.createLink({ slug: "prize", title: "Claim your prize" });
+  await service.storage.linkSwitches.disable(disabled.id, "Reported as phishing", OPERATOR);
+  return { archived, disabled, popular: links[0] as LinkBody };
 }
 
 /** Follows a link as a visitor: the first links get more clicks than the last, and some come from a bot. */

@@ -83,15 +83,17 @@ export class LinkModel {
 
   /** Adds a created link. Values that the service chooses come from the response. */
   create(input: Input, response: LinkBody, shortUrl: string): ModelLink {
-    const { id, created_at, updated_at, created_by } = response;
+    const { id, created_at, updated_at, created_by, created_via } = response;
     const slug = (input.slug as string | undefined) ?? response.slug;
     const view = {
       ...DEFAULTS,
       ...normalize(input),
-      ...{ id, slug, created_at, updated_at, created_by },
+      ...{ id, slug, created_at, updated_at, created_by, created_via },
       short_url: `${shortUrl}/${slug}`,
       clicks: 0,
       last_clicked_at: null,
+      disabled_at: null,
+      disabled_reason: null,
     } as Input as LinkBody;
     const link = { view, version: 1, isDeleted: false };
     this.links.push(link);

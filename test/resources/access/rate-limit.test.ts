@@ -94,6 +94,27 @@ test("an MCP batch counts as many calls as it contains", async (t) => {
   isProblem(t, await show(), { status: 429, code: "rate_limited" });
 });
 
+test("a bulk request counts as many calls as it has links, and creates none of them over the limit", async (t) => {
+  const { app, token, from } = await caller();
+  const api = apiAt(service.url, token);
+  const links = Array.from({ length: 100 }, () => ({ url: "https://example.com/" }));
+  const create = (headers = {}) =>
+    api.send("POST", "/v1/links/bulk", { json: { links }, headers: { ...from, ...headers } });
+
+  t.is((await api.send("POST", "/v1/links/bulk", { json: { links: [] }, headers: from })).status, 422);
+  const once = { "idempotency-key": "bulk" };
+  t.like(parse((await create(once)).headers, "ratelimit"), { r: GROWTH - 101 });
+  t.like(parse((await create(once)).headers, "ratelimit"), { r: GROWTH - 102 }, "a replay creates no links");
+  const { message, headers } = modernRequest("tools/call", { name: "create_links", arguments: { links } });
+  const overMcp = await postMcp(mcp, message, { ...headers, ...bearer(token), ...from });
+  t.is(overMcp.status, 200);
+
+  const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await create()).status));
+  t.is(statuses.filter((status) => status === 200).length, 3);
+  isProblem(t, await create({ "idempotency-key": "late" }), { status: 429, code: "rate_limited" });
+  t.is((await service.storage.links.usage(app.id)).links, 500);
+});
+
 test("every response shows the limit that it counted against", async (t) => {
   const { token, from } = await caller();
   const readOnly = await service.token(await service.createOrganization(), { scope: "links:read" });

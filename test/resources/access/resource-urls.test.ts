@@ -2,7 +2,7 @@ import test from "ava";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { freePort } from "../../harness/port.ts";
-import { startTestService } from "../../harness/service.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
 // One server with two host names: the service is on localhost, MCP and short links are on 127.0.0.1.
 const port = await freePort();
@@ -25,13 +25,14 @@ test("MCP is served at MCP_URL and nowhere else", async (t) => {
     200,
     "accepted by the bearer check",
   );
-  for (const [origin, path] of [
-    [service.url, "/agents/mcp"],
-    [service.url, "/mcp"],
-    [other, "/mcp"],
-    [other, "/agents"],
+  for (const [origin, path, status] of [
+    [service.url, "/agents/mcp", 404],
+    [service.url, "/mcp", 404],
+    // Paths of this service, on another host.
+    [other, "/mcp", 421],
+    [other, "/agents", 421],
   ] as const) {
-    t.is((await apiAt(origin, token).send("POST", path, { json: ping })).status, 404, origin + path);
+    t.is((await apiAt(origin, token).send("POST", path, { json: ping })).status, status, origin + path);
   }
 });
 
@@ -70,7 +71,7 @@ test("short links are served on SHORT_URL only", async (t) => {
 
 test("the API is not served on the other host", async (t) => {
   const token = await service.token(app);
-  t.is((await apiAt(other, token).get("/v1/links")).status, 404);
+  t.is((await fetch(`${other}/v1/links`, { headers: bearer(token) })).status, 421);
 });
 
 for (const url of [`${other}/x`, `${service.url}/x`, `https://127.0.0.1:${port}/x`]) {

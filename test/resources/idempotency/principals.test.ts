@@ -58,11 +58,14 @@ const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-rep
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.deleted"] };
 
 test.serial("a key never reveals the webhook secret of another principal", async (t) => {
-  const shared = await post<NewWebhookBody>(mine, "/v1/webhooks", newKey(), WEBHOOK);
-  const requests: [path: string, json?: object][] = [
-    ["/v1/webhooks", WEBHOOK],
-    [`/v1/webhooks/${shared.body.id}/rotate-secret`],
-  ];
+  const creation = newKey();
+  const shared = await post<NewWebhookBody>(mine, "/v1/webhooks", creation, WEBHOOK);
+  for (const api of apis.filter((one) => one !== mine)) {
+    const reply = await post(api, "/v1/webhooks", creation, WEBHOOK);
+    t.false(isReplayed(reply));
+    t.false(reply.text.includes("whsec_"));
+  }
+  const requests: [path: string, json?: object][] = [[`/v1/webhooks/${shared.body.id}/rotate-secret`]];
   for (const [path, json] of requests) {
     const key = newKey();
     const send = (api: Api) => post<NewWebhookBody>(api, path, key, json);
@@ -169,16 +172,17 @@ test("a new grant for the same client and user shares its keys", async (t) => {
 
 test("a replay requires the scopes of its operation, over REST and MCP", async (t) => {
   const key = newKey();
-  t.is((await post(mine, "/v1/webhooks", key, WEBHOOK)).status, 201);
+  const webhook = { ...WEBHOOK, url: "https://example.com/scopes" };
+  t.is((await post(mine, "/v1/webhooks", key, webhook)).status, 201);
   const token = await actingFor(app, ada, "links:write webhooks:read");
-  const rejected = await post(apiAt(service.url, token), "/v1/webhooks", key, WEBHOOK);
+  const rejected = await post(apiAt(service.url, token), "/v1/webhooks", key, webhook);
   isProblem(t, rejected, { status: 403, code: "insufficient_scope" });
   t.false(isReplayed(rejected));
   t.false(rejected.text.includes("whsec_"));
 
   const { message, headers } = modernRequest("tools/call", {
     name: "create_webhook",
-    arguments: { ...WEBHOOK, idempotency_key: key },
+    arguments: { ...webhook, idempotency_key: key },
   });
   const byTool = await postMcp(`${service.url}/mcp`, message, {
     ...headers,

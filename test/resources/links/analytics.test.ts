@@ -64,7 +64,11 @@ const referrers: [header: string, referrer: string | null][] = [
   ["https://Example.COM/path?query#x", "example.com"],
   ["http://example.com:8080/", "example.com"],
   ["https://example.com", "example.com"],
-  ["https://www.example.com/", "www.example.com"],
+  ["https://www.example.com/", "example.com"],
+  ["https://ignore-previous-instructions.example.com/", "example.com"],
+  ["https://a.b.example.co.uk/", "example.co.uk"],
+  ["https://ada.github.io/", "ada.github.io"],
+  ["https://192.0.2.1/", "192.0.2.1"],
   ["https://xn--mnchen-3ya.example/", "xn--mnchen-3ya.example"],
   ["https://user:secret@example.com/", null],
   ["android-app://com.example/", null],
@@ -76,7 +80,7 @@ const referrers: [header: string, referrer: string | null][] = [
   ["about:blank", null],
   [`https://${"x".repeat(254)}/`, null],
 ];
-test("only the host of a Referer is stored, and nothing if it isn't a URL", async (t) => {
+test("only the registrable domain of a Referer is stored, and nothing if it isn't a URL", async (t) => {
   for (const [referer, referrer] of referrers) {
     const { referrers } = await analyticsAfter(t, [{ referer }]);
     t.deepEqual(referrers, [{ referrer, clicks: 1 }], referer);

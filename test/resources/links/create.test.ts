@@ -35,6 +35,9 @@ test("a link created from only a URL has defaults for all other fields", async (
     clicks: 0,
     last_clicked_at: null,
     created_by: app.clientId,
+    created_via: null,
+    disabled_at: null,
+    disabled_reason: null,
   });
 });
 
@@ -78,7 +81,9 @@ test("duplicate tags are removed", async (t) => {
 test("a link created by an app on behalf of a user has the user as its creator", async (t) => {
   const user = await service.createUser([app.id]);
   const tokens = await tokensFor(service, app, user);
-  t.is((await apiAt(service.url, tokens.access_token).createLink()).created_by, user.id);
+  const link = await apiAt(service.url, tokens.access_token).createLink();
+  t.is(link.created_by, user.id);
+  t.is(link.created_via, app.clientId);
 });
 
 test("a taken slug is rejected, in the same organization and in others", async (t) => {

@@ -12,6 +12,7 @@ const service = await startTestService();
 const organization = await service.createOrganization();
 const token = await service.token(organization);
 const api = apiAt(service.url, token);
+let webhooks = 0;
 test.after.always(() => service.close());
 
 const FORMS = { elicitation: { form: {} } };
@@ -25,9 +26,9 @@ const DELETIONS = {
     read: (owner: Api, id: string) => owner.get(`/v1/links/${id}`),
   },
   delete_webhook: {
-    create: async () => (await createWebhook(api, "https://hooks.example.com/in")).id,
+    create: async () => (await createWebhook(api, `https://hooks.example.com/${++webhooks}`)).id,
     question:
-      /^Delete the webhook that sends events to https:\/\/hooks\.example\.com\/in, and its delivery log\?/,
+      /^Delete the webhook that sends events to https:\/\/hooks\.example\.com\/\d+, and its delivery log\?/,
     read: (owner: Api, id: string) => owner.get(`/v1/webhooks/${id}`),
   },
 };

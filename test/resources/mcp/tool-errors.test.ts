@@ -4,6 +4,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { ALL_ERAS, connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
+import { uniqueUrl } from "../../harness/webhooks.ts";
 
 const service = await startTestService({ RATE_LIMIT: "on" });
 const url = `${service.url}/mcp`;
@@ -18,7 +19,7 @@ const full = await service.createOrganization();
 const fullToken = await service.token(full);
 for (let webhooks = 0; webhooks < 20; webhooks++) {
   await apiAt(service.url, fullToken).send("POST", "/v1/webhooks", {
-    json: { url: "https://example.com/hook", events: ["webhook.test"] },
+    json: { url: uniqueUrl(), events: ["webhook.test"] },
   });
 }
 test.after.always(() => service.close());

@@ -1,6 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -11,7 +12,7 @@ type Organization = {
   name: string;
   plan: string;
   limits: Record<string, number>;
-  usage: { links: number; webhooks: number };
+  usage: { links: number; link_bytes: number; webhooks: number; deliveries_today: number };
 };
 
 for (const plan of ["growth", "premium"] as const) {
@@ -28,7 +29,30 @@ for (const plan of ["growth", "premium"] as const) {
     t.is(body.name, name);
     t.is(body.plan, plan);
     t.true(Object.values(body.limits).every((limit) => Number.isInteger(limit) && limit > 0));
-    t.deepEqual(body.usage, { links: 0, webhooks: 0 });
+    t.deepEqual(body.usage, { links: 0, link_bytes: 0, webhooks: 0, deliveries_today: 0 });
+  });
+}
+
+for (const [role, scopes] of [
+  ["owner", ["links:read", "links:write", "webhooks:read", "webhooks:write"]],
+  ["member", ["links:read", "links:write"]],
+] as const) {
+  test(`the token of a user shows the role ${role} and its scopes, also after the role changed`, async (t) => {
+    const app = await service.createOrganization();
+    await service.createUser([app.id], undefined, "owner");
+    const user = await service.createUser([app.id], undefined, role === "owner" ? "member" : "admin");
+    const { access_token } = await tokensFor(service, app, user, { organizationId: app.id });
+    const actor = OPERATOR;
+    const manageableRoles = ["owner", "admin", "member"] as const;
+    await service.storage.members.changeRole({
+      organizationId: app.id,
+      userId: user.id,
+      role,
+      manageableRoles,
+      actor,
+    });
+    const { body } = await apiAt(service.url, access_token).get<object>("/v1/organization");
+    t.like(body, { role, role_scopes: scopes });
   });
 }
 
@@ -39,13 +63,13 @@ test("usage counts only the existing links and webhooks of the organization", as
   const { id } = await api.createLink();
   await api.createLink();
   await other.createLink();
-  t.deepEqual(await count(), { links: 2, webhooks: 0 });
+  t.like(await count(), { links: 2, webhooks: 0 });
   const webhook = { url: "https://example.com/hook", events: ["link.created"] };
   t.is((await api.send("POST", "/v1/webhooks", { json: webhook })).status, 201);
   await api.send("PATCH", `/v1/links/${id}`, { json: { archived: true } });
-  t.deepEqual(await count(), { links: 2, webhooks: 1 });
+  t.like(await count(), { links: 2, webhooks: 1 });
   await api.send("DELETE", `/v1/links/${id}`);
-  t.deepEqual(await count(), { links: 1, webhooks: 1 });
+  t.like(await count(), { links: 1, webhooks: 1 });
 });
 
 test("the current plan is returned", async (t) => {

@@ -111,6 +111,18 @@ for (const registration of ["open", "invite"] as const) {
     });
   }
 
+  test(`with REGISTRATION=${registration}, an invalid invitation doesn't reveal which usernames are taken`, async (t) => {
+    const { invitation } = await invite(service);
+    const username = newName();
+    t.is((await register(service, { username, invitation })).status, 201);
+    for (const wrong of ["a".repeat(43), invitation]) {
+      for (const name of [username, newName()]) {
+        const reply = await register(service, { username: name, invitation: wrong });
+        isProblem(t, reply, { status: 403, code: "invitation_invalid" });
+      }
+    }
+  });
+
   test(`with REGISTRATION=${registration}, concurrent registrations with one invitation create exactly one user`, async (t) => {
     const { invitation, organization } = await invite(service);
     const replies = await atOnce(8, () => register(service, { invitation }));

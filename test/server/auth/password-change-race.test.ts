@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
@@ -102,3 +103,29 @@ test.serial("a password change that started before a reset by link doesn't overw
   t.is(await status, 422);
   t.is((await storage.accounts.find(user.id))?.passwordHash, "the owner's hash");
 });
+
+for (const [index, kind] of ["token", "session"].entries()) {
+  test.serial(
+    `a user who is disabled while the password is verified gets no ${kind} that works once the user is enabled`,
+    async (t) => {
+      const { accounts, accountSwitches } = service.storage;
+      const user = await service.createUser([]);
+      const { findByUsername } = accounts;
+      t.teardown(() => Object.assign(accounts, { findByUsername }));
+      let lookups = 0;
+      Object.assign(accounts, {
+        async findByUsername(username: string) {
+          const account = await findByUsername(username);
+          // `intrude` signs in for a token, and then for a session.
+          if (lookups++ === index) await accountSwitches.disable(user.id, null, OPERATOR);
+          else await accountSwitches.enable(user.id, OPERATOR);
+          return account;
+        },
+      });
+      const isIn = await intrude(user);
+      t.true(lookups > index);
+      await accountSwitches.enable(user.id, OPERATOR);
+      t.false(await isIn());
+    },
+  );
+}

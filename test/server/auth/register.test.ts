@@ -110,6 +110,24 @@ for (const [what, send] of Object.entries({
   test(`${what} is rejected`, async (t) => isProblem(t, await send(), { status: 400, code: "invalid_json" }));
 }
 
+for (const [encoding, status] of [
+  ["compress", 415],
+  ["x-unknown", 415],
+  ["gzip", 400],
+] as const) {
+  for (const [type, body] of [
+    ["application/json", '{"username":"a"}'],
+    ["application/x-www-form-urlencoded", "username=a"],
+  ] as const) {
+    test(`a body of type ${type} that isn't ${encoding} as announced is rejected`, async (t) => {
+      const headers = { "content-type": type, "content-encoding": encoding };
+      const answer = await api.send("POST", "/auth/login", { body, headers });
+      t.is(answer.status, status);
+      if (status === 415) t.regex(answer.body.detail as string, /gzip, deflate or br/);
+    });
+  }
+}
+
 test("other content types and bodies over the limit are rejected", async (t) => {
   const headers = { "content-type": "text/plain" };
   const plain = await api.send("POST", "/auth/login", { body: '{"username":"a"}', headers });

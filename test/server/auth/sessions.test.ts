@@ -1,7 +1,8 @@
 import test from "ava";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
 import { browserOf, createColleague, firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { authorizeUrl, createApp, isAcceptedByApi } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
@@ -181,6 +182,39 @@ test("all other sessions can be ended together, by JSON and by a form, and the c
   t.is((await program.send("DELETE", SESSIONS)).status, 204);
   t.is((await program.send("GET", "/dashboard/me")).status, 200);
   t.false(await isIn(browser));
+});
+
+test("ending all other sessions can revoke the access of all apps as well, by JSON and by a form", async (t) => {
+  for (const how of ["JSON", "a form"]) {
+    const { app, own } = await createApp(service);
+    const user = await service.createUser([own.id]);
+    const { browser } = await browserOf(service, user);
+    const [kept, revoked] = [await tokensFor(service, app, user), await tokensFor(service, app, user)];
+    await browser.press(await browser.open(ACCOUNT), "Sign out everywhere else");
+    t.true(await isAcceptedByApi(service, kept.access_token), "apps keep their access unless asked");
+    if (how === "JSON") {
+      const program = apiAt(service.url, await firstPartyToken(service, user));
+      t.is((await program.send("DELETE", SESSIONS, { json: { apps: true } })).status, 204);
+    } else {
+      await firstPartyToken(service, user);
+      const page = await browser.press(await browser.open(ACCOUNT), "Sign out everywhere else", {
+        apps: "true",
+      });
+      t.regex(page.text, /revoked the access of all apps/);
+    }
+    t.false(await isAcceptedByApi(service, revoked.access_token), how);
+  }
+});
+
+test("the list of sessions names how each was started", async (t) => {
+  const user = await service.createUser([]);
+  const { browser } = await browserOf(service, user);
+  await firstPartyToken(service, user);
+  const listed = (await listOf(browser)) as (Listed & { methods: string[] })[];
+  t.deepEqual(
+    listed.map(({ methods }) => methods),
+    [["password"], ["password"]],
+  );
 });
 
 test("a session of another user, or an unknown one, can't be ended", async (t) => {

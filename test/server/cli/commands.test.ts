@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
+import { startMailServer } from "../../harness/mail-server.ts";
 import { ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
@@ -23,7 +24,7 @@ const SHAPES: [RegExp, string][] = [
   [/^usr_[0-9A-HJKMNP-TV-Z]{26}$/, "usr_"],
   [/^sec_[0-9A-HJKMNP-TV-Z]{26}$/, "sec_"],
   [/^lgc_[\w-]{22}$/, "lgc_"],
-  [/^lgs_[\w-]{43}$/, "lgs_"],
+  [/^lgs_[\w-]{49}$/, "lgs_"],
   [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, "time"],
   [/^http:\/\/localhost:4321\/auth\/reset-password\/[\w-]{43}$/, "reset link"],
 ];
@@ -91,6 +92,19 @@ test.serial("org require-dpop takes on or off", async (t) => {
   }
 });
 
+test.serial("org require-second-factor takes on or off", async (t) => {
+  const { organization: made } = await answer("org", "create", "Strict");
+  for (const [word, require_second_factor] of [
+    ["on", true],
+    ["off", false],
+  ] as const) {
+    t.deepEqual(await answer("org", "require-second-factor", made.id, word), {
+      organization: made,
+      require_second_factor,
+    });
+  }
+});
+
 test.serial("org enterprise-authorization takes on or off", async (t) => {
   const { organization: made } = await answer("org", "create", "Bound", "--plan", "growth");
   for (const [word, enterprise_authorization] of [
@@ -132,6 +146,7 @@ test.serial("org list and org show never return a secret", async (t) => {
           created_at: "time",
           expires_at: null,
           last_used_at: null,
+          callers: [],
         },
       ],
       keys: [],
@@ -227,20 +242,9 @@ test.serial(
 );
 
 test.serial("sweep returns the number of deleted rows of each kind", async (t) => {
-  t.deepEqual(await answer("sweep"), {
-    deleted: {
-      tokens: 0,
-      sessions: 0,
-      interactions: 0,
-      one_time_links: 0,
-      grants: 0,
-      client_secrets: 5,
-      invitations: 0,
-      idempotency_keys: 0,
-      deliveries: 0,
-      events: 0,
-    },
-  });
+  const { deleted } = await answer("sweep");
+  for (const [kind, count] of Object.entries(deleted)) t.is(count, kind === "client_secrets" ? 5 : 0, kind);
+  for (const kind of ["tokens", "sessions", "grants", "events", "deliveries"]) t.true(kind in deleted, kind);
 });
 
 test.serial("doctor lists its checks", async (t) => {
@@ -251,7 +255,29 @@ test.serial("doctor lists its checks", async (t) => {
     t.is(typeof check.detail, "string");
   }
   const names = checks.map(({ name }: { name: string }) => name);
-  t.deepEqual(names, ["settings", "database", "migrations", "keys", "addresses"]);
+  t.deepEqual(names, [
+    "settings",
+    "database",
+    "migrations",
+    "keys",
+    "encryption",
+    "addresses",
+    "rate limits",
+    "plans",
+  ]);
+  const { ok, detail } = checks.find(({ name }: { name: string }) => name === "rate limits");
+  t.true(ok);
+  t.regex(detail, /^(off|shared by the workers of this server(; set REDIS_URL if several servers .*)?)$/);
+});
+
+test.serial("doctor says who changes plans", async (t) => {
+  const plansWith = async (changed: Record<string, string>) => {
+    const { stdout } = await runCommand(["doctor", "--json"], { settings: { ...settings, ...changed } });
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; detail: string }[] };
+    return checks.find(({ name }) => name === "plans")?.detail;
+  };
+  t.is(await plansWith({ SELF_SERVICE_PLANS: "off" }), "changed by the CLI only");
+  t.is(await plansWith({}), "changed by owners and admins at no charge");
 });
 
 test.serial("doctor names the Host headers that a proxy has to pass on, with the port", async (t) => {
@@ -266,6 +292,29 @@ test.serial("doctor names the Host headers that a proxy has to pass on, with the
   const addresses = checks.find(({ name }: { name: string }) => name === "addresses");
   t.true(addresses.ok);
   t.regex(addresses.detail, /need the header Host: links\.example\.com:8443 or go\.example$/);
+});
+
+test.serial("doctor connects to the mail server", async (t) => {
+  const mailServer = await startMailServer();
+  const SMTP_FROM = "noreply@links.example";
+  const url = `smtp://127.0.0.1:${mailServer.port}`;
+  const checkMail = async (SMTP_URL: string) => {
+    const { code, stdout } = await runCommand(["doctor", "--json"], {
+      settings: { ...settings, SMTP_URL, SMTP_FROM },
+    });
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; ok: boolean; detail: string }[] };
+    return { code, ...checks.find(({ name }) => name === "mail") };
+  };
+  t.deepEqual(await checkMail(url), {
+    code: 0,
+    name: "mail",
+    ok: true,
+    detail: `connected, sender ${SMTP_FROM}`,
+  });
+  await mailServer.close();
+  const { code, ok } = await checkMail(url);
+  t.deepEqual({ code, ok }, { code: 1, ok: false });
+  t.is(mailServer.received.length, 0);
 });
 
 test.serial("doctor exits with 1 if a check fails, and still returns the result", async (t) => {

@@ -28,7 +28,7 @@ const REFUSALS: [words: string[], code: string, input?: string][] = [
   [[], "unknown_command"],
   [["nonsense"], "unknown_command"],
   [["org"], "unknown_command"],
-  [["org", "delete", paid], "unknown_command"],
+  [["org", "rename", paid], "unknown_command"],
   [["migrate", "now"], "usage"],
   [["org", "create"], "usage"],
   [["org", "create", "A", "B"], "usage"],

@@ -27,6 +27,10 @@ const COMMANDS = [
   "org show",
   "org require-dpop",
   "org enterprise-authorization",
+  "org member-apps",
+  "app list",
+  "app approve",
+  "app withdraw",
   "client rotate",
   "client redirect-uris",
   "trust list",
@@ -34,6 +38,8 @@ const COMMANDS = [
   "trust remove",
   "user create",
   "user reset-password",
+  "audit operator",
+  "audit verify",
   "mcp server-json",
 ];
 
@@ -60,6 +66,7 @@ for (const command of COMMANDS) {
 
 for (const [group, commands] of Object.entries({
   org: ["create", "plan", "list", "show"],
+  app: ["list", "approve", "withdraw"],
   client: ["rotate", "redirect-uris"],
   trust: ["list", "add", "remove"],
   user: ["create", "reset-password"],

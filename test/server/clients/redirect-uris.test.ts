@@ -21,8 +21,6 @@ const ACCEPTED = [
   "https://app.example.com/%61",
   "https://APP.example.com/Callback",
   "https://xn--bcher-kva.example/cb",
-  "https://192.0.2.1/cb",
-  "https://[2001:db8::1]/cb",
   "https://app.example.com./cb",
   "https://localhost.example.com/cb",
   "http://localhost",
@@ -37,7 +35,7 @@ const ACCEPTED = [
   "com.example.app://callback",
   "com.example.app://callback/path?x=1",
   "cursor://anysphere.cursor-retrieval/oauth/callback",
-  "vscode://vscode.github-authentication/did-authenticate",
+  "cursor://anysphere.cursor-mcp/oauth/callback",
 ];
 
 for (const uri of ACCEPTED) {
@@ -68,6 +66,17 @@ test.serial("without redirect URIs only client credentials work", async (t) => {
 });
 
 const REJECTED: string[] = [
+  // Operating systems start programs with them.
+  "ms-msdt:/id",
+  "microsoft-edge:https://app.example.com/",
+  "smb://files.example.com/share",
+  "vscode://vscode.github-authentication/did-authenticate",
+  "cursor://another.extension/callback",
+  "myapp:/callback",
+  "https://192.0.2.1/callback",
+  "https://192.0.2.1./callback",
+  "https://0x7f000001/callback",
+  "https://[2001:db8::1]/callback",
   "http://app.example.com/callback",
   "http://192.0.2.1/callback",
   "http://127.0.0.2/callback",

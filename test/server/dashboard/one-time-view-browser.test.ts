@@ -14,7 +14,7 @@ async function signIn(page: Page, { username, password }: TestUser) {
   await page.goto(`${service.url}/auth/login`);
   await page.locator("#username").fill(username);
   await page.locator("#password").fill(password);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.waitForURL(/\/dashboard/);
 }
 

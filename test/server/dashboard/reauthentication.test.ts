@@ -22,9 +22,14 @@ test.serial(
       ["DELETE", "/client/keys/key_1"],
       ["DELETE", "/client/secrets"],
       ["POST", `/webhooks/${webhook.id}/secret`],
+      ["POST", "/client/disable"],
+      ["POST", "/client/enable"],
+      ["POST", `/members/${member.id}/sign-out`],
       ["POST", "/workload-identity"],
       ["DELETE", "/workload-identity/trs_1"],
       ["POST", `/members/${member.id}/reset-link`],
+      ["PUT", "/client/redirect-uris"],
+      ["PATCH", `/members/${member.id}`],
       ["DELETE", ""],
     ];
     advanceClock(11 * MINUTE_MS);
@@ -32,6 +37,11 @@ test.serial(
       const reply = await owner.api.send(method, base + path);
       isProblem(t, reply, { status: 403, code: "reauthentication_required" });
     }
+    for (const role of ["owner", "admin"]) {
+      const reply = await owner.api.send("POST", `${base}/invitations`, { json: { role } });
+      isProblem(t, reply, { status: 403, code: "reauthentication_required" });
+    }
+    t.is((await owner.api.send("POST", `${base}/invitations`, { json: { role: "member" } })).status, 201);
     t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
     const again = await firstPartyToken(service, owner);
     const { status } = await fetch(`${service.url}${base}/client/rotate`, {

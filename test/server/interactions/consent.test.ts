@@ -50,6 +50,28 @@ test("a sign-in without a CSRF token is rejected even with the correct password"
   t.truthy((await browser.open(page.url)).html.querySelector("#password"));
 });
 
+for (const headers of [
+  { "sec-fetch-site": "cross-site" },
+  { "sec-fetch-site": "same-site" },
+  { origin: "https://evil.example" },
+  { origin: "null" },
+]) {
+  test(`a consent with ${JSON.stringify(headers)} is rejected even with the CSRF token`, async (t) => {
+    const { browser, page } = await openConsentPage();
+    const action = `${page.url}/consent`;
+    const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
+    const answer = await fetch(action, {
+      method: "POST",
+      headers: { cookie: await browser.jar.getCookieString(action), ...headers } as Record<string, string>,
+      body: new URLSearchParams({ ...ALLOW, csrf }),
+      redirect: "manual",
+    });
+    t.is(answer.status, 403);
+    t.regex(await answer.text(), /This request came from another site/);
+    t.true(await canStillAllow(browser, page));
+  });
+}
+
 test("a consent sent with GET is rejected", async (t) => {
   const { browser, page } = await openConsentPage();
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";

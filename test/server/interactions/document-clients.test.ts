@@ -13,7 +13,7 @@ const service = await startTestService(
   publisher.connections,
 );
 const organization = await service.createOrganization();
-await service.storage.allowedClients.set(organization.id, "any", OPERATOR);
+await service.storage.appPolicies.set(organization.id, { allowedClients: "any" }, OPERATOR);
 const user = await service.createUser([organization.id]);
 test.after.always(async () => {
   publisher.close();

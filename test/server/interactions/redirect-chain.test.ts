@@ -14,7 +14,7 @@ const otherOrigin = home.url.replace("127.0.0.1", "localhost").replace("/callbac
 const direct = await startCallbackServer();
 const toOrigin = await startCallbackServer(otherOrigin);
 const toPort = await startCallbackServer(home.url.replace("/callback", "/home"));
-const toScheme = await startCallbackServer("test-app://signed-in");
+const toScheme = await startCallbackServer("com.example.test://signed-in");
 
 const inChromium = useChromium();
 test.after.always(async () => {
@@ -36,7 +36,11 @@ const DESTINATIONS: Record<string, Destination> = {
   "a page of the app": { redirectUri: direct.url, end: direct.url, callback: direct },
   "another origin": { redirectUri: toOrigin.url, end: otherOrigin, callback: toOrigin },
   "another port": { redirectUri: toPort.url, end: home.url.replace("/callback", "/home"), callback: toPort },
-  "a private-use scheme": { redirectUri: toScheme.url, end: "test-app://signed-in", callback: toScheme },
+  "a private-use scheme": {
+    redirectUri: toScheme.url,
+    end: "com.example.test://signed-in",
+    callback: toScheme,
+  },
   "a native app": { redirectUri: "com.example.app:/callback", end: "com.example.app:/callback" },
 };
 

@@ -22,7 +22,7 @@ import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const { app, own, user } = await createApp(service);
-await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
 const [key, otherKey, clientKey] = await Promise.all([createDpopKey(), createDpopKey(), createDpopKey()]);
 await service.storage.clients.addKey(app.id, await parsePublicKey(JSON.stringify(clientKey.jwk)), OPERATOR);
 test.after.always(() => service.close());

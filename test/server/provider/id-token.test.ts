@@ -31,6 +31,8 @@ test("an id_token is signed with a published key and names the client, user, org
   t.is(claims?.preferred_username, user.username);
   t.is(claims?.organization_id, own.id);
   t.is(claims?.exp, (claims?.iat ?? 0) + 3600);
+  t.deepEqual(claims?.amr, ["pwd"]);
+  t.true(Math.abs((claims?.auth_time ?? 0) - Date.now() / 1000) < 60);
 });
 
 type Checks = oidc.AuthorizationCodeGrantChecks;

@@ -229,8 +229,9 @@ test("the grant is listed among the authorized apps, audited, and revoked like a
     `${path}/apps`,
   );
   t.like(apps.body.data[0], { client_id: member.app.clientId, scopes: ["links:write"] });
-  const [entry] = await storage.audit.list(member.own.id, {}, 1);
-  t.like(entry, { type: "authorization.granted", actor: member.user.id });
+  const granted = { types: ["authorization.granted"] };
+  const [entry] = await storage.audit.list(member.own.id, granted, 1);
+  t.is(entry?.actor, member.user.id);
   t.is((await api.send("DELETE", `${path}/apps/${apps.body.data[0]?.id}`)).status, 204);
   t.false(await isAcceptedByMcp(body.access_token));
 });
@@ -452,6 +453,20 @@ test("a user of several such organizations acts for the one that aud_tenant name
   t.is(status, 200);
   const [entry] = await storage.audit.list(second.id, {}, 1);
   t.is(entry?.type, "authorization.granted");
+});
+
+test("an organization that requires a second factor refuses owners and admins without it", async (t) => {
+  for (const role of ["owner", "admin", "member"] as const) {
+    const member = await createMember(role);
+    await storage.secondFactorRequirement.set(member.own.id, true, OPERATOR);
+    for (const amr of [undefined, ["pwd"], "mfa", { mfa: true }]) {
+      const { status, body } = await exchange(member.app, await assertionFor(member, { amr }));
+      t.is(status, role === "member" ? 200 : 400, `${role} ${JSON.stringify(amr)}`);
+      if (role !== "member") t.like(body, { error: "invalid_grant" });
+    }
+    const { status } = await exchange(member.app, await assertionFor(member, { amr: ["pwd", "mfa"] }));
+    t.is(status, 200, role);
+  }
 });
 
 test("a server without an identity provider refuses every assertion", async (t) => {

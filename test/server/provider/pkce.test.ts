@@ -1,4 +1,5 @@
 import test from "ava";
+import { browserOf } from "../../harness/clients/dashboard.ts";
 import {
   allow,
   authorizeUrl,
@@ -16,6 +17,7 @@ import { startTestService } from "../../harness/service.ts";
 const service = await startTestService();
 const { app, user } = await createApp(service);
 const { challenge } = await pkce();
+const { browser: signedIn } = await browserOf(service, user);
 test.after.always(() => service.close());
 
 const INVALID_REQUESTS: [what: string, changes: Fields][] = [
@@ -33,7 +35,7 @@ const INVALID_REQUESTS: [what: string, changes: Fields][] = [
 
 for (const [what, changes] of INVALID_REQUESTS) {
   test(`a request with ${what} is rejected with invalid_request`, async (t) => {
-    const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, changes));
+    const page = await signedIn.open(authorizeUrl(service, app, changes));
     const query = new URL(page.url).searchParams;
     t.is(query.get("error"), "invalid_request");
     t.is(query.get("iss"), service.url);

@@ -1,5 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
 import {
   allow,
   authorizeUrl,
@@ -59,11 +60,12 @@ test("on the Free plan a valid token gets plan_required at the API and is inacti
   }
 });
 
-test("on the Free plan an authorization request redirects with unauthorized_client", async (t) => {
-  const { app } = await createApp(service);
+test("on the Free plan an authorization request of a signed-in user redirects with unauthorized_client", async (t) => {
+  const { app, user } = await createApp(service);
+  const { browser } = await browserOf(service, user);
   await setPlan(app.id, "free", OPERATOR);
   for (const changes of [{}, { scope: undefined }, { prompt: "none" }, { scope: "openid" }]) {
-    const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, changes));
+    const page = await browser.open(authorizeUrl(service, app, changes));
     const { searchParams, origin } = new URL(page.url);
     t.is(origin, "https://app.example.com", JSON.stringify(changes));
     t.is(searchParams.get("error"), "unauthorized_client", JSON.stringify(changes));

@@ -119,7 +119,7 @@ for (const [what, changes, error] of MISTAKES) {
       t.is(location.origin + location.pathname, known);
       t.is(location.searchParams.get("error"), error);
     }
-    for (const unknown of ["https://evil.example/callback", "microsoft-edge:https://evil.example/"]) {
+    for (const unknown of ["https://evil.example/callback", "com.evil.app:/callback"]) {
       const { status, headers } = await request(unknown);
       t.is(status, 400);
       t.is(headers.get("location"), null);
@@ -130,7 +130,7 @@ for (const [what, changes, error] of MISTAKES) {
 
 test("a user who cancels returns to any website that was registered", async (t) => {
   const own = await service.createOrganization();
-  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const redirect_uri = "https://agent.example.com/callback";
   const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
@@ -203,7 +203,7 @@ test("the consent page quotes the name, says that it is not verified, and warns 
 async function openConsentFor(metadata: { redirect_uris: string[]; client_name?: string }) {
   const { clientId, redirectUri } = await register(service, metadata);
   const own = await service.createOrganization();
-  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const url = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri });
   const page = await openConsent(new TestBrowser(service.url), owner, url);
@@ -211,13 +211,13 @@ async function openConsentFor(metadata: { redirect_uris: string[]; client_name?:
 }
 
 for (const redirectUri of [
-  "evil-app://claude.ai/callback",
-  "evil-app://localhost/",
-  "evil-app://accounts.example:443/",
+  "com.evil.app://claude.ai/callback",
+  "com.evil.app://localhost/",
+  "com.evil.app://accounts.example:443/",
 ]) {
   test(`the consent page shows only the scheme of ${redirectUri}`, async (t) => {
     const text = await openConsentFor({ client_name: "Claude", redirect_uris: [redirectUri] });
-    t.regex(text, /You’ll be redirected to evil-app\. /);
+    t.regex(text, /You’ll be redirected to com\.evil\.app\. /);
     t.false(text.includes(new URL(redirectUri).host), text);
   });
 }
@@ -227,11 +227,11 @@ test("a registered client without a name is called by all of its redirect target
     redirect_uris: [
       "https://claude.ai/a",
       "https://evil.example/",
-      "evil-app://claude.com/",
+      "com.evil.app://claude.com/",
       "https://claude.ai/b",
     ],
   });
-  t.true(text.includes("claude.ai, evil.example, evil-app is requesting access"), text);
+  t.true(text.includes("claude.ai, evil.example, com.evil.app is requesting access"), text);
 });
 
 test("a registered client without a name is called by its redirect host", async (t) => {
@@ -263,7 +263,7 @@ test("a registered client is asked for consent each time, also with an https red
   const redirectUri = "https://agent.example.com/callback";
   const client = await register(service, { client_name: "Agent", redirect_uris: [redirectUri] });
   const own = await service.createOrganization();
-  await service.storage.allowedClients.set(own.id, "any", OPERATOR);
+  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const browser = new TestBrowser(service.url);
   await connectRegistered(service, client, owner, { browser });

@@ -152,7 +152,7 @@ const REFUSED: [what: string, body: unknown, code: string, rule: RegExp][] = [
     "a name of 101 characters",
     { redirect_uris, client_name: "x".repeat(101) },
     "invalid_client_metadata",
-    /^client_name must be at most 100/,
+    /^client_name must be 1 to 100 characters long/,
   ],
   [
     "a line break in the name",

@@ -1,4 +1,5 @@
 import test from "ava";
+import { browserOf } from "../../harness/clients/dashboard.ts";
 import {
   authorizeUrl,
   codeFor,
@@ -13,6 +14,7 @@ import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
+const { browser: signedIn } = await browserOf(service, user);
 test.after.always(() => service.close());
 
 const GRANTED: [what: string, changes: Fields, scope: string][] = [
@@ -82,7 +84,7 @@ test("a token with only openid is rejected by the API", async (t) => {
 
 for (const scope of ["links:read\u0000", 'links:read "x"', "links:read\\", "links:read\tx", "links:rëad"]) {
   test(`the scope ${JSON.stringify(scope)} with invalid characters is rejected with invalid_scope`, async (t) => {
-    const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, { scope }));
+    const page = await signedIn.open(authorizeUrl(service, app, { scope }));
     t.is(new URL(page.url).searchParams.get("error"), "invalid_scope");
   });
 }

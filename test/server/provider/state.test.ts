@@ -1,4 +1,5 @@
 import test from "ava";
+import { browserOf } from "../../harness/clients/dashboard.ts";
 import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import { allow, authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
@@ -6,6 +7,7 @@ import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
+const { browser: signedIn } = await browserOf(service, user);
 test.after.always(() => service.close());
 
 const STATES = {
@@ -26,9 +28,7 @@ for (const [what, state] of Object.entries(STATES)) {
     const success = await allow(service, user, authorizeUrl(service, app, { state }));
     t.is(success.searchParams.get("state"), state);
     t.truthy(success.searchParams.get("code"));
-    const failure = await new TestBrowser(service.url).open(
-      authorizeUrl(service, app, { state, scope: "admin:all" }),
-    );
+    const failure = await signedIn.open(authorizeUrl(service, app, { state, scope: "admin:all" }));
     t.is(new URL(failure.url).searchParams.get("state"), state);
     t.is(new URL(failure.url).searchParams.get("error"), "invalid_scope");
   });

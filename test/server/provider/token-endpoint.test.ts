@@ -71,6 +71,9 @@ test("every response of the endpoints has cache-control no-store", async (t) => 
     revoke: await postAsClient(service, "revoke", app, { token: accessToken }),
     "revoke nothing": await postAsClient(service, "revoke", app, {}),
     par: await postAsClient(service, "par", app, {}),
+    "another method": await fetch(url),
+    "an unknown path": await fetch(`${service.url}/oauth/unknown`),
+    "no authorization request": await fetch(`${service.url}/oauth/authorize`),
   };
   for (const [name, { headers }] of Object.entries(responses)) {
     t.regex(headers.get("cache-control") ?? "", /no-store/, name);

@@ -37,6 +37,7 @@ test("the client is shown with its endpoints and without secrets", async (t) => 
     "created_at",
     "expires_at",
     "last_used_at",
+    "callers",
   ]);
   t.is(body.secrets[0]?.last4, client.clientSecret.slice(-4));
   t.is(body.endpoints.token_endpoint, `${service.url}/oauth/token`);

@@ -11,6 +11,16 @@ test.after.always(() => service.close());
 
 const follow = (link: LinkBody) => fetch(link.short_url, { redirect: "manual" });
 
+for (const done of ["constructor", "toString", "__proto__", "unknown", "link-created&done=link-deleted"]) {
+  test(`an address with done=${done} shows no confirmation`, async (t) => {
+    const { browser, path } = await linksInBrowser(service);
+    const page = await browser.open(`${service.url}${path}?done=${done}`);
+    t.is(page.status, 200);
+    t.is(page.html.querySelector("[role=status]"), null);
+    t.false(page.text.includes("native code"));
+  });
+}
+
 test("the list creates a link from only a URL, and shows it", async (t) => {
   const { browser, path, list, open } = await linksInBrowser(service);
   const empty = await open();

@@ -35,7 +35,7 @@ test("an invited user joins with the role of the invitation", async (t) => {
     const guest = await createColleague(service, undefined);
     const seen = await guest.api.send<object>("GET", path);
     const { id, name } = team.organization;
-    t.deepEqual(seen.body, { organization: { id, name }, role });
+    t.deepEqual(seen.body, { organization: { id, name }, role, invited_by: team.owner.username });
     t.is((await guest.api.send("POST", path)).status, 200);
     const { body } = await guest.api.send<{ organizations: { id: string; role: string }[] }>(
       "GET",
@@ -236,7 +236,7 @@ test("a visitor who opens an invitation signs in first and returns to it", async
   const browser = new TestBrowser(service.url);
   const page = await browser.signIn(await browser.open(url), guest);
   t.is(page.url, url);
-  t.regex(page.text, /You’re invited to join/);
+  t.regex(page.text, /invited you to join/);
   const joined = await browser.press(page, "Join Team");
   t.regex(joined.text, /You joined the organization/);
   t.is((await browser.open(url)).status, 404);

@@ -1,5 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../../resources/events/types.ts";
+import { limitsOf } from "../../../../resources/plans.ts";
 import { isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
@@ -87,8 +88,13 @@ test("an organization is shown with its limits and usage, and can be renamed", a
   t.deepEqual(body.organization, {
     ...organization,
     role: "member",
-    limits: { requests_per_minute: 600, links_per_bulk: 100, webhooks: 20 },
-    usage: { links: 1, webhooks: 0 },
+    limits: limitsOf("growth"),
+    usage: {
+      ...(await service.storage.links.usage(organization.id)),
+      links: 1,
+      webhooks: 0,
+      deliveries_today: 0,
+    },
   });
   const renamed = await owner.api.send<object>("PATCH", base, { json: { name: "New name" } });
   t.deepEqual(renamed.body, { organization: { ...organization, name: "New name" } });

@@ -6,6 +6,7 @@ import { tokensFor } from "../../../harness/clients/flow.ts";
 import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
 import { atOnce } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
+import { uniqueUrl } from "../../../harness/webhooks.ts";
 
 const service = await startTestService();
 const managed = await startTestService({ SELF_SERVICE_PLANS: "off" });
@@ -96,7 +97,7 @@ test("with SELF_SERVICE_PLANS=off plans can't be changed in the dashboard, and t
   t.is((await managed.storage.organizations.find(organization.id))?.plan, "free");
   const { browser } = await browserOf(managed, owner);
   const page = await browser.open(managed.url + path);
-  t.regex(page.text, /operator of this server manages plans/);
+  t.regex(page.text, /operator of this service manages plans/);
   t.is(page.html.querySelector(`form[action="${path}"]`), null);
   await managed.storage.organizations.setPlan(organization.id, "premium", OPERATOR);
   t.is((await browser.open(`${managed.url}${path}/free`)).status, 403, "no downgrade page either");
@@ -123,12 +124,13 @@ test("the downgrade page lists what stops, and exists for lower plans only", asy
   const app = await service.createOrganization();
   await tokensFor(service, app, member, { organizationId: organization.id });
   for (const enabled of [true, true, false]) {
-    const json = { url: "https://example.com/hook", events: ["link.created"], enabled };
+    const json = { url: uniqueUrl(), events: ["link.created"], enabled };
     await owner.api.send("POST", `${base}/webhooks`, { json });
   }
   const { browser } = await browserOf(service, owner);
   const lower = await browser.open(`${service.url}${base}/plan/growth`);
   t.regex(lower.html.text, /from 3,000 to 600 requests per minute/);
+  t.regex(lower.html.text, /from 1,000,000 to 100,000 per day/);
   t.regex(lower.html.text, /client, its secrets and tokens, authorized apps and webhooks stay/);
 
   const page = await browser.open(`${service.url}${base}/plan/free`);

@@ -110,7 +110,7 @@ test("an automatically disabled webhook shows the reason and can be enabled agai
     /Disabled<.*The endpoint responded with 410 Gone/s,
   );
   const page = await open();
-  t.regex(page.html.querySelector(".alert")?.text ?? "", /This webhook was disabled automatically.*410 Gone/);
+  t.regex(page.html.querySelector("main")?.text ?? "", /This webhook was disabled automatically.*410 Gone/);
   t.false(/Send test event|Resend/.test(page.text));
   for (const address of ["test", `deliveries/${id}/resend`]) {
     const rejected = await api.send("POST", `${path}/${address}`);

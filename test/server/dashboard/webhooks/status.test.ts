@@ -143,5 +143,14 @@ test("the REST API returns the documented fields of a failing webhook and no oth
   await api.send("POST", `/v1/webhooks/${body.id}/test`);
   await receiver.waitFor("/api", 1);
   const { body: shown } = await api.get<WebhookBody>(`/v1/webhooks/${body.id}`);
-  t.deepEqual(Object.keys(shown), ["id", "url", "events", "enabled", "created_at", "updated_at"]);
+  t.deepEqual(Object.keys(shown), [
+    "id",
+    "url",
+    "events",
+    "enabled",
+    "created_at",
+    "updated_at",
+    "created_by",
+    "created_via",
+  ]);
 });

@@ -5,7 +5,12 @@ import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { isMarked } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
-import type { NewWebhookBody, WebhookBody, WebhookPage } from "../../../harness/webhooks.ts";
+import {
+  type NewWebhookBody,
+  uniqueUrl,
+  type WebhookBody,
+  type WebhookPage,
+} from "../../../harness/webhooks.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -151,7 +156,7 @@ test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
 test("the limit of 20 webhooks is enforced and shown on the page", async (t) => {
   const { api, path, create, list, browser, open } = await withBrowser();
   const form = await open("/new");
-  for (let count = 0; count < 20; count++) await create();
+  for (let count = 0; count < 20; count++) await create({ url: uniqueUrl() });
   const json = { url: URL_OF, events: ["link.created"] };
   isProblem(t, await api.send("POST", path, { json }), { status: 409, code: "webhook_limit" });
   const rejected = await browser.press(form, "Create webhook", { url: URL_OF });
