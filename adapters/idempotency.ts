@@ -98,6 +98,7 @@ function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string):
 }
 
 /** Returns the encryption context of a response: it can be decrypted only in its own row. */
-function encryptionContext({ organization_id, key_hash }: RowKey): string {
+/** Returns the encryption context of a stored response. */
+export function encryptionContext({ organization_id, key_hash }: RowKey): string {
   return `idempotency ${organization_id} ${key_hash}`;
 }

@@ -1,120 +1,107 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ActiveToken } from "../resources/access/introspect.ts";
-import type { IdempotencyStore } from "../resources/idempotency/run-once.ts";
-import type { LinkStore } from "../resources/links/types.ts";
-import type { DeliveryQueue, WebhookStore } from "../resources/webhooks/types.ts";
-import { type AccountDeletionStore, createAccountDeletionStore } from "./accounts/delete.ts";
-import { createIdentityStore, type IdentityStore } from "./accounts/identities.ts";
-import { createRegistrationStore, type RegistrationStore } from "./accounts/register.ts";
-import { createSessionStore, type SessionStore } from "./accounts/sessions.ts";
-import { type AccountStore, createAccountStore } from "./accounts/store.ts";
-import { createEncryption } from "./crypto/encryption.ts";
-import { createKeyStore, type KeyStore } from "./crypto/keys.ts";
-import { type Database, openDatabase } from "./database/index.ts";
+import { createAccountDeletionStore } from "./accounts/delete.ts";
+import { createEmailStore } from "./accounts/emails.ts";
+import { createIdentityStore } from "./accounts/identities.ts";
+import { createKnownDeviceStore } from "./accounts/known-devices.ts";
+import { createNoticeStore } from "./accounts/notices.ts";
+import { createRegistrationStore } from "./accounts/register.ts";
+import { resolveResetRequest } from "./accounts/reset-requests.ts";
+import { createSecondFactorStore } from "./accounts/second-factors/index.ts";
+import { createSessionStore } from "./accounts/sessions.ts";
+import { createSignInFailureStore } from "./accounts/sign-in-failures.ts";
+import { createAccountStore } from "./accounts/store.ts";
+import { createAccountSwitchStore } from "./accounts/switches.ts";
+import { createEncryption, type EncryptionKeys } from "./crypto/encryption.ts";
+import { createKeyStore } from "./crypto/keys.ts";
+import { openDatabase } from "./database/index.ts";
 import { createLeases } from "./database/leases.ts";
-import { type Deleted, purgeExpired } from "./database/purge-expired.ts";
+import { purgeExpired } from "./database/purge-expired.ts";
 import { mapStorageErrors } from "./database/retry.ts";
-import { type AuditStore, createAuditStore } from "./events/audit-log.ts";
+import { createAuditChain } from "./events/audit-chain.ts";
+import { createAuditStore } from "./events/audit-log.ts";
+import { createMemberEventStore } from "./events/member-events.ts";
+import { createOperatorLog } from "./events/operator-log.ts";
 import { createOutbox } from "./events/outbox.ts";
+import { verifyChains } from "./events/verify-chain.ts";
+import { createFinishUpgrade } from "./finish-upgrade.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
+import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickCounter } from "./links/click-counter.ts";
 import { createClickStats } from "./links/click-stats.ts";
+import { createIndexer } from "./links/search/indexer.ts";
+import { createSearch } from "./links/search/search.ts";
 import { createLinkStore } from "./links/store.ts";
+import { createLinkSwitchStore } from "./links/switch.ts";
+import { type LimitsOf, unlimited } from "./links/usage.ts";
+import { createMailQueue } from "./mail/queue.ts";
 import { type ClientPolicy, OWN_CLIENTS_ONLY } from "./oauth/client-policy.ts";
-import { type ClientStore, createClientStore } from "./oauth/clients.ts";
-import { type ConsentStore, createConsentStore } from "./oauth/consents.ts";
+import { createClientStore } from "./oauth/clients.ts";
+import { createConsentStore } from "./oauth/consents.ts";
 import { createTokenReader } from "./oauth/find-active-token.ts";
 import { createGrantUsage } from "./oauth/grant-usage.ts";
-import { createGrantStore, type GrantStore } from "./oauth/grants.ts";
+import { createGrantStore } from "./oauth/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
-import { createReplayStore, type ReplayStore } from "./oauth/replay.ts";
-import { type AllowedClientsStore, createAllowedClientsStore } from "./organizations/allowed-clients.ts";
-import { createDpopRequirementStore, type DpopRequirementStore } from "./organizations/dpop-requirement.ts";
-import {
-  createEnterpriseAuthorizationStore,
-  type EnterpriseAuthorizationStore,
-} from "./organizations/enterprise-authorization.ts";
-import { createInvitationStore, type InvitationStore } from "./organizations/invitations.ts";
-import { createMemberStore, type MemberStore } from "./organizations/members.ts";
-import { createOrganizationStore, type OrganizationStore } from "./organizations/store.ts";
-import { createTrustRuleStore, type TrustRuleStore } from "./organizations/trust-rules.ts";
+import { createReplayedGrantStore } from "./oauth/oidc/replays.ts";
+import { createReplayStore } from "./oauth/replay.ts";
+import { createAppPolicyStore } from "./organizations/app-policy.ts";
+import { createApprovedAppStore } from "./organizations/approved-apps.ts";
+import { createDpopRequirementStore } from "./organizations/dpop-requirement.ts";
+import { createEnterpriseAuthorizationStore } from "./organizations/enterprise-authorization.ts";
+import { createInvitationStore } from "./organizations/invitations.ts";
+import { createMemberStore } from "./organizations/members.ts";
+import { createSecondFactorRequirementStore } from "./organizations/second-factor-requirement.ts";
+import { createOrganizationStore } from "./organizations/store.ts";
+import { createSuspensionStore } from "./organizations/suspension.ts";
+import { createTrustRuleStore } from "./organizations/trust-rules.ts";
+import { countOutdated, reencrypt } from "./reencryption.ts";
+import type { Storage } from "./storage.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
 import { createWebhookStore } from "./webhooks/store.ts";
 
 // How long a shutdown waits for an unavailable database to store the last clicks and grant usage.
 const LAST_WRITES_MS = 3000;
 
-/** All stores, over one database. */
-export type Storage = {
-  accounts: AccountStore;
-  allowedClients: AllowedClientsStore;
-  audit: AuditStore;
-  clients: ClientStore;
-  consents: ConsentStore;
-  deliveries: DeliveryQueue;
-  dpopRequirement: DpopRequirementStore;
-  enterpriseAuthorization: EnterpriseAuthorizationStore;
-  grants: GrantStore;
-  invitations: InvitationStore;
-  accountDeletions: AccountDeletionStore;
-  idempotency: IdempotencyStore;
-  identities: IdentityStore;
-  keys: KeyStore;
-  links: LinkStore;
-  members: MemberStore;
-  organizations: OrganizationStore;
-  registrations: RegistrationStore;
-  replays: ReplayStore;
-  trustRules: TrustRuleStore;
-  webhooks: WebhookStore;
-  sessions: SessionStore;
-  /** oidc-provider's storage contract: returns the adapter of a model by name. */
-  oidcAdapter: ReturnType<typeof createOidcAdapter>;
-  findActiveToken(token: string): Promise<ActiveToken | undefined>;
-  /** Deletes expired rows. Resolves to undefined while another process does. `stop` ends it after the current batch. */
-  purgeExpired(stop?: AbortSignal): Promise<Deleted | undefined>;
-} & Pick<
-  Database,
-  | "engine"
-  | "migrate"
-  | "pendingMigrations"
-  | "rejectNewerSchema"
-  | "onStatement"
-  | "onCheckpointError"
-  | "close"
->;
+export type { Storage } from "./storage.ts";
 
 type StorageOptions = {
   /** Which clients organizations may allow. Only a process that checks tokens or grants needs one. */
   clientPolicy?: ClientPolicy;
+  /** The quotas of each plan. Only a process that changes links needs them. */
+  limitsOf?: LimitsOf;
 };
 
 /**
  * Opens the database behind a `DATABASE_URL`.
- * @param encryptionKey 32 bytes, for secrets that must be readable and therefore cannot be hashed
+ * @param encryptionKeys for secrets that must be readable and therefore cannot be hashed
  */
 export function openStorage(
   url: string,
-  encryptionKey: Uint8Array,
-  { clientPolicy = OWN_CLIENTS_ONLY }: StorageOptions = {},
+  encryptionKeys: EncryptionKeys,
+  { clientPolicy = OWN_CLIENTS_ONLY, limitsOf = unlimited }: StorageOptions = {},
 ): Storage {
   const database = openDatabase(url);
   const leases = createLeases(database);
   const outbox = createOutbox(database);
-  const encryption = createEncryption(encryptionKey);
+  const encryption = createEncryption(encryptionKeys);
+  const auditChain = createAuditChain(database, leases);
   const usage = createGrantUsage(database);
   const clicks = createClickCounter(database, outbox);
   const stats = createClickStats(database);
+  const indexer = createIndexer(database, leases);
+  const search = createSearch(database, indexer);
   const clients = mapStorageErrors(createClientStore(database, outbox), "findByOrganization");
   return {
     accounts: mapStorageErrors(
       createAccountStore(database, outbox),
       "find",
+      "findWithFactor",
       "findByUsername",
       "findByResetToken",
     ),
-    allowedClients: mapStorageErrors(createAllowedClientsStore(database, outbox), "find", "findByUser"),
-    audit: mapStorageErrors(createAuditStore(database), "list"),
+    appPolicies: mapStorageErrors(createAppPolicyStore(database, outbox), "find", "findByUser"),
+    approvedApps: mapStorageErrors(createApprovedAppStore(database, outbox), "list"),
+    audit: mapStorageErrors(createAuditStore(database, outbox, auditChain), "list", "head"),
+    auditChain,
     clients,
     consents: mapStorageErrors(createConsentStore(database), "list"),
     deliveries: createDeliveryQueue(database, outbox, encryption),
@@ -130,43 +117,64 @@ export function openStorage(
       "listByOrganization",
       "listByUser",
     ),
-    invitations: mapStorageErrors(createInvitationStore(database, outbox), "list", "find"),
-    keys: mapStorageErrors(createKeyStore(database, encryption), "check"),
+    invitations: mapStorageErrors(createInvitationStore(database, outbox, encryption), "list", "find"),
+    keys: mapStorageErrors(createKeyStore(database, encryption), "check", "version"),
+    knownDevices: mapStorageErrors(createKnownDeviceStore(database)),
+    leaks: mapStorageErrors(createLeakStore(database, outbox)),
     accountDeletions: mapStorageErrors(createAccountDeletionStore(database, outbox)),
     idempotency: createIdempotencyStore(database, encryption),
     identities: mapStorageErrors(createIdentityStore(database, outbox), "findUserId", "listByUser"),
     links: mapStorageErrors(
-      createLinkStore(database, outbox, clicks, stats),
+      createLinkStore(database, outbox, clicks, stats, search, limitsOf),
       "find",
       "findByExternalId",
       "list",
-      "count",
+      "usage",
       "analytics",
     ),
+    emails: mapStorageErrors(createEmailStore(database, encryption), "find"),
+    mails: createMailQueue(database, encryption, resolveResetRequest),
+    memberEvents: mapStorageErrors(createMemberEventStore(database, outbox)),
     members: mapStorageErrors(createMemberStore(database, outbox), "list"),
+    notices: mapStorageErrors(createNoticeStore(database), "list"),
+    operatorLog: createOperatorLog(database, auditChain),
     organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),
+    accountSwitches: mapStorageErrors(createAccountSwitchStore(database, outbox), "findDisabled"),
+    linkSwitches: mapStorageErrors(createLinkSwitchStore(database, outbox), "find"),
+    suspensions: mapStorageErrors(createSuspensionStore(database, outbox), "find"),
     registrations: mapStorageErrors(createRegistrationStore(database, outbox)),
+    replayedGrants: mapStorageErrors(createReplayedGrantStore(database, outbox)),
     replays: mapStorageErrors(createReplayStore(database)),
+    secondFactors: createSecondFactorStore(database, outbox, encryption),
+    secondFactorRequirement: createSecondFactorRequirementStore(database, outbox),
     trustRules: mapStorageErrors(createTrustRuleStore(database, outbox), "list", "listByIssuer"),
     webhooks: mapStorageErrors(
       createWebhookStore(database, outbox, encryption),
       "find",
       "list",
       "count",
+      "countDeliveriesToday",
       "deliveries",
     ),
+    signInFailures: mapStorageErrors(createSignInFailureStore(database)),
     sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
     oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy),
     findActiveToken: createTokenReader(database, usage, clientPolicy),
+    linksIndexed: indexer.settled,
+    useEncryptionKeys: encryption.use,
+    reencrypt: (stop) => reencrypt(database, encryption, leases, stop),
+    countOutdatedCiphertexts: () => countOutdated(database, encryption),
+    verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
     purgeExpired: (stop) => purgeExpired(database, leases, stop),
     engine: database.engine,
+    finishUpgrade: createFinishUpgrade(database, encryption, leases),
     migrate: database.migrate,
     pendingMigrations: database.pendingMigrations,
     rejectNewerSchema: database.rejectNewerSchema,
     onStatement: database.onStatement,
     onCheckpointError: database.onCheckpointError,
     async close() {
-      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled()]);
+      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled(), indexer.stop()]);
       await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
       await database.close();
     },

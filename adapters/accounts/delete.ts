@@ -4,81 +4,88 @@ import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 import { removeMember } from "../organizations/members.ts";
-import { lockOrganization, type Organization, removeOrganization } from "../organizations/store.ts";
+import { type Organization, removeOrganization } from "../organizations/store.ts";
+import { lockOrganizationsOf } from "./lock-organizations.ts";
+import { FACTOR_TABLES } from "./second-factors/index.ts";
 import { endAllSessions } from "./sessions.ts";
+import { forgetFailuresOf } from "./sign-in-failures.ts";
 
 type OwnedOrganization = Pick<Organization, "id" | "name">;
+
+/** A deletion: the organizations that were deleted with the account, or those that kept it from being deleted. */
+export type AccountDeletion = { deleted: OwnedOrganization[] } | { blockedBy: OwnedOrganization[] };
 
 /** Deletes accounts. */
 export type AccountDeletionStore = {
   /**
-   * Deletes the actor's account and the organizations of which the actor is the only member. If the actor is the last
-   * owner of organizations with other members, changes nothing and resolves to those; otherwise to an empty list.
+   * Deletes a user's account and the organizations of which the user is the only member. Changes nothing if the user is the
+   * last owner of organizations with other members.
    */
-  deleteAccount(actor: Actor): Promise<OwnedOrganization[]>;
+  deleteAccount(userId: string, actor: Actor): Promise<AccountDeletion>;
 };
 
 /** Creates the account deletion store of a database. */
 export function createAccountDeletionStore({ transaction }: Database, outbox: Outbox): AccountDeletionStore {
   return {
-    async deleteAccount(actor) {
+    async deleteAccount(userId, actor) {
       try {
-        await transaction(async (trx) => {
-          const organizations = await lockOrganizationsOf(trx, actor.id);
-          const blocking: OwnedOrganization[] = [];
-          for (const organization of organizations) {
-            if (!(await leaveOrganization(trx, outbox, actor, organization.id))) blocking.push(organization);
+        return await transaction(async (trx) => {
+          const blockedBy: OwnedOrganization[] = [];
+          const deleted: OwnedOrganization[] = [];
+          for (const organization of await lockOrganizationsOf(trx, userId)) {
+            const left = await leaveOrganization(trx, outbox, actor, userId, organization.id);
+            if (left === "last_owner") blockedBy.push(organization);
+            if (left === "deleted") deleted.push(organization);
           }
-          if (blocking.length > 0) throw new LastOwner(blocking);
-          await deleteUser(trx, outbox, actor);
+          if (blockedBy.length > 0) throw new LastOwner(blockedBy);
+          await deleteUser(trx, outbox, actor, userId);
+          return { deleted };
         });
-        return [];
       } catch (error) {
-        if (error instanceof LastOwner) return error.organizations;
+        if (error instanceof LastOwner) return { blockedBy: error.organizations };
         throw error;
       }
     },
   };
 }
 
-/** Locks the user's organizations in id order, before any other row, so two transactions can't wait for each other. */
-async function lockOrganizationsOf(trx: Knex.Transaction, userId: string): Promise<OwnedOrganization[]> {
-  const organizations: OwnedOrganization[] = await trx("memberships as m")
-    .join("organizations as o", "o.id", "m.organization_id")
-    .where("m.user_id", userId)
-    .orderBy("o.id")
-    .select("o.id", "o.name");
-  for (const { id } of organizations) await lockOrganization(trx, id);
-  return organizations;
-}
-
 /**
- * Removes the actor from an organization, or the organization if it has no other member. Returns false and changes
- * nothing if the actor is its last owner.
+ * Removes a user from an organization, or deletes the organization if it has no other member. Changes nothing if the user is
+ * its last owner.
  */
 async function leaveOrganization(
   trx: Knex.Transaction,
   outbox: Outbox,
   actor: Actor,
+  userId: string,
   organizationId: string,
-): Promise<boolean> {
+): Promise<"left" | "deleted" | "last_owner"> {
   const members = await trx("memberships")
     .where({ organization_id: organizationId })
     .select("user_id", "role");
-  const role = members.find((member) => member.user_id === actor.id)?.role;
-  if (!role) return true;
+  const role = members.find((member) => member.user_id === userId)?.role;
+  if (!role) return "left";
   const owners = members.filter((member) => member.role === "owner");
-  if (members.length === 1) await removeOrganization(trx, outbox, actor, organizationId);
-  else if (role === "owner" && owners.length === 1) return false;
-  else await removeMember(trx, outbox, actor, { organizationId, userId: actor.id, role });
-  return true;
+  if (members.length === 1) {
+    await removeOrganization(trx, outbox, actor, organizationId);
+    return "deleted";
+  }
+  if (role === "owner" && owners.length === 1) return "last_owner";
+  await removeMember(trx, outbox, actor, { organizationId, userId, role });
+  return "left";
 }
 
-async function deleteUser(trx: Knex.Transaction, outbox: Outbox, actor: Actor): Promise<void> {
-  const user_id = actor.id;
+async function deleteUser(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  user_id: string,
+): Promise<void> {
   await revokeGrants(trx, outbox, actor, { user_id });
   await endAllSessions(trx, user_id);
-  for (const table of ["identities", "one_time_links"] as const) await trx(table).where({ user_id }).delete();
+  await forgetFailuresOf(trx, user_id);
+  const tables = ["identities", "known_devices", "one_time_links", "notices", "mails"] as const;
+  for (const table of [...tables, ...FACTOR_TABLES]) await trx(table).where({ user_id }).delete();
   await trx("users").where({ id: user_id }).delete();
 }
 

@@ -1,9 +1,12 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { sha256 } from "../crypto/hash.ts";
 import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { recordNotice } from "./notices.ts";
+import { endSessionsOfCredential } from "./sessions.ts";
 
 /** A user at an identity provider. Together, both values are unique and never change (OpenID Connect Core §5.7). */
 export type IdentityKey = { issuer: string; subject: string };
@@ -17,7 +20,7 @@ export type IdentityStore = {
   listByUser(userId: string): Promise<LinkedIdentity[]>;
   /** Links an identity to a user. Returns false if it is already linked. */
   link(userId: string, identity: IdentityKey & { label: string | null }, actor: Actor): Promise<boolean>;
-  /** Unlinks an identity. Returns false if it is the user's only way to sign in, or isn't the user's. */
+  /** Unlinks an identity and ends the sessions that it started. Returns false if it is the user's only way to sign in, or isn't the user's. */
   unlink(userId: string, identity: IdentityKey, actor: Actor): Promise<boolean>;
 };
 
@@ -41,6 +44,8 @@ export function createIdentityStore({ knex, transaction }: Database, outbox: Out
           await insertIdentity(trx, userId, identity);
           const { issuer } = identity;
           await recordForMember(trx, outbox, actor, { userId, type: "member.identity_linked", issuer });
+          const data = { address: actor.address, name: issuer };
+          await recordNotice(trx, { userId, kind: "identity_linked", data });
         });
         return true;
       } catch (error) {
@@ -53,12 +58,21 @@ export function createIdentityStore({ knex, transaction }: Database, outbox: Out
       transaction(async (trx) => {
         const user = await trx("users").where({ id: userId }).forUpdate().first("password_hash");
         const subjects = await trx("identities").where({ user_id: userId }).pluck("subject");
-        if (!user?.password_hash && subjects.length < 2) return false;
+        const passkey = await trx("passkeys").where({ user_id: userId }).first("id");
+        if (!user?.password_hash && !passkey && subjects.length < 2) return false;
         if (!(await trx("identities").where({ user_id: userId, issuer, subject }).delete())) return false;
+        await endSessionsOfCredential(trx, userId, credentialOf({ issuer, subject }));
         await recordForMember(trx, outbox, actor, { userId, type: "member.identity_unlinked", issuer });
+        const data = { address: actor.address, name: issuer };
+        await recordNotice(trx, { userId, kind: "identity_unlinked", data });
         return true;
       }),
   };
+}
+
+/** Returns how a session refers to the identity that started it. */
+export function credentialOf({ issuer, subject }: IdentityKey): string {
+  return sha256(JSON.stringify([issuer, subject]));
 }
 
 /** Links an identity to a user. Part of the caller's transaction. */

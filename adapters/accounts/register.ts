@@ -4,7 +4,7 @@ import { newId } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { acceptInvitation } from "../organizations/invitations.ts";
+import { acceptInvitation, isInvitationOpen } from "../organizations/invitations.ts";
 import { findOrganization, insertOrganization, type Organization } from "../organizations/store.ts";
 import { type IdentityKey, insertIdentity } from "./identities.ts";
 import { insertUser } from "./store.ts";
@@ -50,6 +50,8 @@ export function createRegistrationStore({ transaction }: Database, outbox: Outbo
       const actor = { id, address };
       try {
         return await transaction(async (trx) => {
+          // First: only an invitation lets a visitor learn which usernames are taken.
+          if (invitation && !(await isInvitationOpen(trx, invitation))) throw new Uninvited();
           await insertUser(trx, { id, username, passwordHash });
           if (identity) await insertIdentity(trx, id, identity);
           const organization = invitation

@@ -4,7 +4,10 @@ import { newSecret, OPERATOR_ID } from "../crypto/ids.ts";
 import { lockUser, RESET } from "../organizations/reset-revocation.ts";
 import { lockOrganization } from "../organizations/store.ts";
 
-/** The user whose password a link resets, and its creator: an owner acting for an organization, or the operator. */
+/**
+ * The user whose password a link resets, and its creator: an owner acting for an organization, the operator, or the user,
+ * to whom the link was mailed.
+ */
 export type ResetLink = { userId: string; createdBy: string; organizationId: string | null };
 
 /** Stores a link and returns its token. Part of the caller's transaction. */
@@ -66,7 +69,7 @@ export async function isAuthorizedUnderLock(trx: Knex.Transaction, link: ResetLi
  * organization of the user, an owner must own all of them, including the one acted for.
  */
 async function isAuthorized(knex: Knex, { userId, createdBy, organizationId }: ResetLink): Promise<boolean> {
-  if (createdBy === OPERATOR_ID) return true;
+  if (createdBy === OPERATOR_ID || isMailed({ userId, createdBy, organizationId })) return true;
   const memberships: { organizationId: string; ownerId: string | null }[] = await knex("memberships as m")
     .leftJoin("memberships as o", (join) =>
       join
@@ -81,6 +84,11 @@ async function isAuthorized(knex: Knex, { userId, createdBy, organizationId }: R
     memberships.some((one) => one.organizationId === organizationId) &&
     memberships.every(({ ownerId }) => ownerId !== null)
   );
+}
+
+/** Returns whether a link was mailed to its user. */
+function isMailed({ userId, createdBy, organizationId }: ResetLink): boolean {
+  return createdBy === userId && organizationId === null;
 }
 
 function findUnused(knex: Knex, token: string): Promise<ResetLink | undefined> {

@@ -5,11 +5,16 @@ import type { GrantRow, SessionRow } from "../database/oauth-tables.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { forgetDevices } from "./known-devices.ts";
+import { recordNotice } from "./notices.ts";
+import { forgetFailuresOf } from "./sign-in-failures.ts";
 
 /** An active session of a user: a browser session, or a first-party grant of a program. Times are epoch milliseconds. */
 export type ActiveSession = {
   id: string;
   means: "session" | "token";
+  /** How the user signed in: `password`, `totp`, `recovery_code`, `passkey` or `sso`. Empty if that wasn't recorded. */
+  methods: string[];
   createdAt: number;
   /** Null for a token. */
   lastSeenAt: number | null;
@@ -23,10 +28,10 @@ export type SessionStore = {
   listByUser(userId: string): Promise<ActiveSession[]>;
   /** Ends a session of the actor. Returns false if there is none of that id. */
   end(id: string, actor: Actor): Promise<boolean>;
-  /** Ends all sessions of the actor except one. */
-  endOthers(keptId: string, actor: Actor): Promise<void>;
+  /** Ends all sessions of the actor except one and, with `apps`, revokes the access of all apps. */
+  endOthers(keptId: string, actor: Actor, options?: { apps: boolean }): Promise<void>;
   /**
-   * Sets a new password, ends all other sessions and revokes all grants, which an attacker who knew the old password may
+   * Sets a new password, ends all other sessions, forgets all devices and revokes all grants, which an attacker who knew the old password may
    * hold (OAuth 2.1 §4.3.3). Returns false and changes nothing if `currentHash` is no longer the user's.
    */
   changePassword(
@@ -37,7 +42,7 @@ export type SessionStore = {
 };
 
 /** The client id of first-party grants. */
-const FIRST_PARTY = "dashboard";
+export const FIRST_PARTY = "dashboard";
 
 /** Creates the session store of a database. */
 export function createSessionStore({ knex, transaction }: Database, outbox: Outbox): SessionStore {
@@ -63,13 +68,17 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
     end: (id, actor) =>
       transaction(async (trx) => {
         const ended = await endSessions(trx, { user_id: actor.id, uid: id });
-        return ended + (await revokeGrants(trx, outbox, actor, { ...firstParty(actor), id })) > 0;
+        const revoked = await revokeGrants(trx, outbox, actor, { ...firstParty(actor.id), id });
+        await recordEnded(trx, outbox, actor, ended + revoked);
+        return ended + revoked > 0;
       }),
 
-    endOthers: (keptId, actor) =>
+    endOthers: (keptId, actor, { apps } = { apps: false }) =>
       transaction(async (trx) => {
-        await endAllSessions(trx, actor.id, keptId);
-        await revokeGrants(trx, outbox, actor, firstParty(actor), keptId);
+        const ended = await endAllSessions(trx, actor.id, keptId);
+        const grants = apps ? { user_id: actor.id } : firstParty(actor.id);
+        const revoked = await revokeGrants(trx, outbox, actor, grants, keptId);
+        await recordEnded(trx, outbox, actor, ended + revoked);
       }),
 
     changePassword: ({ currentHash, newHash }, keptId, actor) =>
@@ -78,30 +87,54 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
         const user = trx("users").where({ id: user_id, password_hash: currentHash });
         if (!(await user.update({ password_hash: newHash }))) return false;
         await recordForMember(trx, outbox, actor, { userId: user_id, type: "member.password_changed" });
+        const { address } = actor;
+        await recordNotice(trx, { userId: user_id, kind: "password_changed", data: { address } });
         await endAllSessions(trx, user_id, keptId);
         await revokeGrants(trx, outbox, actor, { user_id }, keptId);
+        await forgetDevices(trx, user_id);
+        await forgetFailuresOf(trx, user_id);
         await trx("one_time_links").where({ user_id, used_at: null }).update({ used_at: Date.now() });
         return true;
       }),
   };
 }
 
+/** Records that a user has ended sessions of theirs. Part of the caller's transaction. */
+async function recordEnded(trx: Knex.Transaction, outbox: Outbox, actor: Actor, sessions: number) {
+  if (sessions === 0) return;
+  await recordForMember(trx, outbox, actor, { userId: actor.id, type: "member.session_ended", sessions });
+}
+
 /**
- * Ends every session of a user except one, and every pending authorization in which the user has signed in. Part of the
- * caller's transaction.
+ * Ends every session of a user except one, and every pending authorization in which the user has signed in. Returns the
+ * number of sessions. Part of the caller's transaction.
  */
-export async function endAllSessions(trx: Knex.Transaction, user_id: string, exceptUid = ""): Promise<void> {
-  await endSessions(trx, { user_id }, exceptUid);
+export async function endAllSessions(
+  trx: Knex.Transaction,
+  user_id: string,
+  exceptUid = "",
+): Promise<number> {
+  const ended = await endSessions(trx, { user_id }, exceptUid);
   await trx("interactions")
     .where({ user_id })
     .whereNull("destroyed_at")
     .update({ destroyed_at: Date.now(), payload: "{}" });
+  return ended;
+}
+
+/** Ends the sessions that a passkey or an SSO identity started. Part of the caller's transaction. */
+export async function endSessionsOfCredential(
+  trx: Knex.Transaction,
+  user_id: string,
+  credential: string,
+): Promise<void> {
+  await endSessions(trx, { user_id, credential });
 }
 
 /** Ends the matching sessions except one and leaves tombstones. Returns their number. */
 async function endSessions(
   trx: Knex.Transaction,
-  filter: { user_id: string; uid?: string },
+  filter: { user_id: string; uid?: string; credential?: string },
   exceptUid = "",
 ): Promise<number> {
   return trx("sessions")
@@ -111,19 +144,21 @@ async function endSessions(
     .update({ destroyed_at: Date.now(), uid: null, payload: "{}", address: null, user_agent: null });
 }
 
-function firstParty(actor: Actor) {
-  return { user_id: actor.id, client_id: FIRST_PARTY };
+/** Returns the filter of a user's first-party grants. */
+export function firstParty(userId: string) {
+  return { user_id: userId, client_id: FIRST_PARTY };
 }
 
 function fromSession(row: SessionRow): ActiveSession {
   const { last_seen_at: lastSeenAt, address, user_agent: userAgent } = row;
   const id = row.uid as string; // null only once the session has ended
   // Not the row's `created_at`: a session gets a new row whenever its id changes.
-  const createdAt = (JSON.parse(row.payload) as { loginTs: number }).loginTs * 1000;
-  return { id, means: "session", createdAt, lastSeenAt, address, userAgent };
+  const { loginTs, methods = [] } = JSON.parse(row.payload) as { loginTs: number; methods?: string[] };
+  const createdAt = loginTs * 1000;
+  return { id, means: "session", methods, createdAt, lastSeenAt, address, userAgent };
 }
 
 function fromGrant({ id, created_at, payload }: GrantRow): ActiveSession {
-  const { address = null } = JSON.parse(payload) as { address?: string };
-  return { id, means: "token", createdAt: created_at, lastSeenAt: null, address, userAgent: null };
+  const { address = null, methods = [] } = JSON.parse(payload) as { address?: string; methods?: string[] };
+  return { id, means: "token", methods, createdAt: created_at, lastSeenAt: null, address, userAgent: null };
 }

@@ -1,13 +1,16 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { newId, OPERATOR_ID } from "../crypto/ids.ts";
+import type { UserRow } from "../database/account-tables.ts";
 import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { UserRow } from "../database/tables.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { queueMail } from "../mail/queue.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 import { addMember, lockOrganization, memberAdded, type Role } from "../organizations/store.ts";
+import { forgetDevices } from "./known-devices.ts";
+import { recordNotice } from "./notices.ts";
 import {
   findResetLink,
   insertResetLink,
@@ -16,6 +19,8 @@ import {
   redeemResetLink,
 } from "./reset-links.ts";
 import { endAllSessions } from "./sessions.ts";
+import { forgetFailures, forgetFailuresOf } from "./sign-in-failures.ts";
+import { normalizeUsername } from "./username-key.ts";
 
 /** The account of a user. */
 export type Account = {
@@ -24,6 +29,8 @@ export type Account = {
   /** A PHC string, or null if the user signs in with SSO only. */
   passwordHash: string | null;
   disabled: boolean;
+  /** A confirmed email address. */
+  email: string | null;
 };
 
 /** Why a reset link was not created: the actor doesn't own every organization of the user, or there is no password. */
@@ -39,10 +46,14 @@ export type AccountStore = {
     membership?: { organizationId: string; role: Role },
   ): Promise<{ id: string; username: string } | undefined>;
   find(id: string): Promise<Account | undefined>;
+  /** Like `find`, and returns whether the user has a second factor. */
+  findWithFactor(id: string): Promise<(Account & { hasSecondFactor: boolean }) | undefined>;
   /** Finds an account by its username, ignoring case. */
   findByUsername(username: string): Promise<Account | undefined>;
-  /** Returns whether a hash is still the user's. Waits for a concurrent change. */
+  /** Returns whether the user is enabled and still has this hash. Waits for a concurrent change. */
   hasHash(id: string, passwordHash: string): Promise<boolean>;
+  /** Returns whether the user is enabled. Waits for a concurrent change. */
+  isEnabled(id: string): Promise<boolean>;
   /** Creates a password-reset link as the operator. Resolves to its token. */
   createResetToken(userId: string, lifetimeMs: number): Promise<string>;
   /**
@@ -55,17 +66,22 @@ export type AccountStore = {
     lifetimeMs: number,
     owner: { organizationId: string; actor: Actor },
   ): Promise<{ token: string } | { refused: ResetRefusal }>;
+  /**
+   * Queues an email with a reset link for the user of this name, if the user has a password and an email address. Does the
+   * same for every name.
+   */
+  requestReset(username: string): Promise<void>;
   /** Finds the user of a token if it can be used now. */
   findByResetToken(token: string): Promise<Account | undefined>;
   /**
-   * Redeems a token and sets a new password. Concurrent calls succeed once. Ends all sessions and revokes all grants of the
-   * user, which an attacker who knew the old password may hold (OAuth 2.1 §4.3.3). Returns false for an invalid token.
+   * Redeems a token and sets a new password. Concurrent calls succeed once. Ends all sessions, forgets all devices and revokes
+   * all grants of the user, which an attacker who knew the old password may hold (OAuth 2.1 §4.3.3). Returns false for an invalid token.
    * `address` is the user's IP address.
    */
   resetPassword(token: string, passwordHash: string, address?: string): Promise<boolean>;
 };
 
-const COLUMNS = ["id", "username", "password_hash", "disabled_at"] as const;
+const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
 
 /** Creates the account store of a database. */
 export function createAccountStore({ knex, transaction }: Database, outbox: Outbox): AccountStore {
@@ -90,17 +106,39 @@ export function createAccountStore({ knex, transaction }: Database, outbox: Outb
 
     find: (id) => findAccount(knex, { id }),
 
-    findByUsername: (username) => findAccount(knex, { username_key: normalize(username) }),
+    async findWithFactor(id) {
+      const passkeys = knex("passkeys").where("user_id", knex.ref("users.id")).select(knex.raw("1")).limit(1);
+      const totp = knex("totp_secrets")
+        .where("user_id", knex.ref("users.id"))
+        .whereNotNull("confirmed_at")
+        .select(knex.raw("1"))
+        .limit(1);
+      const row = await knex("users")
+        .where({ id })
+        .first(...COLUMNS, { passkey: passkeys, totp });
+      return row && { ...toAccount(row), hasSecondFactor: Boolean(row.passkey ?? row.totp) };
+    },
+
+    findByUsername: (username) => findAccount(knex, { username_key: normalizeUsername(username) }),
 
     hasHash: (id, passwordHash) =>
       transaction(async (trx) => {
-        const user = await trx("users").where({ id }).forShare().first("password_hash");
+        const user = await enabledUser(trx, id);
         return user?.password_hash === passwordHash;
       }),
 
+    isEnabled: (id) => transaction(async (trx) => (await enabledUser(trx, id)) !== undefined),
+
     createResetToken: (userId, lifetimeMs) =>
-      transaction((trx) => {
+      transaction(async (trx) => {
         const link = { userId, createdBy: OPERATOR_ID, organizationId: null };
+        await recordNotice(trx, { userId, kind: "reset_link_created", data: { by: OPERATOR_ID } });
+        await recordForMember(
+          trx,
+          outbox,
+          { id: OPERATOR_ID },
+          { userId, type: "member.reset_link_created" },
+        );
         return insertResetLink(trx, link, lifetimeMs);
       }),
 
@@ -116,7 +154,15 @@ export function createAccountStore({ knex, transaction }: Database, outbox: Outb
           subject: userId,
           data: { user_id: userId },
         });
+        const data = { by: actor.id, address: actor.address };
+        await recordNotice(trx, { userId, kind: "reset_link_created", data });
         return { token };
+      }),
+
+    requestReset: (username) =>
+      transaction((trx) => {
+        const data = { usernameKey: normalizeUsername(username) };
+        return queueMail(trx, { kind: "password_reset", recipient: null, userId: null, data });
       }),
 
     async findByResetToken(token) {
@@ -136,11 +182,20 @@ export function createAccountStore({ knex, transaction }: Database, outbox: Outb
           type: "member.password_changed",
           reset_link_created_by: link.createdBy,
         });
+        const data = { by: link.createdBy, address };
+        await recordNotice(trx, { userId: user_id, kind: "reset_link_used", data });
         await revokeGrants(trx, outbox, actor, { user_id });
         await endAllSessions(trx, user_id);
+        await forgetDevices(trx, user_id);
+        await forgetFailuresOf(trx, user_id);
         return true;
       }),
   };
+}
+
+/** Finds a user who is not disabled, under a lock that lasts until the caller's transaction ends. */
+function enabledUser(trx: Knex.Transaction, id: string) {
+  return trx("users").where({ id }).whereNull("disabled_at").forShare().first("password_hash");
 }
 
 async function findAccount(knex: Knex, key: Partial<UserRow>): Promise<Account | undefined> {
@@ -165,15 +220,12 @@ export async function insertUser(
   await trx("users").insert({
     id,
     username,
-    username_key: normalize(username),
+    username_key: normalizeUsername(username),
     password_hash: passwordHash,
     created_at: Date.now(),
   });
-}
-
-/** Returns the form of a username that is unique. */
-function normalize(username: string): string {
-  return username.normalize("NFKC").toLowerCase();
+  // Others may have tried to sign in with the name before it was taken.
+  await forgetFailures(trx, username);
 }
 
 function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {
@@ -182,5 +234,6 @@ function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {
     username: row.username,
     passwordHash: row.password_hash,
     disabled: row.disabled_at !== null,
+    email: row.email,
   };
 }

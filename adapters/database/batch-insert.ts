@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { Engine } from "./engine.ts";
+import { type Engine, isCheckViolation } from "./engine.ts";
 import type { Build, createPrepare } from "./prepared-statements.ts";
 import { StorageUnavailable, withRetries } from "./retry.ts";
 
@@ -22,6 +22,13 @@ export type Insertion = {
   uniqueColumn?: string;
   /** Builds a statement that follows in the same transaction, for the rows of the last table with these ids. */
   follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
+  /** Adds up what a batch inserts, last, so that locks on counters are held briefly. The row after those of the tables. */
+  counter?: {
+    /** Counts one row. */
+    one: Build;
+    /** Counts several rows. Concurrent batches of one process have different numbers. */
+    many(knex: Knex, rows: Row[], batch: number): Knex.Raw;
+  };
 };
 
 // Stays below PostgreSQL's limit of 65,535 parameters per statement for every table.
@@ -44,7 +51,7 @@ export function createBatchInsert(
 
 function createPreparedInsert(
   { prepare, prepareTogether }: ReturnType<typeof createPrepare>,
-  { tables, follow }: Insertion,
+  { tables, follow, counter }: Insertion,
 ): Insert {
   const builds: Build[] = tables.map(
     ({ name, columns }) =>
@@ -56,15 +63,21 @@ function createPreparedInsert(
     const insert = prepare<unknown, string>(builds[0] as Build);
     return async (row) => void (await insert(row as Row));
   }
+  if (counter) builds.push(counter.one);
   const insertTogether = prepareTogether(builds);
-  return (...rows) => insertTogether(follow ? [...rows, rows.at(-1) as Row] : rows);
+  return (...rows) => {
+    const followed = follow ? [rows[tables.length - 1] as Row] : [];
+    return insertTogether([...rows.slice(0, tables.length), ...followed, ...rows.slice(tables.length)]);
+  };
 }
 
-function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Insertion): Insert {
+function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow, counter }: Insertion): Insert {
   const waiting: Waiting[] = [];
+  let batches = 0;
 
   /** Inserts a batch in one statement if possible, or else in a transaction. */
   async function store(batch: Waiting[]) {
+    const number = batches++;
     const run = async (trx: Knex) => {
       for (const [index, { name }] of tables.entries()) {
         await trx(name).insert(batch.map(({ rows }) => rows[index]));
@@ -72,10 +85,19 @@ function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Inser
       if (follow)
         await follow(
           trx,
-          batch.map(({ rows }) => rows.at(-1)?.id),
+          batch.map(({ rows }) => rows[tables.length - 1]?.id),
+        );
+      if (counter)
+        await counter.many(
+          trx,
+          batch.map(({ rows }) => rows[tables.length] as Row),
+          number,
         );
     };
-    await withRetries(() => (tables.length === 1 && !follow ? run(knex) : knex.transaction(run)), false);
+    await withRetries(
+      () => (tables.length === 1 && !follow && !counter ? run(knex) : knex.transaction(run)),
+      false,
+    );
   }
 
   async function flush() {
@@ -86,9 +108,9 @@ function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow }: Inser
       await store(batch);
       for (const { resolve } of batch) resolve();
     } catch (error) {
-      // A lost connection leaves open whether the rows were stored. Any other error is caused by one of the rows, so they
-      // are retried one by one.
-      if (batch.length === 1 || error instanceof StorageUnavailable) {
+      // A lost connection leaves open whether the rows were stored, and a counter that is at its limit needs more than
+      // another attempt. Any other error is caused by one of the rows, so they are retried one by one.
+      if (batch.length === 1 || error instanceof StorageUnavailable || isCheckViolation(error)) {
         for (const { reject } of batch) reject(error);
       } else await Promise.all(batch.map(storeSingle));
     }

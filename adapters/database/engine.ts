@@ -107,6 +107,16 @@ export function insertedValue(engine: Engine, column: string): string {
   return engine === "mysql" ? `values(${column})` : `excluded.${column}`;
 }
 
+/**
+ * Returns the column that has the webhook's ID while a delivery is pending, and the condition for it. The index on it and
+ * the due time contains pending deliveries only: it is partial, except on MariaDB, which has a generated column instead.
+ */
+export function pendingWebhook(engine: Engine): { column: string; isPending: string } {
+  return engine === "mysql"
+    ? { column: "pending_webhook_id", isPending: "pending_webhook_id is not null" }
+    : { column: "webhook_id", isPending: "due_at is not null" };
+}
+
 type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
 
 const DUPLICATE_CODES = new Set([
@@ -119,6 +129,24 @@ const DUPLICATE_CODES = new Set([
 /** Returns whether a statement violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
   return DUPLICATE_CODES.has(String((error as DatabaseError)?.code));
+}
+
+const CHECK_CODES = new Set([
+  "SQLITE_CONSTRAINT_CHECK",
+  "23514", // PostgreSQL check_violation
+  "ER_CONSTRAINT_FAILED", // MariaDB 4025
+  "ER_CHECK_CONSTRAINT_VIOLATED", // MySQL 3819
+]);
+
+/** Returns whether a statement violated a check constraint. */
+export function isCheckViolation(error: unknown): boolean {
+  const { code, errno } = (error ?? {}) as DatabaseError;
+  return CHECK_CODES.has(String(code)) || errno === 4025;
+}
+
+/** Returns whether an index exists already, on MySQL and MariaDB, where a migration may have created it before it died. */
+export function isDuplicateIndex(error: unknown): boolean {
+  return (error as DatabaseError)?.code === "ER_DUP_KEYNAME";
 }
 
 /** Returns the columns or the name of the violated constraint, never a value. */

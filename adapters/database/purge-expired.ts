@@ -1,24 +1,42 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
 import type { Database } from "./index.ts";
 import type { Leases } from "./leases.ts";
+import { purgeAuditLogs } from "./purge-audit-logs.ts";
 
 // A batch delays requests by about a millisecond. At this pace rows are removed as fast as a process can issue tokens.
 const BATCH = 100;
 const PAUSE_MS = 10;
+
+type Purged = {
+  table: string;
+  key: readonly string[];
+  /** Of the rows that expire, the ones that do so last are kept, up to this number. */
+  max?: number;
+  /** Which rows. Absent: all. */
+  where?: object;
+};
 
 const TABLES = [
   { table: "tokens", key: ["id_hash"] },
   { table: "sessions", key: ["id_hash"] },
   { table: "interactions", key: ["id_hash"] },
   { table: "one_time_links", key: ["id_hash"] },
+  { table: "notices", key: ["id"] },
+  { table: "mails", key: ["id"] },
   { table: "grants", key: ["id"] },
   { table: "client_secrets", key: ["id"] },
+  { table: "client_secret_uses", key: ["secret_id", "program", "network"] },
   { table: "invitations", key: ["id"] },
+  { table: "known_devices", key: ["user_id", "token_hash"] },
+  // Anyone can add unknown usernames.
+  { table: "sign_in_failures", key: ["account_key"], max: 20_000 },
   { table: "idempotency_keys", key: ["organization_id", "key_hash"] },
   // Before the events that they deliver.
   { table: "deliveries", key: ["webhook_id", "event_id"] },
-  { table: "events", key: ["id"] },
-] as const;
+  // Of the events, those that aren't in an audit log.
+  { table: "events", key: ["id"], where: { audited: false } },
+] as const satisfies Purged[];
 
 /** The number of deleted rows per table. */
 export type Deleted = Record<(typeof TABLES)[number]["table"], number>;
@@ -49,7 +67,8 @@ export async function purgeExpired(
 
   try {
     const deleted = {} as Deleted;
-    for (const { table, key } of TABLES) deleted[table] = await purgeTable(database, table, key, mayContinue);
+    for (const purged of TABLES) deleted[purged.table] = await purgeTable(database, purged, mayContinue);
+    deleted.events += await purgeLogs(database, mayContinue);
     return deleted;
   } finally {
     await leases.release(LEASE);
@@ -58,25 +77,47 @@ export async function purgeExpired(
 
 async function purgeTable(
   { knex }: Database,
-  table: string,
-  key: readonly string[],
+  { table, key, max, where = {} }: Purged,
   mayContinue: () => Promise<boolean>,
 ): Promise<number> {
   let total = 0;
+  const surplus = max === undefined ? 0 : await endOfSurplus(knex, table, max);
   while (await mayContinue()) {
-    const now = Date.now();
+    const end = Math.max(surplus, Date.now());
     // Selects first, because not every engine supports DELETE with a limit.
     const expired = await knex(table)
-      .where("expires_at", "<=", now)
+      .where(where)
+      .where("expires_at", "<=", end)
       .orderBy("expires_at")
       .limit(BATCH)
       .select(...key);
     const keys = expired.map((row) => key.map((column) => row[column]));
     // Checks the expiry again: a row may have been renewed since, such as a reused idempotency key.
     if (keys.length > 0)
-      total += await knex(table).whereIn(key, keys).where("expires_at", "<=", now).delete();
+      total += await knex(table).whereIn(key, keys).where("expires_at", "<=", end).delete();
     if (expired.length < BATCH) break;
     await sleep(PAUSE_MS);
   }
   return total;
+}
+
+async function purgeLogs(database: Database, mayContinue: () => Promise<boolean>): Promise<number> {
+  let total = 0;
+  while (await mayContinue()) {
+    const deleted = await purgeAuditLogs(database, BATCH);
+    if (deleted === 0) break;
+    total += deleted;
+    await sleep(PAUSE_MS);
+  }
+  return total;
+}
+
+/** Returns until when the rows expire that are too many, or 0. */
+async function endOfSurplus(knex: Knex, table: string, max: number): Promise<number> {
+  const row = await knex(table)
+    .whereNotNull("expires_at")
+    .orderBy("expires_at", "desc")
+    .offset(max)
+    .first("expires_at");
+  return row?.expires_at ?? 0;
 }

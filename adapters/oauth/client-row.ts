@@ -8,7 +8,8 @@ export type Client = {
   id: string;
   /** Differs between any two states of the other fields. */
   version: string;
-  organization: { id: string; name: string; plan: Plan; requiresDpop: boolean };
+  organization: { id: string; name: string; plan: Plan; suspended: boolean; requiresDpop: boolean };
+  disabled: boolean;
   redirectUris: string[];
   generation: number;
   /** Unexpired secrets, newest first; at most two. */
@@ -37,7 +38,9 @@ export type JoinedClientRow = {
   organizationId: string;
   name: string;
   plan: Plan;
+  suspendedAt: number | null;
   requiresDpop: Flag;
+  disabledAt: number | null;
   redirectUris: string;
   generation: number;
   secretId: string | null;
@@ -50,7 +53,9 @@ const COLUMNS = {
   organizationId: "o.id",
   name: "o.name",
   plan: "o.plan",
+  suspendedAt: "o.suspended_at",
   requiresDpop: "o.require_dpop",
+  disabledAt: "c.disabled_at",
   redirectUris: "c.redirect_uris",
   generation: "c.generation",
   secretId: "s.id",
@@ -64,8 +69,10 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
   if (!row) return undefined;
   const { id, organizationId, name, plan, redirectUris, generation } = row;
   const requiresDpop = Boolean(row.requiresDpop);
+  const suspended = row.suspendedAt !== null;
+  const disabled = row.disabledAt !== null;
   const secrets: Client["secrets"] = [];
-  let version = `${generation} ${plan} ${requiresDpop}`;
+  let version = `${generation} ${plan} ${requiresDpop} ${suspended} ${disabled}`;
   for (const { secretId, hash, expiresAt } of rows) {
     if (secretId === null) continue;
     secrets.push({ id: secretId, hash, expiresAt });
@@ -75,7 +82,8 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
     id,
     // Unambiguous: JSON contains no line break, and the name, which may contain one, comes last.
     version: `${version}\n${redirectUris}\n${name}`,
-    organization: { id: organizationId, name, plan, requiresDpop },
+    organization: { id: organizationId, name, plan, suspended, requiresDpop },
+    disabled,
     redirectUris: JSON.parse(redirectUris),
     generation,
     secrets,

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { withChecksum } from "../crypto/checksum.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newId, newSecret } from "../crypto/ids.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -76,7 +77,7 @@ export async function removeSecrets(
 ): Promise<boolean> {
   const clientId = await lockClient(trx, organizationId);
   if (!clientId) return false;
-  const removed = await trx("client_secrets").where({ client_id: clientId }).delete();
+  const removed = await deleteSecrets(trx, clientId);
   if (removed === 0) return true;
   await outbox.record(trx, actor, {
     organizationId,
@@ -87,9 +88,16 @@ export async function removeSecrets(
   return true;
 }
 
+/** Deletes all secrets of a client, and who used them; returns their number. Part of the caller's transaction. */
+export async function deleteSecrets(trx: Knex, clientId: string): Promise<number> {
+  const ids = await trx("client_secrets").where({ client_id: clientId }).pluck("id");
+  await trx("client_secret_uses").whereIn("secret_id", ids).delete();
+  return trx("client_secrets").whereIn("id", ids).delete();
+}
+
 /** Adds a secret, which is returned and not stored. Part of the caller's transaction. */
 export async function addSecret(trx: Knex, clientId: string): Promise<string> {
-  const secret = newSecret("lgs_");
+  const secret = withChecksum(newSecret("lgs_"));
   await trx("client_secrets").insert({
     id: newId("sec"),
     client_id: clientId,

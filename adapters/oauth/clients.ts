@@ -6,14 +6,17 @@ import type { Outbox } from "../events/outbox.ts";
 import { addKey, type ClientKey, type KeyView, listKeys, removeKey } from "./client-keys.ts";
 import { lockClient } from "./client-lock.ts";
 import { type Client, type JoinedClientRow, selectClient, toClient } from "./client-row.ts";
+import { listSecretCallers, recordSecretUse, type SecretCaller } from "./client-secret-uses.ts";
 import {
   addSecret,
+  deleteSecrets,
   type NewClient,
   type Rotation,
   removeSecrets,
   revokeSecret,
   rotateSecret,
 } from "./client-secrets.ts";
+import { type Disabled, disableClient, disabledOf, enableClient } from "./client-switch.ts";
 import { revokeGrants } from "./grants.ts";
 
 export type { NewClient, Rotation } from "./client-secrets.ts";
@@ -28,8 +31,12 @@ export type ClientView = {
     createdAt: number;
     expiresAt: number | null;
     lastUsedAt: number | null;
+    /** Who used it in the last 30 days, most recent first. */
+    callers: SecretCaller[];
   }[];
   keys: KeyView[];
+  /** Null if the client is enabled. */
+  disabled: Disabled | null;
 };
 
 /** Stores the clients of organizations. */
@@ -76,8 +83,15 @@ export type ClientStore = {
   markKeyUsed(keyId: string, at: number): Promise<void>;
   /** Replaces the redirect URIs. Returns false if the organization has no client. */
   setRedirectUris(organizationId: string, uris: string[], actor: Actor): Promise<boolean>;
-  /** Records when a secret was used, in epoch milliseconds. */
-  markSecretUsed(secretId: string, at: number): Promise<void>;
+  /**
+   * Disables the client from the next request on: it gets no tokens, and those it has are inactive. Nothing is revoked.
+   * Resolves to undefined if the organization has no client.
+   */
+  disable(organizationId: string, reason: string | null, actor: Actor): Promise<Disabled | undefined>;
+  /** Enables the client and its unexpired tokens. Only the operator enables what the operator disabled. */
+  enable(organizationId: string, actor: Actor): Promise<"missing" | "operator" | undefined>;
+  /** Records who used a secret, and when. */
+  recordSecretUse(secretId: string, caller: SecretCaller): Promise<void>;
 };
 
 /** Creates the client store of a database. */
@@ -94,7 +108,7 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
     async findByOrganization(organizationId) {
       const client = await knex("clients")
         .where({ organization_id: organizationId })
-        .first("id", "redirect_uris");
+        .first("id", "redirect_uris", "disabled_at", "disabled_by", "disabled_reason");
       if (!client) return undefined;
       const secrets = await knex("client_secrets")
         .where({ client_id: client.id })
@@ -108,11 +122,16 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
           lastUsedAt: "last_used_at",
         });
       const keys = await listKeys(knex, client.id);
+      const callers = await listSecretCallers(
+        knex,
+        secrets.map(({ id }) => id),
+      );
       return {
         clientId: client.id,
         redirectUris: JSON.parse(client.redirect_uris),
-        secrets,
+        secrets: secrets.map((secret) => ({ ...secret, callers: callers.get(secret.id) ?? [] })),
         keys: keys.map(({ jwk: _, ...view }) => view),
+        disabled: disabledOf(client),
       };
     },
 
@@ -153,9 +172,12 @@ export function createClientStore({ knex, prepare, transaction }: Database, outb
         return true;
       }),
 
-    async markSecretUsed(secretId, at) {
-      await knex("client_secrets").where({ id: secretId }).update({ last_used_at: at });
-    },
+    disable: (organizationId, reason, actor) =>
+      transaction((trx) => disableClient(trx, outbox, actor, { organizationId, reason })),
+
+    enable: (organizationId, actor) => transaction((trx) => enableClient(trx, outbox, actor, organizationId)),
+
+    recordSecretUse: (secretId, caller) => recordSecretUse(knex, secretId, caller),
   };
 }
 
@@ -186,6 +208,6 @@ export async function removeClient(
   if (!id) return;
   await revokeGrants(trx, outbox, actor, { client_id: id });
   await trx("client_keys").where({ client_id: id }).delete();
-  await trx("client_secrets").where({ client_id: id }).delete();
+  await deleteSecrets(trx, id);
   await trx("clients").where({ id }).delete();
 }

@@ -10,9 +10,15 @@ import { blockConsents } from "./consents.ts";
 
 /**
  * The state of an active grant. `role` is the user's role in the organization, absent once the user has left it;
- * `isClientAllowed`: whether the organization lets the client act for its members.
+ * `isClientAllowed`: whether the organization lets the client act for the user.
  */
-export type GrantStatus = { organizationId: string; role?: Role; plan: Plan; isClientAllowed: boolean };
+export type GrantStatus = {
+  organizationId: string;
+  role?: Role;
+  plan: Plan;
+  suspended: boolean;
+  isClientAllowed: boolean;
+};
 
 /**
  * What a user allowed a client to do for an organization: a grant, with those that follow from the same consent. Times
@@ -48,6 +54,11 @@ export type GrantStore = {
    * Revokes a grant and those that follow from its consent, which invalidates their tokens. Returns whether there was one.
    */
   revoke(organizationId: string, grantId: string, actor: Actor): Promise<boolean>;
+  /**
+   * Revokes a grant of any organization and those that follow from its consent. Returns false if there is no such grant; one
+   * that was revoked before counts.
+   */
+  revokeAny(grantId: string, actor: Actor): Promise<boolean>;
   /** Resolves to undefined for a revoked grant and for one without an organization. */
   findStatus(grantId: string): Promise<GrantStatus | undefined>;
 };
@@ -103,11 +114,23 @@ export function createGrantStore(
           )) > 0,
       ),
 
+    revokeAny: (grantId, actor) =>
+      transaction(async (trx) => {
+        const matching: Knex.QueryCallback = (grant) =>
+          grant.where({ id: grantId }).orWhere({ consent_id: grantId });
+        if (!(await trx("grants").where(matching).first("id"))) return false;
+        await revokeGrants(trx, outbox, actor, matching);
+        return true;
+      }),
+
     async findStatus(grantId) {
       const row = await knex("grants as g")
         .join("organizations as o", "o.id", "g.organization_id")
         .leftJoin("memberships as m", (join) =>
           join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
+        )
+        .leftJoin("approved_apps as a", (join) =>
+          join.on("a.organization_id", "g.organization_id").andOn("a.client_id", "g.client_id"),
         )
         .where("g.id", grantId)
         .whereNull("g.revoked_at")
@@ -115,13 +138,18 @@ export function createGrantStore(
           organizationId: "o.id",
           role: "m.role",
           plan: "o.plan",
+          suspendedAt: "o.suspended_at",
           clientId: "g.client_id",
           allowedClients: "o.document_clients",
+          memberApps: "o.member_apps",
+          approvedClientId: "a.client_id",
         });
       if (!row) return undefined;
-      const { organizationId, role, plan, clientId, allowedClients } = row;
-      const isClientAllowed = clientPolicy(clientId, allowedClients);
-      return { organizationId, plan, isClientAllowed, ...(role && { role }) };
+      const { organizationId, role, plan, clientId, allowedClients, memberApps, approvedClientId } = row;
+      const suspended = row.suspendedAt !== null;
+      const policy = { allowedClients, memberApps, isApproved: approvedClientId !== null };
+      const isClientAllowed = role !== null && clientPolicy(clientId, policy, role);
+      return { organizationId, plan, suspended, isClientAllowed, ...(role && { role }) };
     },
   };
 }
@@ -166,6 +194,7 @@ export async function revokeGrants(
   actor: Actor,
   filter: Partial<Grant> | Knex.QueryCallback,
   exceptId = "",
+  reason?: "replay_detected",
 ): Promise<number> {
   const matching: Knex.QueryCallback = (grant) => grant.where(filter).whereNot("id", exceptId);
   await blockConsents(trx, matching);
@@ -179,7 +208,7 @@ export async function revokeGrants(
   await outbox.record(
     trx,
     actor,
-    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant)),
+    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, null, reason)),
   );
   return revoked;
 }
@@ -187,11 +216,13 @@ export async function revokeGrants(
 /**
  * Returns the domain event of a grant, or none for a grant without an organization.
  * @param consentedAt when the user consented, if this was not asked again
+ * @param reason why the service itself revoked the grant
  */
 export function toDomainEvent(
   type: "authorization.granted" | "authorization.revoked",
   { id, client_id, user_id, organization_id, payload }: Grant,
   consentedAt?: number | null,
+  reason?: "replay_detected",
 ): DomainEvent[] {
   if (!organization_id) return [];
   const data = {
@@ -200,6 +231,7 @@ export function toDomainEvent(
     user_id,
     scopes: scopesOf(payload),
     ...(consentedAt && { consented_at: new Date(consentedAt).toISOString() }),
+    ...(reason && { reason }),
   };
   return [{ organizationId: organization_id, type, subject: id, data }];
 }

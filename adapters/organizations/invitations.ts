@@ -1,27 +1,59 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import type { Plan } from "../../resources/plans.ts";
+import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { newId, newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { OPERATOR_ID } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { addMember, lockOrganization, manageableRoles, memberAdded, ROLES, type Role } from "./store.ts";
+import { queueMail } from "../mail/queue.ts";
+import { QuotaExceeded } from "../quota-exceeded.ts";
+import { type Invitation, insertInvitation, mayMail } from "./insert-invitation.ts";
+import { lockUser } from "./reset-revocation.ts";
+import {
+  addMember,
+  findOrganization,
+  lockOrganization,
+  manageableRoles,
+  memberAdded,
+  ROLES,
+  type Role,
+} from "./store.ts";
 
-/** A single-use invitation to an organization. Times are epoch milliseconds. */
-export type Invitation = { id: string; role: Role; createdBy: string; createdAt: number; expiresAt: number };
+export type { Invitation };
 
 /** What the link of an invitation shows. */
-export type OpenInvitation = { organizationId: string; organizationName: string; role: Role };
+export type OpenInvitation = {
+  organizationId: string;
+  organizationName: string;
+  role: Role;
+  /** The username of the member who created it. Null for the operator. */
+  inviter: string | null;
+};
 
 /** Stores invitations. Of their links, only a hash is stored. */
 export type InvitationStore = {
-  /** Creates an invitation. Resolves to it and the token of its link. */
+  /**
+   * Creates an invitation. Resolves to it and the token of its link.
+   * @throws QuotaExceeded if members and pending invitations have reached the limit of the plan
+   */
   create(
     organizationId: string,
     role: Role,
     lifetimeMs: number,
     actor: Actor,
+    limitsOf?: LimitsOf,
   ): Promise<{ invitation: Invitation; token: string }>;
+  /** Creates an invitation and queues it as an email. Resolves to undefined after too many emails in a day. */
+  createByMail(
+    organizationId: string,
+    role: Role,
+    lifetimeMs: number,
+    actor: Actor,
+    email: string,
+    limitsOf?: LimitsOf,
+  ): Promise<{ invitation: Invitation; token: string } | undefined>;
   /** Lists pending invitations, newest first. `createdBy` is a username. */
   list(organizationId: string): Promise<Invitation[]>;
   /** Revokes a pending invitation if its role is one of `roles`. Returns whether there was one. */
@@ -36,34 +68,30 @@ export type InvitationStore = {
 };
 
 /** Creates the invitation store of a database. */
-export function createInvitationStore({ knex, transaction }: Database, outbox: Outbox): InvitationStore {
+export function createInvitationStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  encryption: Encryption,
+): InvitationStore {
   return {
-    create: (organizationId, role, lifetimeMs, actor) =>
+    create: (organizationId, role, lifetimeMs, actor, limitsOf) =>
       transaction(async (trx) => {
-        const token = newSecret("");
-        const now = Date.now();
-        const invitation: Invitation = {
-          id: newId("inv"),
-          role,
-          createdBy: actor.id,
-          createdAt: now,
-          expiresAt: now + lifetimeMs,
-        };
-        await trx("invitations").insert({
-          id: invitation.id,
-          id_hash: sha256(token),
-          organization_id: organizationId,
-          role,
-          created_by: actor.id,
-          created_at: now,
-          expires_at: invitation.expiresAt,
-        });
-        await outbox.record(trx, actor, {
-          organizationId,
-          type: "invitation.created",
-          subject: invitation.id,
-          data: { invitation_id: invitation.id, role },
-        });
+        if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
+        return insertInvitation(trx, outbox, { organizationId, role, lifetimeMs, actor });
+      }),
+
+    createByMail: (organizationId, role, lifetimeMs, actor, email, limitsOf) =>
+      transaction(async (trx) => {
+        await lockOrganization(trx, organizationId);
+        if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
+        await lockUser(trx, actor.id);
+        if (!(await mayMail(trx, actor.id, email))) return undefined;
+        const creation = { organizationId, role, lifetimeMs, actor, email };
+        const { invitation, token } = await insertInvitation(trx, outbox, creation);
+        const found = await findOpen(trx, token);
+        const data = { organization: found?.organizationName, inviter: found?.inviter, role };
+        const mail = { kind: "invitation", recipient: email, userId: actor.id, data } as const;
+        await queueMail(trx, mail, { encryption, token });
         return { invitation, token };
       }),
 
@@ -78,6 +106,7 @@ export function createInvitationStore({ knex, transaction }: Database, outbox: O
           id: "i.id",
           role: "i.role",
           createdBy: knex.raw("coalesce(??, ??)", ["u.username", "i.created_by"]),
+          email: "i.email",
           createdAt: "i.created_at",
           expiresAt: "i.expires_at",
         }),
@@ -103,6 +132,32 @@ export function createInvitationStore({ knex, transaction }: Database, outbox: O
   };
 }
 
+/** Returns whether an invitation can be accepted. */
+export async function isInvitationOpen(trx: Knex.Transaction, token: string): Promise<boolean> {
+  return (await findOpen(trx, token)) !== undefined;
+}
+
+/** Locks the organization and checks its members, each of whom was invited. @throws QuotaExceeded */
+async function checkMembers(
+  trx: Knex.Transaction,
+  organizationId: string,
+  limitsOf: LimitsOf,
+): Promise<void> {
+  if (!(await lockOrganization(trx, organizationId))) return;
+  const { plan } = await findOrganization(trx, organizationId);
+  const own = { organization_id: organizationId };
+  const [members] = await trx("memberships").where(own).count({ total: "*" });
+  const [invited] = await trx("invitations")
+    .where(own)
+    .whereNull("used_at")
+    .where("expires_at", ">", Date.now())
+    .count({ total: "*" });
+  const limit = limitsOf(plan).members;
+  if (Number(members?.total) + Number(invited?.total) >= limit) throw new QuotaExceeded("members", limit);
+}
+
+type LimitsOf = (plan: Plan) => { members: number };
+
 /** Finds an invitation whose creator may still grant its role: a member with a sufficient role, or the operator. */
 async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
   const row: (OpenInvitation & { createdBy: string; creatorRole: Role | null }) | undefined = await knex(
@@ -112,14 +167,17 @@ async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | und
     .leftJoin("memberships as c", (join) =>
       join.on("c.user_id", "i.created_by").andOn("c.organization_id", "i.organization_id"),
     )
+    .leftJoin("users as u", "u.id", "i.created_by")
     .where("i.id_hash", sha256(token))
     .whereNull("i.used_at")
     .whereNull("o.deleted_at")
+    .whereNull("o.suspended_at")
     .where("i.expires_at", ">", Date.now())
     .first({
       organizationId: "o.id",
       organizationName: "o.name",
       role: "i.role",
+      inviter: "u.username",
       createdBy: "i.created_by",
       creatorRole: "c.role",
     });

@@ -5,9 +5,12 @@ import type { Plan } from "../../resources/plans.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
+import { insertUsage, withdrawShares } from "../links/usage.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { checkOwned } from "./owned-organizations.ts";
 import { lockUser, revokeResetLinksFor } from "./reset-revocation.ts";
+import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension-row.ts";
 
 /** An organization that has not been deleted. */
 export type Organization = { id: string; name: string; plan: Plan };
@@ -15,7 +18,7 @@ export type { Role };
 /** The roles of members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 /** An organization of a user, with the user's role. */
-export type Membership = Organization & { role: Role };
+export type Membership = Organization & { role: Role; suspension?: Suspension };
 
 const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
   owner: ROLES,
@@ -33,8 +36,8 @@ export type PlanChange = { organization: Organization; client?: NewClient };
 
 /** Stores organizations and memberships. */
 export type OrganizationStore = {
-  /** Creates an organization, a client if the plan is paid, and an owner if `ownerId` is given. All or nothing. */
-  create(name: string, plan: Plan, actor: Actor, ownerId?: string): Promise<PlanChange>;
+  /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
+  create(name: string, plan: Plan, actor: Actor, ownerId?: string, maxOwned?: number): Promise<PlanChange>;
   /** Changes the plan and creates a client with the first paid plan. Resolves to undefined for an unknown id. */
   setPlan(id: string, plan: Plan, actor: Actor): Promise<PlanChange | undefined>;
   /** Renames an organization. Returns false for an unknown id. */
@@ -43,7 +46,7 @@ export type OrganizationStore = {
    * Deletes an organization with its members, client, webhooks and grants. Its row remains, so the slugs of its links are
    * never reused. Returns false for an unknown id.
    */
-  remove(id: string, actor: Actor): Promise<boolean>;
+  remove(id: string, actor: Actor, reason?: string): Promise<boolean>;
   /** Adds a user as a member. */
   addMember(id: string, userId: string, role: Role, actor: Actor): Promise<void>;
   find(id: string): Promise<Organization | undefined>;
@@ -57,9 +60,10 @@ const COLUMNS = ["id", "name", "plan"] as const;
 /** Creates the organization store of a database. */
 export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox): OrganizationStore {
   return {
-    create: (name, plan, actor, ownerId) =>
+    create: (name, plan, actor, ownerId, maxOwned) =>
       transaction(async (trx) => {
         const organization = await insertOrganization(trx, outbox, { name, plan, actor, ownerId });
+        if (ownerId && maxOwned !== undefined) await checkOwned(trx, ownerId, maxOwned);
         return ensureClient(trx, outbox, actor, organization);
       }),
 
@@ -70,6 +74,7 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         const before = await findOrganization(trx, id);
         if (before.plan !== plan) {
           await trx("organizations").where({ id }).update({ plan });
+          await withdrawShares(trx, id);
           const data = { from: before.plan, to: plan };
           await outbox.record(trx, actor, { organizationId: id, type: "plan.changed", subject: id, data });
         }
@@ -92,7 +97,7 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         return true;
       }),
 
-    remove: (id, actor) => transaction((trx) => removeOrganization(trx, outbox, actor, id)),
+    remove: (id, actor, reason) => transaction((trx) => removeOrganization(trx, outbox, actor, id, reason)),
 
     addMember: (id, userId, role, actor) =>
       transaction(async (trx) => {
@@ -113,12 +118,17 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         .orderBy("id")
         .select(...COLUMNS),
 
-    listByUser: (userId) =>
-      knex("memberships as m")
+    async listByUser(userId) {
+      const rows: (Omit<Membership, "suspension"> & SuspensionColumns)[] = await knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
         .where("m.user_id", userId)
         .orderBy(["m.created_at", "o.id"])
-        .select("o.id", "o.name", "o.plan", "m.role"),
+        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason");
+      return rows.map(({ suspended_at, suspended_reason, ...membership }) => {
+        const suspension = suspensionOf({ suspended_at, suspended_reason });
+        return { ...membership, ...(suspension && { suspension }) };
+      });
+    },
   };
 }
 
@@ -161,6 +171,7 @@ export async function insertOrganization(
   const organization: Organization = { id: newId("org"), name, plan };
   const now = Date.now();
   await trx("organizations").insert({ ...organization, created_at: now, updated_at: now });
+  await insertUsage(trx, organization.id);
   if (ownerId) await addMember(trx, ownerId, organization.id, "owner");
   await outbox.record(trx, actor, {
     organizationId: organization.id,
@@ -177,6 +188,7 @@ export async function removeOrganization(
   outbox: Outbox,
   actor: Actor,
   id: string,
+  reason?: string,
 ): Promise<boolean> {
   if (!(await lockOrganization(trx, id))) return false;
   const own = { organization_id: id };
@@ -185,6 +197,7 @@ export async function removeOrganization(
   const webhooks = await trx("webhooks").where(own).pluck("id");
   await trx("deliveries").whereIn("webhook_id", webhooks).delete();
   await trx("webhooks").where(own).delete();
+  await trx("delivery_usage").where(own).delete();
   await removeClient(trx, outbox, actor, id);
   await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
   // Memberships before grants: an approval locks its membership until the grant is stored.
@@ -192,11 +205,12 @@ export async function removeOrganization(
   await revokeGrants(trx, outbox, actor, own);
   await trx("invitations").where(own).delete();
   await trx("trust_rules").where(own).delete();
+  await trx("approved_apps").where(own).delete();
   await outbox.record(trx, actor, {
     organizationId: id,
     type: "organization.deleted",
     subject: id,
-    data: {},
+    data: { ...(reason && { reason }) },
   });
   return true;
 }

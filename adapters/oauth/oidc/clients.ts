@@ -18,7 +18,14 @@ export function clientAdapter(clients: ClientStore): ModelAdapter {
 }
 
 /** Converts a client to the metadata that the library reads. */
-export function toMetadata({ id, organization, redirectUris, generation, secrets }: Client): ClientMetadata {
+export function toMetadata({
+  id,
+  organization,
+  redirectUris,
+  generation,
+  secrets,
+  disabled,
+}: Client): ClientMetadata {
   return {
     client_id: id,
     client_secret: SECRET_PLACEHOLDER,
@@ -38,5 +45,6 @@ export function toMetadata({ id, organization, redirectUris, generation, secrets
     organization,
     generation,
     secrets,
+    disabled,
   };
 }

@@ -1,11 +1,12 @@
 import type { Knex } from "knex";
-import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
+import { type AdapterPayload, errors, type InteractionResults, Provider } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockConsent } from "../consents.ts";
 import { revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
+import { type ReplayedKind, revokeReplayedGrant } from "./replays.ts";
 
 /** The answered consent page of a grant: the id of the interaction, and the result that refers to the grant. */
 export type ConsentAnswer = { interactionId: string; result: InteractionResults };
@@ -33,9 +34,10 @@ export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): M
         payload: stored,
       };
       await transaction(async (trx) => {
+        // Locked before the interaction, as by everything that ends the sessions of a user.
+        if (grant.organization_id) await requireMembership(trx, grant.user_id, grant.organization_id);
         // The grant and the answer are stored together, so one consent page creates one grant.
         if (answers) await answerConsent(trx, answers.interactionId, answers.result);
-        if (grant.organization_id) await requireMembership(trx, grant.user_id, grant.organization_id);
         const consent = remembers
           ? await lockConsent(trx, remembers)
           : { expires_at, ...(answers && { consent_id: id, consented_at: created_at }) };
@@ -53,19 +55,35 @@ export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): M
 
     /** Revokes a grant because the client asked for it, or because a code or token was replayed. */
     async destroy(id) {
+      const replayed = replayedKind();
       await transaction(async (trx) => {
-        const grant = await trx("grants").where({ id }).first("client_id");
-        if (grant) await revokeGrants(trx, outbox, { id: grant.client_id }, { id });
+        const grant = await trx("grants").where({ id }).first();
+        if (!grant) return;
+        const actor = { id: grant.client_id };
+        if (!replayed) return void (await revokeGrants(trx, outbox, actor, { id }));
+        await revokeReplayedGrant(trx, outbox, grant, replayed, Provider.ctx?.ip);
       });
     },
   };
 }
 
+/** Returns what the current token request used again. Only there, the library revokes a grant because of a replay. */
+function replayedKind(): ReplayedKind | undefined {
+  const { oidc } = Provider.ctx ?? {};
+  if (oidc?.route !== "token") return undefined;
+  return oidc.params?.grant_type === "refresh_token" ? "refresh_token" : "authorization_code";
+}
+
 /**
- * Locks the membership until the grant is stored. An earlier removal of the member makes this fail; a later one finds the
- * grant and revokes it.
+ * Locks the membership and the user until the grant is stored. An earlier removal of the member, or an earlier disabling of
+ * the user, makes this fail; a later one finds the grant and revokes it.
  */
 async function requireMembership(trx: Knex, user_id: string, organization_id: string): Promise<void> {
-  const member = await trx("memberships").where({ user_id, organization_id }).forShare().first("role");
+  const member = await trx("memberships as m")
+    .join("users as u", "u.id", "m.user_id")
+    .where({ "m.user_id": user_id, "m.organization_id": organization_id })
+    .whereNull("u.disabled_at")
+    .forShare()
+    .first("m.role");
   if (!member) throw new errors.AccessDenied("the user is no longer a member of the organization");
 }

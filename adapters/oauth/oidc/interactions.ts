@@ -10,13 +10,16 @@ export class ConsentAnswered extends Error {
   override readonly name = "ConsentAnswered";
 }
 
+// Stands for the id of an interaction in the URL that resumes it.
+const ID_PLACEHOLDER = "{id}";
+
 /** Stores pending authorizations. Each is answered once and resumed once, also with concurrent requests. */
 export function interactionAdapter({ knex, transaction }: Database): ModelAdapter {
   const open = (id: string) => pending(knex, id);
   return {
     async upsert(id, payload, expiresIn = 0) {
       const state = {
-        payload: toStored(withoutSessionId(payload)),
+        payload: toStored(withoutIds(payload, id)),
         user_id: payload.result?.login?.accountId ?? null,
         expires_at: Date.now() + expiresIn * 1000,
       };
@@ -31,7 +34,7 @@ export function interactionAdapter({ knex, transaction }: Database): ModelAdapte
 
     async find(id) {
       const row = await open(id).first("payload");
-      return row && { ...JSON.parse(row.payload), jti: id };
+      return row && withId(JSON.parse(row.payload), id);
     },
 
     // Of two requests that resume the same authorization, the second finds nothing to end.
@@ -77,9 +80,17 @@ function alreadyUsed() {
   );
 }
 
-/** Removes the session id, which the library adds to the payload but never reads there. */
-function withoutSessionId(payload: AdapterPayload): AdapterPayload {
-  if (!payload.session) return payload;
-  const { cookie: _, ...session } = payload.session;
-  return { ...payload, session };
+/** Removes the raw ids: that of the session, which the library never reads here, and the interaction's own. */
+function withoutIds(payload: AdapterPayload, id: string): AdapterPayload {
+  const { cookie: _, ...session } = payload.session ?? {};
+  return {
+    ...payload,
+    ...(payload.session && { session: session as AdapterPayload["session"] }),
+    ...(payload.returnTo && { returnTo: payload.returnTo.replace(id, ID_PLACEHOLDER) }),
+  };
+}
+
+function withId(stored: AdapterPayload, id: string): AdapterPayload {
+  const { returnTo } = stored;
+  return { ...stored, ...(returnTo && { returnTo: returnTo.replace(ID_PLACEHOLDER, id) }), jti: id };
 }

@@ -25,6 +25,7 @@ export function sessionAdapter({ knex }: Database): ModelAdapter {
         // For the user's list of sessions.
         address: (payload.address as string | undefined) ?? null,
         user_agent: (payload.userAgent as string | undefined)?.slice(0, USER_AGENT_MAX) ?? null,
+        credential: (payload.credential as string | undefined) ?? null,
         last_seen_at: payload.seenAt ? (payload.seenAt as number) * 1000 : null,
       };
       try {

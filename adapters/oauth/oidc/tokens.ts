@@ -18,6 +18,8 @@ import { type ModelAdapter, toStored } from "./model.ts";
  * lost or is pending. Later uses are replays, which revoke the whole family (RFC 9700 §4.14.2).
  */
 const RETRY_WINDOW_MS = 10_000;
+/** How many retries of one refresh token get tokens. A client that lost a response sends one or two. */
+const RETRIES_MAX = 3;
 
 /** Stores tokens, codes and pushed authorization requests by their hashes. */
 export function tokenAdapter(
@@ -25,7 +27,7 @@ export function tokenAdapter(
   { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
   kind: string,
 ): ModelAdapter {
-  const { insert, find, consume, wasConsumed, remove } = statements;
+  const { insert, find, consume, retry, remove } = statements;
   const key = (id: string) => ({ hash: sha256(id), kind });
 
   return {
@@ -63,10 +65,8 @@ export function tokenAdapter(
 
     async consume(id) {
       if (await consume({ ...key(id), now: Date.now() })) return;
-      if (kind === "RefreshToken") {
-        const [row] = await wasConsumed(key(id));
-        if (row && isRetry(row.consumedAt)) return;
-      }
+      const consumedAfter = Date.now() - RETRY_WINDOW_MS;
+      if (kind === "RefreshToken" && (await retry({ ...key(id), consumedAfter }))) return;
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
         : new errors.InvalidGrant("already used");
@@ -112,8 +112,13 @@ export function tokenStatements({ prepare, inserter }: Database) {
           ),
         }),
     ),
-    wasConsumed: prepare<{ consumedAt: number | null }[], "hash" | "kind">((knex, { hash, kind }) =>
-      knex("tokens").where({ id_hash: hash, kind }).select({ consumedAt: "consumed_at" }),
+    /** Counts a retry. Resolves to 1 for as many of several concurrent calls as are allowed. */
+    retry: prepare<number, "hash" | "kind" | "consumedAfter">((knex, { hash, kind, consumedAfter }) =>
+      knex("tokens")
+        .where({ id_hash: hash, kind })
+        .where("consumed_at", ">", consumedAfter)
+        .where("retries", "<", RETRIES_MAX)
+        .update({ retries: knex.raw("retries + 1") }),
     ),
     remove: prepare<number, "hash" | "kind">((knex, { hash, kind }) =>
       knex("tokens").where({ id_hash: hash, kind }).delete(),
