@@ -5,6 +5,7 @@ import { type Challenges, createChallenges, type Scheme } from "./challenges.ts"
 import type { CheckProof } from "./dpop.ts";
 import type { ActiveToken, Introspect } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
+import { requireActive } from "./require-active.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
 import { Unauthorized } from "./unauthorized.ts";
@@ -20,8 +21,11 @@ type BearerOptions = {
   metadataUrl: string;
 };
 
+/** Counts the calls of a request after its first one. @throws Problem 429 */
+export type CountFurther = (calls: number) => Promise<void>;
+
 /** The active token of a request, with the scopes currently in effect, and the actor. */
-export type AuthenticatedCaller = ActiveToken & Caller;
+export type AuthenticatedCaller = ActiveToken & Caller & { countFurther: CountFurther };
 
 /** Authenticates the requests of one resource. */
 export type BearerCheck = {
@@ -32,8 +36,6 @@ export type BearerCheck = {
    * @param offered the scopes named by the challenge if the request has no token
    */
   authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller>;
-  /** Counts the calls of a request after its first one. @throws Problem 429 */
-  countFurther(ctx: Context, caller: AuthenticatedCaller, calls: number): Promise<void>;
   /**
    * Returns a 403 that names every scope an operation requires (RFC 6750 §3.1), and those that the caller has: a client
    * that requests exactly the scopes of the challenge must not lose any.
@@ -57,10 +59,12 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
+    requireActive(active);
     requirePaidPlan(active.plan);
     await limits.organization(ctx, active, 1);
     const scopes = new Set(allowedByRole(active.scopes, active.role));
-    return { ...active, scopes, actor: actorOf(active, ctx.ip) };
+    const countFurther = (calls: number) => limits.organization(ctx, active, calls);
+    return { ...active, scopes, actor: actorOf(active, ctx.ip), countFurther };
   }
 
   async function findActive(ctx: Context, { scheme, token }: Credentials, offered: readonly string[]) {
@@ -80,7 +84,6 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
 
   return {
     authenticate,
-    countFurther: (ctx, caller, calls) => limits.organization(ctx, caller, calls),
     insufficientScope,
     bearer: (...required) =>
       async function checkBearer(ctx, next) {

@@ -12,6 +12,8 @@ export type ActiveToken = {
   /** The organization acted for. */
   organizationId: string;
   plan: Plan;
+  /** Whether the client's organization or the organization acted for is suspended: every request is refused. */
+  suspended?: boolean;
   /** The user's current role in that organization; absent for client credentials, and if `scopes` is already limited. */
   role?: Role;
   /** The granted scopes. The effective ones are `allowedByRole(scopes, role)`. */

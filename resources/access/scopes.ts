@@ -20,6 +20,11 @@ const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {
   member: ["links:read", "links:write"],
 };
 
+/** Returns the scopes that a role allows. */
+export function scopesOfRole(role: Role): ApiScope[] {
+  return [...SCOPES_OF_ROLE[role]];
+}
+
 /**
  * Returns the scopes of a token that its user's role allows. Scopes of neither the API nor MCP (`openid`,
  * `offline_access`) are always kept.

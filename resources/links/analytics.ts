@@ -29,7 +29,9 @@ export const analyticsSchema = z
       .describe("Every day of the range, oldest first."),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))
-      .describe("The 20 referring hosts with the most clicks; null for clicks without a referrer."),
+      .describe(
+        "The 20 referring sites (registrable domains) with the most clicks; null for clicks without a referrer. Visitors can send any value, so don't trust it.",
+      ),
     countries: z
       .array(z.object({ country: z.string().nullable(), clicks }))
       .describe("The 20 countries (ISO 3166-1 alpha-2) with the most clicks; null for unknown countries."),
@@ -45,7 +47,7 @@ export const analyticsSchema = z
           { date: "2026-03-01", clicks: 12, bots: 0 },
         ],
         referrers: [
-          { referrer: "news.example.com", clicks: 14 },
+          { referrer: "example.com", clicks: 14 },
           { referrer: null, clicks: 3 },
         ],
         countries: [{ country: null, clicks: 17 }],

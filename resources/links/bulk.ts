@@ -1,8 +1,10 @@
 import { z } from "zod";
+import type { CountFurther } from "../access/bearer.ts";
 import { fieldErrorSchema, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
-import { LINK_EXAMPLE, linkSchema, toView } from "./schema.ts";
+import { LINK_EXAMPLE } from "./example.ts";
+import { linkSchema, toView } from "./schema.ts";
 import type { Link } from "./types.ts";
 
 /** The result for one link of a bulk request. */
@@ -58,11 +60,12 @@ export const bulkResultsSchema = z
 /**
  * Creates many links concurrently. Links that claim the same slug or external id wait for one another, so the first one
  * gets it. Rejects only on an unexpected error, after which some links may have been created.
- * @throws Problem 422 for no links, and for more than the plan allows
+ * @throws Problem 422 for no links, and for more than the plan allows; 429 if not all links are within the rate limit
  */
-export function createLinksInBulk(
+export async function createLinksInBulk(
   input: unknown,
   { links_per_bulk: limit }: Limits,
+  countFurther: CountFurther,
   create: (input: unknown, index: number) => Promise<Link>,
 ): Promise<BulkResult[]> {
   const error = `must have 1 to ${limit} links`;
@@ -70,6 +73,7 @@ export function createLinksInBulk(
     links: bulkSchema.shape.links.min(1, { error }).max(limit, { error }),
   });
   const { links } = validate(limited, input);
+  if (links.length > 1) await countFurther(links.length - 1);
   const lastByClaim = new Map<string, Promise<BulkResult>>();
   const results = links.map((link, index) => {
     const claims = claimsOf(link);

@@ -1,4 +1,5 @@
 import type { Caller } from "../access/actor.ts";
+import { withQuotaProblems } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
 import { LINK_DEFAULTS, type LinkInput, toFields } from "./schema.ts";
 import type { Link, LinkConflict, LinkFields, LinkStore } from "./types.ts";
@@ -16,7 +17,7 @@ export async function tryCreateLink(
   const id = linkId?.(0);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
     const slug = fields.slug ?? randomSlug();
-    const result = await store.create(organizationId, actor, { ...fields, slug }, id);
+    const result = await withQuotaProblems(store.create(organizationId, actor, { ...fields, slug }, id));
     if (!("taken" in result)) return result;
     // A retried request conflicts with the link that its first attempt created.
     const existing = id && (await store.find(organizationId, id));

@@ -20,6 +20,18 @@ export function upsertContention(): Problem {
   });
 }
 
+/** Creates a 410 for visitors of a link; `detail` says no more than they need to know. */
+export function linkGone(detail: string): Problem {
+  return new Problem(410, "link_gone", detail);
+}
+
+/** Returns the result of a change. @throws Problem 409 `link_disabled` */
+export function assertEnabled<T>(result: T | "disabled"): T {
+  if (result !== "disabled") return result;
+  const detail = "The operator of this service disabled the link, so it can't be changed. You can delete it.";
+  throw new Problem(409, "link_disabled", detail);
+}
+
 /** Returns the link. @throws Problem 409 `slug_taken` or `external_id_taken` */
 export function assertNoConflict(result: Link | LinkConflict): Link {
   if (!("taken" in result)) return result;

@@ -8,8 +8,9 @@ import type { Declare, Operation } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
 import { bulkBody, bulkResultsSchema } from "./bulk.ts";
+import { LINK_EXAMPLE } from "./example.ts";
 import { bulkResults, createdLink, linkResponse } from "./responses.ts";
-import { LINK_EXAMPLE, linkPageSchema, linkSchema, toView } from "./schema.ts";
+import { linkPageSchema, linkSchema, toView } from "./schema.ts";
 import { type LinkService, listQuery } from "./service.ts";
 
 type RestOptions = { links: LinkService; shortUrl: string };
@@ -53,7 +54,7 @@ const createLink = ({ links, shortUrl }: RestOptions): Operation => ({
   summary: "Create a link",
   body: links.schemas.create,
   responses: { 201: { description: "The link.", body: linkSchema, headers: ["Location", "ETag"] } },
-  errors: ["slug_taken", "external_id_taken"],
+  errors: ["quota_exceeded", "slug_taken", "external_id_taken"],
   async handler(ctx) {
     respond(ctx, createdLink(await links.create(callerOf(ctx), ctx.request.body), shortUrl));
   },
@@ -105,7 +106,14 @@ const updateLink = ({ links, shortUrl }: RestOptions): Operation => ({
   headers: ["If-Match"],
   body: links.schemas.update,
   responses: { 200: { description: "The updated link.", body: linkSchema, headers: ["ETag"] } },
-  errors: ["not_found", "slug_taken", "external_id_taken", "precondition_failed"],
+  errors: [
+    "quota_exceeded",
+    "not_found",
+    "slug_taken",
+    "external_id_taken",
+    "link_disabled",
+    "precondition_failed",
+  ],
   async handler(ctx) {
     const link = await links.update(callerOf(ctx), idOf(ctx), ctx.request.body, preconditionOf(ctx));
     respond(ctx, linkResponse(link, shortUrl));
@@ -136,7 +144,7 @@ const createLinks = ({ links, shortUrl }: RestOptions): Operation => ({
   path: "/v1/links/bulk",
   summary: "Create links in bulk",
   description:
-    "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result.",
+    "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created.",
   body: bulkBody(links.schemas.create, LINKS_PER_BULK),
   responses: { 200: { description: "One result per link.", body: bulkResultsSchema } },
   async handler(ctx) {
@@ -166,7 +174,7 @@ const upsertLink = ({ links, shortUrl }: RestOptions): Operation => ({
     200: { description: "The replaced link.", body: linkSchema, headers: ["ETag"] },
     201: { description: "The new link.", body: linkSchema, headers: ["Location", "ETag"] },
   },
-  errors: ["slug_taken", "precondition_failed"],
+  errors: ["quota_exceeded", "slug_taken", "link_disabled", "precondition_failed"],
   async handler(ctx) {
     const precondition = preconditionOf(ctx, () => true);
     const { body } = ctx.request;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { hasAtMost, isLine, isText } from "../http/text.ts";
+import { LINK_EXAMPLE } from "./example.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 import type { Link, LinkChanges, LinkFields, MetadataValue } from "./types.ts";
 
@@ -147,27 +148,6 @@ export function withExternalId({ shape }: ReturnType<typeof linkSchemas>["create
 
 const time = z.iso.datetime();
 
-/** An example for the API documentation. */
-export const LINK_EXAMPLE = {
-  id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
-  url: "https://example.com/spring",
-  short_url: "https://go.example/spring",
-  slug: "spring",
-  title: null,
-  tags: ["mail"],
-  external_id: null,
-  metadata: {},
-  archived: false,
-  expires_at: null,
-  max_clicks: null,
-  redirect_type: 302 as const,
-  clicks: 17,
-  last_clicked_at: "2026-03-01T09:30:00.000Z",
-  created_at: "2026-02-28T12:00:00.000Z",
-  updated_at: "2026-02-28T12:00:00.000Z",
-  created_by: "lgc_Zr3vYb0aQn5fTtK1",
-};
-
 /** A link in API responses. */
 export const linkSchema = z
   .object({
@@ -192,6 +172,13 @@ export const linkSchema = z
     created_at: time,
     updated_at: time.describe("When the link was last changed. Clicks don't count as changes."),
     created_by: z.string().describe("The ID of the client or user that created the link."),
+    created_via: z.string().nullable().describe("The client ID of the app that the user used, if any."),
+    disabled_at: time
+      .nullable()
+      .describe(
+        "When the operator of the service disabled the link. From then on, the short URL returns 410, and the link can't be changed.",
+      ),
+    disabled_reason: z.string().nullable(),
   })
   .meta({ title: "Link", examples: [LINK_EXAMPLE] });
 
@@ -237,6 +224,10 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
     created_at: toTime(link.createdAt),
     updated_at: toTime(link.updatedAt),
     created_by: link.createdBy,
+    // Absent in the events of earlier versions.
+    created_via: link.createdVia ?? null,
+    disabled_at: toTime(link.disabledAt ?? null),
+    disabled_reason: link.disabledReason ?? null,
   };
 }
 

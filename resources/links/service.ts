@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
+import type { CountFurther } from "../access/bearer.ts";
 import type { Cursors } from "../http/cursor.ts";
 import type { Precondition } from "../http/precondition.ts";
-import { notFound, Problem } from "../http/problem.ts";
+import { notFound } from "../http/problem.ts";
+import { withQuotaProblems } from "../http/quota.ts";
 import { hasAtMost, isText } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
@@ -10,9 +12,11 @@ import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics
 import { type BulkResult, createLinksInBulk } from "./bulk.ts";
 import type { ClickSource } from "./click-source.ts";
 import { tryCreateLink } from "./create.ts";
-import { assertNoConflict, assertNotStale, preconditionFailed } from "./problems.ts";
+import { assertEnabled, assertNoConflict, assertNotStale, linkGone, preconditionFailed } from "./problems.ts";
+import { createReadQueue, type ReadQueue, searchTimedOut } from "./read-queue.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
 import { linkSchemas, tag, toFields, withExternalId } from "./schema.ts";
+
 import type { Link, LinkFilter, LinkStore, ResolvedLink } from "./types.ts";
 import { type UpsertResult, upsertLink } from "./upsert.ts";
 
@@ -20,8 +24,12 @@ import { type UpsertResult, upsertLink } from "./upsert.ts";
 export type LinkService = {
   schemas: ReturnType<typeof linkSchemas>;
   create(caller: Caller, input: unknown): Promise<Link>;
-  /** Creates up to as many links as the plan allows. Results are in input order. */
-  createMany(caller: Caller, input: unknown, limits: Limits): Promise<BulkResult[]>;
+  /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
+  createMany(
+    caller: Caller & { countFurther: CountFurther },
+    input: unknown,
+    limits: Limits,
+  ): Promise<BulkResult[]>;
   get(caller: Caller, id: string): Promise<Link>;
   list(caller: Caller, query: unknown): Promise<LinkPage>;
   update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Link>;
@@ -64,7 +72,7 @@ export const listQuery = z.strictObject({
     .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
     .optional()
     .describe(
-      "Returns links whose URL, slug or title contains this text. ASCII letters match in either case.",
+      "Returns links whose URL, slug or title contains this text. ASCII letters match in either case; accents always count.",
     ),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z
@@ -79,21 +87,26 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 /** Creates the link service of a store. */
 export function createLinkService({ store, cursors, ...reserved }: LinksOptions): LinkService {
   const schemas = linkSchemas(reserved);
+  const readInTurn = createReadQueue();
   const create = async (caller: Caller, input: unknown) =>
     assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
   return {
     schemas,
     create,
     createMany: (caller, input, limits) =>
-      createLinksInBulk(input, limits, (link, index) => create(callerAt(caller, index), link)),
+      createLinksInBulk(input, limits, caller.countFurther, (link, index) =>
+        create(callerAt(caller, index), link),
+      ),
     get: (caller, id) => getLink(store, caller, id),
-    list: (caller, query) => listLinks(store, cursors, caller, query),
+    list: (caller, query) => listLinks(store, cursors, readInTurn, caller, query),
     async update(caller, id, input, precondition) {
       const changes = toFields(validate(schemas.update, input));
       const version = await checkVersion(store, caller, id, precondition);
-      const updated = await store.update(caller.organizationId, id, changes, caller.actor, version);
+      const updated = await withQuotaProblems(
+        store.update(caller.organizationId, id, changes, caller.actor, version),
+      );
       if (!updated) throw notFound("link");
-      return assertNoConflict(assertNotStale(updated));
+      return assertNoConflict(assertNotStale(assertEnabled(updated)));
     },
     async upsert(caller, externalId, input, precondition) {
       const fields = validate(withExternalId(schemas.create, externalId), input);
@@ -109,7 +122,9 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     async analytics(caller, id, query) {
       const { from, to } = parseDateRange(query);
       if (id !== undefined) await getLink(store, caller, id);
-      return toAnalyticsView(await store.analytics(caller.organizationId, id, from, to), from, to);
+      const read = () => store.analytics(caller.organizationId, id, from, to);
+      const analytics = await (id === undefined ? readInTurn(caller.organizationId, read) : read());
+      return toAnalyticsView(analytics, from, to);
     },
   };
 }
@@ -128,13 +143,17 @@ async function getLink(store: LinkStore, { organizationId }: Caller, id: string)
 async function listLinks(
   store: LinkStore,
   cursors: Cursors,
+  readInTurn: ReadQueue,
   { organizationId }: Caller,
   query: unknown,
 ): Promise<LinkPage> {
   const { limit, cursor, ...filter } = validate(listQuery, query);
   const binding = JSON.stringify([organizationId, filter satisfies LinkFilter]);
   const before = cursor === undefined ? undefined : cursors.read(cursor, binding);
-  const found = await store.list(organizationId, filter, limit + 1, before);
+  const read = () => store.list(organizationId, filter, limit + 1, before);
+  const isSearch = Object.values(filter).some((value) => value !== undefined);
+  const found = await (isSearch ? readInTurn(organizationId, read) : read());
+  if (found === "timeout") throw searchTimedOut();
   const links = found.slice(0, limit);
   const last = links.at(-1);
   return { links, nextCursor: found.length > limit && last ? cursors.write(last.id, binding) : null };
@@ -152,8 +171,9 @@ async function followSlug(store: LinkStore, slug: string, source?: ClickSource) 
   const link = await store.resolve(slug);
   if (!link) throw notFound("link");
   const clickedAt = Date.now();
+  if (link.isDisabled && !link.isDeleted) throw linkGone("The link has been disabled.");
   if (!isActive(link, clickedAt) || (source && !(await store.click(link, { ...source, clickedAt })))) {
-    throw new Problem(410, "link_gone", "The link has expired or was removed by its owner.");
+    throw linkGone("The link has expired or was removed by its owner.");
   }
   // Links keep the URL as it was sent, but a header holds only ASCII.
   const location = NORMALIZED_URL.test(link.url) ? link.url : new URL(link.url).href;

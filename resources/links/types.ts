@@ -1,4 +1,5 @@
 import type { Actor } from "../access/actor.ts";
+import type { Limits } from "../plans.ts";
 
 /** A stored link. Times are epoch milliseconds. */
 export type Link = {
@@ -20,8 +21,13 @@ export type Link = {
   version: number;
   /** The id of the client or user that created the link. */
   createdBy: string;
+  /** The client that acted for that user; null without a user or a client, and for links of earlier versions. */
+  createdVia: string | null;
   createdAt: number;
   updatedAt: number;
+  /** When the operator disabled the link; null if it is enabled. */
+  disabledAt: number | null;
+  disabledReason: string | null;
 };
 
 export type RedirectType = 301 | 302 | 307 | 308;
@@ -57,15 +63,26 @@ export type LinkFilter = {
  * stored together with a domain event whose data is `{link, changed?}`.
  */
 export type LinkStore = {
-  /** Creates a link; resolves to the conflict if a unique value is taken. `id` defaults to a new one. */
+  /**
+   * Creates a link; resolves to the conflict if a unique value is taken. `id` defaults to a new one.
+   * @throws QuotaExceeded, as `update`
+   */
   create(organizationId: string, actor: Actor, fields: LinkFields, id?: string): Promise<Link | LinkConflict>;
   find(organizationId: string, id: string): Promise<Link | undefined>;
-  /** Lists links, newest first. `before` is the id of the last link of the previous page. */
-  list(organizationId: string, filter: LinkFilter, limit: number, before?: string): Promise<Link[]>;
+  /**
+   * Lists links, newest first. `before` is the id of the last link of the previous page. Resolves to `"timeout"` if a
+   * search with a filter takes too long.
+   */
+  list(
+    organizationId: string,
+    filter: LinkFilter,
+    limit: number,
+    before?: string,
+  ): Promise<Link[] | "timeout">;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
   /**
-   * Updates a link. Resolves to `undefined` if it doesn't exist, and to `"stale"` if `version` is given and isn't the
-   * current one. An update that changes no value keeps the version and stores no event.
+   * Updates a link. Resolves to `undefined` if it doesn't exist, to `"stale"` if `version` is given and isn't the current
+   * one, and to `"disabled"` if the operator disabled the link. An update that changes no value keeps the version and stores no event.
    */
   update(
     organizationId: string,
@@ -73,7 +90,7 @@ export type LinkStore = {
     changes: LinkChanges,
     actor: Actor,
     version?: number,
-  ): Promise<Link | LinkConflict | "stale" | undefined>;
+  ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
   /** Deletes a link. Resolves to whether it existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
   /** Finds the link behind a slug, deleted links included. */
@@ -82,7 +99,8 @@ export type LinkStore = {
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums the clicks of one link, or of all links, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
-  count(organizationId: string): Promise<number>;
+  /** Returns what an organization's links use of its quotas. It is counted with each change. */
+  usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };
 
 /** The unique field whose value belongs to another link. */
@@ -103,6 +121,8 @@ export type ResolvedLink = Pick<
 > & {
   /** Whether the link, or its organization, was deleted. */
   isDeleted: boolean;
+  /** Whether the operator disabled the link, or suspended its organization. */
+  isDisabled: boolean;
 };
 
 /** One click and its source. */

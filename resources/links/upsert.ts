@@ -1,7 +1,8 @@
 import type { Caller } from "../access/actor.ts";
 import type { Precondition } from "../http/precondition.ts";
+import { withQuotaProblems } from "../http/quota.ts";
 import { tryCreateLink } from "./create.ts";
-import { assertNoConflict, preconditionFailed, upsertContention } from "./problems.ts";
+import { assertEnabled, assertNoConflict, preconditionFailed, upsertContention } from "./problems.ts";
 import { LINK_DEFAULTS, type LinkInput, toFields } from "./schema.ts";
 import type { Link, LinkStore } from "./types.ts";
 
@@ -59,7 +60,9 @@ async function replaceLink(
   version: number | undefined,
 ): Promise<UpsertResult | undefined> {
   const { archived, ...fields } = { ...LINK_DEFAULTS, ...toFields(input) };
-  const result = await store.update(organizationId, id, fields, actor, version);
+  const result = assertEnabled(
+    await withQuotaProblems(store.update(organizationId, id, fields, actor, version)),
+  );
   if (!result || result === "stale") return undefined;
   return { link: assertNoConflict(result), isNew: false };
 }

@@ -5,7 +5,16 @@ export type Dropped = ReadonlySet<string>;
 
 const NOTES = ["title", "examples", "propertyNames"];
 // A value over a limit is rejected with a message that names the limit, which a model needs only then.
-const LIMITS = ["minLength", "maxLength", "minItems", "maxItems", "maxProperties", "maximum"];
+const LIMITS = [
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "maxProperties",
+  "minimum",
+  "maximum",
+  "pattern",
+];
 
 /** For arguments. */
 export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
@@ -28,6 +37,8 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
   const entries = Object.entries(mergeAlternatives(schema)).flatMap(([keyword, value]) => {
     const isSchema = SCHEMAS.has(keyword) || MAPS.has(keyword);
     if (isSchema && isEmpty(value) && schema.additionalProperties !== false) return [];
+    // The values of an enumeration imply their type. Some clients need it for arguments.
+    if (dropped === RESULTS && keyword === "type" && schema.enum) return [];
     if (dropped.has(keyword) && !(keyword === "description" && isOpaque(schema))) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];

@@ -5,6 +5,7 @@ import { BASIC_SCOPES, covers } from "../access/scopes.ts";
 import { Problem } from "../http/problem.ts";
 import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
+import { assertDepth } from "./depth.ts";
 import type { Tool } from "./tool.ts";
 
 const TYPES = ["application/json", "text/event-stream"];
@@ -42,8 +43,9 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     requirePost(ctx);
     acceptWildcards(ctx);
     await readBody(ctx, async () => {});
+    assertDepth(ctx.request.body);
     const messages = messagesOf(ctx.request.body);
-    if (messages.length > 1) await bearerCheck.countFurther(ctx, caller, messages.length - 1);
+    if (messages.length > 1) await caller.countFurther(messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
     if (refuseSubscription(ctx)) return;
     const { requestId } = ctx.state;

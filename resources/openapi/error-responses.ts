@@ -17,6 +17,7 @@ const WITH_TOKEN: ProblemCode[] = [
   "invalid_token",
   "invalid_dpop_proof",
   "use_dpop_nonce",
+  "organization_suspended",
   "plan_required",
 ];
 const WITH_BODY: ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];

@@ -1,10 +1,19 @@
 import { z } from "zod";
+import { API_SCOPES, scopesOfRole } from "../access/scopes.ts";
 import { notFound } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
 import { limitsOf, PLANS } from "../plans.ts";
 import type { WebhookStore } from "../webhooks/types.ts";
 import type { OrganizationReader } from "./types.ts";
+
+const EXAMPLE = {
+  id: "org_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
+  name: "Acme",
+  plan: "growth" as const,
+  limits: limitsOf("growth"),
+  usage: { links: 42, link_bytes: 4_200, webhooks: 3, deliveries_today: 118 },
+};
 
 /** An organization in API responses. */
 export const organizationSchema = z
@@ -13,26 +22,41 @@ export const organizationSchema = z
     name: z.string(),
     plan: z.enum(PLANS),
     limits: z.object({
-      requests_per_minute: z.int().describe("Requests to the REST API and MCP combined, per minute."),
+      requests_per_minute: z.int().describe("REST and MCP requests per minute, combined."),
       links_per_bulk: z.int().describe("Links per bulk request."),
       webhooks: z.int().describe("Webhooks per organization."),
+      links: z.int(),
+      link_bytes: z.int().describe("Stored text of all links."),
+      members: z.int().describe("With pending invitations."),
+      deliveries_per_day: z.int().describe("Webhook deliveries per UTC day."),
     }),
     usage: z.object({
       links: z.int().describe("Current number of links."),
+      link_bytes: z.int(),
       webhooks: z.int().describe("Current number of webhooks."),
+      deliveries_today: z.int().describe("Webhook deliveries since 00:00 UTC."),
     }),
   })
   .meta({
     title: "Organization",
-    examples: [
-      {
-        id: "org_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
-        name: "Acme",
-        plan: "growth",
-        limits: { requests_per_minute: 600, links_per_bulk: 100, webhooks: 20 },
-        usage: { links: 42, webhooks: 3 },
-      },
-    ],
+    examples: [EXAMPLE],
+  });
+
+/** The organization of a request, with the role of the user whom the token acts for. */
+const callerOrganizationSchema = organizationSchema
+  .extend({
+    role: z
+      .enum(["owner", "admin", "member"])
+      .optional()
+      .describe("The user's role in the organization. Absent for tokens without a user."),
+    role_scopes: z
+      .array(z.enum(API_SCOPES))
+      .optional()
+      .describe("The scopes that this role allows. The token has those of them that were granted."),
+  })
+  .meta({
+    title: "CallerOrganization",
+    examples: [{ ...EXAMPLE, role: "member", role_scopes: scopesOfRole("member") }],
   });
 
 export type OrganizationView = z.output<typeof organizationSchema>;
@@ -43,17 +67,21 @@ export type ShowOrganization = (organizationId: string) => Promise<OrganizationV
 /** @throws Problem 404 if the organization was deleted since the request was authenticated */
 export function createShowOrganization(
   organizations: OrganizationReader,
-  links: Pick<LinkStore, "count">,
-  webhooks: Pick<WebhookStore, "count">,
+  links: Pick<LinkStore, "usage">,
+  webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">,
 ): ShowOrganization {
   return async (organizationId) => {
     const organization = await organizations.find(organizationId);
     if (!organization) throw notFound("organization");
-    const counts = await Promise.all([links.count(organizationId), webhooks.count(organizationId)]);
+    const [used, webhookCount, deliveries_today] = await Promise.all([
+      links.usage(organizationId),
+      webhooks.count(organizationId),
+      webhooks.countDeliveriesToday(organizationId),
+    ]);
     return {
       ...organization,
       limits: limitsOf(organization.plan),
-      usage: { links: counts[0], webhooks: counts[1] },
+      usage: { ...used, webhooks: webhookCount, deliveries_today },
     };
   };
 }
@@ -66,11 +94,14 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
     path: "/v1/organization",
     tag: "Organization",
     summary: "Retrieve your organization",
-    description: "Returns the organization that the token acts for, its plan's limits and its current usage.",
+    description:
+      "Returns the organization that the token acts for, its plan's limits and its current usage, and for a user's token the user's role.",
     scopes: ["links:read"],
-    responses: { 200: { description: "The organization.", body: organizationSchema } },
+    responses: { 200: { description: "The organization.", body: callerOrganizationSchema } },
     async handler(ctx) {
-      ctx.body = await show(ctx.state.caller.organizationId);
+      const { organizationId, role } = ctx.state.caller;
+      const organization = await show(organizationId);
+      ctx.body = role ? { ...organization, role, role_scopes: scopesOfRole(role) } : organization;
     },
   });
 }

@@ -19,9 +19,9 @@ export type WebhookPageUrl = (organizationId: string, webhookId: string) => stri
 
 type WebhookToolOptions = { webhooks: WebhookService; shortUrl: string; webhookPageUrl: WebhookPageUrl };
 
-const SEE_SECRET = "Owners and admins view the signing secret in the dashboard, at secret_url.";
+const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 
-const byId = z.strictObject({ id: z.string().describe("The ID of the webhook, such as whk_01J9….") });
+const byId = z.strictObject({ id: z.string().describe("The webhook ID, such as whk_01J9….") });
 const webhook = sameAs("get_webhook", "The webhook");
 const delivery = sameAs("list_webhook_deliveries", "The delivery");
 
@@ -40,7 +40,7 @@ function readTools(webhooks: WebhookService): Tool[] {
     {
       name: "list_webhooks",
       title: "List webhooks",
-      description: "Lists webhooks, newest first. Pass next_cursor as cursor for the next page.",
+      description: "Lists webhooks, newest first.",
       scopes: ["webhooks:read"],
       input: pageQuery,
       output: webhookPageSchema.extend({ data: z.array(sameAs("get_webhook", "A webhook")) }),
@@ -80,7 +80,7 @@ function changeTools(webhooks: WebhookService): Tool[] {
     {
       name: "delete_webhook",
       title: "Delete a webhook",
-      description: "Deletes a webhook and its delivery log. No more events are sent to it.",
+      description: "Deletes a webhook and its delivery log.",
       scopes: ["webhooks:write"],
       input: byId,
       output: deletionSchema,
@@ -116,7 +116,7 @@ function secretTools(webhooks: WebhookService, webhookPageUrl: WebhookPageUrl): 
       ...shared,
       name: "create_webhook",
       title: "Create a webhook",
-      description: `Creates a webhook, which sends events to a URL, signed following Standard Webhooks. ${SEE_SECRET}`,
+      description: `Creates a webhook, which sends signed events to a URL. ${SEE_SECRET}`,
       input: webhooks.schemas.create,
       annotations: CREATES,
       operation: "createWebhook",
@@ -126,7 +126,7 @@ function secretTools(webhooks: WebhookService, webhookPageUrl: WebhookPageUrl): 
       ...shared,
       name: "rotate_webhook_secret",
       title: "Rotate a webhook's secret",
-      description: `Creates a new signing secret. For 24 hours, events are signed with the previous one too. ${SEE_SECRET}`,
+      description: `Creates a new signing secret. The previous one also signs for 24 hours. ${SEE_SECRET}`,
       input: byId,
       annotations: { ...REPLACES, idempotentHint: false },
       operation: "rotateWebhookSecret",
@@ -143,7 +143,7 @@ function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
     {
       name: "test_webhook",
       title: "Test a webhook",
-      description: "Sends a webhook.test event to a webhook. Use list_webhook_deliveries to see the result.",
+      description: "Sends a webhook.test event. list_webhook_deliveries has the result.",
       scopes: ["webhooks:write"],
       input: byId,
       output: delivery,
@@ -154,7 +154,7 @@ function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
     {
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
-      description: "Lists the deliveries of a webhook, newest first, with their payloads and attempts.",
+      description: "Lists deliveries with payloads and attempts, newest first.",
       scopes: ["webhooks:read"],
       input: z.strictObject({ ...byId.shape, ...pageQuery.shape }),
       output: deliveryPageSchema,
@@ -171,7 +171,7 @@ function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
       scopes: ["webhooks:write"],
       input: z.strictObject({
         ...byId.shape,
-        delivery_id: z.string().describe("The ID of the delivery, such as evt_01J9…."),
+        delivery_id: z.string().describe("The delivery ID, such as evt_01J9…."),
       }),
       output: delivery,
       annotations: { ...CREATES, openWorldHint: true },

@@ -1,0 +1,23 @@
+/** An example of a link, for the API documentation. */
+export const LINK_EXAMPLE = {
+  id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
+  url: "https://example.com/spring",
+  short_url: "https://go.example/spring",
+  slug: "spring",
+  title: null,
+  tags: ["mail"],
+  external_id: null,
+  metadata: {},
+  archived: false,
+  expires_at: null,
+  max_clicks: null,
+  redirect_type: 302 as const,
+  clicks: 17,
+  last_clicked_at: "2026-03-01T09:30:00.000Z",
+  created_at: "2026-02-28T12:00:00.000Z",
+  updated_at: "2026-02-28T12:00:00.000Z",
+  created_by: "usr_01JAV4Q7M2X9C5B8N3K6T0R1WF",
+  created_via: "lgc_Zr3vYb0aQn5fTtK1",
+  disabled_at: null,
+  disabled_reason: null,
+};
