@@ -16,10 +16,11 @@ import { checkHost } from "./http/host-check.ts";
 import type { OnError } from "./http/on-error.ts";
 import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
 import { commonHeaders } from "./http/security-headers.ts";
+import { separateHosts } from "./http/separate-hosts.ts";
 import { siteFiles } from "./http/site-files.ts";
+import { type Keys, nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability, type Observability } from "./observability/index.ts";
-import { nonceSecretOf } from "./provider/keys.ts";
 import { isClientPath } from "./provider/paths.ts";
 import { acceptJson } from "./provider/requests.ts";
 import { hostsOf, originsOf } from "./public-urls.ts";
@@ -37,12 +38,20 @@ const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
  * Creates the Koa application: oidc-provider's own with all other middleware in front of its routes, or only the
  * resources if another server introspects the tokens.
  */
-export function createApp(options: Dependencies): { app: Koa; observability: Observability } {
+export function createApp(options: Dependencies): {
+  app: Koa;
+  observability: Observability;
+  /** Replaces the keys that sign id_tokens and cookies. */
+  useKeys(keys: Keys): void;
+  /** Stores what requests have left to be stored later. */
+  close(): Promise<void>;
+} {
   const { settings, urls, storage, keys, log } = options;
   const observability = createObservability({
     storage,
     log,
     metricsApart: settings.METRICS_PORT !== undefined,
+    operatorAccess: { publicHost: new URL(urls.base).host, token: settings.METRICS_TOKEN },
   });
   const onError: OnError = (error, ctx) =>
     log.error(
@@ -58,15 +67,15 @@ export function createApp(options: Dependencies): { app: Koa; observability: Obs
   });
   const parts = { ...options, services };
   const remote = remoteIntrospection(settings);
-  const { app, middleware } = remote
-    ? { app: new Koa(), middleware: [landing(urls)] }
+  const { app, middleware, useKeys, close } = remote
+    ? { app: new Koa(), middleware: [landing(urls)], useKeys() {}, close: async () => {} }
     : authorizationServer(parts, onError);
   trustProxies(app, settings.TRUST_PROXY);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
   const front = frontMiddleware({ ...parts, observability, onError, introspect, hasSignIn: !remote });
   for (const step of [...front, ...middleware]) app.use(step);
-  return { app, observability };
+  return { app, observability, useKeys, close };
 }
 
 function remoteIntrospection(settings: Settings): Introspect | undefined {
@@ -121,8 +130,9 @@ function frontMiddleware(options: FrontOptions): Middleware[] {
     mount(isClientPath, [acceptJson]),
     handleErrors(onError, urls.base),
     checkHost(hostsOf(urls), urls.base),
-    mount(isBelow("/assets/"), [assets]),
     siteFiles(urls.base, settings.SECURITY_CONTACT),
+    separateHosts(urls, services.links.isReserved),
+    mount(isBelow("/assets/"), [assets]),
     ...redirectSlashes(urls.base),
     ...(options.hasSignIn ? [redirectGuesses(urls.base)] : []),
     mount(isOfResource(`${urls.base}/docs`), [docs(protectedParts, urls)]),

@@ -4,10 +4,18 @@ import { isBelow, mount } from "../resources/http/mount.ts";
 import { isUnavailable } from "../resources/http/unavailable.ts";
 import type { Services } from "../resources/services.ts";
 import { createKeySets } from "./assertions/key-sets.ts";
+import { createCompleteSignIn } from "./auth/complete-sign-in.ts";
+import { createDevices } from "./auth/devices.ts";
 import { auth } from "./auth/index.ts";
+import { createBrowserIds } from "./auth/passkeys/browser-id.ts";
+import { createChallenges } from "./auth/passkeys/challenges.ts";
+import { createPasskeyButton } from "./auth/passkeys/sign-in.ts";
+import { createRelyingParty } from "./auth/passkeys/webauthn.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
+import { createLoginTokens } from "./auth/second-factor/login-tokens.ts";
 import { createSessions, signedInAccount } from "./auth/sessions.ts";
+import { createSignInAudit } from "./auth/sign-in-audit.ts";
 import { createSsoButton } from "./auth/sso/button.ts";
 import { createIdentityProvider } from "./auth/sso/identity-provider.ts";
 import { createTransactions } from "./auth/sso/transactions.ts";
@@ -23,15 +31,26 @@ import type { OnError } from "./http/on-error.ts";
 import { respondUnavailable } from "./http/unavailable.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
+import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
+import { createFindKey } from "./leaked-credentials/public-keys.ts";
+import { leakedCredentials } from "./leaked-credentials/routes.ts";
 import { oauthCors } from "./provider/cors.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
+import { useKeys } from "./provider/key-set.ts";
 import { serveMetadataOfMcp } from "./provider/metadata-path.ts";
-import { isAuthorizationPath, isOauthPath, isRegistrationPath, requireOauthPath } from "./provider/paths.ts";
+import {
+  isAuthorizationPath,
+  isOauthPath,
+  isRegistrationPath,
+  LEAK_REPORT_PATH,
+  requireOauthPath,
+} from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { redirectAuthorizationForm } from "./provider/requests.ts";
 import { completeResponses } from "./provider/responses.ts";
+import { errorResponseLink } from "./provider/untrusted-redirects.ts";
 import { createAuthenticateWorkload } from "./provider/workloads.ts";
 import { originsOf } from "./public-urls.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
@@ -41,14 +60,24 @@ import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 export function authorizationServer(
   options: Dependencies & { services: Services },
   onError: OnError,
-): { app: Provider; middleware: Middleware[] } {
+): { app: Provider; middleware: Middleware[]; useKeys(keys: Keys): void; close(): Promise<void> } {
   const { settings, urls, storage, clientPolicy, keys, rateLimitStore } = options;
   const { accounts, clients, grants, replays, trustRules } = storage;
   const keySets = createKeySets(options.fetch);
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
-  const passwords = createPasswords();
+  const passwords = createPasswords(settings.RATE_LIMIT);
   const origins = originsOf(settings, urls);
-  const verifyPassword = createVerifyPassword(accounts, passwords, authenticationLimits);
+  const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
+  const devices = signInAudit.complete(createDevices(storage.knownDevices, urls.base));
+  const verifyPassword = signInAudit.verify(
+    createVerifyPassword({
+      ...storage,
+      devices,
+      passwords,
+      limits: authenticationLimits.signIn,
+      isLimited: settings.RATE_LIMIT,
+    }),
+  );
 
   const registeredIds =
     settings.DYNAMIC_REGISTRATION === "stateless" ? createRegisteredClientIds(keys.signing) : undefined;
@@ -80,7 +109,7 @@ export function authorizationServer(
       ctx.body =
         error instanceof ExpiredRegistration
           ? expiredRegistrationPage()
-          : authorizationErrorPage(describeError(out, error));
+          : authorizationErrorPage(describeError(out, error), errorResponseLink(ctx, out));
     },
   });
   // The library has already set the status to 500.
@@ -94,22 +123,37 @@ export function authorizationServer(
   const ssoButton = createSsoButton(identityProvider);
   const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));
   const transactions = createTransactions(urls.base);
+  const challenges = createChallenges(keys.signing, replays);
+  const relyingParty = createRelyingParty(urls.base, challenges, storage.secondFactors.passkeys);
+  const browserIds = createBrowserIds(urls.base);
+  const passkeyButton = createPasskeyButton({ relyingParty, browserIds });
+  const loginTokens = createLoginTokens(keys.signing, replays, urls.base);
+  const completeSignIn = createCompleteSignIn({ ...storage, sessions, devices, loginTokens });
   const entry = {
     provider,
     passwords,
     authenticationLimits,
     signIn: verifyPassword,
     sessions,
+    devices,
     identityProvider,
     external: ssoButton,
     transactions,
+    relyingParty,
+    browserIds,
+    passkeyButton,
+    loginTokens,
+    completeSignIn,
   };
 
   return {
     app: provider,
+    useKeys: (latest) => useKeys(provider, latest),
+    close: signInAudit.close,
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
+      ...leakReports(options),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
       serveMetadataOfMcp(urls),
@@ -123,11 +167,22 @@ export function authorizationServer(
           csrf: createCsrf(keys.signing),
           sessions,
           ssoButton,
+          passkeyButton,
+          completeSignIn,
           verifyPassword,
+          base: urls.base,
         }),
       ),
-      mount(isBelow("/auth/reset-password/"), [passwordReset(accounts, passwords)]),
+      mount(isBelow("/auth/reset-password/"), [passwordReset(storage, passwords)]),
       ...auth({ ...options, ...entry, onError, dashboard: dashboard({ ...options, ...entry }) }),
     ],
   };
+}
+
+/** Returns the endpoint for reports of leaked credentials, if there are keys to verify them with. */
+function leakReports({ settings, storage, fetch }: Dependencies): Middleware[] {
+  const { LEAK_REPORT_KEYS } = settings;
+  if (!LEAK_REPORT_KEYS) return [];
+  const endpoint = leakedCredentials(createFindKey(LEAK_REPORT_KEYS, fetch), storage.leaks);
+  return [mount(({ path }) => path === LEAK_REPORT_PATH, [endpoint])];
 }

@@ -1,6 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
+import { validateCharacters } from "./credentials/names.ts";
+import { parseEncryptionKeys } from "./keys/parse-encryption-keys.ts";
+import { validateSender, validateSmtpUrl } from "./mail/smtp-url.ts";
 
 /** The validated settings. `publicUrlsOf` returns the URLs that follow from them and the port. */
 export type Settings = z.output<typeof schema> & { isProduction: boolean };
@@ -32,6 +35,13 @@ const toggle = (fallback: "on" | "off") =>
     .default(fallback)
     .transform((word) => word === "on");
 
+/** A text that a function validates; it returns what is wrong as a predicate. */
+const validated = (rule: (text: string) => string | undefined) =>
+  z.string().check((context) => {
+    const message = rule(context.value);
+    if (message) context.issues.push({ code: "custom", input: context.value, message });
+  });
+
 const list = z
   .string()
   .default("")
@@ -60,6 +70,12 @@ const requireOrigin = (url: URL, text: string) =>
     ? undefined
     : "must be an origin: scheme and host in lower case, without a path or trailing slash";
 
+const contact = z
+  .string()
+  .refine((text) => /^(mailto:[^@\s]+@|https:\/\/)[^\s@]+$/.test(text) && URL.canParse(text), {
+    error: "must be a mailto: or https: URI",
+  });
+
 const schema = z.object({
   PORT: port.default(3000),
   HOST: z.string().default("127.0.0.1"),
@@ -69,7 +85,7 @@ const schema = z.object({
       ? requireHttps(url)
       : "must have no credentials, query, fragment or trailing slash",
   ).optional(),
-  SHORT_URL: httpUrl(requireOrigin).optional(),
+  SHORT_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
   DATABASE_URL: z
     .string()
     .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
@@ -89,7 +105,13 @@ const schema = z.object({
   ).optional(),
   IDP_CLIENT_ID: z.string().optional(),
   IDP_CLIENT_SECRET: z.string().optional(),
-  IDP_NAME: z.string().max(50, { error: "must be at most 50 characters long" }).optional(),
+  IDP_NAME: z
+    .string()
+    .max(50, { error: "must be at most 50 characters long" })
+    .refine((name) => validateCharacters(name) === undefined, {
+      error: "must not contain control characters or invisible characters",
+    })
+    .optional(),
   REGISTRATION: z
     .enum(["open", "invite", "closed"], { error: "must be open, invite or closed" })
     .default("open"),
@@ -113,11 +135,12 @@ const schema = z.object({
     })
     .default("info"),
   ENCRYPTION_KEY: z
-    .base64url({ error: "must be 32 bytes in base64url", abort: true })
-    .refine((text) => Buffer.from(text, "base64url").length === 32, {
-      error: "must be 32 bytes in base64url",
+    .string()
+    .refine((text) => parseEncryptionKeys(text) !== undefined, {
+      error: "must be 32 bytes in base64url, or several such keys separated by commas",
     })
     .optional(),
+  ENCRYPTION_KEY_FILE: z.string().optional(),
   ALLOWED_ORIGINS: list.check((context) => {
     for (const text of context.value) {
       if (URL.parse(text)?.origin === text) continue;
@@ -137,13 +160,13 @@ const schema = z.object({
       }
     })
     .transform((hosts): ReadonlySet<string> => new Set(hosts)),
+  SMTP_URL: validated(validateSmtpUrl).optional(),
+  SMTP_FROM: validated(validateSender).optional(),
   METRICS_PORT: port.optional(),
-  SECURITY_CONTACT: z
-    .string()
-    .refine((text) => /^(mailto:[^@\s]+@|https:\/\/)[^\s@]+$/.test(text) && URL.canParse(text), {
-      error: "must be a mailto: or https: URI",
-    })
-    .optional(),
+  METRICS_TOKEN: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
+  SECURITY_CONTACT: contact.optional(),
+  SUPPORT_CONTACT: contact.optional(),
+  LEAK_REPORT_KEYS: z.string().optional(),
   NODE_ENV: z.string().optional(),
 });
 
@@ -174,6 +197,14 @@ function findConflicts(present: NodeJS.ProcessEnv): string[] {
   if (present.INTROSPECTION_CLIENT_ID && !present.INTROSPECTION_URL) {
     problems.push("INTROSPECTION_URL is required with INTROSPECTION_CLIENT_ID");
   }
+  if (present.ENCRYPTION_KEY && present.ENCRYPTION_KEY_FILE) {
+    problems.push("ENCRYPTION_KEY_FILE must not be set together with ENCRYPTION_KEY");
+  }
+  if (Boolean(present.SMTP_URL) !== Boolean(present.SMTP_FROM)) {
+    problems.push(
+      present.SMTP_URL ? "SMTP_FROM is required with SMTP_URL" : "SMTP_URL is required with SMTP_FROM",
+    );
+  }
   const missing = IDENTITY_PROVIDER.filter((name) => !present[name]);
   if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length) {
     problems.push(...missing.map((name) => `${name} is required with the other IDP_* settings`));
@@ -181,12 +212,13 @@ function findConflicts(present: NodeJS.ProcessEnv): string[] {
   return problems;
 }
 
-function findProductionErrors({ RATE_LIMIT, ENCRYPTION_KEY, DATABASE_URL }: NodeJS.ProcessEnv): string[] {
+function findProductionErrors(present: NodeJS.ProcessEnv): string[] {
+  const { RATE_LIMIT, ENCRYPTION_KEY, ENCRYPTION_KEY_FILE, DATABASE_URL } = present;
   const problems: string[] = [];
   if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production (NODE_ENV=production)");
-  if (!ENCRYPTION_KEY && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
+  if (!ENCRYPTION_KEY && !ENCRYPTION_KEY_FILE && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
     problems.push(
-      "ENCRYPTION_KEY is required in production unless the database is SQLite (32 bytes, base64url)",
+      "ENCRYPTION_KEY or ENCRYPTION_KEY_FILE is required in production unless the database is SQLite (32 bytes, base64url)",
     );
   }
   return problems;

@@ -3,8 +3,8 @@ import type { ClientPolicy } from "../adapters/oauth/client-policy.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "./config.ts";
+import type { Keys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
-import type { Keys } from "./provider/keys.ts";
 import type { RateLimitStore } from "./rate-limits/store.ts";
 
 /** What the application is assembled from. */

@@ -3,6 +3,7 @@ import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
 import { InvalidSettings, readSettings, type Settings } from "./config.ts";
 import { type Demo, describeDemo } from "./demo.ts";
 import { createLog, type Log } from "./log.ts";
+import { productionWarningsOf } from "./production-warnings.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startService } from "./service.ts";
 import { type RunningProcess, stopOnSignals } from "./shutdown/signals.ts";
@@ -17,6 +18,7 @@ const STOP_WORKERS_MS = STOP_MS + 2_000;
 async function main(): Promise<void> {
   const settings = readSettings();
   const log = createLog(settings.LOG_LEVEL);
+  if (cluster.isPrimary) for (const warning of productionWarningsOf(settings)) log.warn(warning);
   const starting = start(settings, log);
   const hasWorkers = cluster.isPrimary && settings.WORKERS > 1;
   stopOnSignals(starting, log, hasWorkers ? STOP_WORKERS_MS : STOP_MS);

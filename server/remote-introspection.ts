@@ -45,6 +45,7 @@ type IntrospectionResponse = {
   sub?: string;
   organization_id?: string;
   plan?: Plan;
+  suspended?: boolean;
   scope?: string;
   aud?: string;
   exp?: number;
@@ -58,6 +59,7 @@ function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined
     client_id: clientId,
     organization_id: organizationId,
     plan,
+    suspended,
     aud,
     exp,
     scope = "",
@@ -77,5 +79,6 @@ function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined
     // The subject of a client-credentials token is the client.
     ...(sub && sub !== clientId && { userId: sub }),
     ...(cnf?.jkt && { jkt: cnf.jkt }),
+    ...(suspended && { suspended: true }),
   };
 }

@@ -7,16 +7,21 @@ import { openStorage, type Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import { createGuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { AllowedHosts } from "../resources/outbound/ssrf-guard.ts";
+import { limitsOf } from "../resources/plans.ts";
 import { startDeliveries } from "../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../resources/webhooks/send.ts";
 import { createApp } from "./app.ts";
+import { startAuditChainSchedule } from "./audit-chain-schedule.ts";
 import { clientPolicyOf } from "./clients/client-policy.ts";
 import type { Settings } from "./config.ts";
 import { createDemo, type Demo } from "./demo.ts";
-import { encryptionKey } from "./encryption-key.ts";
+import { encryptionKeys } from "./keys/encryption-keys.ts";
+import { startKeyRefresh } from "./keys/refresh.ts";
+import { type Keys, loadKeys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
+import { startMails } from "./mail/dispatcher.ts";
+import { createMailer } from "./mail/mailer.ts";
 import { fetchableHosts, identityProviderHosts } from "./outbound-hosts.ts";
-import { type Keys, loadKeys } from "./provider/keys.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";
 import { createRateLimitStore } from "./rate-limits/store.ts";
@@ -48,7 +53,7 @@ export async function startService(
   sendDefaults: SendDefaults = {},
 ): Promise<Service> {
   const clientPolicy = clientPolicyOf(settings);
-  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings), { clientPolicy });
+  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), { clientPolicy, limitsOf });
   storage.onCheckpointError((error) => log.error({ err: error }, "checkpoint failed, will retry"));
   const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log);
   try {
@@ -69,7 +74,7 @@ export async function startService(
         allowed: new Set(exempt.flatMap((hosts) => [...hosts])),
         userAgent: `linkgate/${VERSION}`,
       });
-    const { app, observability } = createApp({
+    const { app, observability, useKeys, close } = createApp({
       settings,
       urls,
       storage,
@@ -85,6 +90,8 @@ export async function startService(
     const metrics = createGracefulServer(new Koa().use(observability.metrics).callback());
     if (settings.METRICS_PORT !== undefined) await listen(metrics.server, "METRICS_PORT", settings);
     const sweeper = startPurgeSchedule(storage, log);
+    const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
+    const auditChain = startAuditChainSchedule(storage, log);
     const deliveries = startDeliveries({
       queue: storage.deliveries,
       send: createSend({
@@ -96,6 +103,9 @@ export async function startService(
       onSettled: observability.countAttempt,
       onError: (error) => log.error({ err: error }, "delivery failed, will retry"),
     });
+
+    const mailer = createMailer(settings);
+    const mails = mailer && startMails({ queue: storage.mails, mailer, base: urls.base, log });
 
     const waiting = new Set<string>();
     async function waitFor(what: string, end: Promise<void>) {
@@ -114,9 +124,12 @@ export async function startService(
           waitFor("requests", web.shutDown()),
           metrics.server.listening ? waitFor("metrics", metrics.shutDown()) : undefined,
           waitFor("sweep", sweeper.stop()),
+          waitFor("keys", keyRefresh.stop()),
+          waitFor("audit log", auditChain.stop()),
           waitFor("deliveries", deliveries.stop()),
+          mails && waitFor("mails", mails.stop()),
         ]);
-        await Promise.race([work, sleep(WORK_MS, undefined, { ref: false })]);
+        await Promise.race([work.then(close), sleep(WORK_MS, undefined, { ref: false })]);
         rateLimitStore.close();
         await waitFor("database", storage.close());
       },

@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { openStorage } from "../adapters/index.ts";
 import type { Settings } from "./config.ts";
 import type { Demo } from "./demo.ts";
-import { encryptionKey } from "./encryption-key.ts";
+import { encryptionKeys } from "./keys/encryption-keys.ts";
 import type { Log } from "./log.ts";
+import { shareCounters } from "./rate-limits/cluster.ts";
 import { prepareStorage } from "./service.ts";
 import type { RunningProcess } from "./shutdown/signals.ts";
 import { answerWorkers } from "./shutdown/worker-handover.ts";
@@ -22,11 +23,12 @@ const RESTART_MS = 1000;
  * @throws StartupError if the database can't be reached, or a worker fails to start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
-  const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings));
   const { demo } = await prepareStorage(settings, storage).finally(() => storage.close());
   let stopping = false;
 
   answerWorkers();
+  shareCounters();
   cluster.on("exit", (worker, code, signal) => {
     if (stopping) return;
     log.error({ pid: worker.process.pid, code, signal }, "worker died, starting another one");
@@ -59,7 +61,8 @@ async function stopWorker(worker: Worker): Promise<void> {
 /** Resolves to the base URL that a worker reports; rejects if it exits first. */
 function listening(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
-    worker.once("message", (message: { base: string }) => resolve(message.base));
+    // Rate limits send messages, too.
+    worker.on("message", ({ base }: { base?: string }) => base && resolve(base));
     worker.once("exit", (code) => reject(new StartupError(`A worker failed to start (exit code ${code}).`)));
   });
 }

@@ -5,6 +5,7 @@ import type { Csrf } from "../http/csrf.ts";
 import { readInput } from "../http/request-body.ts";
 import { checkOrigin, isChange } from "../http/same-origin.ts";
 import type { SignedInUser } from "../http/state.ts";
+import { isMultiFactor } from "../provider/multi-factor.ts";
 import { SignInRequired } from "./error-handler.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
 import { HOME } from "./return-to.ts";
@@ -50,10 +51,19 @@ export function authenticate(options: Options): Middleware {
 export async function findSignedInUser(ctx: Context, options: Options): Promise<SignedInUser | undefined> {
   const token = bearerTokenOf(ctx);
   const found = token === undefined ? await findBySession(ctx, options) : await findByToken(token, options);
-  const account = found && (await options.accounts.find(found.accountId));
+  const account = found && (await options.accounts.findWithFactor(found.accountId));
   if (!account || account.disabled) return undefined;
-  const { accountId: id, ...rest } = found;
-  const user: SignedInUser = { id, username: account.username, actor: { id, address: ctx.ip }, ...rest };
+  const { accountId: id, isMultiFactor, signedInAt, ...rest } = found;
+  const secondFactor = isMultiFactor ? "proved" : account.hasSecondFactor ? "not_proved" : "none";
+  const user: SignedInUser = {
+    id,
+    username: account.username,
+    actor: { id, address: ctx.ip },
+    secondFactor,
+    // A sign-in without the second factor, from before it was added, is no proof any more.
+    signedInAt: secondFactor === "not_proved" ? 0 : signedInAt,
+    ...rest,
+  };
   return user.means === "token" ? user : { ...user, csrf: options.csrf.token(csrfPurposeOf(user)) };
 }
 
@@ -66,20 +76,30 @@ export function requireRecentSignIn(ctx: Context, returnTo = isChange(ctx) ? HOM
   if (Date.now() - signedInAt > RECENT_S * 1000) throw new SignInRequired(returnTo, { again: true });
 }
 
-type Found = Pick<SignedInUser, "signedInAt" | "means" | "sessionId"> & { accountId: string };
+type Found = Pick<SignedInUser, "signedInAt" | "means" | "sessionId" | "methods"> & {
+  accountId: string;
+  isMultiFactor: boolean;
+};
 
 async function findBySession(ctx: Context, { sessions }: Options): Promise<Found | undefined> {
   const session = await sessions.current(ctx);
   if (!session) return undefined;
-  const { accountId, loginTs, uid } = session;
-  return { accountId, signedInAt: loginTs * 1000, means: "session", sessionId: uid };
+  const { accountId, provedAt = 0, methods = [], uid } = session;
+  return {
+    accountId,
+    signedInAt: provedAt * 1000,
+    methods,
+    isMultiFactor: isMultiFactor(session),
+    means: "session",
+    sessionId: uid,
+  };
 }
 
 async function findByToken(token: string, { tokens }: Options): Promise<Found | undefined> {
   const owner = await tokens.find(token);
   if (!owner) return undefined;
-  const { accountId, signedInAt, grantId } = owner;
-  return { accountId, signedInAt, means: "token", sessionId: grantId };
+  const { grantId, ...rest } = owner;
+  return { ...rest, means: "token", sessionId: grantId };
 }
 
 /** Returns the bearer token. Another scheme or an empty token counts as none. */

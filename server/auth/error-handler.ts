@@ -3,6 +3,7 @@ import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.
 import { errorPage } from "../http/error-pages.ts";
 import type { OnError } from "../http/on-error.ts";
 import { prefersHtml } from "../http/request-body.ts";
+import { describeWait } from "../rate-limits/store.ts";
 import { HOME } from "./return-to.ts";
 
 /** A request that needs a user who is signed in, or signed in recently. Browsers are sent to the login page and back. */
@@ -25,14 +26,17 @@ export class SignInRequired extends Problem {
 /** Returns the error of a rate limit. @param wait seconds until the next attempt is allowed */
 export function tooManyRequests(wait: number): Problem {
   const headers = { "Retry-After": String(wait) };
-  return new Problem(429, "too_many_requests", `Too many requests. Try again in ${wait} seconds.`, {
+  return new Problem(429, "too_many_requests", `Too many requests. Try again in ${describeWait(wait)}.`, {
     headers,
   });
 }
 
 const DASHBOARD = { href: HOME, text: "Go to the dashboard" };
 /** Titles of pages by error code, where that of the status says less. */
-const TITLES: Record<string, string> = { invitation_invalid: "This invitation is no longer valid" };
+const TITLES: Record<string, string> = {
+  invitation_invalid: "This invitation is no longer valid",
+  organization_suspended: "This organization is suspended",
+};
 
 type ErrorOptions = { base: string; onError: OnError };
 

@@ -9,11 +9,20 @@ import type { OnError } from "../http/on-error.ts";
 import { isChange } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { authenticate } from "./authenticate.ts";
+import type { CompleteSignIn } from "./complete-sign-in.ts";
+import type { Devices } from "./devices.ts";
 import { handleAuthErrors, tooManyRequests } from "./error-handler.ts";
 import { createFirstPartyTokens } from "./first-party-tokens.ts";
+import { forgotPasswordRoutes } from "./forgot-password.ts";
 import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
+import type { BrowserIds } from "./passkeys/browser-id.ts";
+import type { ShowPasskeyButton } from "./passkeys/sign-in.ts";
+import type { RelyingParty } from "./passkeys/webauthn.ts";
 import { registerRoutes } from "./register.ts";
+import type { LoginTokens } from "./second-factor/login-tokens.ts";
+import { secondFactorRoutes } from "./second-factor/routes.ts";
+import { createVerifyCode } from "./second-factor/verify.ts";
 import type { Sessions } from "./sessions.ts";
 import type { ShowSsoButton } from "./sso/button.ts";
 import type { IdentityProvider } from "./sso/identity-provider.ts";
@@ -24,10 +33,16 @@ import type { VerifyPassword } from "./verify-password.ts";
 export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "keys"> & {
   provider: Provider;
   sessions: Sessions;
+  devices: Devices;
   /** The external identity provider, its sign-ins in progress, and its button. */
   identityProvider: IdentityProvider | undefined;
   transactions: Transactions;
   external: ShowSsoButton;
+  passkeyButton: ShowPasskeyButton;
+  relyingParty: RelyingParty | undefined;
+  browserIds: BrowserIds;
+  loginTokens: LoginTokens;
+  completeSignIn: CompleteSignIn;
   passwords: Passwords;
   authenticationLimits: AuthenticationLimits;
   signIn: VerifyPassword;
@@ -40,16 +55,33 @@ export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "
 export function auth(options: AuthOptions): Middleware[] {
   const { provider, identityProvider, sessions, urls, storage, keys, onError, dashboard } = options;
   const { base } = urls;
-  const { accounts, registrations } = storage;
-  const tokens = createFirstPartyTokens({ provider, accounts, base });
+  const { accounts, registrations, invitations } = storage;
+  const tokens = createFirstPartyTokens({ provider, accounts, replayedGrants: storage.replayedGrants, base });
   const requireUser = authenticate({ accounts, sessions, tokens, csrf: createCsrf(keys.signing), base });
   const errors = handleAuthErrors({ base, onError });
-  const shared = { ...options, accounts, registrations, tokens, base };
+  const { secondFactors } = storage;
+  const verifyCode = createVerifyCode({
+    ...storage,
+    limits: options.authenticationLimits,
+    isLimited: options.settings.RATE_LIMIT,
+  });
+  const shared = {
+    ...options,
+    accounts,
+    registrations,
+    invitations,
+    secondFactors,
+    verifyCode,
+    tokens,
+    base,
+  };
 
   const open = new Router({ sensitive: true, strict: true });
   registerRoutes(open, shared);
   loginRoutes(open, shared);
-  if (identityProvider) ssoRoutes(open, { ...options, provider: identityProvider, base });
+  secondFactorRoutes(open, shared);
+  if (options.settings.SMTP_URL) forgotPasswordRoutes(open, shared);
+  if (identityProvider) ssoRoutes(open, { ...options, accounts, provider: identityProvider, base });
 
   const signedIn = new Router({ sensitive: true, strict: true });
   logoutRoutes(signedIn, shared);

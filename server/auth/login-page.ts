@@ -1,13 +1,16 @@
 import type { ClientIdentity } from "../clients/client-identity.ts";
 import { credentials, hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
 import { type Html, html } from "../ui/html.ts";
+import { invitationSentence, type ShownInvitation } from "../ui/invitation.ts";
 import { alert, page } from "../ui/page.ts";
+import { type PasskeyOption, passkeyButton } from "../ui/passkeys.ts";
 
 type Form = {
   username?: string;
   error?: string;
   /** The external identity provider, if there is one. */
   external?: SsoOption | undefined;
+  passkey?: PasskeyOption | undefined;
 };
 
 export type AuthorizationSignIn = Form & {
@@ -32,7 +35,7 @@ ${signInForm(action, hidden("csrf", csrf), form)}`,
 
 /** Names the app. A registered client may have taken the name of any company, so the app isn't one "by" it. */
 function describeApp(name: string, identity: ClientIdentity | undefined): Html {
-  if (!identity) return html`An app by <strong>${name}</strong>`;
+  if (!identity) return html`An app by <strong><bdi>${name}</bdi></strong>`;
   return html`<strong><bdi>${name}</bdi></strong>${identity.isKnown ? "" : ", an app that isn’t verified,"}`;
 }
 
@@ -41,28 +44,41 @@ export type DashboardSignIn = Form & {
   /** Whether the user is signed in, but has to confirm it. */
   again: boolean;
   mayRegister: boolean;
+  /** Whether the server can email reset links. */
+  hasMail: boolean;
+  /** The invitation that the user opened. */
+  invited?: ShownInvitation | undefined;
 };
 
 /** Renders the sign-in page of the dashboard. */
-export function dashboardSignInPage({ returnTo, again, mayRegister, ...form }: DashboardSignIn): string {
+export function dashboardSignInPage({
+  returnTo,
+  again,
+  mayRegister,
+  hasMail,
+  invited,
+  ...form
+}: DashboardSignIn): string {
   const fields = html`${hidden("return_to", returnTo)}${again ? hidden("again", "1") : html``}`;
   const register = html`<p class="hint">New here? <a href="/auth/register?${new URLSearchParams({ return_to: returnTo })}">Create an account</a></p>`;
   return page(
     "Sign in",
     html`<h1>${again ? "Sign in again" : "Sign in"}</h1>
 ${again ? html`<p>For your security, please sign in again.</p>` : html``}
+${invited ? html`<p>${invitationSentence(invited)} Sign in to accept.</p>` : html``}
 ${signInForm("/auth/login", fields, form)}
 ${mayRegister && !again ? register : html``}
-<p class="hint">Forgot your password? Ask an organization owner or your administrator for a reset link.</p>`,
+${hasMail ? html`<p class="hint">Forgot your password? <a href="/auth/forgot-password">Reset it by email</a></p>` : html`<p class="hint">Forgot your password? Ask an organization owner or your administrator for a reset link.</p>`}`,
   );
 }
 
-function signInForm(action: string, fields: Html, { username = "", error, external }: Form): Html {
+function signInForm(action: string, fields: Html, { username = "", error, external, passkey }: Form): Html {
   return html`${alert(error, "error")}
 <form method="post" action="${action}">
 ${fields}
 ${credentials({ username, error })}
 <button type="submit">Sign in</button>
 </form>
+${passkeyButton(passkey)}
 ${ssoButton(external)}`;
 }

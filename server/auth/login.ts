@@ -1,48 +1,59 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { InvitationStore } from "../../adapters/organizations/invitations.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import type { Settings } from "../config.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { checkOrigin } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import type { CompleteSignIn } from "./complete-sign-in.ts";
 import { tooManyRequests } from "./error-handler.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
 import { dashboardSignInPage } from "./login-page.ts";
+import type { BrowserIds } from "./passkeys/browser-id.ts";
+import { passkeySignInRoutes, type ShowPasskeyButton } from "./passkeys/sign-in.ts";
+import type { RelyingParty } from "./passkeys/webauthn.ts";
+import { type ProgramLogin, programLogin, programLoginRoutes } from "./program-login.ts";
 import { invitationIn, isRegistrationOpen } from "./register.ts";
 import { safeReturnTo } from "./return-to.ts";
 import { type Sessions, signedInAccount } from "./sessions.ts";
 import type { ShowSsoButton } from "./sso/button.ts";
-import {
-  INCORRECT_CREDENTIALS,
-  type LoginError,
-  type PasswordProof,
-  type VerifyPassword,
-} from "./verify-password.ts";
+import { INCORRECT_CREDENTIALS, type VerifyPassword } from "./verify-password.ts";
 
-type Options = {
-  settings: Pick<Settings, "REGISTRATION">;
+type Options = ProgramLogin & {
+  settings: Pick<Settings, "REGISTRATION" | "SMTP_URL">;
   accounts: AccountStore;
+  invitations: Pick<InvitationStore, "find">;
   signIn: VerifyPassword;
   authenticationLimits: AuthenticationLimits;
   sessions: Sessions;
   tokens: FirstPartyTokens;
   external: ShowSsoButton;
+  passkeyButton: ShowPasskeyButton;
+  relyingParty: RelyingParty | undefined;
+  browserIds: BrowserIds;
+  completeSignIn: CompleteSignIn;
   base: string;
 };
 
 /** Adds `/auth/login`, which starts a session in a browser and issues tokens to a program, and `/auth/refresh`. */
 export function loginRoutes(router: Router, options: Options): void {
-  const { settings, accounts, signIn, authenticationLimits, sessions, tokens, external, base } = options;
+  const { settings, signIn, authenticationLimits, tokens, external, passkeyButton, completeSignIn, base } =
+    options;
 
   async function showForm(ctx: Context, input: Input, filled: { username?: string; error?: string } = {}) {
     const returnTo = safeReturnTo(input.return_to);
     const again = input.again === "1";
+    const invitation = invitationIn(returnTo);
     ctx.body = dashboardSignInPage({
       returnTo,
       again,
-      mayRegister: isRegistrationOpen(settings, invitationIn(returnTo)),
+      mayRegister: isRegistrationOpen(settings, invitation),
+      hasMail: settings.SMTP_URL !== undefined,
+      invited: invitation === undefined ? undefined : await options.invitations.find(invitation),
       external: await external(returnTo, { again }),
+      passkey: await passkeyButton(ctx, returnTo),
       ...filled,
     });
   }
@@ -61,40 +72,23 @@ export function loginRoutes(router: Router, options: Options): void {
     if (isPage) checkOrigin(ctx, base);
     const username = textFieldOf(input.username);
     const result = await signIn(ctx, username, textFieldOf(input.password));
-    const failure =
-      "error" in result
-        ? result
-        : await (isPage ? startSession(ctx, input, result) : issueTokens(ctx, result));
+    if (!isPage) return programLogin(ctx, result, options);
+    let failure = "error" in result ? result : undefined;
+    if (!("error" in result) && !(await completeSignIn(ctx, result, safeReturnTo(input.return_to))))
+      failure = INCORRECT_CREDENTIALS;
     if (!failure) return;
-    if (!isPage) throw toProblem(failure);
     ctx.status = failure.status;
     return showForm(ctx, input, { username, error: failure.error });
   });
 
-  async function startSession(
-    ctx: Context,
-    input: Input,
-    proof: PasswordProof,
-  ): Promise<LoginError | undefined> {
-    if (!(await sessions.begin(ctx, proof.accountId, proof))) return INCORRECT_CREDENTIALS;
-    ctx.status = 303; // RFC 9700 §4.12: never 307
-    ctx.redirect(safeReturnTo(input.return_to));
-    return undefined;
-  }
-
-  async function issueTokens(ctx: Context, proof: PasswordProof): Promise<LoginError | undefined> {
-    const issued = await tokens.issueFor(proof, ctx.ip);
-    if (!issued) return INCORRECT_CREDENTIALS;
-    const { accountId: id } = proof;
-    ctx.body = { user: { id, username: (await accounts.find(id))?.username }, ...issued };
-    return undefined;
-  }
+  programLoginRoutes(router, options);
+  passkeySignInRoutes(router, { ...options, showForm });
 
   router.post("/auth/refresh", async (ctx) => {
     const { refresh_token } = await readInput(ctx);
     const wait = await authenticationLimits.visit("refresh", ctx.ip);
     if (wait) throw tooManyRequests(wait);
-    const issued = await tokens.refresh(textFieldOf(refresh_token));
+    const issued = await tokens.refresh(textFieldOf(refresh_token), ctx.ip);
     if (!issued) {
       throw new Problem(
         401,
@@ -107,12 +101,4 @@ export function loginRoutes(router: Router, options: Options): void {
     }
     ctx.body = issued;
   });
-}
-
-/** Returns the error for a program: a wrong password is a 401. */
-function toProblem({ error, status }: LoginError): Problem {
-  if (status === 429) return new Problem(429, "too_many_requests", error);
-  if (status === 503) return new Problem(503, "busy", error);
-  // RFC 9110 §11.6.1: a 401 names the authentication scheme
-  return new Problem(401, "invalid_credentials", error, { headers: { "WWW-Authenticate": "Bearer" } });
 }

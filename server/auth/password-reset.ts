@@ -1,8 +1,9 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
-import { type Passwords, validatePassword } from "../credentials/passwords.ts";
+import type { Storage } from "../../adapters/index.ts";
+import { validatePassword } from "../credentials/password-rules.ts";
+import type { Passwords } from "../credentials/passwords.ts";
 import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { resetPage } from "./password-reset-page.ts";
@@ -12,7 +13,10 @@ const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
 const form = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /** Serves password reset links. The random, single-use token in the URL authenticates the user. */
-export function passwordReset(accounts: AccountStore, passwords: Passwords): Middleware {
+export function passwordReset(
+  { accounts, organizations }: Pick<Storage, "accounts" | "organizations">,
+  passwords: Passwords,
+): Middleware {
   const router = new Router({ sensitive: true, strict: true });
   const action = (ctx: Context) => resetUrl("", ctx.params.token as string);
 
@@ -30,7 +34,8 @@ export function passwordReset(accounts: AccountStore, passwords: Passwords): Mid
     if (!account) return showInvalidLink(ctx);
     const { password } = (ctx.request.body ?? {}) as { password?: unknown };
     const newPassword = typeof password === "string" ? password : "";
-    const error = validatePassword(newPassword, account.username);
+    const names = (await organizations.listByUser(account.id)).map(({ name }) => name);
+    const error = validatePassword(newPassword, { username: account.username, organizations: names });
     if (error) {
       ctx.status = 422;
       ctx.body = resetPage({ action: action(ctx), username: account.username, error });

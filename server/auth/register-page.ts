@@ -1,5 +1,6 @@
 import { hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
 import { html } from "../ui/html.ts";
+import { invitationSentence, type ShownInvitation } from "../ui/invitation.ts";
 import { alert, describedBy, page } from "../ui/page.ts";
 
 export type Registration = {
@@ -9,16 +10,27 @@ export type Registration = {
   returnTo: string;
   /** The secret of an invitation to an existing organization; without it, the user gets a new one. */
   invitation?: string | undefined;
+  /** What that invitation says; undefined if it is not valid. */
+  invited?: ShownInvitation | undefined;
   error?: string;
   external?: SsoOption | undefined;
 };
 
 /** Renders the registration form. */
 export function registerPage(registration: Registration): string {
-  const { username = "", organizationName = "", returnTo, invitation, error, external } = registration;
+  const {
+    username = "",
+    organizationName = "",
+    returnTo,
+    invitation,
+    invited,
+    error,
+    external,
+  } = registration;
   return page(
     "Create an account",
     html`<h1>Create an account</h1>
+${invited ? html`<p>${invitationSentence(invited)}</p>` : html``}
 ${alert(error, "error")}
 <form method="post" action="/auth/register">
 ${hidden("return_to", returnTo)}${invitation ? hidden("invitation", invitation) : html``}

@@ -2,6 +2,7 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { RegistrationStore } from "../../adapters/accounts/register.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { InvitationStore } from "../../adapters/organizations/invitations.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { validate } from "../../resources/http/validate.ts";
 import type { Settings } from "../config.ts";
@@ -9,21 +10,27 @@ import type { Passwords } from "../credentials/passwords.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { checkOrigin } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { siteKeyOf } from "../rate-limits/ip-key.ts";
+import { describeWait } from "../rate-limits/store.ts";
 import { messagePage } from "../ui/page.ts";
+import type { Devices } from "./devices.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
 import { registerPage } from "./register-page.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
 import { errorTextOf, hashPassword, registrationSchema } from "./schemas.ts";
 import { type Sessions, signedInAccount } from "./sessions.ts";
+import { passwordProof } from "./sign-in-proof.ts";
 import type { ShowSsoButton } from "./sso/button.ts";
 
 type Options = {
   accounts: AccountStore;
   settings: Pick<Settings, "REGISTRATION">;
   registrations: RegistrationStore;
+  invitations: Pick<InvitationStore, "find">;
   passwords: Passwords;
   authenticationLimits: AuthenticationLimits;
   sessions: Sessions;
+  devices: Devices;
   tokens: FirstPartyTokens;
   external: ShowSsoButton;
   base: string;
@@ -31,17 +38,19 @@ type Options = {
 
 /** Adds `/auth/register`: creates a user, with an organization unless invited to one, and signs in. */
 export function registerRoutes(router: Router, options: Options): void {
-  const { settings, registrations, passwords, authenticationLimits, sessions, tokens, external, base } =
-    options;
+  const { settings, registrations, passwords, authenticationLimits, sessions, devices, tokens } = options;
+  const { invitations, external, base } = options;
 
   async function register(ctx: Context, input: Input) {
     const invitation = textFieldOf(input.invitation) || undefined;
     if (!isRegistrationOpen(settings, invitation)) throw registrationClosed();
-    const { username, password, organization_name } = validate(registrationSchema(input), input);
+    const invitedTo = invitation && (await invitations.find(invitation))?.organizationName;
+    const schema = registrationSchema(input, invitedTo);
+    const { username, password, organization_name } = validate(schema, input);
     await limit(ctx, authenticationLimits);
     const registered = await registrations.register({
       username,
-      passwordHash: await hashPassword(passwords, password),
+      passwordHash: await hashPassword(passwords, password, { network: siteKeyOf(ctx.ip) }),
       organizationName: organization_name || `${username}'s organization`,
       invitation,
       address: ctx.ip,
@@ -59,13 +68,15 @@ export function registerRoutes(router: Router, options: Options): void {
       return ctx.redirect(returnTo);
     }
     if (!isRegistrationOpen(settings, invitation)) return showClosed(ctx);
-    ctx.body = registerPage({ returnTo, invitation, external: await external(returnTo) });
+    const invited = invitation === undefined ? undefined : await invitations.find(invitation);
+    ctx.body = registerPage({ returnTo, invitation, invited, external: await external(returnTo) });
   });
 
   router.post("/auth/register", async (ctx) => {
     const input = await readInput(ctx);
     if (prefersHtml(ctx)) return registerByForm(ctx, input);
     const { user, organization } = await register(ctx, input);
+    await devices.remember(ctx, user.id, { silent: true });
     ctx.status = 201;
     ctx.body = { user, organization, ...(await tokens.issue(user.id, ctx.ip)) };
   });
@@ -75,7 +86,8 @@ export function registerRoutes(router: Router, options: Options): void {
     const returnTo = safeReturnTo(input.return_to);
     try {
       const { user } = await register(ctx, input);
-      await sessions.begin(ctx, user.id);
+      await sessions.begin(ctx, passwordProof(user.id));
+      await devices.remember(ctx, user.id, { silent: true });
       ctx.status = 303;
       ctx.redirect(input.invitation ? HOME : returnTo); // the invitation has been used
     } catch (error) {
@@ -83,9 +95,11 @@ export function registerRoutes(router: Router, options: Options): void {
       if (error.code === "registration_closed") return showClosed(ctx);
       ctx.status = error.status;
       ctx.set(error.headers);
+      const invitation = textFieldOf(input.invitation) || undefined;
       ctx.body = registerPage({
         returnTo,
-        invitation: textFieldOf(input.invitation) || undefined,
+        invitation,
+        invited: invitation === undefined ? undefined : await invitations.find(invitation),
         username: textFieldOf(input.username),
         organizationName: textFieldOf(input.organization_name),
         error: errorTextOf(error),
@@ -125,7 +139,7 @@ async function limit(ctx: Context, authenticationLimits: AuthenticationLimits): 
   const wait = await authenticationLimits.visit("registration", ctx.ip);
   if (!wait) return;
   const headers = { "Retry-After": String(wait) };
-  throw new Problem(429, "too_many_requests", `Too many registrations. Try again in ${wait} seconds.`, {
+  throw new Problem(429, "too_many_requests", `Too many registrations. Try again in ${describeWait(wait)}.`, {
     headers,
   });
 }

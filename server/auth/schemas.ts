@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { Problem } from "../../resources/http/problem.ts";
-import { hasAtMost } from "../../resources/http/text.ts";
-import { PasswordQueueFull, type Passwords, validatePassword } from "../credentials/passwords.ts";
-import { validateUsername } from "../credentials/usernames.ts";
+import { type Origin, PasswordQueueFull } from "../credentials/hash-queue.ts";
+import { normalizeName, validateName } from "../credentials/names.ts";
+import { type PasswordOwner, validatePassword } from "../credentials/password-rules.ts";
+import type { Passwords } from "../credentials/passwords.ts";
+import { validateNewUsername } from "../credentials/usernames.ts";
 import { type Input, textFieldOf } from "../http/request-body.ts";
-
-const NAME_MAX = 100;
 
 /** A string that a function validates; it returns what is wrong as a sentence. */
 const validatedBy = (rule: (text: string) => string | undefined) =>
@@ -14,34 +14,36 @@ const validatedBy = (rule: (text: string) => string | undefined) =>
     if (message) context.issues.push({ code: "custom", input: context.value, message });
   });
 
-/** The name of an organization. Names needn't be unique. */
+/** The name of an organization, empty for the default. Names needn't be unique. */
 const organizationName = z
   .string({ error: "The name must be a string." })
-  .trim()
-  .refine((name) => hasAtMost(NAME_MAX, name), {
-    error: `The name must have at most ${NAME_MAX} characters.`,
-  })
-  .regex(/^\P{Cc}*$/u, { error: "The name must not contain control characters." })
-  .refine((name) => name.isWellFormed(), { error: "The name must be valid Unicode." });
+  .transform(normalizeName)
+  .check((context) => {
+    const message = context.value === "" ? undefined : validateName(context.value);
+    if (message)
+      context.issues.push({ code: "custom", input: context.value, message: `The name ${message}.` });
+  });
 
-/** Returns the schema of a registration. A password must differ from the username. */
-export function registrationSchema(input: Input) {
+/** Returns the schema of a registration. @param invitedTo the name of the organization that the user is invited to */
+export function registrationSchema(input: Input, invitedTo?: string) {
+  const organizations = [invitedTo ?? textFieldOf(input.organization_name)];
+  const owner = { username: textFieldOf(input.username), organizations };
   return z.object({
-    username: validatedBy(validateUsername),
-    password: validatedBy((password) => validatePassword(password, textFieldOf(input.username))),
+    username: validatedBy(validateNewUsername),
+    password: validatedBy((password) => validatePassword(password, owner)),
     organization_name: organizationName.optional(),
   });
 }
 
 /** Returns the schema of a password change. */
-export function passwordChangeSchema(username: string) {
-  return z.object({ new_password: validatedBy((password) => validatePassword(password, username)) });
+export function passwordChangeSchema(owner: PasswordOwner) {
+  return z.object({ new_password: validatedBy((password) => validatePassword(password, owner)) });
 }
 
 /** Returns the hash of a password. @throws Problem 503 if too many passwords are being hashed */
-export async function hashPassword(passwords: Passwords, password: string): Promise<string> {
+export async function hashPassword(passwords: Passwords, password: string, from?: Origin): Promise<string> {
   try {
-    return await passwords.hash(password);
+    return await passwords.hash(password, from);
   } catch (error) {
     if (!(error instanceof PasswordQueueFull)) throw error;
     const headers = { "Retry-After": "2" };

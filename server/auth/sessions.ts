@@ -3,7 +3,7 @@ import type { Provider } from "oidc-provider";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { cookieOptions } from "../provider/cookies.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
-import type { PasswordProof } from "./verify-password.ts";
+import { epochSeconds, type FactorProof, type SignInProof, withFactor } from "./sign-in-proof.ts";
 
 // The last use is stored at most once per this many seconds.
 const LAST_USE_STEP_S = 120;
@@ -13,19 +13,17 @@ export type Sessions = {
   /** Returns the signed-in session of a request, if it has one that is still valid. */
   current(ctx: Context): Promise<SignedIn | undefined>;
   /**
-   * Signs a user in under a new session ID and invalidates the one that the browser had. `at` is the time of the
-   * authentication in epoch seconds. Returns false, and leaves the browser signed out, if `isCurrent` does.
+   * Signs a user in under a new session ID and invalidates the one that the browser had. Returns false, and leaves the
+   * browser signed out, if `isCurrent` does.
    */
-  begin(
-    ctx: Context,
-    accountId: string,
-    options?: { at?: number; isCurrent?: PasswordProof["isCurrent"] },
-  ): Promise<boolean>;
+  begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean>;
+  /** Gives the session a new ID, and records a password or a second factor that the user has just proved in it. */
+  renew(ctx: Context, factor?: FactorProof): Promise<void>;
   /** Signs out. */
   end(ctx: Context): Promise<void>;
 };
 
-/** A session with a user. */
+/** A session with a user. `loginTs` is when it began: epoch seconds. */
 export type SignedIn = Session & { accountId: string; loginTs: number };
 
 /** Creates the sessions on top of oidc-provider's. */
@@ -36,7 +34,7 @@ export function createSessions(provider: Provider, base: string): Sessions {
   async function current(ctx: Context): Promise<SignedIn | undefined> {
     const session = (await provider.Session.get(ctx)) as Session;
     if (!session.accountId || !session.loginTs) return undefined;
-    if ((session.seenAt ?? 0) + LAST_USE_STEP_S <= now()) await save(ctx, session);
+    if ((session.seenAt ?? 0) + LAST_USE_STEP_S <= epochSeconds()) await save(ctx, session);
     return session as SignedIn;
   }
 
@@ -50,20 +48,33 @@ export function createSessions(provider: Provider, base: string): Sessions {
   return {
     current,
 
-    async begin(ctx, accountId, { at = now(), isCurrent } = {}) {
+    async begin(ctx, { accountId, methods, amr, provedAt, credential }, isCurrent) {
       const before = await provider.Session.get(ctx);
       const isSame = before.accountId === accountId;
+      ctx.state.signIn = { ...ctx.state.signIn, methods, isAgain: isSame };
       if (before.accountId && !isSame) await before.destroy();
       const session: Session = isSame ? before : new provider.Session();
       // Keeps `uid`, which forms and pending authorizations are bound to: the user's other open pages keep working.
       if (isSame) session.resetIdentifier();
-      session.iat = now();
-      session.loginAccount({ accountId, loginTs: at });
+      session.iat = epochSeconds();
+      session.loginAccount({ accountId, loginTs: epochSeconds(), amr });
+      Object.assign(session, { methods, provedAt, credential });
       await save(ctx, session);
       if (!isCurrent || (await isCurrent())) return true;
       await session.destroy();
       ctx.cookies.set(name, null, options);
       return false;
+    },
+
+    async renew(ctx, factor) {
+      const session: Session = await provider.Session.get(ctx);
+      session.resetIdentifier();
+      session.provedAt = epochSeconds();
+      if (factor) {
+        const { methods = [], amr = [] } = session;
+        Object.assign(session, withFactor({ methods, amr }, factor));
+      }
+      await save(ctx, session);
     },
 
     async end(ctx) {
@@ -82,8 +93,4 @@ export async function signedInAccount(
   const session = await sessions.current(ctx);
   const account = session && (await accounts.find(session.accountId));
   return account?.disabled ? undefined : account;
-}
-
-function now(): number {
-  return Math.floor(Date.now() / 1000);
 }

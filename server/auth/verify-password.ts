@@ -1,63 +1,128 @@
 import type { Context } from "koa";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
-import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
-import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import type { KnownDeviceStore } from "../../adapters/accounts/known-devices.ts";
+import type { SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
+import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
+import { sha256 } from "../../adapters/crypto/hash.ts";
+import { type Origin, PasswordQueueFull } from "../credentials/hash-queue.ts";
+import type { Passwords } from "../credentials/passwords.ts";
+import { isPossibleUsername } from "../credentials/usernames.ts";
+import { siteKeyOf } from "../rate-limits/ip-key.ts";
+import type { SignInLimits } from "../rate-limits/sign-in.ts";
+import { describeWait, toSeconds } from "../rate-limits/store.ts";
+import type { Devices } from "./devices.ts";
+import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 
 /** Verifies a username and password. Every failure has the same message, so it doesn't reveal which one was wrong. */
 export type VerifyPassword = (
   ctx: Context,
   username: string,
   password: string,
-) => Promise<PasswordProof | LoginError>;
+) => Promise<SignInProof | LoginError>;
 
-/** A user who entered the right password. */
-export type PasswordProof = {
-  accountId: string;
-  /**
-   * Resolves to whether the password is still the same. It may have been changed while it was being verified, and a
-   * change ends the sessions and tokens that exist then: ask after storing a new one, and delete that one if false.
-   */
-  isCurrent(): Promise<boolean>;
-};
-
-/** A failed login: the message to show and the HTTP status. */
-export type LoginError = { error: string; status: number };
+/** A failed login: the message to show, the HTTP status and the code for programs. */
+export type LoginError = { error: string; status: number; code: LoginErrorCode };
+type LoginErrorCode =
+  | "invalid_credentials"
+  | "invalid_second_factor"
+  | "too_many_requests"
+  | "password_reset_required"
+  | "busy";
 
 /** The error of a wrong username or password. */
 export const INCORRECT_CREDENTIALS: LoginError = {
   error: "Incorrect username or password.",
   status: 400,
+  code: "invalid_credentials",
+};
+
+// The same for unknown usernames.
+const RESET_REQUIRED: LoginError = {
+  error:
+    "Too many incorrect passwords were entered for this username. Sign in from a browser that you have used before, or reset your password.",
+  status: 403,
+  code: "password_reset_required",
+};
+
+type Options = {
+  accounts: Pick<AccountStore, "findByUsername">;
+  knownDevices: KnownDeviceStore;
+  signInFailures: SignInFailureStore;
+  devices: Pick<Devices, "tokenOf">;
+  passwords: Pick<Passwords, "verify">;
+  limits: SignInLimits;
+  /** False turns all limits off, for tests and benchmarks. */
+  isLimited: boolean;
 };
 
 /**
  * Creates the password check. Unknown, disabled and SSO-only users take the same time as a wrong password, so that
- * usernames can't be enumerated.
+ * usernames can't be enumerated. A known device is limited by its own attempts only, so guesses from elsewhere don't
+ * keep its user out.
  */
-export function createVerifyPassword(
-  accounts: AccountStore,
-  passwords: Passwords,
-  authenticationLimits: AuthenticationLimits,
-): VerifyPassword {
+export function createVerifyPassword(options: Options): VerifyPassword {
+  const { accounts, knownDevices, signInFailures, devices, passwords, limits, isLimited } = options;
+
+  const find = async (username: string) =>
+    canBeUsername(username) ? accounts.findByUsername(username) : undefined;
+
+  /** Returns the device of a request and its user, if the user has signed in from it before. */
+  async function recognize(ctx: Context, username: string) {
+    const token = isLimited ? devices.tokenOf(ctx) : undefined;
+    const account = token && (await find(username));
+    if (!account || !(await knownDevices.attempt(account.id, token))) return undefined;
+    return { account, token };
+  }
+
+  /** Counts an attempt from an unknown device. Returns why it is rejected. */
+  async function admit(ctx: Context, username: string, account: Account | undefined) {
+    // A name that no user can have isn't worth a row.
+    if (!isLimited || !isPossibleUsername(username)) return undefined;
+    const admission = await signInFailures.attempt(username, account?.id);
+    if (admission.outcome === "blocked") return RESET_REQUIRED;
+    if (admission.outcome === "delayed") return tooManyAttempts(ctx, toSeconds(admission.waitMs));
+    return undefined;
+  }
+
+  function isCorrect(account: Account | undefined, password: string, from: Origin): Promise<boolean> {
+    const hash = account && !account.disabled ? account.passwordHash : null;
+    return passwords.verify(hash, password, from);
+  }
+
   return async (ctx, username, password) => {
-    const wait = await authenticationLimits.signIn.attempt(ctx.ip, username);
-    if (wait) {
-      ctx.set("Retry-After", String(wait));
-      return { error: `Too many attempts. Try again in ${wait} seconds.`, status: 429 };
-    }
+    const known = await recognize(ctx, username);
+    const wait = known ? 0 : await limits.attempt(ctx.ip, username);
+    if (wait) return tooManyAttempts(ctx, wait);
+    const account = known?.account ?? (await find(username));
+    const refusal = known ? undefined : await admit(ctx, username, account);
+    if (refusal) return refusal;
     try {
-      const account = canBeUsername(username) ? await accounts.findByUsername(username) : undefined;
-      const hash = account && !account.disabled ? account.passwordHash : null;
-      if (!account || !(await passwords.verify(hash, password))) {
-        if (!account) await passwords.verify(null, password);
-        return INCORRECT_CREDENTIALS;
-      }
-      await authenticationLimits.signIn.succeeded(ctx.ip, username);
-      return { accountId: account.id, isCurrent: () => accounts.hasHash(account.id, hash as string) };
+      const from: Origin = { network: siteKeyOf(ctx.ip), isKnownDevice: known !== undefined };
+      if (!(await isCorrect(account, password, from)) || !account) return INCORRECT_CREDENTIALS;
     } catch (error) {
       if (!(error instanceof PasswordQueueFull)) throw error;
       ctx.set("Retry-After", "2");
-      return { error: "Too many sign-ins are in progress. Try again in a moment.", status: 503 };
+      return {
+        error: "Too many sign-ins are in progress. Try again in a moment.",
+        status: 503,
+        code: "busy",
+      };
     }
+    if (known) await knownDevices.confirm(account.id, known.token);
+    else if (isLimited) {
+      await limits.succeeded(ctx.ip, username);
+      await signInFailures.reset(username);
+    }
+    return passwordProof(account.id, sha256(account.passwordHash as string));
+  };
+}
+
+/** Returns the error of a limit. */
+export function tooManyAttempts(ctx: Context, seconds: number): LoginError {
+  ctx.set("Retry-After", String(seconds));
+  return {
+    error: `Too many attempts. Try again in ${describeWait(seconds)}.`,
+    status: 429,
+    code: "too_many_requests",
   };
 }
 

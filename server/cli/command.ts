@@ -35,6 +35,8 @@ export type Command = {
   example?: string;
   /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
   isDocument?: boolean;
+  /** Whether it changes nothing. Every other command is recorded in the operator's log. */
+  isReadOnly?: boolean;
   /** Whether pending migrations are applied first. */
   migrates: boolean;
   /** Returns the document that `--json` prints. */

@@ -1,20 +1,36 @@
+import { appCommands } from "./apps.ts";
+import { auditCommands } from "./audit.ts";
 import { clientKeyCommands } from "./client-keys.ts";
+import { clientSwitchCommands } from "./client-switch.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
+import { grantCommands } from "./grants.ts";
+import { keyCommands } from "./keys.ts";
+import { linkCommands } from "./links.ts";
 import { hasFailed, maintenanceCommands } from "./maintenance.ts";
 import { organizationCommands } from "./organizations.ts";
 import { createProgram, isHelp } from "./program.ts";
 import { mcpCommands } from "./server-json.ts";
+import { suspensionCommands } from "./suspension.ts";
 import { trustCommands } from "./trust.ts";
+import { userAccessCommands } from "./user-access.ts";
 import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
   ...maintenanceCommands,
   ...organizationCommands,
+  ...suspensionCommands,
+  ...appCommands,
   ...clientCommands,
+  ...clientSwitchCommands,
   ...clientKeyCommands,
+  ...keyCommands,
   ...trustCommands,
   ...userCommands,
+  ...userAccessCommands,
+  ...linkCommands,
+  ...grantCommands,
+  ...auditCommands,
   ...mcpCommands,
 ];
 

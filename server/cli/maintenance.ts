@@ -1,6 +1,10 @@
 import type { Engine } from "../../adapters/database/engine.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { encryptionKeys } from "../keys/encryption-keys.ts";
+import { createMailer } from "../mail/mailer.ts";
+import { describePlans } from "../production-warnings.ts";
 import { hostsOf, publicUrlsOf } from "../public-urls.ts";
+import { describeScope } from "../rate-limits/scope.ts";
 import { describeStartupError } from "../startup-errors.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 
@@ -34,15 +38,16 @@ export const maintenanceCommands: Command[] = [
   {
     name: "doctor",
     summary: "Check the settings, database and keys without changing anything",
+    isReadOnly: true,
     migrates: false,
     run: async (context) => ({ checks: await runChecks(context) }),
   },
 ];
 
-/** Returns whether a result contains a failed check. */
+/** Returns whether a result contains a failed check or a broken log. */
 export function hasFailed(result: object): boolean {
-  const { checks } = result as { checks?: Check[] };
-  return checks?.some(({ ok }) => !ok) ?? false;
+  const { checks = [], logs = [] } = result as { checks?: { ok: boolean }[]; logs?: { ok: boolean }[] };
+  return [...checks, ...logs].some(({ ok }) => !ok);
 }
 
 async function runChecks(context: CommandContext): Promise<Check[]> {
@@ -67,8 +72,32 @@ async function runChecks(context: CommandContext): Promise<Check[]> {
         throw new Error("not checked: apply the pending migrations first");
       return (await storage.keys.check()) ? "decrypted" : "none yet; the first start creates them";
     }),
+    await check("encryption", () => checkEncryption(context)),
     checkUrls(context),
+    ...(settings.SMTP_URL ? [await check("mail", () => checkMail(context))] : []),
+    { name: "rate limits", ok: true, detail: describeScope(settings) },
+    { name: "plans", ok: true, detail: describePlans(settings) },
   ];
+}
+
+async function checkEncryption({ storage, settings }: CommandContext): Promise<string> {
+  const { length } = encryptionKeys(settings);
+  if (length === 1) return "one key";
+  if ((await storage.pendingMigrations()).length > 0) return `${length} keys`;
+  const outdated = await storage.countOutdatedCiphertexts();
+  if (outdated > 0) return `${length} keys; ${outdated} stored values still need an older one`;
+  return `${length} keys; the older ones can be removed (run "linkgate keys prune", or change ENCRYPTION_KEY)`;
+}
+
+/** Connects to the SMTP server and signs in, but sends nothing. */
+async function checkMail({ settings }: CommandContext): Promise<string> {
+  const mailer = createMailer(settings);
+  try {
+    await mailer?.verify();
+    return `connected, sender ${settings.SMTP_FROM}`;
+  } finally {
+    mailer?.close();
+  }
 }
 
 function checkUrls({ settings }: CommandContext): Check {

@@ -9,11 +9,22 @@ const GROUPS: Record<string, { summary: string; example: string }> = {
     summary: "Manage the OAuth client of an organization",
     example: `client rotate ${EXAMPLE_ORG}`,
   },
+  app: {
+    summary: "Manage which apps members of an organization may authorize",
+    example: `app list ${EXAMPLE_ORG}`,
+  },
   trust: {
     summary: "Manage which CI jobs and clusters get access without a secret",
     example: `trust list ${EXAMPLE_ORG}`,
   },
   user: { summary: "Manage users", example: "user reset-password ada" },
+  link: { summary: "Show, disable and enable links of any organization", example: "link show spring" },
+  grant: {
+    summary: "Revoke the access of apps",
+    example: "grant revoke Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
+  },
+  keys: { summary: "Rotate the keys of the service", example: "keys rotate signing" },
+  audit: { summary: "Verify the audit logs", example: "audit verify" },
   mcp: { summary: "Publish the MCP server", example: "mcp server-json" },
 };
 

@@ -1,10 +1,11 @@
 import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { InvalidSettings, readSettings } from "../config.ts";
-import { encryptionKey } from "../encryption-key.ts";
+import { encryptionKeys } from "../keys/encryption-keys.ts";
 import { describeStartupError } from "../startup-errors.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 import { readPassword } from "./password-prompt.ts";
+import { recorded } from "./record-command.ts";
 
 /**
  * Opens the database of the settings, runs a command, and returns its result.
@@ -16,10 +17,10 @@ export async function runCommand(
 ): Promise<object> {
   try {
     const settings = readSettings();
-    const storage = openStorage(settings.DATABASE_URL, encryptionKey(settings));
+    const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings));
     try {
       if (command.migrates) await storage.migrate();
-      return await command.run({ ...input, settings, storage, readPassword });
+      return await recorded(command, { ...input, settings, storage, readPassword });
     } catch (error) {
       const message = describeStartupError(error, settings.DATABASE_URL);
       throw message ? new CommandError("failed", message) : error;

@@ -13,6 +13,7 @@ export const mcpCommands: Command[] = [
     name: "mcp server-json",
     summary: "Print the server.json that lists this service in the MCP registry",
     isDocument: true,
+    isReadOnly: true,
     migrates: false,
     async run({ settings }) {
       const { base, mcp } = publicUrlsOf(settings, settings.PORT);

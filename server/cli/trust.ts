@@ -18,6 +18,7 @@ export const trustCommands: Command[] = [
     summary: "List the trust rules of an organization",
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
+    isReadOnly: true,
     migrates: true,
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);

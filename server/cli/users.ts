@@ -1,8 +1,9 @@
 import type { Role } from "../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { createPasswords, validatePassword } from "../credentials/passwords.ts";
+import { validatePassword } from "../credentials/password-rules.ts";
+import { createPasswords } from "../credentials/passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
-import { validateUsername } from "../credentials/usernames.ts";
+import { validateNewUsername } from "../credentials/usernames.ts";
 import { publicUrlsOf } from "../public-urls.ts";
 import { type Command, CommandError } from "./command.ts";
 import { EXAMPLE_ORG, findOrganization } from "./organizations.ts";
@@ -27,10 +28,10 @@ export const userCommands: Command[] = [
       if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
       if (!ROLES.includes(role))
         throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
-      assertNoError("invalid_username", validateUsername(username));
-      const { id: organizationId } = await findOrganization(storage, options.org);
+      assertNoError("invalid_username", validateNewUsername(username));
+      const { id: organizationId, name } = await findOrganization(storage, options.org);
       const password = await readPassword();
-      assertNoError("invalid_password", validatePassword(password, username));
+      assertNoError("invalid_password", validatePassword(password, { username, organizations: [name] }));
       const hash = await createPasswords().hash(password);
       const user = await storage.accounts.create(username, hash, OPERATOR, { organizationId, role });
       if (!user) throw new CommandError("username_taken", `The username ${username} is taken.`);
@@ -50,6 +51,20 @@ export const userCommands: Command[] = [
       const { base } = publicUrlsOf(settings, settings.PORT);
       if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
       return { url: resetUrl(base, token) };
+    },
+  },
+  {
+    name: "user reset-second-factors",
+    summary:
+      "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
+    arguments: { "<username>": "the user's name" },
+    example: "ada",
+    migrates: true,
+    async run({ args, storage }) {
+      const account = await storage.accounts.findByUsername(args[0] as string);
+      if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);
+      await storage.secondFactors.reset(account.id, OPERATOR);
+      return { user: { id: account.id, username: account.username } };
     },
   },
 ];

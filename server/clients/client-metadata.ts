@@ -9,7 +9,7 @@ export const DASHBOARD = "dashboard";
 export const RESOURCE_SERVER = "resource-server";
 
 /** Fields that our storage adds to the metadata of a client. */
-export const EXTRA_METADATA = ["organization", "generation", "secrets"];
+export const EXTRA_METADATA = ["organization", "generation", "secrets", "disabled"];
 
 const NO_FLOW = { redirect_uris: [], response_types: [] };
 

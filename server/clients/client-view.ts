@@ -1,21 +1,33 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
+import type { Disabled } from "../../adapters/oauth/client-switch.ts";
 import type { ClientView, Rotation } from "../../adapters/oauth/clients.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
-export function showClient({ clientId, redirectUris, secrets, keys }: ClientView) {
+export function showClient({ clientId, redirectUris, secrets, keys, disabled }: ClientView) {
   return {
     client_id: clientId,
     redirect_uris: redirectUris,
-    secrets: secrets.map(({ id, last4, createdAt, expiresAt, lastUsedAt }) => ({
+    secrets: secrets.map(({ id, last4, createdAt, expiresAt, lastUsedAt, callers }) => ({
       id,
       last4,
       created_at: toTimestamp(createdAt),
       expires_at: toTimestamp(expiresAt),
       last_used_at: toTimestamp(lastUsedAt),
+      callers: callers.map((caller) => ({
+        program: caller.program,
+        network: caller.network,
+        last_used_at: toTimestamp(caller.lastUsedAt),
+      })),
     })),
     keys: keys.map(showKey),
+    ...(disabled && { disabled: showDisabled(disabled) }),
   };
+}
+
+/** Returns who disabled a client, when and why. */
+export function showDisabled({ at, by, reason }: Disabled) {
+  return { at: toTimestamp(at), by, reason };
 }
 
 /** Returns a public key of a client by its thumbprint (RFC 7638). */

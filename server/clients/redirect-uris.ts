@@ -1,19 +1,16 @@
+import { isIP } from "node:net";
 import type { Client, Provider } from "oidc-provider";
+import { EDITOR_REDIRECT_URIS } from "./known-redirect-uris.ts";
 
 const MAX_URIS = 20;
 const MAX_LENGTH = 2048;
 /** The hosts of redirect URIs on the user's own computer. */
 export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const LOOPBACK_ROOT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
-// Schemes that browsers or operating systems handle themselves.
-const RESERVED_SCHEMES = new Set(
-  "javascript data vbscript file blob about view-source filesystem ws wss ftp ftps gopher chrome resource jar \
-mailto tel sms urn intent content".split(" "),
-);
 
 /**
  * Returns what is wrong with a list of redirect URIs: the index and the rule for each invalid one. Accepted are https
- * on a host other than loopback, http on loopback (any port, RFC 8252 §7.3), and private-use schemes (RFC 8252 §7.1).
+ * on a domain other than loopback, http on loopback (any port, RFC 8252 §7.3), and private-use schemes (RFC 8252 §7.1).
  */
 export function validateRedirectUris(uris: string[]): { index: number; message: string }[] {
   if (uris.length > MAX_URIS) {
@@ -36,11 +33,20 @@ function validateRedirectUri(uri: string): string | undefined {
   if (uri.includes("*")) return "must not contain wildcards; redirect URIs are compared exactly";
   const scheme = url.protocol.slice(0, -1);
   const isLoopback = LOOPBACK.has(url.hostname);
-  if (scheme === "https") return isLoopback ? "must use http on loopback" : undefined;
+  if (scheme === "https") {
+    if (isLoopback) return "must use http on loopback";
+    return isIpAddress(url) ? "must use a domain name instead of an IP address" : undefined;
+  }
   if (scheme === "http") {
     return isLoopback ? undefined : "must use https, except on localhost, 127.0.0.1 and [::1]";
   }
-  return RESERVED_SCHEMES.has(scheme) ? `must not use the ${scheme} scheme` : undefined;
+  // RFC 8252 §7.1 and §8.4: a scheme without a dot belongs to no domain, and operating systems give some of them a meaning.
+  if (scheme.includes(".") || EDITOR_REDIRECT_URIS.includes(uri)) return undefined;
+  return `must not use the ${scheme} scheme; private-use schemes contain a dot, such as com.example.app`;
+}
+
+function isIpAddress({ hostname }: URL): boolean {
+  return hostname.startsWith("[") || isIP(hostname.replace(/\.$/, "")) !== 0;
 }
 
 /**

@@ -1,13 +1,10 @@
 import { errors } from "oidc-provider";
+import { normalizeName, validateName } from "../credentials/names.ts";
 import { validateRedirectUris } from "./redirect-uris.ts";
 import type { Registration } from "./registered-client-id.ts";
 
-const MAX_NAME_LENGTH = 100;
-// They could change how the consent page reads, which puts the name in quotation marks. Emoji need U+FE0F.
+// The consent page puts the name in quotation marks.
 const QUOTATION = /["“”„‟«»＂〝〞〟❝❞🙶🙷🙸″‶ʺˮ״]/u;
-const INVISIBLE = /[[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]--\uFE0F]/v;
-// Scripts need up to three. More of them cover the lines above and below.
-const STACKED_MARKS = /[\p{M}--\uFE0F]{4}/v;
 const SECRET_METHODS = ["client_secret_basic", "client_secret_post"];
 
 /** What is the same for every registered client. */
@@ -56,20 +53,13 @@ function requirePublic(method: unknown = "none"): void {
 }
 
 function parseName(value: unknown): string {
-  const name = value ?? "";
-  if (typeof name !== "string") throw new errors.InvalidClientMetadata("client_name must be a string");
-  if (name.length > MAX_NAME_LENGTH) {
-    throw new errors.InvalidClientMetadata(`client_name must be at most ${MAX_NAME_LENGTH} characters long`);
-  }
-  if (QUOTATION.test(name) || INVISIBLE.test(name)) {
-    throw new errors.InvalidClientMetadata(
-      "client_name must not contain quotation marks, control characters or invisible characters",
-    );
-  }
-  if (STACKED_MARKS.test(name)) {
-    throw new errors.InvalidClientMetadata("client_name must not have more than 3 combining marks in a row");
-  }
-  return name.trim();
+  if (typeof (value ?? "") !== "string")
+    throw new errors.InvalidClientMetadata("client_name must be a string");
+  const name = normalizeName((value ?? "") as string);
+  if (name === "") return name;
+  const message = QUOTATION.test(name) ? "must not contain quotation marks" : validateName(name);
+  if (message) throw new errors.InvalidClientMetadata(`client_name ${message}`);
+  return name;
 }
 
 function parseRedirectUris(uris: unknown): string[] {

@@ -3,7 +3,7 @@ import { type Html, html } from "../ui/html.ts";
 
 /** A secret or link that a page showed once. */
 export type ShownSecret = {
-  kind: "secret" | "link";
+  kind: "secret" | "link" | "list";
   back: Link;
   /** Where to create a new one. */
   renew?: Link;

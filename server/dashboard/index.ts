@@ -9,7 +9,10 @@ import { connectRoutes } from "./connect/routes.ts";
 import { analytics } from "./links/analytics.ts";
 import { qr } from "./links/qr.ts";
 import { links } from "./links/routes.ts";
+import { showMembership } from "./membership-view.ts";
+import { loadNotices, noticeRoutes } from "./notices/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
+import { approvedAppRoutes } from "./organization/approved-apps.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
 import { enterpriseAuthorizationRoutes } from "./organization/enterprise-authorization.ts";
@@ -37,19 +40,23 @@ const ROUTE_MODULES: RouteModule[] = [
   workloadIdentityRoutes,
   enterpriseAuthorizationRoutes,
   appRoutes,
+  approvedAppRoutes,
   audit,
+  noticeRoutes,
 ];
 
 /** Creates the dashboard for signed-in users, which serves HTML and JSON at the same paths. */
 export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
-  const allow = createAccess(options.storage.organizations);
+  const { organizations, secondFactorRequirement } = options.storage;
+  const allow = createAccess(organizations, secondFactorRequirement, options.settings.SUPPORT_CONTACT);
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
-  accountRoutes(router, options);
+  accountRoutes(router, { ...options, oneTimeView });
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, { ...options, allow, oneTimeView });
   router.get("/dashboard/me", async (ctx) => {
     const { id, username } = ctx.state.user;
-    ctx.body = { user: { id, username }, organizations: await options.storage.organizations.listByUser(id) };
+    const memberships = await options.storage.organizations.listByUser(id);
+    ctx.body = { user: { id, username }, organizations: memberships.map(showMembership) };
   });
-  return [router.routes() as unknown as Middleware];
+  return [loadNotices(options.storage), router.routes() as unknown as Middleware];
 }

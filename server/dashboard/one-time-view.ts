@@ -74,7 +74,8 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
 }
 
 /** Responds with 410 to a request for a page that was already shown. */
-export function showAlreadyShown(ctx: Context, section: Section, secret: ShownSecret): void {
+export function showAlreadyShown(ctx: Context, section: Section | undefined, secret: ShownSecret): void {
   ctx.status = 410;
-  showPage(ctx, { title: `This ${secret.kind} was already shown`, section }, alreadyShownPage(secret));
+  const title = `This ${secret.kind} was already shown`;
+  showPage(ctx, { title, ...(section && { section }) }, alreadyShownPage(secret));
 }

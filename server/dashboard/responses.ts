@@ -4,6 +4,7 @@ import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
 import { type DashboardFrame, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
 import type { Html } from "../ui/html.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
+import { noticesBanner } from "./notices/page.ts";
 
 /** The confirmation at the top of a page: the value of `done` in the URL → the sentence. */
 const NOTICES = {
@@ -26,13 +27,32 @@ const NOTICES = {
   "trust-rule-added": "Trust rule added.",
   "trust-rule-deleted": "Trust rule deleted. Tokens issued by it expire within 15 minutes.",
   "password-changed": "Password changed.",
+  "notice-dismissed": "Notice dismissed.",
+  "notices-dismissed": "Notices dismissed.",
+  "email-sent": "Check your email for a confirmation link.",
+  "email-confirmed": "Email address confirmed.",
+  "email-removed": "Email address removed.",
   "session-ended": "Session revoked.",
   "sessions-ended": "Signed out everywhere else.",
+  "apps-ended": "Signed out everywhere else, and revoked the access of all apps.",
+  "totp-added": "Authenticator app set up.",
+  "totp-removed": "Authenticator app removed.",
+  "passkey-added": "Passkey added.",
+  "passkey-removed": "Passkey removed.",
+  "second-factor-required": "Owners and admins now need a second factor.",
+  "second-factor-optional": "A second factor is no longer required.",
   "identity-unlinked": "Identity unlinked.",
+  "client-disabled": "Client disabled.",
+  "client-enabled": "Client enabled.",
+  "member-signed-out": "Member signed out, and their apps revoked.",
+  "member-apps-revoked":
+    "Apps revoked. The member stays signed in, because they also belong to organizations that you don’t own.",
   "app-revoked": "Access revoked.",
   "enterprise-on": "Enterprise-managed authorization is on.",
   "enterprise-off": "Enterprise-managed authorization is off.",
-  "allowed-clients-changed": "Setting saved.",
+  "app-policy-changed": "Settings saved.",
+  "app-approved": "App approved.",
+  "approval-withdrawn": "Approval withdrawn.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",
@@ -68,12 +88,19 @@ export function showPage(
     csrf,
     organizations: ctx.state.memberships ?? [],
     organization: membershipOf(ctx),
+    supportContact: ctx.state.supportContact,
     section,
-    notice: notice ?? NOTICES[String(ctx.query.done) as Done],
+    notice: notice ?? noticeOf(ctx.query.done),
     error,
+    banner: noticesBanner(ctx.state.notices ?? []),
   };
   ctx.type = "html";
   ctx.body = dashboardPage(frame, content, body);
+}
+
+/** Returns the confirmation that a URL names, if it names one. */
+function noticeOf(done: unknown): string | undefined {
+  return typeof done === "string" && Object.hasOwn(NOTICES, done) ? NOTICES[done as Done] : undefined;
 }
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */

@@ -16,11 +16,11 @@ export function accountChoicePage({ action, csrf, app, username }: AccountChoice
   return page(
     "Choose an account",
     html`<h1>Choose an account</h1>
-<p><strong><bdi>${app}</bdi></strong> is requesting access. You are signed in as <strong>${username}</strong>.</p>
+<p><strong><bdi>${app}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <form method="post" action="${action}">
 ${hidden("csrf", csrf)}
 <div class="choices">
-<button type="submit" name="account" value="current">Continue as ${username}</button>
+<button type="submit" name="account" value="current">Continue as <bdi>${username}</bdi></button>
 <button type="submit" name="account" value="other" class="quiet">Use another account</button>
 </div>
 </form>`,

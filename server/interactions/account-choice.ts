@@ -1,6 +1,5 @@
-import type { Context } from "koa";
 import type { Interaction } from "oidc-provider";
-import type { Sessions, SignedIn } from "../auth/sessions.ts";
+import type { SignedIn } from "../auth/sessions.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
 import { accountChoicePage } from "./account-choice-page.ts";
 import {
@@ -53,19 +52,11 @@ export async function allowOtherAccounts(interaction: Interaction): Promise<void
 
 /** Returns whether a session satisfies the login prompt: a newer sign-in, or one with another account. */
 export function isAwaitedSession(
-  { loginTs, accountId }: SignedIn,
-  { session, iat, lastSubmission }: Interaction,
+  { provedAt = 0, accountId }: SignedIn,
+  { session, iat, lastSubmission, params }: Interaction,
 ): boolean {
-  if (!session) return true;
+  // OpenID Connect Core §3.1.2.1: `max_age` is about the last authentication, so it must be known.
+  if (!session) return params.max_age === undefined || provedAt > 0;
   const choice = lastSubmission?.select_account as AccountChoice | undefined;
-  return loginTs > iat || (choice?.other === true && accountId !== session.accountId);
-}
-
-/**
- * Ends the session of another account before a user signs in. The library would show its own page first, with a form
- * that needs JavaScript or another click.
- */
-export async function endOtherSession(ctx: Context, sessions: Sessions, accountId: string): Promise<void> {
-  const session = await sessions.current(ctx);
-  if (session && session.accountId !== accountId) await sessions.end(ctx);
+  return provedAt > iat || (choice?.other === true && accountId !== session.accountId);
 }

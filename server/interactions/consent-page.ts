@@ -1,7 +1,7 @@
 import type { ClientIdentity } from "../clients/client-identity.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
-import type { ConsentOption } from "./consent.ts";
+import type { ConsentOption, ExcludedOrganization } from "./consent.ts";
 
 export type Consent = {
   action: string;
@@ -16,14 +16,14 @@ export type Consent = {
   scopes: string[];
   /** The organizations to choose from, each with the scopes that the user's role there allows. */
   options: ConsentOption[];
-  /** The names of the user's organizations that don't allow this app. */
-  excluded: string[];
+  /** The user's organizations that don't let the user authorize this app. */
+  excluded: ExcludedOrganization[];
+  /** Returns the page on which an owner or admin of an organization can approve the app. */
+  approvalUrl: (organizationId: string) => string;
   /** Why there are no options. */
   refusal?: keyof typeof REFUSALS | undefined;
   error?: string | undefined;
 };
-
-const LIST = new Intl.ListFormat("en-GB");
 
 // Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
 const KNOWN_APP = {
@@ -33,9 +33,9 @@ const KNOWN_APP = {
 };
 
 const REFUSALS = {
+  suspended:
+    "Your organization is suspended, so you can’t approve this request. Ask an owner to contact the operator.",
   plan: "You aren’t a member of an organization on the Growth or Premium plan, so you can’t approve this request.",
-  client:
-    "Your organization doesn’t let its members connect this app. Ask an owner or admin to allow it under Apps.",
   role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
@@ -51,7 +51,7 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 /** Renders what an app will be able to do, for which organization, and for how long. */
 export function consentPage(consent: Consent): string {
   const { action, csrf, app, identity, target, username, scopes, error } = consent;
-  const { options, excluded, refusal } = consent;
+  const { options, refusal } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
@@ -59,15 +59,17 @@ export function consentPage(consent: Consent): string {
   return page(
     "Allow access",
     html`<h1>Allow access?</h1>
-<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong>${username}</strong>. It will be able to:</p>
+<p>You’ll be redirected to <strong>${target.name}</strong>.</p>
+<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It will be able to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
 ${identity ? identityNote(identity, target.isLocal) : html``}
-<p>You’ll be redirected to <strong>${target.name}</strong>. Access expires in 90 days; you can revoke it at any time.</p>
+<p>Access expires in 90 days; you can revoke it at any time.</p>
 ${alert(target.isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
-${canAllow ? html`${organizationChoice(options, scopes)}${exclusionNote(excluded)}` : alert(refusal && REFUSALS[refusal])}
+${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
+${exclusions(consent)}
 <div class="buttons">
 ${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
@@ -88,10 +90,21 @@ function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean):
   }</p>`;
 }
 
-function exclusionNote(names: string[]): Html {
-  if (names.length === 0) return html``;
-  const verb = names.length === 1 ? "doesn’t" : "don’t";
-  return html`<p class="hint">${LIST.format(names)} ${verb} allow this app.</p>`;
+/** Says for each organization that the user can't choose why, and who can change that. */
+function exclusions({ excluded, approvalUrl }: Consent): Html {
+  return html`${excluded.map(({ id, name, reason }) => {
+    const organization = html`<bdi>${name}</bdi>`;
+    if (reason === "kind") {
+      return html`<p class="alert">${organization} doesn’t allow this app. Ask an owner or admin to allow it under Apps.</p>`;
+    }
+    if (reason === "second_factor") {
+      return html`<p class="alert">${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.</p>`;
+    }
+    if (reason === "members") {
+      return html`<p class="alert">${organization} doesn’t let its members authorize apps. Ask an owner or admin of ${organization}.</p>`;
+    }
+    return html`<p class="alert">Ask an owner or admin of ${organization} to approve this app. Send them this link: <code class="long">${approvalUrl(id)}</code></p>`;
+  })}`;
 }
 
 function describe(scope: string): string {
@@ -101,7 +114,7 @@ function describe(scope: string): string {
 function organizationChoice(options: ConsentOption[], requested: string[]): Html {
   const [only] = options;
   if (options.length === 1 && only) {
-    return html`<p>Organization: <strong>${only.name}</strong></p>
+    return html`<p>Organization: <strong><bdi>${only.name}</bdi></strong></p>
 ${roleLimits(only, requested)}
 <input type="hidden" name="organization_id" value="${only.id}">`;
   }
@@ -110,7 +123,7 @@ ${options.map(
   (option, index) =>
     html`<label class="option"><input type="radio" name="organization_id" value="${option.id}"${
       index === 0 ? " checked" : ""
-    }> ${option.name}</label>${roleLimits(option, requested)}`,
+    }> <bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
 )}</fieldset>`;
 }
 
@@ -118,6 +131,6 @@ ${options.map(
 function roleLimits({ name, role, scopes }: ConsentOption, requested: string[]): Html {
   const missing = requested.filter((scope) => !scopes.includes(scope)).map(describe);
   if (missing.length === 0) return html``;
-  return html`<p class="hint">Your role in ${name} is ${role}, so the app won’t be able to:
+  return html`<p class="hint">Your role in <bdi>${name}</bdi> is ${role}, so the app won’t be able to:
 ${missing.map((text) => text.charAt(0).toLowerCase() + text.slice(1)).join("; ")}.</p>`;
 }

@@ -1,5 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
+import { approvalPath } from "../clients/approval-path.ts";
 import { identityOf } from "../clients/client-identity.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
@@ -17,12 +18,14 @@ import {
 } from "./interaction.ts";
 
 /** Creates the step on which a user allows or denies the request, for one of their organizations. */
-export function consentStep({ provider, storage, clientPolicy, csrf }: InteractionOptions): Step {
-  const findOptions = (interaction: Interaction) =>
+export function consentStep(options: InteractionOptions): Step {
+  const { provider, storage, clientPolicy, csrf, base, sessions } = options;
+  const findOptions = async (ctx: Context, interaction: Interaction) =>
     findConsentOptions(storage, clientPolicy, {
       userId: accountIdOf(interaction),
       clientId: clientIdOf(interaction),
       scopes: requestedScopes(interaction),
+      amr: (await sessions.current(ctx))?.amr,
     });
 
   async function showPage(ctx: Context, interaction: Interaction, error?: string): Promise<void> {
@@ -34,7 +37,8 @@ export function consentStep({ provider, storage, clientPolicy, csrf }: Interacti
       identity: identityOf(clientIdOf(interaction)),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
-      ...(await findOptions(interaction)),
+      ...(await findOptions(ctx, interaction)),
+      approvalUrl: (id) => `${base}${approvalPath(id, clientIdOf(interaction))}`,
       error,
       target: redirectTargetOf(textOf(interaction.params.redirect_uri)),
     });
@@ -55,7 +59,7 @@ export function consentStep({ provider, storage, clientPolicy, csrf }: Interacti
         await denyConsent(provider, ctx);
         return seeOther(ctx, interaction.returnTo);
       }
-      const { options } = await findOptions(interaction);
+      const { options } = await findOptions(ctx, interaction);
       const option = options.find(({ id }) => id === body.organization_id);
       if (!option) return showError(ctx, interaction, "Select one of your organizations.");
       const approval = { accountId: accountIdOf(interaction), option, address: ctx.ip };

@@ -4,45 +4,73 @@ import type { Storage } from "../../adapters/index.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { ConsentAnswer } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
+import type { Membership } from "../../adapters/organizations/store.ts";
 import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
 import { grantScopes } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
+import { isMultiFactor } from "../provider/multi-factor.ts";
 
 /** An organization that a user may grant access to, and the requested scopes that the user's role there allows. */
 export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
 
+/**
+ * An organization whose policy doesn't let the user authorize this client. `kind`: it doesn't allow such clients at all;
+ * `approval`: members may only authorize approved ones; `members`: they may authorize none; `second_factor`: owners and
+ * admins must sign in with a second factor.
+ */
+type ExclusionReason = "kind" | "approval" | "members" | "second_factor";
+export type ExcludedOrganization = { id: string; name: string; reason: ExclusionReason };
+
 /** The organizations that a user may choose from. */
 export type ConsentOptions = {
   options: ConsentOption[];
-  /** The names of the user's organizations that don't let their members connect this client. */
-  excluded: string[];
-  /** Why there are no options. */
-  refusal?: "plan" | "client" | "role";
+  excluded: ExcludedOrganization[];
+  /** Why there are no options, if not because of `excluded`. */
+  refusal?: "suspended" | "plan" | "role";
 };
 
-type Stores = Pick<Storage, "allowedClients" | "organizations">;
-type ConsentRequest = { userId: string; clientId: string; scopes: string[] };
+type Stores = Pick<Storage, "appPolicies" | "organizations" | "secondFactorRequirement">;
+type ConsentRequest = {
+  userId: string;
+  clientId: string;
+  scopes: string[];
+  /** How the user signed in (RFC 8176). */
+  amr: readonly string[] | undefined;
+};
 
-/** Returns the user's paid organizations that allow the client, and whose role there allows some of the scopes. */
+/** Returns the user's paid organizations that are not suspended and allow the client, and whose role there allows some of the scopes. */
 export async function findConsentOptions(
-  { organizations, allowedClients }: Stores,
+  { organizations, appPolicies, secondFactorRequirement }: Stores,
   clientPolicy: ClientPolicy,
-  { userId, clientId, scopes: requested }: ConsentRequest,
+  { userId, clientId, scopes: requested, amr }: ConsentRequest,
 ): Promise<ConsentOptions> {
-  const [memberships, allowed] = await Promise.all([
+  const [memberships, policies, strict] = await Promise.all([
     organizations.listByUser(userId),
-    allowedClients.findByUser(userId),
+    appPolicies.findByUser(userId, clientId),
+    isMultiFactor({ amr }) ? ([] as string[]) : secondFactorRequirement.listByUser(userId),
   ]);
-  const paid = memberships.filter(({ plan }) => isPaid(plan));
-  const open = paid.filter(({ id }) => clientPolicy(clientId, allowed.get(id) ?? "none"));
-  const excluded = paid.filter((one) => !open.includes(one)).map(({ name }) => name);
+  const active = memberships.filter(({ suspension }) => !suspension);
+  const paid = active.filter(({ plan }) => isPaid(plan));
+  const refuses = ({ id, role }: Membership): ExcludedOrganization["reason"] | undefined => {
+    if (strict.includes(id)) return "second_factor";
+    const policy = policies.get(id);
+    if (!policy || !clientPolicy(clientId, policy, "owner")) return "kind";
+    if (clientPolicy(clientId, policy, role)) return undefined;
+    return policy.memberApps === "approved" ? "approval" : "members";
+  };
+  const open = paid.filter((one) => !refuses(one));
+  const excluded = paid.flatMap((one) => {
+    const reason = refuses(one);
+    return reason ? [{ id: one.id, name: one.name, reason }] : [];
+  });
   const all = open.map(({ id, name, role }) => ({ id, name, role, scopes: allowedByRole(requested, role) }));
   const needsApi = requested.some(isApiScope);
   const options = all.filter(({ scopes }) => !needsApi || scopes.some(isApiScope));
   if (options.length > 0) return { options, excluded };
+  if (active.length === 0 && memberships.length > 0) return { options, excluded, refusal: "suspended" };
   if (paid.length === 0) return { options, excluded, refusal: "plan" };
-  return { options, excluded, refusal: open.length > 0 ? "role" : "client" };
+  return { options, excluded, ...(open.length > 0 && { refusal: "role" }) };
 }
 
 /** What the user approved, and from which IP address. */

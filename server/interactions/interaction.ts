@@ -2,6 +2,8 @@ import type { Context } from "koa";
 import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
+import type { CompleteSignIn } from "../auth/complete-sign-in.ts";
+import type { ShowPasskeyButton } from "../auth/passkeys/sign-in.ts";
 import type { Sessions } from "../auth/sessions.ts";
 import type { ShowSsoButton } from "../auth/sso/button.ts";
 import type { VerifyPassword } from "../auth/verify-password.ts";
@@ -11,12 +13,16 @@ import type { Csrf } from "../http/csrf.ts";
 
 export type InteractionOptions = {
   provider: Provider;
-  storage: Pick<Storage, "accounts" | "allowedClients" | "organizations">;
+  storage: Pick<Storage, "accounts" | "appPolicies" | "organizations" | "secondFactorRequirement">;
   clientPolicy: ClientPolicy;
   csrf: Csrf;
   verifyPassword: VerifyPassword;
   sessions: Sessions;
   ssoButton: ShowSsoButton;
+  passkeyButton: ShowPasskeyButton;
+  completeSignIn: CompleteSignIn;
+  /** The URL of this service. */
+  base: string;
 };
 
 /** One prompt of the authorization endpoint: its page, and what its form does. */

@@ -1,8 +1,11 @@
 import type { Context } from "koa";
-import { errors, type Interaction } from "oidc-provider";
+import type { Interaction } from "oidc-provider";
 import { signInPage } from "../auth/login-page.ts";
+import type { SignedIn } from "../auth/sessions.ts";
+import type { SignInProof } from "../auth/sign-in-proof.ts";
+import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
 import { identityOf } from "../clients/client-identity.ts";
-import { allowOtherAccounts, endOtherSession, isAwaitedSession } from "./account-choice.ts";
+import { allowOtherAccounts, isAwaitedSession } from "./account-choice.ts";
 import {
   clientNameOf,
   currentInteraction,
@@ -14,10 +17,13 @@ import {
   textOf,
 } from "./interaction.ts";
 
+type Login = { accountId: string; ts?: number; amr?: string[] };
 type Failure = { username: string; error: string };
 
 /** Creates the sign-in step. It is skipped if the user has signed in elsewhere since the interaction began. */
-export function loginStep({ provider, csrf, verifyPassword, sessions, ssoButton }: InteractionOptions): Step {
+export function loginStep(options: InteractionOptions): Step {
+  const { provider, csrf, verifyPassword, sessions, ssoButton, passkeyButton, completeSignIn } = options;
+
   async function showForm(ctx: Context, interaction: Interaction, failure?: Failure): Promise<void> {
     const app = await clientNameOf(provider, interaction);
     await allowOtherAccounts(interaction);
@@ -30,15 +36,24 @@ export function loginStep({ provider, csrf, verifyPassword, sessions, ssoButton 
       external: await ssoButton(`/interaction/${interaction.uid}`, {
         again: interaction.session !== undefined,
       }),
+      passkey: await passkeyButton(ctx, `/interaction/${interaction.uid}`),
       ...(failure ?? { username: textOf(interaction.params.login_hint) }),
     });
+  }
+
+  async function complete(ctx: Context, interaction: Interaction, proof: SignInProof) {
+    const { accountId, amr } = proof;
+    const isComplete = await completeSignIn(ctx, proof, `/interaction/${interaction.uid}`, () =>
+      finishStep(provider, ctx, { login: { accountId, amr } }),
+    );
+    return isComplete ? undefined : INCORRECT_CREDENTIALS;
   }
 
   return {
     async show(ctx, interaction) {
       const session = await sessions.current(ctx);
       if (!session || !isAwaitedSession(session, interaction)) return showForm(ctx, interaction);
-      await finishStep(provider, ctx, { login: { accountId: session.accountId, ts: session.loginTs } });
+      await finishStep(provider, ctx, { login: loginOf(session) });
     },
 
     async submit(ctx) {
@@ -46,15 +61,14 @@ export function loginStep({ provider, csrf, verifyPassword, sessions, ssoButton 
       const body = readForm(ctx, csrf, interaction);
       const username = textOf(body.username);
       const result = await verifyPassword(ctx, username, textOf(body.password));
-      if ("error" in result) {
-        ctx.status = result.status;
-        return showForm(ctx, interaction, { username, error: result.error });
-      }
-      await finishStep(provider, ctx, { login: { accountId: result.accountId } }, async () => {
-        if (await result.isCurrent()) return endOtherSession(ctx, sessions, result.accountId);
-        await interaction.destroy();
-        throw new errors.SessionNotFound("the password was changed in the meantime");
-      });
+      const failure = "error" in result ? result : await complete(ctx, interaction, result);
+      if (!failure) return;
+      ctx.status = failure.status;
+      return showForm(ctx, interaction, { username, error: failure.error });
     },
   };
+}
+
+function loginOf({ accountId, loginTs: ts, amr }: SignedIn): Login {
+  return { accountId, ts, ...(amr && { amr }) };
 }

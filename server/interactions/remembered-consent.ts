@@ -9,7 +9,7 @@ import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scop
 import type { RememberedGrant } from "../provider/interaction-policy.ts";
 import { createGrantId, findConsentOptions } from "./consent.ts";
 
-type Stores = Pick<Storage, "allowedClients" | "consents" | "organizations">;
+type Stores = Pick<Storage, "appPolicies" | "consents" | "organizations" | "secondFactorRequirement">;
 
 /**
  * Creates a function that returns the grant that an authorization request gets without asking again, before it is stored.
@@ -30,7 +30,7 @@ export function createRememberedConsent(stores: Stores, clientPolicy: ClientPoli
     // The same rules as on the consent page, so nothing is granted that the page would not offer.
     const requested = requestedScopesOf(ctx);
     const scopes = [...oidc.requestParamScopes];
-    const request = { userId: accountId, clientId, scopes };
+    const request = { userId: accountId, clientId, scopes, amr: oidc.session?.amr };
     const { options } = await findConsentOptions(stores, clientPolicy, request);
     const covered = options.flatMap((option) => {
       const grant = new provider.Grant({ accountId, clientId });

@@ -2,6 +2,8 @@ import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
+import { Problem } from "../../resources/http/problem.ts";
+import { checkOrigin, isChange } from "../http/same-origin.ts";
 import { messagePage } from "../ui/page.ts";
 import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-step.ts";
@@ -31,13 +33,27 @@ export function interactions(options: InteractionOptions): Middleware[] {
   router.post("/interaction/:uid/account", parseForm, accountChoice.submit);
   router.post("/interaction/:uid/consent", parseForm, consent.submit);
 
-  return [showErrors, router.routes() as unknown as Middleware];
+  return [showErrors, sameOriginOnly(options.base), router.routes() as unknown as Middleware];
+}
+
+/** Rejects forms that another site sends. They lack the CSRF token, too, but this doesn't depend on the pages. */
+function sameOriginOnly(base: string): Middleware {
+  return function checkSameOrigin(ctx, next) {
+    if (isChange(ctx)) checkOrigin(ctx, base);
+    return next();
+  };
 }
 
 const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
   try {
     await next();
   } catch (error) {
+    if (error instanceof Problem) {
+      ctx.status = error.status;
+      ctx.type = "html";
+      ctx.body = messagePage("This request came from another site", "Start again from the app.");
+      return;
+    }
     if (!(error instanceof errors.OIDCProviderError) || error.status >= 500) throw error;
     ctx.status = error.status;
     ctx.type = "html";

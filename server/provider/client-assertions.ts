@@ -7,7 +7,7 @@ import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import type { ClientKeys } from "../clients/client-keys.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { type Assertion, takeAssertion } from "./assertion-parameters.ts";
-import { requirePaidPlanToIssue } from "./client-authentication.ts";
+import { requireUsableToIssue } from "./client-authentication.ts";
 import { type AuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
@@ -29,7 +29,7 @@ type Options = {
   provider: Provider;
   keySets: KeySets;
   replays: ReplayStore;
-  limits: Pick<AuthenticationLimits, "checkClient">;
+  limits: AuthenticationLimits["assertions"];
   clientKeys: ClientKeys;
   authenticateWorkload: AuthenticateWorkload;
 };
@@ -91,9 +91,12 @@ export function createClientAssertions(options: Options): ClientAssertions {
       const { ctx, given } = taken;
       // The library sets it before it authenticates a client. A failure counts against this one.
       ctx.oidc.entity("Client", client);
-      await limits.checkClient(ctx, client.clientId);
-      await verify(ctx, client, given).catch((error) => refuse(error, given));
-      requirePaidPlanToIssue(ctx, client);
+      await limits.check(ctx, client.clientId);
+      await verify(ctx, client, given).catch(async (error) => {
+        await limits.failed(ctx, client.clientId);
+        refuse(error, given);
+      });
+      requireUsableToIssue(ctx, client);
       authenticated.set(ctx, client.clientId);
     },
 

@@ -2,10 +2,9 @@ import { timingSafeEqual } from "node:crypto";
 import { type Client, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
-import { organizationOf, RESOURCE_SERVER, secretsOf } from "../clients/client-metadata.ts";
-import { createUseRecorder } from "../clients/use-recorder.ts";
-import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { requirePaidPlan } from "./require-paid-plan.ts";
+import { RESOURCE_SERVER, secretsOf } from "../clients/client-metadata.ts";
+import { createSecretUseRecorder } from "../clients/secret-use-recorder.ts";
+import { requireUsable } from "./require-api-access.ts";
 
 const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
 
@@ -13,24 +12,16 @@ const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorizati
  * Replaces the library's comparison of a client secret, the last step of client authentication. Secrets are stored as
  * hashes, and a client may have two active ones.
  */
-export function overrideClientAuthentication(
-  provider: Provider,
-  clients: ClientStore,
-  limits: Pick<AuthenticationLimits, "checkClient">,
-): void {
-  const recordUse = createUseRecorder(
-    (secretId, at) => clients.markSecretUsed(secretId, at),
-    (error) => provider.emit("error", error),
-  );
+export function overrideClientAuthentication(provider: Provider, clients: ClientStore): void {
+  const recordUse = createSecretUseRecorder(clients, (error) => provider.emit("error", error));
 
   Object.assign(provider.Client.prototype, {
     async compareClientSecret(this: Client, secret: string): Promise<boolean> {
       const { ctx } = Provider;
-      if (ctx) await limits.checkClient(ctx, this.clientId);
       const secretId = findActiveSecret(this, secret);
       if (!secretId) return false;
-      if (secretId !== RESOURCE_SERVER) recordUse(secretId);
-      requirePaidPlanToIssue(ctx, this);
+      if (secretId !== RESOURCE_SERVER && ctx) recordUse(secretId, ctx);
+      requireUsableToIssue(ctx, this);
       return true;
     },
   });
@@ -49,10 +40,10 @@ function findActiveSecret(client: Client, value: string): string | undefined {
 }
 
 /**
- * Requires a paid plan where tokens are issued; a client on the Free plan may still revoke. The library has no hook
- * between client authentication and the checks of the request, and the plan must come after the secret: only the
- * client itself learns of its plan.
+ * Requires a usable client where tokens are issued; a client that is disabled, suspended or on the Free plan may still
+ * revoke. The library has no hook between client authentication and the checks of the request, and this must come after
+ * the secret: only the client itself learns of its state.
  */
-export function requirePaidPlanToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
-  if (ISSUING_ROUTES.has(ctx?.oidc.route)) requirePaidPlan(organizationOf(client));
+export function requireUsableToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
+  if (ISSUING_ROUTES.has(ctx?.oidc.route)) requireUsable(client);
 }

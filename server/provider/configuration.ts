@@ -7,12 +7,12 @@ import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
 import { clientIdMetadataDocuments } from "../clients/client-metadata-documents.ts";
 import { createFetchDocument } from "../clients/fetch-document.ts";
 import type { Settings } from "../config.ts";
-import { ABSOLUTE_LIFETIME, ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
+import type { Keys } from "../keys/shared-keys.ts";
+import { ABSOLUTE_LIFETIME, ACCESS_TOKEN_LIFETIME, ID_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { cookies } from "./cookies.ts";
 import { dPoP } from "./dpop.ts";
 import { prompts, type RememberedGrant } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
-import type { Keys } from "./keys.ts";
 import { issueRefreshToken, refreshTokenLifetime, rotateRefreshToken } from "./refresh-tokens.ts";
 import { resourceIndicators } from "./resource-indicators.ts";
 import { mayRevoke, revokeGrantPolicy } from "./revocation.ts";
@@ -89,7 +89,7 @@ function authorizationOptions({ findRememberedGrant }: ProviderOptions): Configu
     responseTypes: ["code"],
     pkce: { required: () => true }, // RFC 9700 §2.1.1: for every client
     scopes: ["openid", "offline_access"],
-    claims: { openid: ["sub", "preferred_username", "organization_id"] },
+    claims: { openid: ["sub", "preferred_username", "organization_id", "auth_time", "amr"] },
     conformIdTokenClaims: false, // the id_token carries the claims, which saves a request
     interactions: {
       policy: prompts(),
@@ -122,7 +122,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
       AuthorizationCode: MINUTE,
       AccessToken: ACCESS_TOKEN_LIFETIME,
       ClientCredentials: (_ctx, token) => token.resourceServer?.accessTokenTTL ?? HOUR,
-      IdToken: HOUR,
+      IdToken: ID_TOKEN_LIFETIME,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),
       Grant: ABSOLUTE_LIFETIME + ACCESS_TOKEN_LIFETIME, // outlives its last access token

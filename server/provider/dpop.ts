@@ -1,7 +1,7 @@
 import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
-import { type Keys, nonceSecretOf } from "./keys.ts";
+import { type Keys, nonceSecretOf } from "../keys/shared-keys.ts";
 import { checkReplay, validateProof } from "./library-dpop.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { GrantStore } from "../../adapters/oauth/grants.ts";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
-import { requirePaidPlan } from "./require-paid-plan.ts";
+import { requireApiAccess } from "./require-api-access.ts";
 
 type Stores = { accounts: AccountStore; grants: GrantStore };
 type Source =
@@ -13,7 +13,7 @@ type Source =
 /**
  * Creates the library's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
  * token is redeemed, the user must still be a member of the organization of the grant, in a role that allows some of
- * the granted scopes, and that organization must allow the client and be on a paid plan. The role is returned with the account, for
+ * the granted scopes, and that organization must allow the client, be on a paid plan and not be suspended. The role is returned with the account, for
  * `getResourceServerInfo`.
  */
 export function findAccount({ accounts, grants }: Stores): FindAccount {
@@ -42,12 +42,12 @@ async function membershipOf(grants: GrantStore, source: Source) {
   return membership;
 }
 
-/** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if its plan or policy forbids the client */
+/** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if its plan, suspension or policy forbids the client */
 async function requireMembership(grants: GrantStore, grantId: string) {
   const status = await grants.findStatus(grantId);
   if (!status?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
-  // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades or allows it.
-  requirePaidPlan(status, "the user's organization");
+  // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades, is resumed or allows it.
+  requireApiAccess(status, "the user's organization");
   if (!status.isClientAllowed) {
     throw new errors.UnauthorizedClient("the user's organization does not allow this client");
   }

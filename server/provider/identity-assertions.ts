@@ -15,7 +15,8 @@ import { organizationOf } from "../clients/client-metadata.ts";
 import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { readProof, requireProof } from "./dpop.ts";
 import { ID_JAG } from "./jwt-bearer.ts";
-import { requirePaidPlan } from "./require-paid-plan.ts";
+import { isMultiFactor } from "./multi-factor.ts";
+import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
 // draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
@@ -84,10 +85,14 @@ async function findEntitlement(
 ): Promise<Entitlement> {
   const resource = findResource(ctx, claims.resource, options.urls);
   const userId = await findUser(claims, options);
-  const organization = await findOrganization(userId, claims.aud_tenant, options);
-  requireProof(ctx, organization);
   const { clientId } = ctx.oidc.client as Client;
-  if (!options.clientPolicy(clientId, organization.allowedClients)) {
+  const organization = await findOrganization({ userId, clientId, tenant: claims.aud_tenant }, options);
+  requireProof(ctx, organization);
+  // The draft's §3.1: `amr` is how the user signed in at the identity provider.
+  if (organization.requiresSecondFactor && !isMultiFactor({ amr: methodsOf(claims.amr) })) {
+    throw invalidGrant("the user's organization requires a second factor, so amr must contain mfa");
+  }
+  if (!options.clientPolicy(clientId, organization.appPolicy, organization.role)) {
     throw invalidGrant("the user's organization does not allow this app");
   }
   const requested = findScopes(ctx, claims.scope);
@@ -114,6 +119,11 @@ function findResource(
   return named;
 }
 
+/** Returns the authentication methods of an assertion, which may claim anything. */
+function methodsOf(amr: unknown): string[] {
+  return Array.isArray(amr) ? amr : [];
+}
+
 /** Returns the user whose account is linked to the subject. @throws InvalidGrant */
 async function findUser(
   { iss = "", sub = "" }: VerifiedJwt["claims"],
@@ -127,18 +137,17 @@ async function findUser(
 
 /** Returns the user's organization that enabled this grant, by `aud_tenant` if there are several. @throws InvalidGrant */
 async function findOrganization(
-  userId: string,
-  tenant: unknown,
+  { userId, clientId, tenant }: { userId: string; clientId: string; tenant: unknown },
   { enterpriseAuthorization }: IdentityAssertionOptions,
 ): Promise<ManagedOrganization> {
-  const enabled = await enterpriseAuthorization.listByUser(userId);
+  const enabled = await enterpriseAuthorization.listByUser(userId, clientId);
   const candidates = tenant === undefined ? enabled : enabled.filter(({ id }) => id === tenant);
   const [organization, ...others] = candidates;
   if (!organization)
     throw invalidGrant("no organization of the user accepts enterprise-managed authorization");
   if (others.length > 0)
     throw invalidGrant("several organizations of the user match: aud_tenant must name one");
-  requirePaidPlan(organization, "the user's organization");
+  requireApiAccess(organization, "the user's organization");
   return organization;
 }
 

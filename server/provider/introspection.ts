@@ -10,9 +10,9 @@ import {
 } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole } from "../../resources/access/scopes.ts";
-import { organizationOf, RESOURCE_SERVER } from "../clients/client-metadata.ts";
+import { RESOURCE_SERVER } from "../clients/client-metadata.ts";
 import { lacksKey } from "./dpop.ts";
-import { hasPaidPlan } from "./require-paid-plan.ts";
+import { hasApiAccess, isUsable } from "./require-api-access.ts";
 import { isUnsupportedToken } from "./unsupported-token.ts";
 
 type Introspected = AccessToken | ClientCredentials | RefreshToken;
@@ -25,12 +25,12 @@ export function mayIntrospect(findAccount: FindAccount) {
   return async (ctx: KoaContextWithOIDC, client: Client, token: Introspected): Promise<boolean> => {
     if (client.clientId === RESOURCE_SERVER) return token.kind !== "RefreshToken";
     if (token.clientId !== client.clientId) return false;
-    if (!hasPaidPlan(organizationOf(client))) return false;
-    return token.kind !== "RefreshToken" || isUsable(findAccount, ctx, token);
+    if (!isUsable(client)) return false;
+    return token.kind !== "RefreshToken" || canRefresh(findAccount, ctx, token);
   };
 }
 
-async function isUsable(find: FindAccount, ctx: KoaContextWithOIDC, token: RefreshToken): Promise<boolean> {
+async function canRefresh(find: FindAccount, ctx: KoaContextWithOIDC, token: RefreshToken): Promise<boolean> {
   try {
     return Boolean(await find(ctx, token.accountId, token));
   } catch (error) {
@@ -44,7 +44,7 @@ type IntrospectionResponse = { active?: boolean; token_type?: string; client_id?
 /**
  * Completes the response (RFC 7662 §2.2). A token that is not active for this caller gets exactly `{"active":false}`.
  * An access token was loaded with everything its validity depends on, as the resources load it; `resource-server` also
- * gets its organization and plan.
+ * gets its organization and plan, and whether an organization that the token depends on is suspended.
  */
 export function completeIntrospection(ctx: Context): void {
   const body = ctx.body as IntrospectionResponse | undefined;
@@ -58,7 +58,7 @@ function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const isResourceServer = client?.clientId === RESOURCE_SERVER;
-  if (!active || lacksKey(active) || (!isResourceServer && !hasPaidPlan(active))) {
+  if (!active || lacksKey(active) || (!isResourceServer && !hasApiAccess(active))) {
     respondInactive(ctx);
     return;
   }
@@ -66,7 +66,11 @@ function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
   const scope = allowedByRole(active.scopes, active.role).join(" ") || undefined;
   Object.assign(body, { sub: body.sub ?? body.client_id, scope });
   if (isResourceServer) {
-    Object.assign(body, { organization_id: active.organizationId, plan: active.plan });
+    Object.assign(body, {
+      organization_id: active.organizationId,
+      plan: active.plan,
+      ...(active.suspended && { suspended: true }),
+    });
   }
 }
 

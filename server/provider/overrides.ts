@@ -1,4 +1,5 @@
 import { type Client, errors, Provider } from "oidc-provider";
+import { withChecksum } from "../../adapters/crypto/checksum.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import { withImplied } from "../../resources/access/scopes.ts";
@@ -14,7 +15,7 @@ import { overrideFindClient } from "./find-client.ts";
 import { createIdentityAssertionHandler, type IdentityAssertionOptions } from "./identity-assertions.ts";
 import { registerJwtBearer } from "./jwt-bearer.ts";
 import { normalizeParameters } from "./request-parameters.ts";
-import { ignoreEndedSessions, recordSessionUseOnSave } from "./sessions.ts";
+import { ignoreEndedSessions, recordSessionUseOnSave, reportLastProof } from "./sessions.ts";
 import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 import { addOpenIdScope, openUserinfo } from "./userinfo.ts";
 import { type AuthenticateWorkload, useAssertionsBeforeIssuing } from "./workloads.ts";
@@ -29,7 +30,7 @@ export type OverrideOptions = {
   authenticateWorkload: AuthenticateWorkload;
   /** Absent if clients may not register. */
   registeredIds: RegisteredClientIds | undefined;
-  authenticationLimits: Pick<AuthenticationLimits, "checkClient">;
+  authenticationLimits: Pick<AuthenticationLimits, "assertions">;
   identityAssertions: IdentityAssertionOptions;
 };
 
@@ -43,7 +44,7 @@ export function applyOverrides(provider: Provider, options: OverrideOptions): vo
     provider,
     keySets,
     replays,
-    limits: authenticationLimits,
+    limits: authenticationLimits.assertions,
     authenticateWorkload: options.authenticateWorkload,
     clientKeys: createClientKeys(clients, (error) => provider.emit("error", error)),
   });
@@ -51,7 +52,7 @@ export function applyOverrides(provider: Provider, options: OverrideOptions): vo
   normalizeParameters(provider, assertions);
   matchLoopbackRoots(provider);
   overrideFindClient(provider, clients, assertions, registeredIds);
-  overrideClientAuthentication(provider, clients, authenticationLimits);
+  overrideClientAuthentication(provider, clients);
   detectReplays(provider, replays);
   useAssertionsBeforeIssuing(provider);
   buildUrlsFromIssuer(provider);
@@ -61,6 +62,7 @@ export function applyOverrides(provider: Provider, options: OverrideOptions): vo
   openUserinfo(provider);
   recordSessionUseOnSave(provider);
   ignoreEndedSessions(provider);
+  reportLastProof(provider);
   allowRefreshScopes(provider);
   checkResourceBeforeUse(provider);
   requireProofToRedeem(provider);
@@ -92,31 +94,32 @@ function detectReplays({ ReplayDetection }: Provider, replays: ReplayStore): voi
   });
 }
 
-/** Prefixes let scanners find leaked tokens, and help people to tell one kind from another. */
+/** Prefixes and checksums let scanners find leaked tokens, and help people to tell one kind from another. */
 function prefixTokens(provider: Provider): void {
-  const withPrefix = (prefix: string) => (id: string) => prefix + id;
+  const withPrefix = (prefix: string) => (id: string) => withChecksum(prefix + id);
   onNewId(provider.AccessToken, withPrefix("lga_"));
   onNewId(provider.ClientCredentials, withPrefix("lga_"));
   onNewId(provider.RefreshToken, (id, token) => {
     unbindConfidential(token);
-    return `lgr_${id}`;
+    return withChecksum(`lgr_${id}`);
   });
 }
 
 /**
  * Adds fields to what the library stores:
- * - grants: the organization chosen on the consent page, the IP address of the user, and the answer to that page or the
+ * - grants: how the user signed in, the organization chosen on the consent page, the IP address of the user, and the answer to that page or the
  *   grant whose consent is remembered;
- * - sessions: where and when they were last used;
+ * - sessions: where and when they were last used, and how and when the user signed in;
  * - tokens: the generation of their client when it authenticated. Raising the client's generation revokes all of them,
  *   even one that is being issued;
  * - access tokens: `active`, what the database says about their validity;
  * - codes and refresh tokens: whether the organization requires DPoP. Read from the database and never stored.
  */
 function extendModels(provider: Provider): void {
-  for (const field of ["organizationId", "address", "answers", "remembers"])
+  for (const field of ["organizationId", "address", "answers", "remembers", "methods", "amr"])
     extendPayload(provider.Grant, field);
-  for (const field of ["address", "userAgent", "seenAt"]) extendPayload(provider.Session, field);
+  for (const field of ["address", "userAgent", "seenAt", "methods", "provedAt", "credential"])
+    extendPayload(provider.Session, field);
   const { AccessToken, AuthorizationCode, ClientCredentials, RefreshToken } = provider;
   for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");
   for (const model of [AuthorizationCode, RefreshToken]) extendPayload(model, "requiresDpop");

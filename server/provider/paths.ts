@@ -4,6 +4,12 @@ import type { Settings } from "../config.ts";
 /** The path of the client registration endpoint. */
 export const REGISTRATION_PATH = "/oauth/register";
 
+/** The path that reports of leaked credentials are sent to. */
+export const LEAK_REPORT_PATH = "/oauth/leaked-credentials";
+
+/** The path of the public keys. */
+const KEYS_PATH = "/oauth/jwks";
+
 const METHODS: Record<string, string[]> = {
   "/oauth/authorize": ["GET", "POST"],
   "/oauth/token": ["POST", "OPTIONS"],
@@ -11,7 +17,7 @@ const METHODS: Record<string, string[]> = {
   "/oauth/introspect": ["POST", "OPTIONS"],
   "/oauth/par": ["POST", "OPTIONS"],
   "/oauth/userinfo": ["GET", "HEAD", "POST", "OPTIONS"],
-  "/oauth/jwks": ["GET", "HEAD", "OPTIONS"],
+  [KEYS_PATH]: ["GET", "HEAD", "OPTIONS"],
   "/oauth/session/end/confirm": ["POST"],
 };
 const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
@@ -21,12 +27,15 @@ const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
 
 /**
  * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. The library's router accepts them,
- * and they would bypass the rate limits, which match paths exactly.
+ * and they would bypass the rate limits, which match paths exactly. Responses may not be stored, unless a later step says
+ * so (RFC 6749 §5.1).
  */
-export function requireOauthPath({ DYNAMIC_REGISTRATION }: Settings): Middleware {
+export function requireOauthPath({ DYNAMIC_REGISTRATION, LEAK_REPORT_KEYS }: Settings): Middleware {
   const methodsByPath = { ...METHODS };
   if (DYNAMIC_REGISTRATION !== "off") methodsByPath[REGISTRATION_PATH] = ["POST", "OPTIONS"];
+  if (LEAK_REPORT_KEYS) methodsByPath[LEAK_REPORT_PATH] = ["POST"];
   return function requireExactPath(ctx, next) {
+    if (ctx.path !== KEYS_PATH) ctx.set("Cache-Control", "no-store");
     const methods = methodsByPath[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
     if (!methods) {
       ctx.status = 404;

@@ -11,7 +11,7 @@ import {
 import { organizationOf } from "../clients/client-metadata.ts";
 import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { requireProof } from "./dpop.ts";
-import { requirePaidPlan } from "./require-paid-plan.ts";
+import { requireUsable } from "./require-api-access.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
 /**
@@ -41,7 +41,7 @@ export function resourceIndicators(urls: PublicUrls) {
       const { params, route } = ctx.oidc;
       const hasSeveral = route === "token" && Array.isArray(params?.resource); // RFC 8707 §2.2: one per token
       if (hasSeveral || !resources.has(resource)) throw new errors.InvalidTarget();
-      requirePaidPlan(organizationOf(client));
+      requireUsable(client);
       if (route === "token") requireProof(ctx, organizationOf(client));
       applyScopePolicy(ctx);
       // Set by `findAccount` when a code or a refresh token is redeemed: a user who loses a role loses its scopes.

@@ -2,6 +2,7 @@ import type { Context, Middleware } from "koa";
 import type { Settings } from "../config.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection } from "./introspection.ts";
+import { completeKeySet } from "./key-set.ts";
 import { completeRevocation } from "./revocation.ts";
 import { completeTokenResponse } from "./token-response.ts";
 
@@ -10,6 +11,7 @@ export function completeResponses(settings: Settings): Middleware {
   const steps = new Map<string, (ctx: Context) => void>([
     ["/.well-known/openid-configuration", completeDiscovery(settings)],
     ["/.well-known/oauth-authorization-server", completeDiscovery(settings)],
+    ["/oauth/jwks", completeKeySet],
     ["/oauth/token", completeTokenResponse],
     ["/oauth/revoke", completeRevocation],
     ["/oauth/introspect", completeIntrospection],

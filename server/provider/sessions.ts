@@ -1,15 +1,24 @@
 import type { Context } from "koa";
 import { Provider } from "oidc-provider";
+import { SESSION_LIFETIME } from "../lifetimes.ts";
 
 const DAY_S = 24 * 3600;
 // Enough for the list of sessions; a header may have 16 KB.
 const USER_AGENT_MAX = 255;
-// OWASP ASVS 5.0 V7.3.1 and V7.3.2: sessions expire after inactivity, and after a maximum time regardless of use.
+// OWASP ASVS 5.0 V7.3.1: sessions also expire after inactivity.
 const IDLE_S = 7 * DAY_S;
-const ABSOLUTE_S = 30 * DAY_S;
 
-/** The session of a browser, with what the list of sessions shows about it. */
+/** How a user signed in, as the list of sessions shows it. */
+export type Method = "password" | "totp" | "recovery_code" | "passkey" | "sso";
+
+/** The session of a browser, with what the list of sessions shows about it. `loginTs` is when it began. */
 export type Session = InstanceType<Provider["Session"]> & {
+  /** How the user signed in. */
+  methods?: Method[];
+  /** When the user last proved who they are: epoch seconds. Absent if an identity provider didn't say when. */
+  provedAt?: number;
+  /** The passkey or, hashed, the SSO identity that started the session. */
+  credential?: string;
   address?: string;
   userAgent?: string;
   /** Epoch seconds. */
@@ -19,7 +28,7 @@ export type Session = InstanceType<Provider["Session"]> & {
 /** Returns for how many more seconds a session is valid that is used now. */
 export function sessionLifetime({ iat }: { iat?: number }): number {
   const now = Math.floor(Date.now() / 1000);
-  return Math.max(1, Math.min(IDLE_S, (iat ?? now) + ABSOLUTE_S - now));
+  return Math.max(1, Math.min(IDLE_S, (iat ?? now) + SESSION_LIFETIME - now));
 }
 
 /** Records when a session was used, and from where. */
@@ -36,6 +45,18 @@ export function recordSessionUseOnSave({ Session }: Provider): void {
     save(this: Session, lifetime: number) {
       if (Provider.ctx) recordSessionUse(this, Provider.ctx);
       return save.call(this, lifetime);
+    },
+  });
+}
+
+/** Makes `max_age` and the claim `auth_time` about the user's last proof, not about the beginning of the session. */
+export function reportLastProof({ Session }: Provider): void {
+  Object.assign(Session.prototype, {
+    authTime(this: Session) {
+      return this.provedAt;
+    },
+    past(this: Session, age: number) {
+      return this.provedAt === undefined || Math.floor(Date.now() / 1000) - this.provedAt > Number(age);
     },
   });
 }

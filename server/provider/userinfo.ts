@@ -1,7 +1,7 @@
 import { type AccessToken, errors, Provider } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { lacksKey } from "./dpop.ts";
-import { hasPaidPlan } from "./require-paid-plan.ts";
+import { hasApiAccess } from "./require-api-access.ts";
 
 type StoredToken = { active?: ActiveToken; aud?: unknown };
 
@@ -16,7 +16,7 @@ export function openUserinfo({ AccessToken, ClientCredentials }: Provider): void
       const token = (await find(...args)) as (AccessToken & StoredToken) | undefined;
       if (Provider.ctx?.oidc.route !== "userinfo") return token;
       const found = token ?? ((await ClientCredentials.find(...args)) as StoredToken | undefined);
-      if (!found?.active || !hasPaidPlan(found.active) || lacksKey(found.active)) return undefined;
+      if (!found?.active || !hasApiAccess(found.active) || lacksKey(found.active)) return undefined;
       if (!token) throw new errors.InsufficientScope("the token has no user", "openid");
       // Only this copy: the row keeps its audience.
       return Object.assign(token, { aud: undefined });

@@ -1,5 +1,5 @@
 import cluster from "node:cluster";
-import { once } from "node:events";
+import { on } from "node:events";
 
 // Sent by a worker and echoed by the primary process. Messages stay in order, so the echo arrives after all connections
 // that were handed over before.
@@ -14,5 +14,5 @@ export function answerWorkers(): void {
 export async function takeConnections(): Promise<void> {
   if (!cluster.isWorker) return;
   process.send?.(ECHO);
-  await once(process, "message");
+  for await (const [message] of on(process, "message")) if (message === ECHO) return;
 }

@@ -1,5 +1,5 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { csrfField } from "./controls.ts";
+import { csrfField, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { document } from "./page.ts";
 
@@ -13,10 +13,14 @@ export type DashboardFrame = {
   /** The organization that the page belongs to. */
   organization?: Membership | undefined;
   section?: Section | undefined;
+  /** Whom members of a suspended organization contact: a `mailto:` or `https:` URI. */
+  supportContact?: string | undefined;
   /** Confirms the change that was just made. */
   notice?: string | undefined;
   /** Why a submitted form was rejected. */
   error?: string | undefined;
+  /** Announces security notices. */
+  banner?: Html | undefined;
 };
 
 /** The sections of an organization's dashboard: path segment → name. */
@@ -58,6 +62,7 @@ ${header(frame)}
 <div class="columns${organization ? "" : " single"}">
 ${organization ? navigation(organization, frame.section) : html``}
 <main id="content" tabindex="-1">
+${suspensionAlert(frame)}
 ${messages(frame)}
 <div class="title">
 <div><h1>${heading}</h1>${intro ? html`<p class="intro">${intro}</p>` : html``}</div>
@@ -89,9 +94,10 @@ function header({ username, csrf, organizations, organization }: DashboardFrame)
 <a class="brand" href="/dashboard">linkgate</a>
 ${organizations.length > 0 ? switcher(organizations, organization) : html``}
 <details class="menu account">
-<summary><span class="visually-hidden">Account: </span><span class="name">${username}</span><span class="initial" aria-hidden="true">${username.slice(0, 1).toUpperCase()}</span></summary>
+<summary><span class="visually-hidden">Account: </span><span class="name"><bdi>${username}</bdi></span><span class="initial" aria-hidden="true">${username.slice(0, 1).toUpperCase()}</span></summary>
 <div class="sheet">
 <a href="/dashboard/account">Your account</a>
+<a href="/dashboard/notices">Security notices</a>
 <a href="/docs">API documentation</a>
 <form method="post" action="/auth/logout">${csrfField(csrf)}<button type="submit" class="plain">Sign out</button></form>
 </div>
@@ -101,11 +107,11 @@ ${organizations.length > 0 ? switcher(organizations, organization) : html``}
 
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
   return html`<details class="menu">
-<summary><span class="visually-hidden">Organization: </span><span class="name">${current?.name ?? "Organizations"}</span></summary>
+<summary><span class="visually-hidden">Organization: </span><span class="name"><bdi>${current?.name ?? "Organizations"}</bdi></span></summary>
 <div class="sheet">
 ${organizations.map(
   ({ id, name }) =>
-    html`<a href="${sectionPath(id, "overview")}"${id === current?.id ? html` aria-current="true"` : html``}>${name}</a>`,
+    html`<a href="${sectionPath(id, "overview")}"${id === current?.id ? html` aria-current="true"` : html``}><bdi>${name}</bdi></a>`,
 )}
 <a class="apart" href="/dashboard/organizations/new">New organization</a>
 </div>
@@ -126,8 +132,18 @@ ${sections.map(
 </ul></nav>`;
 }
 
-function messages({ notice, error }: DashboardFrame): Html {
-  return html`${notice ? html`<p class="notice" role="status">${notice}</p>` : html``}${
+function suspensionAlert({ organization, supportContact }: DashboardFrame): Html {
+  const suspension = organization?.suspension;
+  if (!suspension) return html``;
+  const contact = supportContact
+    ? html`<a href="${supportContact}">Contact support</a>.`
+    : html`Contact the operator of this service.`;
+  const reason = suspension.reason ? html` Reason: ${suspension.reason}.` : html``;
+  return html`<p class="alert bad"><strong>This organization is suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
+}
+
+function messages({ notice, error, banner }: DashboardFrame): Html {
+  return html`${banner ?? html``}${notice ? html`<p class="notice" role="status">${notice}</p>` : html``}${
     error ? html`<p class="alert" role="alert" id="error">${error}</p>` : html``
   }`;
 }

@@ -39,13 +39,25 @@ export function messagePage(title: string, text: string, next?: PageLink): strin
   return page(title, html`<h1>${title}</h1><p>${text}</p>${link}`);
 }
 
-/** Renders the page for an invalid authorization request; `reason` is for the app's developer. */
-export function authorizationErrorPage(reason: string): string {
+/** The redirect URI of an app with a response, and the host or scheme that names it. */
+export type AppLink = { href: string; name: string };
+
+/**
+ * Renders the page for an invalid authorization request; `reason` is for the app's developer. `next` is where the app expects
+ * the error.
+ */
+export function authorizationErrorPage(reason: string, next?: AppLink): string {
   return page(
     "Access request failed",
     html`<h1>Access request failed</h1>
 <p>The app sent an invalid request, so nothing was shared with it. Go back to the app and try again.</p>
-<p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>`,
+<p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>${
+      next
+        ? html`
+<p>You can also return to the app at <strong><bdi>${next.name}</bdi></strong>. Continue only if you trust it.</p>
+<p><a class="button quiet" href="${next.href}">Continue to ${next.name}</a></p>`
+        : html``
+    }`,
   );
 }
 

@@ -6,6 +6,7 @@ import { isLine } from "../../resources/http/text.ts";
 import { validate } from "../../resources/http/validate.ts";
 import type { AllowedHosts } from "../../resources/outbound/ssrf-guard.ts";
 import type { Settings } from "../config.ts";
+import { validateCharacters } from "../credentials/names.ts";
 import { developmentHosts, fetchableHosts } from "../outbound-hosts.ts";
 import { validateIssuer } from "./issuer.ts";
 import { findStrangers } from "./platforms.ts";
@@ -42,7 +43,7 @@ type ValidateTrustRule = (input: unknown) => NewTrustRule;
 export function trustRuleValidation({ audience, fetchable, plain }: RuleContext): ValidateTrustRule {
   const schema = z
     .strictObject({
-      name: line(NAME_MAX),
+      name: line(NAME_MAX, validateCharacters),
       issuer: z.string({ error: "must be a string" }).check((context) => {
         addIssue(context, validateIssuer(context.value, { fetchable, plain }));
       }),
@@ -68,7 +69,7 @@ const SCOPES = `must be a list of one or more of ${API_SCOPES.join(", ")}`;
 const MAX_SCOPES = 20;
 
 /** One line of text without spaces at its ends: databases and forms don't keep them reliably. */
-function line(max: number) {
+function line(max: number, validateText: (text: string) => string | undefined = () => undefined) {
   const range = { error: `must be 1 to ${max} characters long` };
   return z
     .string({ error: "must be a string" })
@@ -76,7 +77,9 @@ function line(max: number) {
     .max(max, range)
     .refine((text) => isLine(text) && text.trim() === text, {
       error: "must be one line without spaces at the beginning and the end",
-    });
+      abort: true,
+    })
+    .check((context) => addIssue(context, validateText(context.value)));
 }
 
 const claimsSchema = z

@@ -10,6 +10,8 @@ export type Identity = {
   names: string[];
   /** When the user last authenticated at the provider, in epoch seconds, if it says so. */
   authenticatedAt?: number;
+  /** How the user authenticated there (RFC 8176), if the provider says so. */
+  amr?: string[];
 };
 
 /** What a pending sign-in has to remember, stored in the browser that started it. */
@@ -36,6 +38,8 @@ const REACHABLE_WITHIN_MS = 1000;
 const CACHE_MS = 3600_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
+// RFC 8176 §2: values are short words.
+const AMR_VALUE = /^[\w.:/-]{1,64}$/;
 // OpenID Connect Core §2: at most 255 ASCII characters.
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 
@@ -97,7 +101,13 @@ export function createIdentityProvider(
         throw new Error("the ID token is for another client");
       if (!SUBJECT.test(claims.sub)) throw new Error("the subject of the ID token is malformed");
       const { iss: issuer, sub: subject, auth_time: authenticatedAt } = claims;
-      return { issuer, subject, names: namesOf(claims), ...(authenticatedAt && { authenticatedAt }) };
+      return {
+        issuer,
+        subject,
+        names: namesOf(claims),
+        amr: methodsOf(claims),
+        ...(authenticatedAt && { authenticatedAt }),
+      };
     },
   };
 }
@@ -182,6 +192,11 @@ function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) 
     if (cached) return cached;
     throw new ProviderUnavailable("the identity provider could not be reached recently");
   };
+}
+
+function methodsOf({ amr }: oidc.IDToken): string[] {
+  const values: unknown[] = Array.isArray(amr) ? amr : [];
+  return values.filter((value): value is string => typeof value === "string" && AMR_VALUE.test(value));
 }
 
 function namesOf({ preferred_username, email, name, sub }: oidc.IDToken): string[] {

@@ -1,7 +1,8 @@
 import { randomInt } from "node:crypto";
 import type { IdentityStore } from "../../../adapters/accounts/identities.ts";
 import type { RegistrationStore } from "../../../adapters/accounts/register.ts";
-import { validateUsername } from "../../credentials/usernames.ts";
+import { removeInvisible } from "../../credentials/names.ts";
+import { validateNewUsername } from "../../credentials/usernames.ts";
 import type { Identity } from "./identity-provider.ts";
 
 type Stores = { identities: IdentityStore; registrations: RegistrationStore };
@@ -12,7 +13,7 @@ const LABEL_MAX = 255;
 
 /** Returns the name of an identity on its owner's account page. */
 export function identityLabelOf({ names }: Identity): string | null {
-  return names[0]?.replace(/\p{Cc}/gu, "").slice(0, LABEL_MAX) || null;
+  return removeInvisible(names[0] ?? "").slice(0, LABEL_MAX) || null;
 }
 
 /**
@@ -51,5 +52,5 @@ function usernameOf({ names }: Identity): string {
       .slice(0, NAME_MAX)
       .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ""),
   );
-  return possible.find((name) => validateUsername(name) === undefined) ?? "user";
+  return possible.find((name) => validateNewUsername(name) === undefined) ?? "user";
 }

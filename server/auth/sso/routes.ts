@@ -1,24 +1,30 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { AuthorizationResponseError } from "openid-client";
+import type { AccountStore } from "../../../adapters/accounts/store.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import type { Settings } from "../../config.ts";
 import type { OnError } from "../../http/on-error.ts";
 import { messagePage } from "../../ui/page.ts";
 import { RECENT_S } from "../authenticate.ts";
+import type { CompleteSignIn } from "../complete-sign-in.ts";
 import { INVITATION_INVALID, invitationIn, isRegistrationOpen } from "../register.ts";
 import { HOME, safeReturnTo } from "../return-to.ts";
-import type { Sessions } from "../sessions.ts";
+import { type Sessions, signedInAccount } from "../sessions.ts";
+import { ssoProof } from "../sign-in-proof.ts";
+import { confirmReplacementPage } from "./confirm-page.ts";
 import { type Identity, type IdentityProvider, ProviderUnavailable } from "./identity-provider.ts";
 import { identityLabelOf, provisionUser } from "./provision-user.ts";
 import type { Transaction, Transactions } from "./transactions.ts";
 
 type Options = {
   settings: Pick<Settings, "REGISTRATION">;
+  accounts: AccountStore;
   storage: Pick<Storage, "accounts" | "identities" | "registrations">;
   provider: IdentityProvider;
   transactions: Transactions;
   sessions: Sessions;
+  completeSignIn: CompleteSignIn;
   base: string;
   onError: OnError;
 };
@@ -29,8 +35,15 @@ export function ssoRoutes(router: Router, options: Options): void {
 
   router.get("/auth/sso", async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
+    const isAgain = ctx.query.again === "1";
+    const account = isFromOtherSite(ctx) ? await signedInAccount(ctx, options) : undefined;
+    if (account) {
+      ctx.set("Vary", "Sec-Fetch-Site");
+      ctx.body = confirmReplacementPage(provider.name, account.username, ctx.url);
+      return;
+    }
     try {
-      const { url, secrets } = await provider.begin(ctx.query.again === "1" ? RECENT_S : undefined);
+      const { url, secrets } = await provider.begin(isAgain ? RECENT_S : undefined);
       transactions.keep(ctx, { secrets, returnTo });
       ctx.status = 303;
       ctx.redirect(url);
@@ -59,18 +72,26 @@ export function ssoRoutes(router: Router, options: Options): void {
       if (error instanceof ProviderUnavailable) return showUnavailable(ctx, provider);
       return showMessage(ctx, 400, "Sign-in failed", `${provider.name} did not sign you in. Try again.`);
     }
-    await completeSignIn(ctx, identity, transaction, options);
+    await acceptIdentity(ctx, identity, transaction, options);
   });
 }
 
+/**
+ * Returns whether another site has sent the browser here. It could otherwise replace the session by one of its choice
+ * (OWASP ASVS 5.0 V3.5.3).
+ */
+function isFromOtherSite(ctx: Context): boolean {
+  return ["cross-site", "same-site"].includes(ctx.get("sec-fetch-site"));
+}
+
 /** Continues with a verified identity: links it, signs its owner in, or creates a user. */
-async function completeSignIn(
+async function acceptIdentity(
   ctx: Context,
   identity: Identity,
   { linkTo, returnTo, secrets }: Transaction,
   options: Options,
 ): Promise<void> {
-  const { storage, settings, sessions, provider } = options;
+  const { storage, settings, provider, completeSignIn } = options;
   const owner = await storage.identities.findUserId(identity);
   if (linkTo) return linkIdentity(ctx, { owner, linkTo, returnTo, identity }, options);
   const invitation = invitationIn(returnTo);
@@ -88,17 +109,14 @@ async function completeSignIn(
   const accountId = owner ?? (await provisionUser(storage, identity, { invitation, address: ctx.ip }));
   if (!accountId) return showMessage(ctx, 403, "Invitation not valid", INVITATION_INVALID);
   const account = await storage.accounts.find(accountId);
-  if (!account || account.disabled)
-    return showMessage(
-      ctx,
-      403,
-      "Account disabled",
-      "This account has been disabled. Contact your administrator.",
-    );
-  const now = Math.floor(Date.now() / 1000);
-  await sessions.begin(ctx, accountId, { at: Math.min(identity.authenticatedAt ?? now, now) });
-  ctx.status = 303;
-  ctx.redirect(invitation && !owner ? HOME : returnTo); // a new user has used the invitation
+  if (!account || account.disabled) return showDisabled(ctx);
+  const target = invitation && !owner ? HOME : returnTo; // a new user has used the invitation
+  if (!(await completeSignIn(ctx, ssoProof(accountId, identity), target))) showDisabled(ctx);
+}
+
+function showDisabled(ctx: Context): void {
+  const text = "This account has been disabled. Contact the operator of this service.";
+  showMessage(ctx, 403, "Account disabled", text);
 }
 
 type Link = { owner: string | undefined; linkTo: string; returnTo: string; identity: Identity };

@@ -1,29 +1,54 @@
+import type { SecondFactors } from "../../../adapters/accounts/second-factors/index.ts";
 import type { ActiveSession } from "../../../adapters/accounts/sessions.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import { allowedByRole } from "../../../resources/access/scopes.ts";
 import type { SignedInUser } from "../../auth/authenticate.ts";
-import { describeApp } from "../app-identity.ts";
+import { describeApp } from "../../clients/app-identity.ts";
+import { showMembership } from "../membership-view.ts";
 
-type Stores = Pick<Storage, "accounts" | "identities" | "sessions" | "organizations" | "grants">;
+type Stores = Pick<
+  Storage,
+  "accounts" | "identities" | "secondFactors" | "sessions" | "organizations" | "grants"
+>;
 
 /** Returns the user's profile, organizations, linked identities and active sessions. */
 export async function showAccount(stores: Stores, user: SignedInUser) {
   const { id, username } = user;
-  const [account, organizations, identities, sessions] = await Promise.all([
+  const [account, organizations, identities, factors, sessions] = await Promise.all([
     stores.accounts.find(id),
     stores.organizations.listByUser(id),
     stores.identities.listByUser(id),
+    stores.secondFactors.find(id),
     stores.sessions.listByUser(id),
   ]);
   return {
-    user: { id, username, has_password: account !== undefined && account.passwordHash !== null },
-    organizations,
+    user: {
+      id,
+      username,
+      has_password: account !== undefined && account.passwordHash !== null,
+      email: account?.email ?? null,
+    },
+    organizations: organizations.map(showMembership),
     identities: identities.map(({ createdAt, ...identity }) => ({
       ...identity,
       created_at: toTime(createdAt),
     })),
+    second_factors: showFactors(factors),
     sessions: sessions.map((session) => showSession(session, user)),
+  };
+}
+
+function showFactors({ totp, passkeys, recoveryCodes }: SecondFactors) {
+  return {
+    totp: totp ? { created_at: toTime(totp.createdAt), last_used_at: toTimeOrNull(totp.lastUsedAt) } : null,
+    passkeys: passkeys.map(({ id, name, createdAt, lastUsedAt }) => ({
+      id,
+      name,
+      created_at: toTime(createdAt),
+      last_used_at: toTimeOrNull(lastUsedAt),
+    })),
+    recovery_codes_left: recoveryCodes,
   };
 }
 
@@ -36,7 +61,7 @@ export function showSession(
     ...rest,
     user_agent: userAgent,
     created_at: toTime(createdAt),
-    last_seen_at: lastSeenAt === null ? null : toTime(lastSeenAt),
+    last_seen_at: toTimeOrNull(lastSeenAt),
     current: rest.id === sessionId,
   };
 }
@@ -67,10 +92,14 @@ function showApp({
     scopes: allowedByRole(scopes, role),
     granted_at: toTime(grantedAt),
     expires_at: toTime(expiresAt),
-    last_used_at: lastUsedAt === null ? null : toTime(lastUsedAt),
+    last_used_at: toTimeOrNull(lastUsedAt),
   };
 }
 
 function toTime(at: number): string {
   return new Date(at).toISOString();
+}
+
+function toTimeOrNull(at: number | null): string | null {
+  return at === null ? null : toTime(at);
 }

@@ -1,34 +1,42 @@
-import { badge, csrfField, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
+import { csrfField, field, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Column, table } from "../../ui/table.ts";
+import { emailPanel } from "./email-page.ts";
+import { factorsPanel, type ShownFactors } from "./second-factors/panel.ts";
+import { type ShownSession, sessionsPanel } from "./sessions-panel.ts";
 
-type Session = {
-  id: string;
-  means: "session" | "token";
-  address: string | null;
-  user_agent: string | null;
-  created_at: string;
-  last_seen_at: string | null;
-  current: boolean;
-};
 type Identity = { issuer: string; subject: string; label: string | null };
 
 /** What the account page shows. */
 export type AccountPage = {
-  account: { user: { has_password: boolean }; identities: Identity[]; sessions: Session[] };
+  account: {
+    user: { has_password: boolean; email: string | null };
+    identities: Identity[];
+    second_factors: ShownFactors;
+    sessions: ShownSession[];
+  };
   csrf: string | undefined;
+  /** Whether the server can send emails. */
+  hasMail: boolean;
   /** The name of the identity provider, if SSO is configured. */
   provider: string | undefined;
+  mayAddPasskey: boolean;
 };
 
 const PATH = "/dashboard/account";
 
 /** Renders the account page. */
-export function accountPage({ account, csrf, provider }: AccountPage): Html {
+export function accountPage({ account, csrf, hasMail, provider, mayAddPasskey }: AccountPage): Html {
   const { user, identities, sessions } = account;
   return html`${passwordPanel(user.has_password, csrf)}
-${sessionsPanel(sessions, csrf)}
+${factorsPanel(account.second_factors, csrf, mayAddPasskey)}
+${hasMail || user.email ? emailPanel(user.email, hasMail, csrf) : html``}
+${sessionsPanel(sessions, provider, csrf)}
 ${provider || identities.length > 0 ? identitiesPanel(identities, provider, csrf) : html``}
+<section class="panel"><h2>Apps you authorized</h2>
+<p>See which apps act for you in your organizations, and revoke their access.</p>
+${linkButton(`${PATH}/apps`, "View apps", "quiet")}
+</section>
 <section class="panel"><h2>Your data</h2>
 <p>Download everything we store about you. Links and clicks belong to your organizations and aren’t included.</p>
 ${linkButton(`${PATH}/export`, "Download data", "quiet")}
@@ -50,36 +58,6 @@ ${field({
 })}
 <button type="submit">${hasPassword ? "Change password" : "Set password"}</button>
 </form></section>`;
-}
-
-function sessionsPanel(sessions: Session[], csrf: string | undefined): Html {
-  const columns: Column<Session>[] = [
-    {
-      head: "Device",
-      cell: ({ means, user_agent, current }) =>
-        html`${means === "token" ? "API client" : browserOf(user_agent)}${current ? html` ${badge("this device", "good")}` : html``}`,
-    },
-    { head: "IP address", cell: ({ address }) => address ?? "unknown" },
-    { head: "Signed in", cell: ({ created_at }) => time(Date.parse(created_at)) },
-    { head: "Last used", cell: ({ last_seen_at }) => (last_seen_at ? time(Date.parse(last_seen_at)) : "–") },
-    {
-      head: "Actions",
-      cell: ({ id, current, created_at }) =>
-        current
-          ? ""
-          : formButton({
-              action: `${PATH}/sessions/${id}/delete`,
-              csrf,
-              text: "Revoke",
-              about: `session from ${formatTime(Date.parse(created_at))}`,
-            }),
-    },
-  ];
-  const hasOthers = sessions.some(({ current }) => !current);
-  return html`<section><h2>Active sessions</h2>
-${table("Active sessions", columns, sessions)}
-${hasOthers ? html`<p>${formButton({ action: `${PATH}/sessions/delete`, csrf, text: "Sign out everywhere else" })}</p>` : html``}
-</section>`;
 }
 
 function identitiesPanel(
@@ -119,13 +97,4 @@ ${hasPassword ? currentPassword("password", "Your password") : html``}
 
 function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
-}
-
-/** Returns the browser and operating system that a user agent names, to help users recognize their sessions. */
-function browserOf(userAgent: string | null): string {
-  const text = userAgent ?? "";
-  const browser = /(Firefox|Edg|OPR|Chrome|Safari)(?=\/)/.exec(text)?.[1];
-  const system = /(Windows|Android|iPhone|iPad|Mac OS X|Linux)/.exec(text)?.[1];
-  const name = { Edg: "Edge", OPR: "Opera" }[browser ?? ""] ?? browser;
-  return [name ?? "Browser", system && `on ${system}`].filter(Boolean).join(" ");
 }

@@ -11,9 +11,32 @@ export function secretsSection(client: ClientView, path: string, csrf: string | 
 ${linkButton(`${path}/rotate`, "Create secret", "quiet")}</div></section>`;
   }
   return html`<section class="group"><div class="title"><div><h2>Secrets</h2>
-<p class="intro">Only the last four characters are shown. Tokens stay valid after a secret expires.</p></div>
+<p class="intro">Shows the last four characters of each secret and its callers in the last 30 days. Tokens stay valid after a secret expires.</p></div>
 <div class="actions">${linkButton(`${path}/rotate`, "Rotate secret", "quiet")}${linkButton(`${path}/secrets/remove`, "Remove all", "quiet")}</div></div>
-${secretsTable(client, path, csrf)}</section>`;
+${overlapNotice(client)}${secretsTable(client, path, csrf)}</section>`;
+}
+
+/** Renders whether the previous secret is still in use, during the overlap of a rotation. */
+function overlapNotice({ secrets }: ClientView): Html {
+  const [newest, previous] = secrets;
+  if (!newest || !previous || newest.expiresAt !== null) return html``;
+  const [latest] = previous.callers;
+  const isUsed = previous.lastUsedAt !== null && previous.lastUsedAt > newest.createdAt;
+  if (!isUsed)
+    return html`<p class="notice">The previous secret, ending in <code>${previous.last4}</code>, hasn’t been used since the rotation. You can revoke it.</p>`;
+  const caller = latest ? html`, by ${latest.program} from ${latest.network}` : html``;
+  return html`<p class="alert">The previous secret, ending in <code>${previous.last4}</code>, is still in use (${time(previous.lastUsedAt)}${caller}). Update its callers to the new secret before it expires.</p>`;
+}
+
+/** Renders who used a secret in the last 30 days. */
+function callersOf({ callers }: Secret): Html {
+  const [first, ...others] = callers;
+  if (!first) return html`<span class="soft">–</span>`;
+  const line = ({ program, network }: Secret["callers"][number]) =>
+    html`${program} <span class="soft">${network}</span>`;
+  if (others.length === 0) return line(first);
+  return html`<details><summary>${line(first)} and ${others.length} more</summary>
+<ul>${others.map((caller) => html`<li>${line(caller)}, ${time(caller.lastUsedAt)}</li>`)}</ul></details>`;
 }
 
 type Secret = ClientView["secrets"][number];
@@ -23,6 +46,7 @@ function secretsTable({ secrets }: ClientView, path: string, csrf: string | unde
     { head: "Secret", cell: ({ last4 }) => html`<code>…${last4}</code>` },
     { head: "Created", cell: ({ createdAt }) => time(createdAt) },
     { head: "Last used", cell: ({ lastUsedAt }) => time(lastUsedAt) },
+    { head: "Used by", cell: callersOf },
     {
       head: "Expires",
       cell: ({ expiresAt }) => (expiresAt === null ? badge("active", "good") : time(expiresAt)),

@@ -5,6 +5,7 @@ import { breakable, copyable, csrfField, linkButton } from "../../ui/controls.ts
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
+import { disabledAlert, switchPanel } from "./client-switch-panel.ts";
 import { keysSection, secretsSection } from "./credentials-section.ts";
 import { dpopPanel } from "./dpop-panel.ts";
 import type { Endpoints } from "./endpoints.ts";
@@ -40,7 +41,7 @@ const LABELS: Record<keyof Endpoints, string> = {
 export function clientPage({ membership, client, requiresDpop, endpoints, csrf }: ClientPage): Html {
   const path = sectionPath(membership.id, "client");
   const hasAccess = isPaid(membership.plan);
-  return html`${hasAccess ? html`` : html`<p class="alert">This organization is on the Free plan, so its client is rejected. Upgrade to use it again.</p>`}
+  return html`${disabledAlert(client.disabled)}${hasAccess ? html`` : html`<p class="alert">This organization is on the Free plan, so its client is rejected. Upgrade to use it again.</p>`}
 <section class="panel"><h2>Client</h2>
 <dl class="facts"><dt>Client ID</dt><dd>${copyable(client.clientId, "client ID")}</dd></dl>
 ${hasAccess ? linkButton(`${path}/quick-start`, "Open quick start") : linkButton(sectionPath(membership.id, "plan"), "Compare plans")}
@@ -63,5 +64,6 @@ ${dpopPanel({ membership, isRequired: requiresDpop, csrf })}
 <section class="panel"><h2>Endpoints</h2>
 <dl class="facts">${Object.entries(endpoints).map(
     ([name, url]) => html`<dt>${LABELS[name as keyof Endpoints]}</dt><dd><code>${breakable(url)}</code></dd>`,
-  )}</dl></section>`;
+  )}</dl></section>
+${switchPanel({ membership, disabled: client.disabled, csrf })}`;
 }

@@ -4,6 +4,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { showClient } from "../../clients/client-view.ts";
 import { validateRedirectUris } from "../../clients/redirect-uris.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
@@ -12,6 +13,7 @@ import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, isForm, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
+import { addSwitchRoutes } from "./client-switch.ts";
 import { addCredentialRoutes } from "./credentials.ts";
 import { addDpopRoutes } from "./dpop.ts";
 import { endpointsOf } from "./endpoints.ts";
@@ -44,6 +46,7 @@ export const clientRoutes: RouteModule = (router, options) => {
   addRotationRoutes(router, options);
   addCredentialRoutes(router, options);
   addDpopRoutes(router, options);
+  addSwitchRoutes(router, options);
 
   const secret = `${PATH}/secrets/:secret_id`;
   const showAgain = redisplayForm((ctx, error) => show(ctx, error));
@@ -82,6 +85,7 @@ async function revokeSecret(ctx: Context, clients: Clients): Promise<void> {
 
 async function saveRedirectUris(ctx: Context, clients: Clients): Promise<void> {
   const { id } = membershipOf(ctx);
+  requireRecentSignIn(ctx, sectionPath(id, "client"));
   const { redirect_uris } = validate(uriList, await uriFieldsOf(ctx));
   assertRedirectUris(redirect_uris);
   const { clientId: client_id } = await clientOf(clients, id);

@@ -17,16 +17,16 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
-    const [client, allowed = "none", requiresDpop] = await Promise.all([
+    const [client, policy, requiresDpop] = await Promise.all([
       storage.clients.findByOrganization(membership.id),
-      storage.allowedClients.find(membership.id),
+      storage.appPolicies.find(membership.id),
       storage.dpopRequirement.isRequired(membership.id),
     ]);
     const conditions: Conditions = {
       CIMD,
       DYNAMIC_REGISTRATION,
       plan: membership.plan,
-      allowed,
+      allowed: policy?.allowedClients ?? "none",
       requiresDpop,
       isLocal: isLocal(urls),
     };

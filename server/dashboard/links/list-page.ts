@@ -48,7 +48,11 @@ export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): stri
 }
 
 /** Renders the reason that a link doesn't redirect, if any. */
-export function statusBadge({ archived, expiresAt, maxClicks, clicks }: Link, now = Date.now()): Html {
+export function statusBadge(
+  { disabledAt, archived, expiresAt, maxClicks, clicks }: Link,
+  now = Date.now(),
+): Html {
+  if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= now) return badge("expired", "warn");
   if (maxClicks !== null && clicks >= maxClicks) return badge("limit reached", "warn");

@@ -9,8 +9,8 @@ type LinkPage = {
   link: Link;
   path: string;
   shortUrl: string;
-  /** The username of the member who created the link; undefined for a client, or a user who has left. */
-  creator: string | undefined;
+  /** Who created the link, with which app. */
+  creator: Html;
   analytics: AnalyticsView;
   csrf: string | undefined;
 };
@@ -23,13 +23,16 @@ export function linkPage({ link, path, shortUrl, creator, analytics, csrf }: Lin
   actions: Html;
 } {
   return {
-    actions: html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({
-      action: path,
-      csrf,
-      text: link.archived ? "Restore" : "Archive",
-      fields: { archived: String(!link.archived) },
-    })}`,
-    body: html`<div class="panel beside">
+    actions:
+      link.disabledAt !== null
+        ? html``
+        : html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({
+            action: path,
+            csrf,
+            text: link.archived ? "Restore" : "Archive",
+            fields: { archived: String(!link.archived) },
+          })}`,
+    body: html`${disabledAlert(link)}<div class="panel beside">
 <div>${details({ link, path, shortUrl, creator })}</div>
 ${qrCode(link, path, shortUrl)}
 </div>
@@ -43,6 +46,11 @@ ${clicksPanel(analytics, {
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
   };
+}
+
+function disabledAlert({ disabledAt, disabledReason }: Link): Html {
+  if (disabledAt === null) return html``;
+  return html`<p class="alert bad">The operator of this service disabled this link on ${time(disabledAt)}. Visitors see that it’s no longer available. You can delete it, but not change it.${disabledReason ? html` Reason: ${disabledReason}` : html``}</p>`;
 }
 
 function details({
@@ -61,7 +69,7 @@ ${link.expiresAt === null ? html`` : html`<dt>Expires</dt><dd>${time(link.expire
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
 ${link.externalId === null ? html`` : html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
-<dt>Created</dt><dd>${time(link.createdAt)} by ${creator ?? html`<code>${link.createdBy}</code>`}</dd>
+<dt>Created</dt><dd>${time(link.createdAt)} ${creator}</dd>
 ${link.updatedAt === link.createdAt ? html`` : html`<dt>Updated</dt><dd>${time(link.updatedAt)}</dd>`}
 </dl>`;
 }

@@ -9,6 +9,7 @@ import { isPaid } from "../../../resources/plans.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import { creatorOf } from "../creator.ts";
 import {
   type Done,
   formFieldsOf,
@@ -80,15 +81,15 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
   router.get(LINK, allow(), async (ctx) => {
     const link = await findLink(ctx, services);
     if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
-    const [analytics, members] = await Promise.all([
+    const [analytics, creator] = await Promise.all([
       services.links.analytics(actorOf(ctx), link.id, {}),
-      storage.members.list(membershipOf(ctx).id),
+      creatorOf(storage, link.organizationId, link),
     ]);
     const { actions, body } = linkPage({
       link,
       path: pathTo(ctx, link),
       shortUrl: urls.short,
-      creator: members.find((member) => member.id === link.createdBy)?.username,
+      creator,
       analytics,
       csrf: signedInUserOf(ctx).csrf,
     });

@@ -1,10 +1,10 @@
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
+import type { AppIdentity } from "../../clients/app-identity.ts";
 import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
-import type { AppIdentity } from "../app-identity.ts";
 
 /** An authorized app as it is shown. */
 export type ShownApp = AuthorizedApp &
@@ -33,7 +33,7 @@ export function appsTable({ membership, user, apps }: AppsTable): Html {
     "Authorized apps",
     [
       { head: "App", cell: nameAndPublisher },
-      { head: "User", cell: ({ username }) => breakable(username) },
+      { head: "User", cell: ({ username }) => html`<bdi>${breakable(username)}</bdi>` },
       {
         head: "Permissions",
         cell: ({ scopes }) =>
@@ -60,7 +60,7 @@ export function appsTable({ membership, user, apps }: AppsTable): Html {
 }
 
 function nameAndPublisher({ name, publisher, isAllowed }: ShownApp): Html {
-  return html`<strong>${name}</strong>${
+  return html`<strong><bdi>${name}</bdi></strong>${
     publisher && publisher !== name ? html` <span class="soft">${publisher}</span>` : html``
   }${isAllowed ? html`` : html` ${badge("not allowed", "warn")}`}`;
 }

@@ -1,49 +1,55 @@
 import type { Context } from "koa";
-import { z } from "zod";
-import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import type { Settings } from "../../config.ts";
+import { describeApp } from "../../clients/app-identity.ts";
+import { describeApproval, showApproval } from "../../clients/approval-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { describeApp } from "../app-identity.ts";
-import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
+import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { allowedClientsPanel } from "./allowed-clients-panel.ts";
+import { changeAppPolicy, choicesOn } from "./app-policy.ts";
+import { appPolicyPanel } from "./app-policy-panel.ts";
+import { approvedAppsSection } from "./approved-apps-page.ts";
 import { appsTable, type ShownApp } from "./apps-page.ts";
 import { enterpriseAuthorizationPanel } from "./enterprise-authorization.ts";
 
 const PATH = `${ORGANIZATION}/apps`;
-const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
 
 /** Adds the routes that list authorized apps, revoke their access, and choose which ones members may connect. */
-export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy, allow }) => {
+export const appRoutes: RouteModule = (router, options) => {
+  const { storage, settings, clientPolicy, allow } = options;
   const choices = choicesOn(settings);
   const canRegister = settings.DYNAMIC_REGISTRATION !== "off";
-  const setting = z.strictObject({
-    allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }),
-  });
-  const { grants, allowedClients, enterpriseAuthorization } = storage;
+  const { grants, appPolicies, approvedApps, enterpriseAuthorization } = storage;
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    const [authorized, setting = "none", isEnterpriseManaged] = await Promise.all([
+    const [authorized, setting, listed, isEnterpriseManaged] = await Promise.all([
       grants.listByOrganization(membership.id),
-      allowedClients.find(membership.id),
+      appPolicies.find(membership.id),
+      approvedApps.list(membership.id),
       enterpriseAuthorization.isEnabled(membership.id),
     ]);
+    if (!setting) throw notFound("organization");
+    const approved = listed.map(describeApproval);
+    const approvedIds = new Set(approved.map(({ clientId }) => clientId));
     const apps = authorized.map((app) => ({
       ...app,
       ...describeApp(app),
-      isAllowed: clientPolicy(app.clientId, setting),
+      isAllowed: clientPolicy(
+        app.clientId,
+        { ...setting, isApproved: approvedIds.has(app.clientId) },
+        app.role,
+      ),
       scopes: withoutImplied(allowedByRole(app.scopes, app.role)),
     }));
     if (!prefersHtml(ctx)) {
       ctx.body = {
-        allowed_clients: setting,
+        allowed_clients: setting.allowedClients,
+        member_apps: setting.memberApps,
+        approved_apps: approved.map(showApproval),
         enterprise_authorization: isEnterpriseManaged,
         data: apps.map(showApp),
       };
@@ -51,7 +57,7 @@ export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy
     }
     const intro = "Apps that members have authorized. Revoking access takes effect immediately.";
     const { csrf } = signedInUserOf(ctx);
-    const policy = allowedClientsPanel({ membership, setting, choices, canRegister, csrf });
+    const policy = appPolicyPanel({ membership, setting, choices, canRegister, csrf });
     const enterprise =
       settings.IDP_NAME && membership.role === "owner"
         ? enterpriseAuthorizationPanel({
@@ -61,18 +67,13 @@ export const appRoutes: RouteModule = (router, { storage, settings, clientPolicy
             csrf,
           })
         : html``;
-    const body = html`${policy}${enterprise}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
+    const approvals = approvedAppsSection({ membership, memberApps: setting.memberApps, approved, csrf });
+    const body = html`${policy}${enterprise}${approvals}${appsTable({ membership, user: signedInUserOf(ctx), apps })}`;
     showPage(ctx, { title: "Authorized apps", intro, section: "apps", error }, body);
   };
   router.get(PATH, allow(), (ctx) => show(ctx));
 
-  const change = async (ctx: Context) => {
-    const { id } = membershipOf(ctx);
-    const { allowed_clients } = validate(setting, await formFieldsOf(ctx));
-    const { actor } = signedInUserOf(ctx);
-    if (!(await allowedClients.set(id, allowed_clients, actor))) throw notFound("organization");
-    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "allowed-clients-changed" });
-  };
+  const change = changeAppPolicy(options);
   router.put(PATH, allow(...MANAGERS), change);
   router.post(PATH, allow(...MANAGERS), redisplayForm(show), change);
 
@@ -107,10 +108,4 @@ function showApp(app: ShownApp) {
     expires_at: new Date(expiresAt).toISOString(),
     last_used_at: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
   };
-}
-
-/** Returns what an organization may choose on a server: never more than the server itself accepts. */
-function choicesOn({ CIMD, DYNAMIC_REGISTRATION }: Settings): AllowedClients[] {
-  const isOpen = CIMD === "any" || DYNAMIC_REGISTRATION !== "off";
-  return isOpen ? ["known", "any", "none"] : ["known", "none"];
 }

@@ -3,15 +3,20 @@ import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import { manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import { limitsOf } from "../../../resources/plans.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { emailAddress } from "../../http/email-address.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { mailDisabled, tooManyEmails } from "../account/email.ts";
 import { showAlreadyShown } from "../one-time-view.ts";
 import { formFieldsOf, respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { ownersOnly } from "./members.ts";
-import { acceptancePage, invitationPage } from "./members-page.ts";
+import { acceptancePage, invitationPage, type NewLink } from "./members-page.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const PATH = `${ORGANIZATION}/invitations`;
@@ -19,12 +24,14 @@ const LINK = "/dashboard/invitations/:token";
 
 const invitation = z.strictObject({
   role: z.enum(ROLES, { error: "must be owner, admin or member" }).default("member"),
+  // A form sends an empty text.
+  email: z.preprocess((text) => (text === "" ? undefined : text), emailAddress.optional()),
 });
 
 /** Adds the routes that create, list, revoke and accept invitations. An invitation link works once. */
-export const invitationRoutes: RouteModule = (router, { storage, urls, allow, oneTimeView }) => {
+export const invitationRoutes: RouteModule = (router, { settings, storage, urls, allow, oneTimeView }) => {
   const { invitations } = storage;
-  const newLinks = oneTimeView<{ url: string; expiresAt: number }>();
+  const newLinks = oneTimeView<NewLink>();
 
   router.get(PATH, allow(...MANAGERS), async (ctx) => {
     const { id } = membershipOf(ctx);
@@ -35,13 +42,18 @@ export const invitationRoutes: RouteModule = (router, { storage, urls, allow, on
   router.post(PATH, allow(...MANAGERS), async (ctx) => {
     const { id, role: ownRole } = membershipOf(ctx);
     const user = signedInUserOf(ctx);
-    const { role } = validate(invitation, await formFieldsOf(ctx));
+    const { role, email } = validate(invitation, await formFieldsOf(ctx));
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
-    const created = await invitations.create(id, role, LIFETIME_MS, user.actor);
+    if (role !== "member") requireRecentSignIn(ctx, sectionPath(id, "members"));
+    if (email && !settings.SMTP_URL) throw mailDisabled();
+    const created = email
+      ? await withQuotaProblems(invitations.createByMail(id, role, LIFETIME_MS, user.actor, email, limitsOf))
+      : await withQuotaProblems(invitations.create(id, role, LIFETIME_MS, user.actor, limitsOf));
+    if (!created) throw tooManyEmails();
     const url = `${urls.base}/dashboard/invitations/${created.token}`;
     if (prefersHtml(ctx)) {
       const path = `${sectionPath(id, "overview")}/invitations/new-link`;
-      return newLinks.redirect(ctx, path, { url, expiresAt: created.invitation.expiresAt });
+      return newLinks.redirect(ctx, path, { url, ...created.invitation });
     }
     const { created_by: _, ...shown } = showInvitation(created.invitation);
     ctx.status = 201;
@@ -75,12 +87,12 @@ export const invitationRoutes: RouteModule = (router, { storage, urls, allow, on
   router.get(LINK, async (ctx) => {
     const found = await invitations.find(ctx.params.token as string);
     if (!found) throw invalidInvitation();
-    const { organizationId: id, organizationName: name, role } = found;
+    const { organizationId: id, organizationName: name, role, inviter } = found;
     if (!prefersHtml(ctx)) {
-      ctx.body = { organization: { id, name }, role };
+      ctx.body = { organization: { id, name }, role, invited_by: inviter };
       return;
     }
-    const body = acceptancePage({ action: ctx.path, organization: name, role, user: signedInUserOf(ctx) });
+    const body = acceptancePage({ action: ctx.path, invitation: found, user: signedInUserOf(ctx) });
     showPage(ctx, { title: `Join ${name}` }, body);
   });
 
@@ -105,10 +117,11 @@ function invalidInvitation(): Problem {
   );
 }
 
-function showInvitation({ id, role, createdBy, createdAt, expiresAt }: Invitation) {
+function showInvitation({ id, role, email, createdBy, createdAt, expiresAt }: Invitation) {
   return {
     id,
     role,
+    email,
     created_by: createdBy,
     created_at: new Date(createdAt).toISOString(),
     expires_at: new Date(expiresAt).toISOString(),

@@ -7,6 +7,7 @@ import {
   copyable,
   csrfField,
   day,
+  field,
   formatTime,
   formButton,
   linkButton,
@@ -15,18 +16,30 @@ import {
 } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { invitationSentence, type ShownInvitation } from "../../ui/invitation.ts";
 import { type Column, table } from "../../ui/table.ts";
 import { capitalized } from "./pages.ts";
+import { secondFactorPanel } from "./second-factor.ts";
 
 type MembersPage = {
   membership: Membership;
   user: { id: string; csrf?: string | undefined };
   members: Member[];
   invitations: Invitation[];
+  requiresFactor: boolean;
+  /** Whether the server can email invitations. */
+  hasMail: boolean;
 };
 
 /** Renders the members and, for managers, the controls to manage and invite them. */
-export function membersPage({ membership, user, members, invitations }: MembersPage): Html {
+export function membersPage({
+  membership,
+  user,
+  members,
+  invitations,
+  requiresFactor,
+  hasMail,
+}: MembersPage): Html {
   const { csrf } = user;
   const path = sectionPath(membership.id, "members");
   const isManageable = ({ role }: Member) => membership.role === "owner" || role !== "owner";
@@ -39,13 +52,13 @@ export function membersPage({ membership, user, members, invitations }: MembersP
     {
       head: "Member",
       cell: ({ id, username }) =>
-        html`${breakable(username)}${id === user.id ? html` ${badge("you")}` : html``}`,
+        html`<bdi>${breakable(username)}</bdi>${id === user.id ? html` ${badge("you")}` : html``}`,
     },
     { head: "Role", cell: ({ role }) => capitalized(role) },
     { head: "Joined", cell: ({ joinedAt }) => day(joinedAt) },
   ];
   return html`${table("Members", isManager(membership) ? [...columns, actions] : columns, members)}
-${isManager(membership) ? invitationsOf(membership, invitations, csrf) : html``}`;
+${isManager(membership) ? html`${invitationsOf(membership, invitations, hasMail, csrf)}${secondFactorPanel({ membership, isRequired: requiresFactor, csrf })}` : html``}`;
 }
 
 function memberActions(
@@ -67,12 +80,12 @@ function memberActions(
       }),
   )}${
     own === "owner"
-      ? formButton({
+      ? html`${formButton({
           action: `${path}/${id}/reset-link`,
           csrf,
           text: "Create reset link",
           about: `for ${username}`,
-        })
+        })}<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
       : html``
   }${formButton({ action: `${path}/${id}/delete`, csrf, text: "Remove member", about: username, look: "danger" })}</div></details>`;
 }
@@ -83,10 +96,18 @@ const ROLE_ACTIONS: Record<Role, string> = {
   member: "Make member",
 };
 
-function invitationsOf({ id, role }: Membership, open: Invitation[], csrf: string | undefined): Html {
+function invitationsOf(
+  { id, role }: Membership,
+  open: Invitation[],
+  hasMail: boolean,
+  csrf: string | undefined,
+): Html {
   const path = `${sectionPath(id, "overview")}/invitations`;
   const columns: Column<Invitation>[] = [
     { head: "Role", cell: (invitation) => capitalized(invitation.role) },
+    ...(open.some(({ email }) => email)
+      ? [{ head: "Sent to", cell: ({ email }: Invitation) => (email ? breakable(email) : "–") }]
+      : []),
     { head: "Created by", cell: ({ createdBy }) => createdBy },
     { head: "Expires", cell: ({ expiresAt }) => time(expiresAt) },
     {
@@ -102,9 +123,10 @@ function invitationsOf({ id, role }: Membership, open: Invitation[], csrf: strin
     },
   ];
   return html`<section class="panel"><h2>Invite a member</h2>
-<p class="soft">Creates a single-use link, valid for 7 days, for you to send.</p>
+<p class="soft">Creates a single-use link, valid for 7 days, for you to send.${hasMail ? " We also send it to the email address, if you enter one." : ""}</p>
 <form method="post" action="${path}" class="row">${csrfField(csrf)}
 ${select({ name: "role", label: "Role", options: choices(role), value: "member" })}
+${hasMail ? field({ name: "email", label: "Email address (optional)", type: "email", attributes: html`maxlength="254" autocomplete="off"` }) : html``}
 <button type="submit">Create invitation link</button>
 </form></section>
 ${open.length > 0 ? html`<section><h2>Open invitations</h2>${table("Open invitations", columns, open)}</section>` : html``}`;
@@ -114,14 +136,14 @@ function choices(own: Role): [string, string][] {
   return (own === "owner" ? ROLES : ROLES.slice(1)).map((role) => [role, capitalized(role)]);
 }
 
+/** A new invitation link. `email` is the address that it is sent to. */
+export type NewLink = { url: string; expiresAt: number; email: string | null };
+
 /** Renders the page that shows a new invitation link once. */
-export function invitationPage(
-  organizationId: string,
-  { url, expiresAt }: { url: string; expiresAt: number },
-): Html {
+export function invitationPage(organizationId: string, { url, expiresAt, email }: NewLink): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
-<p>Send it to the person you’re inviting. It works once and expires on ${time(expiresAt)}.</p>
+<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : "Send it to the person you’re inviting."} It works once and expires on ${time(expiresAt)}.</p>
 <p>${copyable(url, "link")}</p>
 <div class="actions">${linkButton(sectionPath(organizationId, "members"), "Done")}</div>
 </div>`;
@@ -142,13 +164,12 @@ export function resetLinkPage(
 
 type Acceptance = {
   action: string;
-  organization: string;
-  role: Role;
+  invitation: ShownInvitation;
   user: { username: string; csrf?: string | undefined };
 };
 
 /** Renders the page that asks an invited user to join. */
-export function acceptancePage({ action, organization, role, user }: Acceptance): Html {
-  return html`<div class="panel"><p>You’re invited to join <strong>${organization}</strong> as <strong>${role}</strong>. You’re signed in as <strong>${user.username}</strong>.</p>
-<form method="post" action="${action}">${csrfField(user.csrf)}<button type="submit">Join ${organization}</button></form></div>`;
+export function acceptancePage({ action, invitation, user }: Acceptance): Html {
+  return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+<form method="post" action="${action}">${csrfField(user.csrf)}<button type="submit">Join ${invitation.organizationName}</button></form></div>`;
 }

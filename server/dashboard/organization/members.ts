@@ -5,13 +5,16 @@ import type { Member, MemberRefusal } from "../../../adapters/organizations/memb
 import { manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { addSignOutRoutes } from "./member-sign-out.ts";
 import { membersPage } from "./members-page.ts";
 import { addResetLinkRoutes } from "./reset-links.ts";
+import { addSecondFactorRoutes } from "./second-factor.ts";
 
 const PATH = `${ORGANIZATION}/members`;
 
@@ -28,9 +31,11 @@ export const memberRoutes: RouteModule = (router, options) => {
   addLeaveRoutes(router, options, show);
   addManagementRoutes(router, options, show);
   addResetLinkRoutes(router, options, show);
+  addSecondFactorRoutes(router, options);
+  addSignOutRoutes(router, options);
 };
 
-function createShow({ storage: { members, invitations } }: Options): Show {
+function createShow({ settings, storage: { members, invitations, secondFactorRequirement } }: Options): Show {
   return async function show(ctx, error) {
     const membership = membershipOf(ctx);
     const listed = await members.list(membership.id);
@@ -40,7 +45,15 @@ function createShow({ storage: { members, invitations } }: Options): Show {
     }
     const open = membership.role === "member" ? [] : await invitations.list(membership.id);
     const user = signedInUserOf(ctx);
-    const body = membersPage({ membership, user, members: listed, invitations: open });
+    const requiresFactor = await secondFactorRequirement.isRequired(membership.id);
+    const body = membersPage({
+      membership,
+      user,
+      members: listed,
+      invitations: open,
+      requiresFactor,
+      hasMail: settings.SMTP_URL !== undefined,
+    });
     const intro =
       "Owners have full access. Admins can do everything except manage owners and delete the organization.";
     showPage(ctx, { title: "Members", intro, section: "members", error }, body);
@@ -65,6 +78,7 @@ function addManagementRoutes(router: Router, { storage: { members }, allow }: Op
 
   const changeRole = async (ctx: Context) => {
     const { id, role: ownRole } = membershipOf(ctx);
+    requireRecentSignIn(ctx, sectionPath(id, "members"));
     const { role } = validate(roleChange, await formFieldsOf(ctx));
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
     const { userId, ...target } = targetOf(ctx);

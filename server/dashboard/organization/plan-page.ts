@@ -1,16 +1,19 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
+import { retentionOf } from "../../retention.ts";
 import { badge, formButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { capitalized } from "./pages.ts";
 
-type PlansPage = { membership: Membership; isSelfService: boolean; csrf: string | undefined };
+type Usage = { links: number; link_bytes: number };
+type PlansPage = { membership: Membership; usage: Usage; isSelfService: boolean; csrf: string | undefined };
 
-/** Renders the plans side by side, with buttons to change to the others. */
-export function plansPage({ membership, isSelfService, csrf }: PlansPage): Html {
+/** Renders the plans side by side, with buttons to change to the others, and what the organization uses of its plan. */
+export function plansPage({ membership, usage, isSelfService, csrf }: PlansPage): Html {
   const canChange = isSelfService && isManager(membership);
-  return html`<ul class="tiles plans">${PLANS.map((plan) => {
+  return html`${usagePanel(usage, membership.plan)}
+<ul class="tiles plans">${PLANS.map((plan) => {
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent ? html` ${badge("current", "good")}` : html``}</h2>
@@ -18,12 +21,32 @@ export function plansPage({ membership, isSelfService, csrf }: PlansPage): Html 
 ${canChange && !isCurrent ? changeButton(membership, plan, csrf) : html``}
 </li>`;
   })}</ul>
-${canChange ? html`` : html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this server manages plans."}</p>`}`;
+${canChange ? html`` : html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this service manages plans."}</p>`}`;
+}
+
+function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
+  const limits = limitsOf(plan);
+  return html`<div class="panel">
+<h2>Usage</h2>
+<dl class="facts">
+<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}</dd>
+<dt>Link data</dt><dd>${megabytes(link_bytes)} of ${megabytes(limits.link_bytes)}</dd>
+</dl></div>`;
+}
+
+const shown = (count: number) => count.toLocaleString("en");
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
 }
 
 function benefits(plan: Plan): string[] {
-  const { requests_per_minute, links_per_bulk, webhooks } = limitsOf(plan);
-  const always = ["Short links, managed in the dashboard", "Members, roles and an audit log"];
+  const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
+  const always = [
+    `${shown(limits.links)} short links, with ${megabytes(limits.link_bytes)} of data`,
+    `${shown(limits.members)} members, with roles`,
+    `Audit log, kept for ${retentionOf(plan)}`,
+  ];
   if (!isPaid(plan)) return always;
   return [
     ...always,
@@ -31,6 +54,7 @@ function benefits(plan: Plan): string[] {
     `${requests_per_minute.toLocaleString("en")} requests per minute`,
     `${links_per_bulk} links per bulk request`,
     `${webhooks} webhooks`,
+    `${deliveries_per_day.toLocaleString("en")} webhook deliveries per day`,
   ];
 }
 
@@ -61,7 +85,7 @@ export function downgradePage({ membership, to, counts, csrf }: Downgrade): Html
   const action = sectionPath(membership.id, "plan");
   return html`<div class="panel">
 <h2>What stops immediately</h2>
-<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : stopped(counts)).map((line) => html`<li>${line}</li>`)}</ul>
+<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : [...stopped(counts), shorterRetention(membership.plan, to)]).map((line) => html`<li>${line}</li>`)}</ul>
 <h2>What keeps working</h2>
 <ul>${kept(to).map((line) => html`<li>${line}</li>`)}</ul>
 <div class="actions">
@@ -85,10 +109,15 @@ function counted(count: number, one: string, many: string): string[] {
 
 function lowerLimits(from: Plan, to: Plan): string[] {
   const [before, after] = [limitsOf(from), limitsOf(to)];
-  const shown = (limit: number) => limit.toLocaleString("en");
   return [
     `The rate limit drops from ${shown(before.requests_per_minute)} to ${shown(after.requests_per_minute)} requests per minute.`,
+    `The quota of webhook deliveries drops from ${shown(before.deliveries_per_day)} to ${shown(after.deliveries_per_day)} per day.`,
+    shorterRetention(from, to),
   ];
+}
+
+function shorterRetention(from: Plan, to: Plan): string {
+  return `New audit log entries are kept for ${retentionOf(to)} instead of ${retentionOf(from)}.`;
 }
 
 function kept(to: Plan): string[] {

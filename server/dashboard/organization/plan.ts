@@ -19,7 +19,7 @@ const choice = z.strictObject({ plan: z.enum(PLANS, { error: "must be free, grow
 
 /** Adds the routes that compare plans and change the organization's plan. */
 export const planRoutes: RouteModule = (router, { storage, settings, allow, oneTimeView }) => {
-  const { organizations, grants, webhooks } = storage;
+  const { organizations, grants, links, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
   const newSecrets = oneTimeView<NewSecret>();
 
@@ -30,7 +30,8 @@ export const planRoutes: RouteModule = (router, { storage, settings, allow, oneT
       ctx.body = { plan: membership.plan, self_service: isSelfService, plans };
       return;
     }
-    const body = plansPage({ membership, isSelfService, csrf: signedInUserOf(ctx).csrf });
+    const usage = await links.usage(membership.id);
+    const body = plansPage({ membership, usage, isSelfService, csrf: signedInUserOf(ctx).csrf });
     const intro = "Plans set your limits. This server doesn’t charge for them.";
     showPage(ctx, { title: "Plan", intro, section: "plan", error }, body);
   };
@@ -68,5 +69,5 @@ export const planRoutes: RouteModule = (router, { storage, settings, allow, oneT
 };
 
 function selfServiceDisabled(): Problem {
-  return new Problem(403, "self_service_disabled", "The operator of this server manages plans.");
+  return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
 }

@@ -59,7 +59,7 @@ const REFUSALS = {
     new Problem(
       403,
       "shared_account",
-      "This user belongs to an organization that you don't own. Ask the operator of this server for a reset link.",
+      "This user belongs to an organization that you don't own. Ask the operator of this service for a reset link.",
     ),
   no_password: () =>
     new Problem(409, "no_password", "This user signs in with SSO and has no password to reset."),

@@ -3,13 +3,16 @@ import type { Context } from "koa";
 import { z } from "zod";
 import type { Organization } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { hasAtMost } from "../../../resources/http/text.ts";
+import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
+import { nameSchema } from "../../credentials/names.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { showMembership } from "../membership-view.ts";
 import {
   formFieldsOf,
   redisplayForm,
@@ -23,14 +26,7 @@ import { deletionForm, newOrganizationForm, noOrganizations, organizationChoice,
 
 const COOKIE = "organization"; // the last one the user viewed
 
-const NAME_MAX = 100;
-const NAME_RULE = { error: `must be 1 to ${NAME_MAX} characters long` };
-const naming = z.strictObject({
-  name: z
-    .string(NAME_RULE)
-    .trim()
-    .refine((name) => name !== "" && hasAtMost(NAME_MAX, name), NAME_RULE),
-});
+const naming = z.strictObject({ name: nameSchema });
 
 type Options = Parameters<RouteModule>[1];
 
@@ -46,7 +42,7 @@ function addHomeRoute(router: Router, { storage: { organizations } }: Options): 
   router.get("/dashboard", async (ctx) => {
     const memberships = await organizations.listByUser(signedInUserOf(ctx).id);
     if (!prefersHtml(ctx)) {
-      ctx.body = { organizations: memberships };
+      ctx.body = { organizations: memberships.map(showMembership) };
       return;
     }
     const lastViewed = memberships.find(({ id }) => id === ctx.cookies.get(COOKIE));
@@ -74,7 +70,9 @@ function addCreationRoutes(router: Router, { storage: { organizations } }: Optio
   router.post("/dashboard/organizations", redisplayForm(showForm), async (ctx) => {
     const { name } = validate(naming, await formFieldsOf(ctx));
     const user = signedInUserOf(ctx);
-    const change = await organizations.create(name, "free", user.actor, user.id);
+    const change = await withQuotaProblems(
+      organizations.create(name, "free", user.actor, user.id, ORGANIZATIONS_PER_USER),
+    );
     const to = sectionPath(change.organization.id, "overview");
     respondToChange(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
   });

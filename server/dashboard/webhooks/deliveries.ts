@@ -6,13 +6,14 @@ import { statusOf } from "../../../resources/webhooks/status.ts";
 import type { Delivery } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 import { webhookPage } from "./page.ts";
 
 /** The page of a webhook with its deliveries, test events and resends. */
-export const deliveries: RouteModule = (router, { services, urls, allow }) => {
+export const deliveries: RouteModule = (router, { services, storage, urls, allow }) => {
   const { webhooks } = services;
   const managers = allow(...MANAGERS);
   const toView = (delivery: Delivery) => toDeliveryView(delivery, toPayload(delivery.event, urls.short));
@@ -27,6 +28,7 @@ export const deliveries: RouteModule = (router, { services, urls, allow }) => {
     const isFailing = statusOf(webhook, plan) === "failing";
     const { body, actions } = webhookPage({
       webhook,
+      creator: await creatorOf(storage, webhook.organizationId, webhook),
       path: webhookPath(ctx),
       deliveries: log.deliveries.map(toView),
       query: query as Record<string, string>,

@@ -21,6 +21,7 @@ const MEANINGS: Record<WebhookEvent, string> = {
   "client.secret_rotated": "The client secret is rotated",
   "authorization.granted": "A user authorizes an app",
   "authorization.revoked": "An app loses its access",
+  "token.replay_detected": "A code or token is used again",
   "webhook.test": "Any webhook is tested",
 };
 

@@ -9,11 +9,13 @@ type WebhooksPage = {
   path: string;
   planPath: string;
   webhooks: Webhook[];
+  /** The number of deliveries since midnight UTC. */
+  deliveriesToday: number;
   plan: Plan;
 };
 
 /** Renders the webhooks and how many of the plan's limit are in use. */
-export function webhooksPage({ path, planPath, webhooks, plan }: WebhooksPage): {
+export function webhooksPage({ path, planPath, webhooks, deliveriesToday, plan }: WebhooksPage): {
   body: Html;
   actions?: Html | undefined;
 } {
@@ -31,7 +33,16 @@ export function webhooksPage({ path, planPath, webhooks, plan }: WebhooksPage): 
   const limit = limitsOf(plan).webhooks;
   const isFull = webhooks.length >= limit;
   const count = `${webhooks.length} of ${limit} webhooks.${isFull ? " Delete one to create another." : ""}`;
-  return { body: html`${list()}<p class="soft">${count}</p>`, ...(!isFull && { actions: create }) };
+  const { deliveries_per_day: quota } = limitsOf(plan);
+  const usage = `${deliveriesToday.toLocaleString("en")} of ${quota.toLocaleString("en")} deliveries today (UTC).`;
+  return {
+    body: html`${deliveriesToday >= quota ? quotaAlert(quota) : html``}${list()}<p class="soft">${count} ${usage}</p>`,
+    ...(!isFull && { actions: create }),
+  };
+}
+
+function quotaAlert(quota: number): Html {
+  return html`<p class="alert bad">Your organization has reached its quota of ${quota.toLocaleString("en")} deliveries per day. Further deliveries wait until 00:00 UTC.</p>`;
 }
 
 /** Renders the status of a webhook and the reason for it. */

@@ -10,6 +10,8 @@ import { eventsOf, statusBadge } from "./list-page.ts";
 
 type WebhookPage = {
   webhook: Webhook;
+  /** Who created the webhook, with which app. */
+  creator: Html;
   path: string;
   /** Newest first. */
   deliveries: z.output<typeof deliverySchema>[];
@@ -34,7 +36,7 @@ export function webhookPage(page: WebhookPage): { body: Html; actions: Html } {
 <dt>Endpoint URL</dt><dd>${webhook.url}</dd>
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
 <dt>Status</dt><dd data-fact="status">${statusBadge(webhook, plan)}</dd>
-<dt>Created</dt><dd>${time(webhook.createdAt)}</dd>
+<dt>Created</dt><dd>${time(webhook.createdAt)} ${page.creator}</dd>
 <dt>Signing secret</dt><dd><span class="soft">hidden</span></dd>
 </dl>
 <div class="actions">${formButton({ action: `${path}/secret`, csrf, text: "Show secret", look: "quiet" })}${

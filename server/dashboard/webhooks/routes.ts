@@ -49,6 +49,7 @@ async function showList(ctx: Context, webhooks: WebhookService): Promise<void> {
     path: webhooksPath(ctx),
     planPath: sectionPath(id, "plan"),
     webhooks: all,
+    deliveriesToday: await webhooks.countDeliveriesToday(actorOf(ctx)),
     plan,
   });
   const intro = "Send events to your own endpoints. Requests are signed following Standard Webhooks.";

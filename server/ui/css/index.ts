@@ -6,6 +6,7 @@ const DASHBOARD = [
   "layout",
   "header",
   "panel",
+  "notices",
   "plans",
   "forms",
   "values",
