@@ -1,31 +1,10 @@
-import { randomBytes } from "node:crypto";
 import http from "node:http";
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
-import { addressOf, startServer } from "../harness/program.ts";
-import { bearer, populate } from "../harness/service.ts";
+import { bearer } from "../harness/service.ts";
+import { startWorkers } from "../harness/workers.ts";
 
-const database = await createTestDatabase();
-const key = randomBytes(32);
-const storage = openStorage(database.url, key);
-const server = startServer({
-  settings: {
-    DATABASE_URL: database.url,
-    ENCRYPTION_KEY: key.toString("base64url"),
-    WORKERS: "2",
-    PORT: "0",
-    RATE_LIMIT: "on",
-    LOG_LEVEL: "error",
-  },
-});
-const url = await addressOf(server);
-const { createOrganization, token } = populate(url, storage);
-test.after.always(async () => {
-  await server.stop();
-  await storage.close();
-  await database.drop();
-});
+const { url, createOrganization, token, close } = await startWorkers({ RATE_LIMIT: "on" });
+test.after.always(close);
 
 /** Sends a request on a new connection. The primary process assigns connections to its workers in turn. */
 function send(path: string, headers: Record<string, string>, body?: string): Promise<http.IncomingMessage> {
@@ -50,7 +29,7 @@ test.serial("two workers together register ten users per minute for a network", 
 
 test.serial("two workers together limit the guesses at a password", async (t) => {
   const headers = { "content-type": "application/json", accept: "application/json" };
-  const guess = JSON.stringify({ username: "somebody", password: "guess" });
+  const guess = JSON.stringify({ username: "grace", password: "guess" });
   const statuses = [];
   for (let count = 0; count < 7; count++)
     statuses.push((await send("/auth/login", headers, guess)).statusCode);

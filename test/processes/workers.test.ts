@@ -1,36 +1,21 @@
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
-import { addressOf, startServer } from "../harness/program.ts";
-import { populate } from "../harness/service.ts";
+import { startWorkers } from "../harness/workers.ts";
 
-const database = await createTestDatabase();
-const key = randomBytes(32);
-const storage = openStorage(database.url, key);
-const server = startServer({
-  settings: {
-    DATABASE_URL: database.url,
-    ENCRYPTION_KEY: key.toString("base64url"),
-    WORKERS: "2",
-    PORT: "0",
-    RATE_LIMIT: "off",
-    LOG_LEVEL: "error",
-  },
-});
-const url = await addressOf(server);
-const { createOrganization, token } = populate(url, storage);
-test.after.always(async () => {
-  await server.stop();
-  await storage.close();
-  await database.drop();
-});
+const {
+  url,
+  program: server,
+  storage,
+  createOrganization,
+  token,
+  close,
+} = await startWorkers({ RATE_LIMIT: "off" });
+test.after.always(close);
 
 /** Returns the ids of the child processes of a process. */
 async function childrenOf(pid: number): Promise<number[]> {

@@ -6,7 +6,7 @@ import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange } from "../responses.ts";
+import { respondToChange, switchFieldsOf } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const setting = z.strictObject({ require_dpop: z.boolean({ error: "must be true or false" }) });
@@ -18,7 +18,7 @@ export function addDpopRoutes(router: Router, { storage, allow }: Parameters<Rou
     const { id } = membershipOf(ctx);
     const to = sectionPath(id, "client");
     requireRecentSignIn(ctx, to);
-    const { require_dpop } = validate(setting, await settingOf(ctx));
+    const { require_dpop } = validate(setting, await switchFieldsOf(ctx, "require_dpop"));
     const { actor } = signedInUserOf(ctx);
     if (!(await storage.dpopRequirement.set(id, require_dpop, actor))) throw notFound("organization");
     respondToChange(ctx, {
@@ -29,11 +29,4 @@ export function addDpopRoutes(router: Router, { storage, allow }: Parameters<Rou
   };
   router.put(path, allow("owner"), change);
   router.post(path, allow("owner"), change);
-}
-
-/** Returns the submitted fields; a form has the words `true` and `false`. */
-async function settingOf(ctx: Context) {
-  const { require_dpop, ...fields } = await formFieldsOf(ctx);
-  const words: Record<string, boolean> = { true: true, false: false };
-  return { ...fields, require_dpop: isForm(ctx) ? words[String(require_dpop)] : require_dpop };
 }

@@ -7,7 +7,7 @@ import { csrfField } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange } from "../responses.ts";
+import { respondToChange, switchFieldsOf } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const setting = z.strictObject({ enabled: z.boolean({ error: "must be true or false" }) });
@@ -21,7 +21,7 @@ export const enterpriseAuthorizationRoutes: RouteModule = (router, { storage, se
     if (!settings.IDP_ISSUER) {
       throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
     }
-    const { enabled } = validate(setting, await settingOf(ctx));
+    const { enabled } = validate(setting, await switchFieldsOf(ctx, "enabled"));
     const { actor } = signedInUserOf(ctx);
     if (!(await storage.enterpriseAuthorization.set(id, enabled, actor))) throw notFound("organization");
     respondToChange(ctx, { to: path, done: enabled ? "enterprise-on" : "enterprise-off" });
@@ -30,11 +30,6 @@ export const enterpriseAuthorizationRoutes: RouteModule = (router, { storage, se
   router.put(path, allow("owner"), change);
   router.post(path, allow("owner"), change);
 };
-
-async function settingOf(ctx: Context) {
-  const { enabled, ...fields } = await formFieldsOf(ctx);
-  return isForm(ctx) ? { ...fields, enabled: enabled === "true" } : { ...fields, enabled };
-}
 
 type Panel = { organizationId: string; isEnabled: boolean; idpName: string; csrf: string | undefined };
 

@@ -9,7 +9,7 @@ import { formButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange } from "../responses.ts";
+import { respondToChange, switchFieldsOf } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const setting = z.strictObject({ require_second_factor: z.boolean({ error: "must be true or false" }) });
@@ -21,7 +21,7 @@ export function addSecondFactorRoutes(router: Router, { storage, allow }: Parame
     const { id } = membershipOf(ctx);
     const to = sectionPath(id, "members");
     requireRecentSignIn(ctx, to);
-    const { require_second_factor } = validate(setting, await settingOf(ctx));
+    const { require_second_factor } = validate(setting, await switchFieldsOf(ctx, "require_second_factor"));
     const { actor, secondFactor } = signedInUserOf(ctx);
     if (require_second_factor && secondFactor !== "proved") throw ownFactorMissing();
     if (!(await storage.secondFactorRequirement.set(id, require_second_factor, actor)))
@@ -34,14 +34,6 @@ export function addSecondFactorRoutes(router: Router, { storage, allow }: Parame
   };
   router.put(path, allow("owner"), change);
   router.post(path, allow("owner"), change);
-}
-
-/** Returns the submitted fields; a form has the words `true` and `false`. */
-async function settingOf(ctx: Context) {
-  const { require_second_factor, ...fields } = await formFieldsOf(ctx);
-  const words: Record<string, boolean> = { true: true, false: false };
-  const value = isForm(ctx) ? words[String(require_second_factor)] : require_second_factor;
-  return { ...fields, require_second_factor: value };
 }
 
 function ownFactorMissing(): Problem {

@@ -24,7 +24,7 @@ test.serial(
     await run(["migrate"]);
     const { organization } = await run(["org", "create", "Acme", "--plan", "growth"]);
     await run(["org", "suspend", organization.id, "--reason", "Phishing links"]);
-    await run(["user", "disable", "nobody"]);
+    await run(["user", "disable", "unknown"]);
     for (const words of [["org", "list"], ["org", "show", organization.id], ["doctor"], ["keys", "list"]])
       await run(words);
 

@@ -109,7 +109,7 @@ test("unknown names and invalid reasons are reported by code", async (t) => {
     [["org", "suspend", "org_none"], "not_found"],
     [["org", "suspend", organization.id, "--reason", " "], "invalid_reason"],
     [["client", "disable", organization.id], "no_client"],
-    [["user", "disable", "nobody"], "not_found"],
+    [["user", "disable", "unknown"], "not_found"],
     [["link", "disable", "none"], "not_found"],
     [["grant", "revoke", "none"], "not_found"],
   ] as const) {
