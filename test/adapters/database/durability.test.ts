@@ -14,6 +14,13 @@ async function settingOf({ database }: TestStorage, query: string): Promise<unkn
   return [await ask(database.knex), await database.transaction(ask)];
 }
 
+/** Creates an organization with a link: the first one also commits a share of the quota. */
+async function createOrganization({ first }: TestStorage, name: string) {
+  const { organization } = await first.organizations.create(name, "growth", OPERATOR);
+  await first.links.create(organization.id, OPERATOR, linkFields({ slug: `${name.toLowerCase()}-first` }));
+  return organization;
+}
+
 if (engine === "postgres") {
   test("PostgreSQL: a commit waits for the disk, as is the default", async (t) => {
     const storage = await createTestStorage();
@@ -60,7 +67,7 @@ if (engine === "sqlite") {
     const storage = await createTestStorage();
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
-    const { organization } = await storage.first.organizations.create("Durable", "growth", OPERATOR);
+    const organization = await createOrganization(storage, "Durable");
     const { promise, resolve } = Promise.withResolvers<void>();
     released = promise;
     const before = syncs;
@@ -104,7 +111,7 @@ if (engine === "sqlite") {
       const storage = await createTestStorage();
       t.teardown(storage.close);
       t.teardown(() => syncWith(hold));
-      const { organization } = await storage.first.organizations.create("Overtaken", "growth", OPERATOR);
+      const organization = await createOrganization(storage, "Overtaken");
       const create = (slug: string) =>
         storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
       let started = 0;
@@ -129,7 +136,7 @@ if (engine === "sqlite") {
   test.serial("SQLite: after a failed sync, all writes are rejected", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
-    const { organization } = await storage.first.organizations.create("Failing", "growth", OPERATOR);
+    const organization = await createOrganization(storage, "Failing");
     syncWith(fail);
     const create = (slug: string) =>
       storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
