@@ -64,7 +64,7 @@ export const workerRows = () =>
   });
 
 /** Runs on a new database of the server that `TEST_POSTGRES_URL` names. */
-async function onPostgres(run: (workspace: Workspace, url: string) => Promise<Row[]>): Promise<Row[]> {
+export async function onPostgres(run: (workspace: Workspace, url: string) => Promise<Row[]>): Promise<Row[]> {
   const server = process.env.TEST_POSTGRES_URL;
   if (!server) {
     console.log("SKIPPED PostgreSQL: TEST_POSTGRES_URL is not set");

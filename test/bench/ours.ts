@@ -1,10 +1,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import knexFactory from "knex";
+import pLimit from "p-limit";
+import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { OPERATOR } from "../../resources/events/types.ts";
 import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
+import { limitsOf } from "../../resources/plans.ts";
+import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
@@ -14,6 +19,9 @@ const KEY = randomBytes(32).toString("base64url");
 export const RESOURCE_SERVER_SECRET = randomBytes(32).toString("base64url");
 export const VERIFIER = randomBytes(32).toString("base64url");
 const REDIRECT_URI = "https://app.example.com/callback";
+
+// Longer than the spreading and the start of a server take.
+const SPREAD_AFTER_MS = 8000;
 
 /** A linkgate database with the data that the workloads need. */
 export type Seeded = {
@@ -112,10 +120,81 @@ async function makeCodes(
   return made;
 }
 
+/** Pending deliveries of a database. */
+export type Backlog = {
+  url: string;
+  organizations: number;
+  /** Per organization. */
+  webhooks: number;
+  /** Per organization. */
+  events: number;
+  /** The origins of the endpoints. */
+  origins: string[];
+  /** How many become due per second; by default, all are due. */
+  perSecond?: number;
+};
+
+/** Creates a database with pending deliveries of links that were created. */
+export async function seedDeliveries(backlog: Backlog): Promise<Seeded> {
+  const seeded = await seed(backlog.url);
+  const storage = openStorage(backlog.url, Buffer.from(KEY, "base64url"));
+  try {
+    await atMost(8, backlog.organizations, (index) => createBacklog(storage, index, backlog));
+  } finally {
+    await storage.close();
+  }
+  if (backlog.perSecond) await spread(backlog.url, 1000 / backlog.perSecond);
+  return seeded;
+}
+
+/** Makes deliveries due one after the other. */
+async function spread(url: string, intervalMs: number) {
+  const knex = knexFactory(knexConfig(url));
+  try {
+    const keys = await knex("deliveries")
+      .orderBy(["event_id", "webhook_id"])
+      .select("event_id", "webhook_id");
+    await knex.transaction(async (trx) => {
+      const start = Date.now() + SPREAD_AFTER_MS;
+      for (const [index, key] of keys.entries())
+        await trx("deliveries")
+          .where(key)
+          .update({ due_at: start + index * intervalMs });
+    });
+  } finally {
+    await knex.destroy();
+  }
+}
+
+async function createBacklog(storage: Storage, index: number, { webhooks, events, origins }: Backlog) {
+  const { organization } = await storage.organizations.create(`Deliveries ${index}`, "premium", OPERATOR);
+  for (let number = 0; number < webhooks; number++) {
+    const fields = {
+      url: `${origins[index % origins.length]}/${index}/${number}`,
+      events: ["link.created" as const],
+      enabled: true,
+    };
+    await storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf);
+  }
+  await atMost(16, events, (event) =>
+    storage.links.create(organization.id, OPERATOR, {
+      slug: `backlog-${index}-${event}`,
+      url: "https://example.com/some/page?of=the&bench=1",
+      ...LINK_DEFAULTS,
+    }),
+  );
+}
+
+/** Runs `work` for each index, at most `concurrency` at a time. */
+async function atMost(concurrency: number, count: number, work: (index: number) => Promise<unknown>) {
+  const limit = pLimit(concurrency);
+  await Promise.all(Array.from({ length: count }, (_, index) => limit(() => work(index))));
+}
+
 /** Starts linkgate on a seeded database, configured as in production but without rate limits. */
 export function startOurs(
   url: string,
-  options: { port: number; workers?: number; cores?: number[] },
+  options: { port: number; workers?: number; cores?: number[]; env?: Record<string, string> },
 ): Promise<ServerProcess> {
   return startServer({
     script: MAIN,
@@ -128,6 +207,7 @@ export function startOurs(
       LOG_LEVEL: "warn",
       WORKERS: String(options.workers ?? 1),
       RESOURCE_SERVER_SECRET,
+      ...options.env,
     },
     ready: /listening on .*?(\d+)$/,
     ...(options.cores && { cores: options.cores }),

@@ -8,10 +8,12 @@ export type ServerProcess = {
   port: number;
   /** Resident memory in MB. */
   memory(): number;
+  /** The processor time that it has used, with all threads, in milliseconds. */
+  cpuMs(): number;
   stop(): Promise<void>;
 };
 
-type StartOptions = {
+export type StartOptions = {
   script: string;
   /** Node options. */
   flags?: string[];
@@ -64,11 +66,24 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
     port,
     memory: () =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    cpuMs: () => cpuMs(readFileSync(`/proc/${child.pid}/stat`, "utf8")),
     async stop() {
       child.kill("SIGTERM");
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     },
   };
+}
+
+// Linux reports processor time in hundredths of a second.
+const TICK_MS = 10;
+
+/** Returns the user and system time of a process (proc_pid_stat(5)). Its name, in parentheses, may contain spaces. */
+function cpuMs(stat: string): number {
+  const [utime, stime] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11);
+  return (Number(utime) + Number(stime)) * TICK_MS;
 }
 
 async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {

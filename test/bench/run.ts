@@ -1,4 +1,5 @@
 import { postgresRows, workerRows } from "./cluster.ts";
+import { deliveryRows, postgresDeliveryRows } from "./deliveries.ts";
 import {
   clientRows,
   exchangeRows,
@@ -25,6 +26,8 @@ const sections: Record<string, () => Promise<Row[]>> = {
   sweep: sweepRows,
   postgres: postgresRows,
   workers: workerRows,
+  deliveries: deliveryRows,
+  "postgres-deliveries": postgresDeliveryRows,
   ...(process.argv.includes("--full") && { size: sizeRows }),
 };
 

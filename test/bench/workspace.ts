@@ -7,7 +7,7 @@ import { knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { freePort } from "../harness/port.ts";
 import { type Seeded, seed, startOurs } from "./ours.ts";
-import { type ServerProcess, startServer } from "./process.ts";
+import { type ServerProcess, type StartOptions, startServer } from "./process.ts";
 
 /** Starts the servers and databases of a section, and removes them after it. */
 export class Workspace {
@@ -38,7 +38,7 @@ export class Workspace {
   /** Starts linkgate on a seeded database. */
   async restart(
     seeded: Seeded,
-    options: { port?: number; workers?: number; cores?: number[] } = {},
+    options: { port?: number; workers?: number; cores?: number[]; env?: Record<string, string> } = {},
   ): Promise<Ours> {
     const port = options.port ?? (await freePort());
     const server = this.#keep(await startOurs(seeded.url, { ...options, port }));
@@ -58,6 +58,11 @@ export class Workspace {
         ready: /^listening on (\d+)$/,
       }),
     );
+  }
+
+  /** Starts another server. */
+  async start(options: StartOptions): Promise<ServerProcess> {
+    return this.#keep(await startServer(options));
   }
 
   async close(): Promise<void> {
