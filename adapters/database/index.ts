@@ -18,9 +18,10 @@ export type Database = {
   inserter(insertion: Insertion): Insert;
   /**
    * Runs `work` in a transaction. After a deadlock or serialization failure, `work` runs again from the start, so it
-   * must have no side effects outside the transaction.
+   * must have no side effects outside the transaction. Without `isDurable`, the commit doesn't wait for the disk (except
+   * on MySQL and MariaDB): a power failure may undo it, but nothing that was durably committed after it.
    */
-  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>, options?: { isDurable: boolean }): Promise<T>;
   /**
    * Runs a read that may take long: on SQLite, on a thread, so it doesn't block other requests.
    * @throws KnexTimeoutError on the other engines after `timeoutMs`, when the statement is canceled
@@ -49,7 +50,11 @@ export function openDatabase(url: string): Database {
     log: silent,
   });
   const statements = createPrepare(knex);
-  const transaction: Database["transaction"] = (work) => withRetries(() => knex.transaction(work), false);
+  const transaction: Database["transaction"] = (work, options = { isDurable: true }) => {
+    const isAsynchronous = engine === "postgres" && !options.isDurable;
+    const run = isAsynchronous ? withAsynchronousCommit(work) : work;
+    return withRetries(() => knex.transaction(run, options as Knex.TransactionConfig), false);
+  };
 
   return {
     knex,
@@ -79,6 +84,14 @@ export function openDatabase(url: string): Database {
     onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
 
     close: () => knex.destroy(),
+  };
+}
+
+/** PostgreSQL: the commit doesn't wait for the disk. */
+function withAsynchronousCommit<T>(work: (trx: Knex.Transaction) => Promise<T>) {
+  return async (trx: Knex.Transaction) => {
+    await trx.raw("set local synchronous_commit to off");
+    return work(trx);
   };
 }
 

@@ -26,10 +26,13 @@ export function createDeliveryQueue(
       const keys = await select(limits, now);
       if (keys.length === 0) return [];
       const { limitsOf, actor } = limits;
-      return transaction((trx) =>
-        leaseDeliveries(trx, encryption, keys, now, (rows) =>
-          countTowardQuota(trx, rows, { engine, outbox, actor, limitsOf, now }),
-        ),
+      // After a power failure, deliveries that are lost with their lease and count are due again, as after a crash.
+      return transaction(
+        (trx) =>
+          leaseDeliveries(trx, encryption, keys, now, (rows) =>
+            countTowardQuota(trx, rows, { engine, outbox, actor, limitsOf, now }),
+          ),
+        { isDurable: false },
       );
     },
 

@@ -22,7 +22,7 @@ type Open = {
   checkpoints: Checkpoints;
   writer: Writer;
   reader: Reader;
-  /** The connection for transactions, whose commits wait for the disk themselves. */
+  /** The connection for transactions, whose commits wait for the disk themselves, unless they need not be durable. */
   transactional?: Connection;
 };
 
@@ -64,14 +64,13 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   /** Resolves to the connection for a transaction, with the exclusive right to write until it is released. */
-  async acquireTransactional(): Promise<{ connection: Connection; release(): void }> {
+  async acquireTransactional(isDurable: boolean): Promise<{ connection: Connection; release(): void }> {
     const open = this.opened();
     const { release } = await open.writer.pause();
     try {
-      open.transactional ??= this.connect(
-        "transactional",
-        this.connectionSettings.durable ? "FULL" : "NORMAL",
-      );
+      open.transactional ??= this.connect("transactional");
+      const synchronous = isDurable && this.connectionSettings.durable ? "FULL" : "NORMAL";
+      open.transactional.pragma(`synchronous = ${synchronous}`);
       return { connection: open.transactional, release };
     } catch (error) {
       release();
@@ -141,8 +140,8 @@ export class SqliteClient extends BetterSqliteClient {
     return { main, disk, checkpoints, writer, reader: createReader(settings) };
   }
 
-  private connect(name: string, synchronous?: "FULL" | "NORMAL"): Connection {
-    const connection: Connection = openConnection(this.connectionSettings, synchronous);
+  private connect(name: string): Connection {
+    const connection: Connection = openConnection(this.connectionSettings);
     connection.__knexUid = name;
     return connection;
   }
@@ -151,11 +150,11 @@ export class SqliteClient extends BetterSqliteClient {
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */
 class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
   override async acquireConnection<T>(
-    config: { connection?: Connection } | undefined,
+    config: { connection?: Connection; isDurable?: boolean } | undefined,
     run: (connection: Connection) => Promise<T>,
   ): Promise<T> {
     if (config?.connection || this.client.transacting) return super.acquireConnection(config, run);
-    const { connection, release } = await this.client.acquireTransactional();
+    const { connection, release } = await this.client.acquireTransactional(config?.isDurable ?? true);
     try {
       return await super.acquireConnection({ ...config, connection }, run);
     } finally {

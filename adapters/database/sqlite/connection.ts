@@ -12,14 +12,11 @@ const MAPPED_BYTES = 2 ** 30;
  * Opens a connection. In WAL mode, a commit is complete or absent after a power cut with any setting of `synchronous`
  * (https://sqlite.org/pragma.html#pragma_synchronous); with FULL, the commit also waits for the disk.
  */
-export function openConnection(
-  { filename }: SqliteSettings,
-  synchronous: "FULL" | "NORMAL" = "NORMAL",
-): Sqlite.Database {
+export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   createPrivately(filename);
   const connection = new Sqlite(filename, { timeout: OPENING_MS });
   connection.pragma("journal_mode = WAL");
-  connection.pragma(`synchronous = ${synchronous}`);
+  connection.pragma("synchronous = NORMAL");
   // A commit by another process invalidates this process's cache. Memory-mapped pages don't have to be read again.
   connection.pragma(`mmap_size = ${MAPPED_BYTES}`);
   connection.pragma("foreign_keys = ON");

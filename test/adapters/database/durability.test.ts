@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import test from "ava";
+import type { Knex } from "knex";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields, type TestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
@@ -25,6 +26,14 @@ if (engine === "postgres") {
   test("PostgreSQL: a commit waits for the disk, as is the default", async (t) => {
     const storage = await createTestStorage();
     t.teardown(storage.close);
+    t.deepEqual(await settingOf(storage, "show synchronous_commit"), ["on", "on"]);
+  });
+
+  test("PostgreSQL: only a transaction that need not be durable doesn't wait for the disk", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    const ask = async (trx: Knex) => (await trx.raw("show synchronous_commit")).rows[0].synchronous_commit;
+    t.is(await storage.database.transaction(ask, { isDurable: false }), "off");
     t.deepEqual(await settingOf(storage, "show synchronous_commit"), ["on", "on"]);
   });
 }
@@ -90,6 +99,15 @@ if (engine === "sqlite") {
     t.teardown(storage.close);
     const [, inTransaction] = await settingOf(storage, "pragma synchronous");
     t.is(inTransaction, 2); // FULL
+  });
+
+  test.serial("SQLite: only a transaction that need not be durable doesn't wait for the disk", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    const ask = async (trx: Knex) => (await trx.raw("pragma synchronous"))[0].synchronous;
+    const { transaction } = storage.database;
+    t.is(await transaction(ask, { isDurable: false }), 1); // NORMAL
+    t.is(await transaction(ask), 2); // FULL
   });
 
   test.serial("SQLite: writes with ?synchronous=normal do not wait for the disk", async (t) => {
