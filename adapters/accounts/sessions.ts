@@ -5,6 +5,7 @@ import type { GrantRow, SessionRow } from "../database/oauth-tables.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { lockUser } from "../organizations/reset-revocation.ts";
 import { forgetDevices } from "./known-devices.ts";
 import { recordNotice } from "./notices.ts";
 import { forgetFailuresOf } from "./sign-in-failures.ts";
@@ -67,6 +68,7 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
 
     end: (id, actor) =>
       transaction(async (trx) => {
+        await lockUser(trx, actor.id);
         const ended = await endSessions(trx, { user_id: actor.id, uid: id });
         const revoked = await revokeGrants(trx, outbox, actor, { ...firstParty(actor.id), id });
         await recordEnded(trx, outbox, actor, ended + revoked);
@@ -75,6 +77,7 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
 
     endOthers: (keptId, actor, { apps } = { apps: false }) =>
       transaction(async (trx) => {
+        await lockUser(trx, actor.id);
         const ended = await endAllSessions(trx, actor.id, keptId);
         const grants = apps ? { user_id: actor.id } : firstParty(actor.id);
         const revoked = await revokeGrants(trx, outbox, actor, grants, keptId);
@@ -131,7 +134,10 @@ export async function endSessionsOfCredential(
   await endSessions(trx, { user_id, credential });
 }
 
-/** Ends the matching sessions except one and leaves tombstones. Returns their number. */
+/**
+ * Ends the matching sessions except one and leaves tombstones. Returns their number. The caller has locked the user, so
+ * that no session is getting a new id.
+ */
 async function endSessions(
   trx: Knex.Transaction,
   filter: { user_id: string; uid?: string; credential?: string },

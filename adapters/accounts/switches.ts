@@ -83,6 +83,7 @@ export function createAccountSwitchStore(
     signOut: (userId, { apps }, actor) =>
       transaction(async (trx) => {
         await lockOrganizationsOf(trx, userId);
+        await lockUser(trx, userId);
         const filter = { user_id: userId, ...(!apps && { client_id: FIRST_PARTY }) };
         const grants = await revokeGrants(trx, outbox, actor, filter);
         const sessions = await endAllSessions(trx, userId);

@@ -15,7 +15,12 @@ import { overrideFindClient } from "./find-client.ts";
 import { createIdentityAssertionHandler, type IdentityAssertionOptions } from "./identity-assertions.ts";
 import { registerJwtBearer } from "./jwt-bearer.ts";
 import { normalizeParameters } from "./request-parameters.ts";
-import { ignoreEndedSessions, recordSessionUseOnSave, reportLastProof } from "./sessions.ts";
+import {
+  ignoreEndedSessions,
+  recordSessionUseOnSave,
+  replaceSessionsAtOnce,
+  reportLastProof,
+} from "./sessions.ts";
 import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 import { addOpenIdScope, openUserinfo } from "./userinfo.ts";
 import { type AuthenticateWorkload, useAssertionsBeforeIssuing } from "./workloads.ts";
@@ -61,6 +66,7 @@ export function applyOverrides(provider: Provider, options: OverrideOptions): vo
   addOpenIdScope(provider);
   openUserinfo(provider);
   recordSessionUseOnSave(provider);
+  replaceSessionsAtOnce(provider);
   ignoreEndedSessions(provider);
   reportLastProof(provider);
   allowRefreshScopes(provider);
@@ -109,7 +115,7 @@ function prefixTokens(provider: Provider): void {
  * Adds fields to what the library stores:
  * - grants: how the user signed in, the organization chosen on the consent page, the IP address of the user, and the answer to that page or the
  *   grant whose consent is remembered;
- * - sessions: where and when they were last used, and how and when the user signed in;
+ * - sessions: where and when they were last used, how and when the user signed in, and the previous id while it is replaced;
  * - tokens: the generation of their client when it authenticated. Raising the client's generation revokes all of them,
  *   even one that is being issued;
  * - access tokens: `active`, what the database says about their validity;
@@ -118,7 +124,7 @@ function prefixTokens(provider: Provider): void {
 function extendModels(provider: Provider): void {
   for (const field of ["organizationId", "address", "answers", "remembers", "methods", "amr"])
     extendPayload(provider.Grant, field);
-  for (const field of ["address", "userAgent", "seenAt", "methods", "provedAt", "credential"])
+  for (const field of ["address", "userAgent", "seenAt", "methods", "provedAt", "credential", "replaces"])
     extendPayload(provider.Session, field);
   const { AccessToken, AuthorizationCode, ClientCredentials, RefreshToken } = provider;
   for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");

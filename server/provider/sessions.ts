@@ -49,6 +49,28 @@ export function recordSessionUseOnSave({ Session }: Provider): void {
   });
 }
 
+/**
+ * Replaces a session in one step when its ID changes. The library ends the old one and then stores the new one, even if
+ * the old one had ended since it was read: whoever was signed out would be signed in again.
+ */
+export function replaceSessionsAtOnce({ Session }: Provider): void {
+  const { save } = Session.prototype;
+  Object.assign(Session.prototype, {
+    async save(
+      this: Session & { oldId?: string | undefined; replaces?: string | undefined },
+      lifetime: number,
+    ) {
+      this.replaces = this.oldId;
+      this.oldId = undefined;
+      try {
+        return await save.call(this, lifetime);
+      } finally {
+        this.replaces = undefined;
+      }
+    },
+  });
+}
+
 /** Makes `max_age` and the claim `auth_time` about the user's last proof, not about the beginning of the session. */
 export function reportLastProof({ Session }: Provider): void {
   Object.assign(Session.prototype, {

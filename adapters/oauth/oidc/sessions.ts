@@ -1,3 +1,4 @@
+import type { Knex } from "knex";
 import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/engine.ts";
 import type { Database } from "../../database/index.ts";
@@ -7,13 +8,16 @@ const USER_AGENT_MAX = 255;
 
 /**
  * Stores browser sessions. The library saves every session that a request has read. A destroyed session keeps its row as a
- * tombstone, so a late save does not restore it.
+ * tombstone, so a late save does not restore it, under the same id or a new one: `replaces` is the previous id.
  */
-export function sessionAdapter({ knex }: Database): ModelAdapter {
-  const active = (key: { id_hash: string } | { uid: string }) =>
-    knex("sessions").where(key).whereNull("destroyed_at");
+export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
+  const active = (key: { id_hash: string } | { uid: string }, query: Knex = knex) =>
+    query("sessions").where(key).whereNull("destroyed_at");
+  const endById = (id: string, query?: Knex) =>
+    active({ id_hash: sha256(id) }, query).update({ destroyed_at: Date.now(), uid: null, payload: "{}" });
+
   return {
-    async upsert(id, payload, expiresIn = 0) {
+    async upsert(id, { replaces, ...payload }, expiresIn = 0) {
       // Sessions without a user are not stored: they hold nothing, and anyone could fill the table with them.
       if (!payload.accountId) return;
       const id_hash = sha256(id);
@@ -28,9 +32,19 @@ export function sessionAdapter({ knex }: Database): ModelAdapter {
         credential: (payload.credential as string | undefined) ?? null,
         last_seen_at: payload.seenAt ? (payload.seenAt as number) * 1000 : null,
       };
+      const row = { id_hash, ...state };
       try {
+        if (replaces) {
+          return await transaction(async (trx) => {
+            // Like whoever ends all sessions of a user, who would otherwise miss a row that is being inserted.
+            await trx("users").where({ id: state.user_id }).forUpdate().first("id");
+            // A session that has ended gets no new id. Neither does one that has just got another.
+            if (await endById(replaces as string, trx))
+              await trx("sessions").insert({ ...row, created_at: Date.now() });
+          });
+        }
         if (await active({ id_hash }).update(state)) return;
-        await knex("sessions").insert({ id_hash, ...state, created_at: Date.now() });
+        await knex("sessions").insert({ ...row, created_at: Date.now() });
       } catch (error) {
         // The session has ended, or this is a late write under its previous id. Both are dropped.
         if (!isDuplicate(error)) throw error;
@@ -49,7 +63,7 @@ export function sessionAdapter({ knex }: Database): ModelAdapter {
     },
 
     async destroy(id) {
-      await active({ id_hash: sha256(id) }).update({ destroyed_at: Date.now(), uid: null, payload: "{}" });
+      await endById(id);
     },
   };
 }

@@ -83,3 +83,20 @@ test("concurrent first saves of a session all succeed", async (t) => {
     t.is((await one.find(id))?.uid, payload.uid);
   }
 });
+
+test("a session that has ended gets no new id, and an active one gets one", async (t) => {
+  const payload = session();
+  const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()] as const;
+  await one.upsert(ids[0], payload, 60);
+  const replies = [ids[1], ids[2]].map((id, index) =>
+    (index ? one : other).upsert(id, { ...payload, replaces: ids[0] }, 60),
+  );
+  await Promise.all(replies);
+  const found = await Promise.all(ids.map((id) => one.find(id)));
+  const [renewed, ...others] = found.filter(Boolean);
+  t.deepEqual(others, []);
+  t.is((renewed as { replaces?: string } | undefined)?.replaces, undefined);
+  await other.destroy(String(renewed?.jti));
+  await one.upsert(ids[3], { ...payload, replaces: renewed?.jti }, 60);
+  t.is(await one.find(ids[3]), undefined);
+});
