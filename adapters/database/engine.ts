@@ -144,9 +144,11 @@ export function isCheckViolation(error: unknown): boolean {
   return CHECK_CODES.has(String(code)) || errno === 4025;
 }
 
-/** Returns whether an index exists already, on MySQL and MariaDB, where a migration may have created it before it died. */
-export function isDuplicateIndex(error: unknown): boolean {
-  return (error as DatabaseError)?.code === "ER_DUP_KEYNAME";
+const ALREADY_CREATED_CODES = new Set(["ER_TABLE_EXISTS_ERROR", "ER_DUP_KEYNAME"]);
+
+/** Returns whether a table or an index exists already, on MySQL and MariaDB, where a migration may have died after it. */
+export function isAlreadyCreated(error: unknown): boolean {
+  return ALREADY_CREATED_CODES.has(String((error as DatabaseError)?.code));
 }
 
 /** Returns the columns or the name of the violated constraint, never a value. */

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -29,8 +30,7 @@ async function addPolicies(knex: Knex) {
 }
 
 async function createClientKeys(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("client_keys")) return;
-  await knex.schema.createTable("client_keys", (table) => {
+  await createTable(knex, "client_keys", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "client_id", CLIENT_ID, engine).notNullable();
     // The thumbprint of the key (RFC 7638), which is its `kid` unless the JWK names another one.
@@ -44,8 +44,7 @@ async function createClientKeys(knex: Knex, engine: Engine) {
 }
 
 async function createTrustRules(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("trust_rules")) return;
-  await knex.schema.createTable("trust_rules", (table) => {
+  await createTable(knex, "trust_rules", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "organization_id", ID, engine).notNullable().index();
     table.string("name", 100).notNullable();

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -26,8 +27,7 @@ async function addMemberApps(knex: Knex) {
 }
 
 async function createApprovedApps(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("approved_apps")) return;
-  await knex.schema.createTable("approved_apps", (table) => {
+  await createTable(knex, "approved_apps", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "organization_id", ID, engine).notNullable();
     keyColumn(table, "client_id", CLIENT_ID, engine).notNullable();

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -11,15 +12,15 @@ const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadat
 export const quotas: Migration = {
   name: "0015_quotas",
   async up(knex, engine) {
-    // MariaDB commits each schema change, so a process that died here may already have created the table.
-    if (!(await knex.schema.hasTable("organization_usage"))) await createUsage(knex, engine);
+    await createUsage(knex, engine);
+    // A process that died here may already have counted some links.
     await knex("organization_usage").delete();
     await countLinks(knex, engine);
   },
 };
 
 async function createUsage(knex: Knex, engine: Engine) {
-  await knex.schema.createTable("organization_usage", (table) => {
+  await createTable(knex, "organization_usage", (table) => {
     keyColumn(table, "organization_id", ID, engine).notNullable();
     table.integer("slot").notNullable();
     table.bigInteger("links").notNullable();

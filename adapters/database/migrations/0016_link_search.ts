@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -19,8 +20,7 @@ export const linkSearch: Migration = {
 // MariaDB commits each schema change, so a process that died here may already have made some of them.
 
 async function createSegments(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("link_search_segments")) return;
-  await knex.schema.createTable("link_search_segments", (table) => {
+  await createTable(knex, "link_search_segments", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "organization_id", ID, engine).notNullable();
     // The segment contains the links after this id, up to and including the last one.
@@ -34,8 +34,7 @@ async function createSegments(knex: Knex, engine: Engine) {
 }
 
 async function createGrams(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("link_search_grams")) return;
-  await knex.schema.createTable("link_search_grams", (table) => {
+  await createTable(knex, "link_search_grams", (table) => {
     keyColumn(table, "segment_id", ID, engine).notNullable();
     table.integer("bucket").notNullable();
     keyColumn(table, "organization_id", ID, engine).notNullable().index();
@@ -45,8 +44,7 @@ async function createGrams(knex: Knex, engine: Engine) {
 }
 
 async function createChanges(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("link_search_changes")) return;
-  await knex.schema.createTable("link_search_changes", (table) => {
+  await createTable(knex, "link_search_changes", (table) => {
     // Links whose texts may have changed since they were indexed, and the version that they had then.
     keyColumn(table, "organization_id", ID, engine).notNullable();
     keyColumn(table, "link_id", ID, engine).notNullable();

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventType } from "../../../resources/events/types.ts";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -88,8 +89,7 @@ async function indexPendingDeliveries(knex: Knex, engine: Engine) {
 }
 
 async function createUsage(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("delivery_usage")) return;
-  await knex.schema.createTable("delivery_usage", (table) => {
+  await createTable(knex, "delivery_usage", (table) => {
     // The deliveries of an organization on its last day with any (UTC, days since January 1, 1970).
     keyColumn(table, "organization_id", ID, engine).primary();
     table.integer("day").notNullable();

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -18,8 +19,7 @@ export const signInProtection: Migration = {
 // MariaDB commits each schema change, so a process that died here may already have made the first one.
 
 async function createKnownDevices(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("known_devices")) return;
-  await knex.schema.createTable("known_devices", (table) => {
+  await createTable(knex, "known_devices", (table) => {
     keyColumn(table, "user_id", ID, engine).notNullable();
     keyColumn(table, "token_hash", HASH, engine).notNullable();
     table.string("description", DESCRIPTION).notNullable();
@@ -33,8 +33,7 @@ async function createKnownDevices(knex: Knex, engine: Engine) {
 }
 
 async function createSignInFailures(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("sign_in_failures")) return;
-  await knex.schema.createTable("sign_in_failures", (table) => {
+  await createTable(knex, "sign_in_failures", (table) => {
     // SHA-256 of the normalized username, of existing and unknown users alike.
     keyColumn(table, "account_key", HASH, engine).primary();
     // Wrong passwords from unknown devices since the last successful sign-in from one.

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -20,8 +21,7 @@ export const secondFactors: Migration = {
 // MariaDB commits each schema change, so a process that died here may already have made some of them.
 
 async function createTotpSecrets(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("totp_secrets")) return;
-  await knex.schema.createTable("totp_secrets", (table) => {
+  await createTable(knex, "totp_secrets", (table) => {
     keyColumn(table, "user_id", ID, engine).primary();
     table.string("secret", 255).notNullable(); // encrypted
     table.bigInteger("created_at").notNullable();
@@ -32,8 +32,7 @@ async function createTotpSecrets(knex: Knex, engine: Engine) {
 }
 
 async function createRecoveryCodes(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("recovery_codes")) return;
-  await knex.schema.createTable("recovery_codes", (table) => {
+  await createTable(knex, "recovery_codes", (table) => {
     keyColumn(table, "code_hash", HASH, engine).primary();
     keyColumn(table, "user_id", ID, engine).notNullable().index();
     table.bigInteger("created_at").notNullable();
@@ -42,8 +41,7 @@ async function createRecoveryCodes(knex: Knex, engine: Engine) {
 }
 
 async function createPasskeys(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("passkeys")) return;
-  await knex.schema.createTable("passkeys", (table) => {
+  await createTable(knex, "passkeys", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "user_id", ID, engine).notNullable().index();
     // A credential ID has up to 1,023 bytes (WebAuthn §4), too many for an index.

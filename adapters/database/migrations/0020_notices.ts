@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -19,8 +20,7 @@ export const notices: Migration = {
 // MariaDB commits each schema change, so a process that died here may already have made some of them.
 
 async function createNotices(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("notices")) return;
-  await knex.schema.createTable("notices", (table) => {
+  await createTable(knex, "notices", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "user_id", ID, engine).notNullable();
     table.string("kind", KIND).notNullable();
@@ -43,8 +43,7 @@ async function addAddresses(knex: Knex) {
 }
 
 async function createMails(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("mails")) return;
-  await knex.schema.createTable("mails", (table) => {
+  await createTable(knex, "mails", (table) => {
     keyColumn(table, "id", ID, engine).primary();
     keyColumn(table, "user_id", ID, engine).index(); // whom it is for or from; null until it is known
     table.string("recipient", ADDRESS).index(); // null until it is known

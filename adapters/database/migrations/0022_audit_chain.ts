@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, keyColumn } from "../engine.ts";
+import { createOnce, createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -37,22 +38,12 @@ async function indexEvents(knex: Knex, engine: Engine) {
       "alter table events add column unchained tinyint as (case when audited and seq is null then 1 end) virtual",
     );
   }
-  await createMysqlIndex(
-    knex,
-    "events_chain",
-    "create unique index events_chain on events (organization_id, seq)",
-  );
-  await createMysqlIndex(knex, "events_unchained", "create index events_unchained on events (unchained)");
-}
-
-async function createMysqlIndex(knex: Knex, name: string, statement: string) {
-  const [found] = await knex.raw("show index from events where key_name = ?", [name]);
-  if (found.length === 0) await knex.raw(statement);
+  await createOnce(knex, "create unique index events_chain on events (organization_id, seq)");
+  await createOnce(knex, "create index events_unchained on events (unchained)");
 }
 
 async function createChains(knex: Knex, engine: Engine) {
-  if (await knex.schema.hasTable("audit_chains")) return;
-  await knex.schema.createTable("audit_chains", (table) => {
+  await createTable(knex, "audit_chains", (table) => {
     // One row per audit log. Its lock orders the processes that append to the chain or delete from it.
     keyColumn(table, "organization_id", ID, engine).primary();
     // The last entry.
