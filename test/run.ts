@@ -14,11 +14,13 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { PYTHON } from "./harness/clients/python.ts";
 import { DEBIAN_PACKAGES, debianVersion } from "./harness/clients/versions.ts";
 
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
+const TEMPLATE = path.join(import.meta.dirname, "harness/database/template.ts");
 const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{hosts,metadata,outage}.test.ts"];
 const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
@@ -76,6 +78,7 @@ const ON_EVERY_DATABASE = [
 // Far longer than any run. A run that hangs is interrupted, and ava then lists the tests that did not finish.
 const LIMIT_MS = 20 * 60_000;
 const CHROMIUM = "/usr/bin/chromium";
+// Every test file loads the whole service: a cache saves most of the compilation.
 const COMPILED = path.join(import.meta.dirname, "../node_modules/.cache/linkgate");
 
 type Run = { engine: "sqlite" | "postgres" | "mysql"; url?: string; name: string };
@@ -112,25 +115,37 @@ function filesFor({ engine }: Run): string[] {
   return engine === "sqlite" ? ON_SQLITE : ON_EVERY_DATABASE;
 }
 
+/** Migrates a database that test files copy. */
+async function createTemplate(env: NodeJS.ProcessEnv): Promise<{ url: string; drop(): Promise<void> }> {
+  const child = spawn(process.execPath, [TEMPLATE], { stdio: ["pipe", "pipe", "inherit"], env });
+  const ended = once(child, "exit");
+  const [url] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
+  if (typeof url !== "string" || url === "") throw new Error("the database to copy could not be created");
+  return {
+    url,
+    async drop() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
 /** Runs ava once. Resolves to true if every test passed. */
 async function runTests({ engine, name }: Run, files: string[]): Promise<boolean> {
   console.log(`\n== ${name}`);
+  const env = { ...process.env, TEST_DATABASE: engine, NODE_COMPILE_CACHE: COMPILED };
+  const template = await createTemplate(env);
   // A cluster opens up to 40 connections, and PostgreSQL allows 100 by default.
   const concurrency = options.processes && engine === "postgres" ? ["--concurrency=2"] : [];
   const child = spawn(process.execPath, [AVA, ...concurrency, ...files], {
     stdio: "inherit",
     timeout: LIMIT_MS,
     killSignal: "SIGINT",
-    env: {
-      ...process.env,
-      TEST_DATABASE: engine,
-      TEST_ROUNDS: options.races ? "many" : "few",
-      // Every test file loads the whole service: a cache saves most of the compilation.
-      NODE_COMPILE_CACHE: COMPILED,
-    },
+    env: { ...env, TEST_TEMPLATE: template.url, TEST_ROUNDS: options.races ? "many" : "few" },
   });
   const started = performance.now();
   const [code] = await once(child, "exit");
+  await template.drop();
   console.log(`${name}: ${Math.round((performance.now() - started) / 1000)} s`);
   return code === 0;
 }

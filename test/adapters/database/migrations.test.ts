@@ -47,7 +47,7 @@ test("concurrent migrations of an empty database all succeed, and one applies th
 
 test("concurrent migrate commands on an empty database all succeed, and one applies them", async (t) => {
   for (let round = 0; round < 3; round++) {
-    const database = await createTestDatabase();
+    const database = await createTestDatabase({ empty: true });
     const settings = {
       DATABASE_URL: database.url,
       ENCRYPTION_KEY: randomBytes(32).toString("base64url"),

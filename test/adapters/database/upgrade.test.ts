@@ -35,7 +35,7 @@ const schemaOf = ({ knex }: Database) =>
 
 /** Opens a database that the previous release created. */
 async function openPrevious() {
-  const { url, drop } = await createTestDatabase();
+  const { url, drop } = await createTestDatabase({ empty: true });
   const file = new Sqlite(url.slice("sqlite:".length));
   file.exec(readFileSync(PREVIOUS_RELEASE, "utf8"));
   file.close();

@@ -19,7 +19,7 @@ export type TestStorage = {
 
 /** Opens a new database, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
 export async function createTestStorage({ migrated = true, options = "" } = {}): Promise<TestStorage> {
-  const { url: plain, drop } = await createTestDatabase();
+  const { url: plain, drop } = await createTestDatabase({ empty: !migrated });
   const url = plain + options;
   const encryptionKey = randomBytes(32);
   const first = openStorage(url, encryptionKey);
