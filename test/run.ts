@@ -120,7 +120,7 @@ async function createTemplate(env: NodeJS.ProcessEnv): Promise<{ url: string; dr
   const child = spawn(process.execPath, [TEMPLATE], { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "exit");
   const [url] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
-  if (typeof url !== "string" || url === "") throw new Error("the database to copy could not be created");
+  if (!URL.canParse(String(url))) throw new Error("the database to copy could not be created");
   return {
     url,
     async drop() {
