@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import { credentialOf, type IdentityStore } from "../../adapters/accounts/identities.ts";
 import type { SecondFactorStore } from "../../adapters/accounts/second-factors/index.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
@@ -13,8 +14,8 @@ export const SECOND_FACTOR_PATH = "/auth/second-factor";
 
 /**
  * Completes a sign-in in a browser: starts the session and redirects to `returnTo`. If the account has a second factor that
- * the user has not proved, redirects to the page that asks for it instead. Returns false if the password was changed in the
- * meantime.
+ * the user has not proved, redirects to the page that asks for it instead. Returns false if the password was changed, or
+ * the passkey or SSO identity removed, in the meantime.
  */
 export type CompleteSignIn = (
   ctx: Context,
@@ -26,21 +27,22 @@ export type CompleteSignIn = (
 
 type Options = {
   accounts: AccountStore;
-  secondFactors: Pick<SecondFactorStore, "isEnabled">;
+  identities: Pick<IdentityStore, "listByUser">;
+  secondFactors: Pick<SecondFactorStore, "isEnabled" | "passkeys">;
   sessions: Sessions;
   devices: Devices;
   loginTokens: LoginTokens;
 };
 
 export function createCompleteSignIn(options: Options): CompleteSignIn {
-  const { accounts, sessions, devices, loginTokens } = options;
+  const { sessions, devices, loginTokens } = options;
   return async (ctx, proof, returnTo, respond = async () => redirect(ctx, returnTo)) => {
     if (await needsSecondFactor(options, proof)) {
       loginTokens.keep(ctx, proof, returnTo);
       redirect(ctx, SECOND_FACTOR_PATH);
       return true;
     }
-    if (!(await sessions.begin(ctx, proof, () => isStillValid(accounts, proof)))) return false;
+    if (!(await sessions.begin(ctx, proof, () => isProofCurrent(options, proof)))) return false;
     await devices.remember(ctx, proof.accountId);
     await respond();
     return true;
@@ -67,6 +69,21 @@ export async function isStillValid(
   const passwordHash = (await accounts.find(accountId))?.passwordHash ?? null;
   if (passwordHash === null || sha256(passwordHash) !== passwordMark) return false;
   return accounts.hasHash(accountId, passwordHash);
+}
+
+/** Returns whether a proof still holds, including the passkey or the SSO identity that the session depends on. */
+async function isProofCurrent(
+  { accounts, identities, secondFactors }: Options,
+  proof: SignInProof,
+): Promise<boolean> {
+  const { accountId, credential } = proof;
+  // First, because it waits for a concurrent removal.
+  if (!(await isStillValid(accounts, proof))) return false;
+  if (credential === undefined) return true;
+  const passkeys = await secondFactors.passkeys.list(accountId);
+  if (passkeys.some(({ id }) => id === credential)) return true;
+  const linked = await identities.listByUser(accountId);
+  return linked.some((identity) => credentialOf(identity) === credential);
 }
 
 function redirect(ctx: Context, to: string): void {

@@ -56,11 +56,10 @@ export function passkeySignInRoutes(router: Router, options: Options): void {
       { requireUserVerification: true },
     );
     const account = passkey && (await accounts.find(passkey.userId));
-    if (!account || account.disabled) {
-      ctx.status = 400;
-      return showForm(ctx, input, { error: NOT_ACCEPTED });
-    }
-    await completeSignIn(ctx, passkeyProof(account.id, passkey), safeReturnTo(input.return_to));
+    const proof = account && !account.disabled && passkeyProof(account.id, passkey);
+    if (proof && (await completeSignIn(ctx, proof, safeReturnTo(input.return_to)))) return;
+    ctx.status = 400;
+    await showForm(ctx, input, { error: NOT_ACCEPTED });
   });
 }
 

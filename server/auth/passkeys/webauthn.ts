@@ -3,6 +3,7 @@ import type {
   RegistrationResponseJSON,
   VerifiedRegistrationResponse,
 } from "@simplewebauthn/server";
+import { z } from "zod";
 import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
 import { parseIpAddress } from "../../http/ip-address.ts";
 import type { Challenges } from "./challenges.ts";
@@ -40,6 +41,26 @@ export type RelyingParty = {
 
 type Registration = NonNullable<VerifiedRegistrationResponse["registrationInfo"]>;
 
+type Expected = {
+  expectedChallenge: (challenge: unknown) => Promise<boolean>;
+  expectedOrigin: string;
+  expectedRPID: string;
+};
+
+const base64url = z.string().regex(/^[\w-]+$/);
+const responseSchema = z.looseObject({
+  id: base64url,
+  rawId: base64url,
+  response: z.looseObject({
+    clientDataJSON: z.string(),
+    userHandle: z.string().nullish(),
+    transports: z
+      .array(z.string().regex(/^[\w-]{1,20}$/))
+      .max(10)
+      .nullish(),
+  }),
+});
+
 /** Loads the library when it is first needed: it is large, and most processes' first requests don't use it. */
 const library = () => import("@simplewebauthn/server");
 
@@ -51,11 +72,23 @@ export function createRelyingParty(
 ): RelyingParty | undefined {
   const { hostname: rpID } = new URL(base);
   if (parseIpAddress(rpID.replace(/^\[|\]$/g, ""))) return undefined;
-  const expected = (purpose: string) => ({
-    expectedChallenge: (challenge: string) => challenges.redeem(challenge, purpose),
-    expectedOrigin: base,
-    expectedRPID: rpID,
-  });
+
+  /** Runs a verification of the library; undefined if the response is invalid. */
+  async function check<Result>(purpose: string, verify: (expected: Expected) => Promise<Result>) {
+    const failures: unknown[] = [];
+    const expectedChallenge = (challenge: unknown) =>
+      challenges.redeem(String(challenge), purpose).catch((error) => {
+        failures.push(error);
+        return false;
+      });
+    // The library throws for each response that it can't verify, and its messages repeat what the browser sent.
+    const result = await verify({ expectedChallenge, expectedOrigin: base, expectedRPID: rpID }).catch(
+      rejected,
+    );
+    // An outage isn't the fault of the passkey.
+    if (failures.length > 0) throw failures[0];
+    return result;
+  }
 
   return {
     async registrationOptions({ id, username }, known, purpose) {
@@ -79,11 +112,9 @@ export function createRelyingParty(
       const response = parse<RegistrationResponseJSON>(text);
       if (!response) return undefined;
       const { verifyRegistrationResponse } = await library();
-      const result = await verifyRegistrationResponse({
-        response,
-        ...expected(purpose),
-        supportedAlgorithmIDs: ALGORITHMS,
-      }).catch(rejected);
+      const result = await check(purpose, (expected) =>
+        verifyRegistrationResponse({ response, ...expected, supportedAlgorithmIDs: ALGORITHMS }),
+      );
       return result?.verified ? result.registrationInfo : undefined;
     },
 
@@ -101,19 +132,15 @@ export function createRelyingParty(
 
     async verifyAuthentication(text, purpose, { requireUserVerification }) {
       const response = parse<AuthenticationResponseJSON>(text);
-      const passkey = response && (await passkeys.findByCredential(String(response.id)));
+      const passkey = response && (await passkeys.findByCredential(response.id));
       if (!passkey || !namesUser(response, passkey.userId)) return undefined;
       const { verifyAuthenticationResponse } = await library();
-      const result = await verifyAuthenticationResponse({
-        response,
-        ...expected(purpose),
-        requireUserVerification,
-        credential: {
-          id: passkey.credentialId,
-          publicKey: new Uint8Array(Buffer.from(passkey.publicKey, "base64url")),
-          counter: passkey.counter,
-        },
-      }).catch(rejected);
+      const { credentialId: id, counter } = passkey;
+      const publicKey = new Uint8Array(Buffer.from(passkey.publicKey, "base64url"));
+      const credential = { id, publicKey, counter };
+      const result = await check(purpose, (expected) =>
+        verifyAuthenticationResponse({ response, ...expected, requireUserVerification, credential }),
+      );
       if (!result?.verified) return undefined;
       // WebAuthn §6.1.1: another use may have been recorded since the passkey was read
       return (await passkeys.use(passkey.id, result.authenticationInfo.newCounter)) ? passkey : undefined;
@@ -123,7 +150,7 @@ export function createRelyingParty(
 
 /** WebAuthn §7.2, step 6: the user handle, if any, must be the owner of the passkey. */
 function namesUser({ response }: AuthenticationResponseJSON, userId: string): boolean {
-  const handle = response?.userHandle;
+  const handle = response.userHandle;
   return !handle || Buffer.from(handle, "base64url").toString() === userId;
 }
 
@@ -131,17 +158,16 @@ function toDescriptor({ credentialId: id, transports }: Passkey) {
   return { id, transports };
 }
 
-/** Parses what the browser's script has sent. */
+/** Parses what the browser's script has sent: the members that the library or this file reads without checking them. */
 function parse<Response extends object>(text: string): Response | undefined {
   try {
-    const response: unknown = JSON.parse(text);
-    return typeof response === "object" && response !== null ? (response as Response) : undefined;
+    return responseSchema.parse(JSON.parse(text)) as Response;
   } catch {
     return undefined;
   }
 }
 
-/** The library throws for each response that it can't verify, and its messages repeat what the browser sent. */
+/** The library throws errors of this kind only; anything else is a defect. */
 function rejected(error: unknown): undefined {
   if (error instanceof Error) return undefined;
   throw error;

@@ -1,4 +1,5 @@
 import test from "ava";
+import { createProtected } from "../../../harness/clients/second-factor.ts";
 import { TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { signInExternally, startWithProvider } from "../../../harness/providers/identity-provider.ts";
 
@@ -68,3 +69,18 @@ test.serial("unlinking an identity ends the sessions that it started, and no oth
   t.is(await usernameIn(browser), undefined);
   t.is(await usernameIn(own), user.username);
 });
+
+test.serial(
+  "an identity that is unlinked before the second factor is proved starts no session",
+  async (t) => {
+    const user = await createProtected(service);
+    const identity = { issuer: provider.issuer, subject: "unlinked-meanwhile" };
+    await service.storage.identities.link(user.id, { ...identity, label: null }, { id: user.id });
+    const { browser, page } = await arrive({ sub: identity.subject });
+    t.is(page.url, `${service.url}/auth/second-factor`);
+    t.true(await service.storage.identities.unlink(user.id, identity, { id: user.id }));
+    const done = await browser.press(page, "Continue", { totp: user.code() });
+    t.is(done.status, 400);
+    t.is(await usernameIn(browser), undefined);
+  },
+);
