@@ -134,6 +134,7 @@ export function authorizationServer(
     passwords,
     authenticationLimits,
     signIn: verifyPassword,
+    signInAudit,
     sessions,
     devices,
     identityProvider,

@@ -114,6 +114,7 @@ export const EVENT_DATA_SCHEMAS = {
   "member.signed_in": signIn,
   "member.sign_in_failed": attempts,
   "member.sign_in_throttled": attempts,
+  "member.second_factor_failed": attempts,
   "member.reauthenticated": signIn,
   "member.logged_out": z.object({ user_id: z.string() }),
   "member.session_ended": z.object({

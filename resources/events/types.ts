@@ -46,6 +46,7 @@ export const AUDIT_EVENTS = [
   "member.signed_in",
   "member.sign_in_failed",
   "member.sign_in_throttled",
+  "member.second_factor_failed",
   "member.reauthenticated",
   "member.logged_out",
   "member.session_ended",

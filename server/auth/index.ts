@@ -24,6 +24,7 @@ import type { LoginTokens } from "./second-factor/login-tokens.ts";
 import { secondFactorRoutes } from "./second-factor/routes.ts";
 import { createVerifyCode } from "./second-factor/verify.ts";
 import type { Sessions } from "./sessions.ts";
+import type { SignInAudit } from "./sign-in-audit.ts";
 import type { ShowSsoButton } from "./sso/button.ts";
 import type { IdentityProvider } from "./sso/identity-provider.ts";
 import { ssoRoutes } from "./sso/routes.ts";
@@ -46,6 +47,7 @@ export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "
   passwords: Passwords;
   authenticationLimits: AuthenticationLimits;
   signIn: VerifyPassword;
+  signInAudit: Pick<SignInAudit, "verifyCode">;
   onError: OnError;
   /** The routes under `/dashboard`; each needs a signed-in user. */
   dashboard: Middleware[];
@@ -60,11 +62,13 @@ export function auth(options: AuthOptions): Middleware[] {
   const requireUser = authenticate({ accounts, sessions, tokens, csrf: createCsrf(keys.signing), base });
   const errors = handleAuthErrors({ base, onError });
   const { secondFactors } = storage;
-  const verifyCode = createVerifyCode({
-    ...storage,
-    limits: options.authenticationLimits,
-    isLimited: options.settings.RATE_LIMIT,
-  });
+  const verifyCode = options.signInAudit.verifyCode(
+    createVerifyCode({
+      ...storage,
+      limits: options.authenticationLimits,
+      isLimited: options.settings.RATE_LIMIT,
+    }),
+  );
   const shared = {
     ...options,
     accounts,

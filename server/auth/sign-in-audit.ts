@@ -4,10 +4,18 @@ import type { MemberEventStore } from "../../adapters/events/member-events.ts";
 import { ANONYMOUS } from "../../resources/events/types.ts";
 import type { OnError } from "../http/on-error.ts";
 import type { Devices } from "./devices.ts";
+import type { VerifyCode } from "./second-factor/verify.ts";
 import type { VerifyPassword } from "./verify-password.ts";
 
-type FailureType = "member.sign_in_failed" | "member.sign_in_throttled";
-type Failures = { type: FailureType; username: string; address: string; attempts: number };
+const FAILURE_TYPES = [
+  "member.sign_in_failed",
+  "member.sign_in_throttled",
+  "member.second_factor_failed",
+] as const;
+type FailureType = (typeof FAILURE_TYPES)[number];
+/** An account: by the name that someone entered, which may be unknown, or by its id after the right password. */
+type Subject = { username: string } | { userId: string };
+type Failures = { type: FailureType; subject: Subject; address: string; attempts: number };
 
 const HOUR_MS = 60 * 60 * 1000;
 // A flood with more usernames than this records some hours early.
@@ -17,6 +25,8 @@ const MAX_ACCOUNTS = 10_000;
 export type SignInAudit = {
   /** Wraps the password check, so that failed attempts are recorded. */
   verify(verifyPassword: VerifyPassword): VerifyPassword;
+  /** The same for the codes of a second factor. */
+  verifyCode(verifyCode: VerifyCode): VerifyCode;
   /** Wraps the devices, so that a completed sign-in is recorded. */
   complete(devices: Devices): Devices;
   /** Records the failed attempts that aren't recorded yet. */
@@ -51,17 +61,18 @@ export function createSignInAudit(
     pending.add(done);
   }
 
-  async function store({ type, username, address, attempts }: Failures): Promise<void> {
-    const account = await accounts.findByUsername(username);
-    if (account) await memberEvents.record({ ...ANONYMOUS, address }, { userId: account.id, type, attempts });
+  async function store({ type, subject, address, attempts }: Failures): Promise<void> {
+    const userId =
+      "userId" in subject ? subject.userId : (await accounts.findByUsername(subject.username))?.id;
+    if (userId) await memberEvents.record({ ...ANONYMOUS, address }, { userId, type, attempts });
   }
 
-  function count(type: FailureType, username: string, address: string): void {
-    const key = keyOf(type, username);
+  function count(type: FailureType, subject: Subject, address: string): void {
+    const key = keyOf(type, subject);
     const hour = hours.get(key);
     if (hour) return void Object.assign(hour, { attempts: hour.attempts + 1, address });
-    record({ type, username, address, attempts: 1 });
-    hours.set(key, { type, username, address, attempts: 0 });
+    record({ type, subject, address, attempts: 1 });
+    hours.set(key, { type, subject, address, attempts: 0 });
   }
 
   return {
@@ -69,8 +80,17 @@ export function createSignInAudit(
       const result = await verifyPassword(ctx, username, password);
       if (!("error" in result)) ctx.state.signIn = { username, methods: ["password"] };
       else if (isUsername(username)) {
-        if (result.status === 429) count("member.sign_in_throttled", username, ctx.ip);
-        else if (result.status < 500) count("member.sign_in_failed", username, ctx.ip);
+        if (result.status === 429) count("member.sign_in_throttled", { username }, ctx.ip);
+        else if (result.status < 500) count("member.sign_in_failed", { username }, ctx.ip);
+      }
+      return result;
+    },
+
+    verifyCode: (verifyCode) => async (ctx, userId, codes) => {
+      const result = await verifyCode(ctx, userId, codes);
+      if ("error" in result) {
+        const isThrottled = result.status === 429;
+        count(isThrottled ? "member.sign_in_throttled" : "member.second_factor_failed", { userId }, ctx.ip);
       }
       return result;
     },
@@ -82,8 +102,9 @@ export function createSignInAudit(
         if (options?.silent) return;
         const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
         // First, so that the failed attempts stand before the successful one.
-        for (const type of ["member.sign_in_failed", "member.sign_in_throttled"] as const) {
-          hours.delete(keyOf(type, username));
+        for (const type of FAILURE_TYPES) {
+          hours.delete(keyOf(type, { username }));
+          hours.delete(keyOf(type, { userId }));
         }
         await Promise.all(pending);
         const type = isAgain ? "member.reauthenticated" : "member.signed_in";
@@ -98,8 +119,9 @@ export function createSignInAudit(
   };
 }
 
-function keyOf(type: FailureType, username: string): string {
-  return `${type} ${username.normalize("NFKC").toLowerCase()}`;
+function keyOf(type: FailureType, subject: Subject): string {
+  if ("userId" in subject) return `${type} id ${subject.userId}`;
+  return `${type} name ${subject.username.normalize("NFKC").toLowerCase()}`;
 }
 
 /** Returns whether an account can have this name; only such attempts are looked up. */

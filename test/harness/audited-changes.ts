@@ -122,7 +122,7 @@ export const AUDITED_CHANGES: Record<string, Change> = {
     owner.api.send("PUT", `${base}/client/require-dpop`, { json: { require_dpop: true } }),
 };
 
-/** Signs in as another owner with a second factor, requires one of everyone and stops requiring it, and removes it. */
+/** Signs in as another owner with a second factor, after a wrong code, requires one of everyone and stops requiring it, and removes it. */
 export async function operateSecondFactors(
   { base, organization }: Team,
   service: TestService,
@@ -130,6 +130,7 @@ export async function operateSecondFactors(
   const owner = await createColleague(service, organization.id, "owner");
   const guarded = await addTotp(service, owner);
   const { body } = await logIn(service, guarded);
+  await proveFactor(service, body.login_token, { totp: guarded.usedCode });
   const [recovery_code] = guarded.recoveryCodes;
   const done = await proveFactor(service, body.login_token, { recovery_code });
   const api = apiAt(service.url, done.body.access_token);

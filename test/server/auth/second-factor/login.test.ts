@@ -213,3 +213,22 @@ test.serial("a code is accepted in its own, the previous and the next time step"
     t.is((await proveFactor(service, login_token, { totp: user.code(steps) })).status, status, `${steps}`);
   }
 });
+
+test("wrong codes after the right password are recorded in the audit log, twice an hour at most", async (t) => {
+  const own = await service.createOrganization();
+  const user = await addTotp(service, await createColleague(service, own.id));
+  const failures = async () =>
+    (await service.storage.audit.list(own.id, { types: ["member.second_factor_failed"] }, 10)).map(
+      ({ actor, address, data }) => ({ actor, hasAddress: address !== null, data }),
+    );
+  const { login_token } = (await logIn(service, user)).body;
+  for (const fields of [{ totp: "000000" }, { recovery_code: "wrong" }, { totp: user.usedCode }])
+    t.is((await proveFactor(service, login_token, fields)).status, 401);
+  t.is((await proveFactor(service, login_token, { totp: user.code() })).status, 200);
+  const entry = (attempts: number) => ({
+    actor: "anonymous",
+    hasAddress: true,
+    data: { user_id: user.id, attempts },
+  });
+  t.deepEqual(await failures(), [entry(2), entry(1)]);
+});
