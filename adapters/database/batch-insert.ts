@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { type Engine, isCheckViolation } from "./engine.ts";
-import type { Build, createPrepare } from "./prepared-statements.ts";
+import type { Build, createPrepare, GroupedWrite } from "./prepared-statements.ts";
 import { StorageUnavailable, withRetries } from "./retry.ts";
+import type { BeginGroupState, Row } from "./sqlite/group-state.ts";
 
-export type Row = Record<string, string | number | boolean | null>;
 type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
 
 /**
@@ -14,7 +14,7 @@ export type Insert = (...rows: Row[]) => Promise<void>;
 
 /** The tables to insert into, in order. */
 export type Insertion = {
-  tables: { name: string; columns: string[] }[];
+  tables: { name: string; columns: string[]; state?: BeginGroupState }[];
   /**
    * The column of the first table that callers choose and that is unique. A batch is inserted in its order, so that
    * batches with the same values wait for each other instead of ending in a deadlock.
@@ -24,8 +24,9 @@ export type Insertion = {
   follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
   /** Adds up what a batch inserts, last, so that locks on counters are held briefly. The row after those of the tables. */
   counter?: {
-    /** Counts one row. */
+    /** Counts one row. `state` adds up the rows of a group on SQLite. */
     one: Build;
+    state: BeginGroupState;
     /** Counts several rows. Concurrent batches of one process have different numbers. */
     many(knex: Knex, rows: Row[], batch: number): Knex.Raw;
   };
@@ -53,18 +54,18 @@ function createPreparedInsert(
   { prepare, prepareTogether }: ReturnType<typeof createPrepare>,
   { tables, follow, counter }: Insertion,
 ): Insert {
-  const builds: Build[] = tables.map(
-    ({ name, columns }) =>
-      (q, parameters) =>
-        q(name).insert(Object.fromEntries(columns.map((column) => [column, parameters[column]]))),
-  );
-  if (follow) builds.push((q, { id }) => follow(q, [id]));
-  if (builds.length === 1) {
-    const insert = prepare<unknown, string>(builds[0] as Build);
+  const writes: GroupedWrite[] = tables.map(({ name, columns, state }) => ({
+    build: (q, parameters) =>
+      q(name).insert(Object.fromEntries(columns.map((column) => [column, parameters[column]]))),
+    state,
+  }));
+  if (follow) writes.push({ build: (q, { id }) => follow(q, [id]) });
+  if (writes.length === 1) {
+    const insert = prepare<unknown, string>(writes[0]?.build as Build);
     return async (row) => void (await insert(row as Row));
   }
-  if (counter) builds.push(counter.one);
-  const insertTogether = prepareTogether(builds);
+  if (counter) writes.push({ build: counter.one, state: counter.state });
+  const insertTogether = prepareTogether(writes);
   return (...rows) => {
     const followed = follow ? [rows[tables.length - 1] as Row] : [];
     return insertTogether([...rows.slice(0, tables.length), ...followed, ...rows.slice(tables.length)]);

@@ -33,8 +33,11 @@ export type Database = {
   pendingMigrations(): Promise<string[]>;
   /** Rejects if a newer version has migrated the database. @throws NewerSchema */
   rejectNewerSchema(): Promise<void>;
-  /** Calls the listener with the SQL of each statement, without its values. Returns an unsubscribe function. */
-  onStatement(listener: (sql: string) => void): () => void;
+  /**
+   * Calls the listener with the SQL of each statement, without its values, and the ID of its transaction, if any. Returns
+   * an unsubscribe function.
+   */
+  onStatement(listener: (sql: string, transaction?: string) => void): () => void;
   /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
   onCheckpointError(listener: (error: Error) => void): void;
   close(): Promise<void>;
@@ -76,7 +79,7 @@ export function openDatabase(url: string): Database {
     rejectNewerSchema: () => rejectNewerSchema({ knex }),
 
     onStatement(listener) {
-      const onQuery = ({ sql }: { sql: string }) => listener(sql);
+      const onQuery = (query: { sql: string; __knexTxId?: string }) => listener(query.sql, query.__knexTxId);
       knex.on("query", onQuery);
       return () => void knex.off("query", onQuery);
     },

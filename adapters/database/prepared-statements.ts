@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
 import { withRetries } from "./retry.ts";
+import type { BeginGroupState } from "./sqlite/group-state.ts";
+import type { Statement } from "./sqlite/group-transaction.ts";
 
 /** A placeholder for a value in a statement that is compiled once. */
 class Parameter {
@@ -16,7 +18,6 @@ type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method
 /** Builds a query with parameters in place of values. */
 export type Build<Name extends string = string> = (knex: Knex, parameters: Parameters<Name>) => Compilable;
 type Compiled = { sql: string; bindings: unknown[]; method: string; options: object };
-type Bound = { sql: string; bindings: unknown[] };
 
 /**
  * Compiles a query once and returns a function that runs it with values for its parameters, by name. It resolves to
@@ -31,13 +32,15 @@ export type Prepare = <Answer, Name extends string>(
  * Compiles several writes for SQLite and returns a function that runs them, all or none, with values for each. They are
  * committed in a group with other concurrent writes.
  */
-export type PrepareTogether = (builds: Build[]) => (values: Record<string, Value>[]) => Promise<void>;
+export type PrepareTogether = (writes: GroupedWrite[]) => (values: Record<string, Value>[]) => Promise<void>;
+/** A write, and the state of its group that completes its values. */
+export type GroupedWrite = { build: Build; state?: BeginGroupState | undefined };
 
 // The methods that Knex's query builder calls, which its public types omit.
 type Client = Knex.Client & {
   driverName: string;
   /** Only in the SQLite client. */
-  writeTogether(queries: Bound[]): Promise<void>;
+  writeTogether(queries: Statement[]): Promise<void>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -83,14 +86,17 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
       };
     },
 
-    prepareTogether: (builds) => {
+    prepareTogether: (writes) => {
       let compiled: Compiled[] | undefined;
       return (values) => {
-        compiled ??= builds.map(compile);
-        const queries = compiled.map(({ sql, bindings }, index) => ({
-          sql,
-          bindings: bind(bindings, values[index] as Record<string, Value>),
-        }));
+        compiled ??= writes.map(({ build }) => compile(build));
+        const queries = compiled.map(({ sql, bindings }, index): Statement => {
+          const row = values[index] as Record<string, Value>;
+          const state = writes[index]?.state;
+          return state
+            ? { sql, state, row, bind: (completed) => bind(bindings, completed) }
+            : { sql, bindings: bind(bindings, row) };
+        });
         return withRetries(() => client.writeTogether(queries), false);
       };
     },

@@ -4,13 +4,12 @@ import type { AuditChainRow } from "../database/audit-tables.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Leases } from "../database/leases.ts";
-import type { EventRow } from "../database/tables.ts";
-import { chainHash, GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
-import { retentionMs } from "./retention.ts";
+import { type ChainEnd, NO_ENTRIES, nextEntry, type UnchainedRow } from "./chain-entry.ts";
+import { RECORD_COLUMNS } from "./chain-record.ts";
 
 /**
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
- * changes of an organization don't wait for each other, and get one shortly after.
+ * changes of an organization don't wait for each other, and get one shortly after. Those of `chainInGroup` have theirs already.
  */
 export type AuditChain = {
   /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
@@ -26,8 +25,6 @@ const BATCH = 200;
 const LEASE = "audit-chain";
 // How long a process that died blocks the others.
 const LEASE_MS = 15_000;
-// Processes of the version before the chain delete expired entries without moving its start. This is how long they may run.
-const KEPT_AFTER_CHAINING_MS = 24 * 60 * 60 * 1000;
 
 /** Creates the audit chain of a database. */
 export function createAuditChain(database: Database, leases: Leases): AuditChain {
@@ -89,14 +86,14 @@ function appendBatch(database: Database, organizationId?: string): Promise<void>
     const logs = [...new Set(found.map((row) => row.organization_id))].sort();
     const heads = await lockHeads(trx, logs);
     const ids = found.map(({ id }) => id);
-    const rows: RecordedRow[] = await trx("events")
+    const rows: UnchainedRow[] = await trx("events")
       .whereIn("id", ids)
       .whereNull("seq")
       .orderBy("id")
       .select(...RECORD_COLUMNS, "expires_at");
     if (rows.length === 0) return;
     const plans = await plansOf(trx, logs);
-    const chained = (rows as WaitingRow[]).map((row) => chainTo(heads, row, plans.get(row.organization_id)));
+    const chained = rows.map((row) => chainTo(heads, row, plans.get(row.organization_id)));
     await update(trx, engine, chained);
     await trx("audit_chains")
       .insert([...heads.values()])
@@ -105,22 +102,14 @@ function appendBatch(database: Database, organizationId?: string): Promise<void>
   });
 }
 
-type WaitingRow = RecordedRow & Pick<EventRow, "expires_at">;
-type ChainedRow = { id: string; seq: number; hash: string; expires_at: number };
+type ChainedRow = ChainEnd & { id: string };
 
 /** Advances the head of the row's log by one entry. */
-function chainTo(heads: Map<string, AuditChainRow>, row: WaitingRow, plan: Plan | undefined): ChainedRow {
+function chainTo(heads: Map<string, AuditChainRow>, row: UnchainedRow, plan: Plan | undefined): ChainedRow {
   const head = heads.get(row.organization_id) as AuditChainRow;
-  head.seq += 1;
-  head.hash = chainHash(head.hash, recordOf(head.seq, row));
-  // Not before the previous entry: expired entries are deleted from the start of the chain, so the rest stays verifiable.
-  head.expires_at = Math.max(
-    head.expires_at,
-    row.expires_at,
-    row.created_at + retentionMs(plan),
-    Date.now() + KEPT_AFTER_CHAINING_MS,
-  );
-  return { id: row.id, seq: head.seq, hash: head.hash, expires_at: head.expires_at };
+  const entry = nextEntry(head, row, plan);
+  Object.assign(head, entry);
+  return { id: row.id, ...entry };
 }
 
 /** Locks the heads of these logs, in order, and creates the missing ones. */
@@ -128,9 +117,8 @@ async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<Map<str
   const known = await trx("audit_chains").whereIn("organization_id", logs).pluck("organization_id");
   const missing = logs.filter((id) => !known.includes(id));
   if (missing.length > 0) {
-    const start = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
     await trx("audit_chains")
-      .insert(missing.map((organization_id) => ({ organization_id, ...start })))
+      .insert(missing.map((organization_id) => ({ organization_id, ...NO_ENTRIES })))
       .onConflict("organization_id")
       .ignore();
   }

@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
 import type { Limits, Plan } from "../../resources/plans.ts";
-import type { Insertion, Row } from "../database/batch-insert.ts";
+import type { Insertion } from "../database/batch-insert.ts";
 import type { Engine } from "../database/engine.ts";
+import type { BeginGroupState, Row } from "../database/sqlite/group-state.ts";
 import type { OrganizationUsageRow } from "../database/usage-tables.ts";
 import { QuotaExceeded } from "../quota-exceeded.ts";
 
@@ -12,6 +13,7 @@ export type Usage = { links: number; link_bytes: number };
 export type LimitsOf = (plan: Plan) => Pick<Limits, "links" | "link_bytes">;
 
 const MOST = 10 ** 15;
+const NOTHING: Usage = { links: 0, link_bytes: 0 };
 /** No limits, for tests and commands that create no links. */
 export const unlimited: LimitsOf = () => ({ links: MOST, link_bytes: MOST });
 
@@ -62,7 +64,7 @@ export async function addUsage(
 /** Counts the links of a batch in its transaction. */
 export function usageCounter(engine: Engine): NonNullable<Insertion["counter"]> {
   return {
-    // SQLite has one writer.
+    state: countInGroup,
     one: (q, { organization_id, links, link_bytes }) =>
       q("organization_usage")
         .where({ organization_id: organization_id as Knex.Raw, slot: 0 })
@@ -88,6 +90,45 @@ export function usageCounter(engine: Engine): NonNullable<Insertion["counter"]> 
     },
   };
 }
+
+const READ_SLOT = `select links, link_bytes, max_links, max_link_bytes from organization_usage
+  where organization_id = ? and slot = 0`;
+const COUNT = `update organization_usage set links = links + ?, link_bytes = link_bytes + ?
+  where organization_id = ? and slot = 0`;
+
+/** Counts the links of a group of writes in one statement per organization. SQLite has one writer, so one slot is enough. */
+const countInGroup: BeginGroupState = (read) => {
+  const slots = new Map<string, { left: Usage; added: Usage }>();
+
+  function readSlot(organizationId: string) {
+    const [slot] = read(READ_SLOT, [organizationId]) as OrganizationUsageRow[];
+    const left = slot && {
+      links: slot.max_links - slot.links,
+      link_bytes: slot.max_link_bytes - slot.link_bytes,
+    };
+    return { left: left ?? { links: MOST, link_bytes: MOST }, added: NOTHING };
+  }
+
+  return {
+    add(row) {
+      const { organization_id, links, link_bytes } = row as { organization_id: string } & Usage;
+      const slot = slots.get(organization_id) ?? readSlot(organization_id);
+      const added = { links: slot.added.links + links, link_bytes: slot.added.link_bytes + link_bytes };
+      const undo = () => void slots.set(organization_id, slot);
+      // Nothing is left: counting immediately lets the check constraint fail this write alone.
+      if (added.links > slot.left.links || added.link_bytes > slot.left.link_bytes) {
+        return { row: { organization_id, ...added }, undo };
+      }
+      slots.set(organization_id, { ...slot, added });
+      return { row: undefined, undo };
+    },
+
+    end: () =>
+      [...slots]
+        .filter(([, { added }]) => added.links > 0)
+        .map(([id, { added }]) => ({ sql: COUNT, bindings: [added.links, added.link_bytes, id] })),
+  };
+};
 
 function sumByOrganization(rows: Row[]): Map<string, Usage> {
   const sums = new Map<string, Usage>();

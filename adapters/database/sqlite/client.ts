@@ -5,6 +5,8 @@ import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transa
 import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import { openConnection, rollBack } from "./connection.ts";
 import { createDisk, type Disk, NO_DISK } from "./disk.ts";
+import type { Row } from "./group-state.ts";
+import type { Statement } from "./group-transaction.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { prepared } from "./statements.ts";
 import { createWriter, type Writer } from "./writer.ts";
@@ -101,12 +103,12 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   /** Runs several statements, all or none, in a group with other concurrent writes. */
-  async writeTogether(queries: { sql: string; bindings: unknown[] }[]): Promise<void> {
-    for (const query of queries) this.emit("query", query);
-    const statements = queries.map(({ sql, bindings }) => ({
-      sql,
-      bindings: this._formatBindings(bindings),
-    }));
+  async writeTogether(queries: Statement[]): Promise<void> {
+    const statements = queries.map((query) =>
+      "state" in query
+        ? { ...query, bind: (row: Row) => this._formatBindings(query.bind(row)) }
+        : { sql: query.sql, bindings: this._formatBindings(query.bindings) },
+    );
     await this.opened().writer.writeTogether(statements);
   }
 
@@ -136,7 +138,7 @@ export class SqliteClient extends BetterSqliteClient {
       () => writer.pause(),
       (error) => this.emit("checkpoint-error", error),
     );
-    const writer = createWriter(main, disk, checkpoints);
+    const writer = createWriter(main, disk, checkpoints, (sql) => this.emit("query", { sql }));
     return { main, disk, checkpoints, writer, reader: createReader(settings) };
   }
 

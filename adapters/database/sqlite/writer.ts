@@ -37,8 +37,13 @@ const GATHER_TURNS = 3;
 const MIN_OVERLAPPING_WRITES = 8;
 
 /** Creates the writer of a connection, which also serves reads, so its cache stays warm. */
-export function createWriter(connection: Sqlite.Database, disk: Disk, checkpoints: Checkpoints): Writer {
-  const transaction = createGroupTransaction(connection);
+export function createWriter(
+  connection: Sqlite.Database,
+  disk: Disk,
+  checkpoints: Checkpoints,
+  onStatement: (sql: string) => void,
+): Writer {
+  const transaction = createGroupTransaction(connection, onStatement);
   const pauses = createPauses(schedule);
   const syncs = createSyncs(disk);
   let waiting: Waiting[] = [];
