@@ -71,7 +71,7 @@ export function toLeasedDelivery(row: LeasedRow, { lease, now, encryption }: Lea
     slowSince: row.slowSince,
     pausedUntil: row.pausedUntil,
     secrets: secrets.flatMap((secret) =>
-      decrypted(() => encryption.decrypt(secret, encryptionContextOf(webhookId))),
+      decrypted(() => encryption.decryptOften(secret, encryptionContextOf(webhookId))),
     ),
   };
 }

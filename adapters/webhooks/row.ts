@@ -69,5 +69,5 @@ export function isReadableUrl(url: string): boolean {
 
 /** Decrypts the URL of a row. @throws Error if the key differs or the ciphertext was modified */
 export function decryptUrl(encryption: Encryption, { id, url }: Pick<WebhookRow, "id" | "url">): string {
-  return isReadableUrl(url) ? url : encryption.decrypt(url, urlContextOf(id));
+  return isReadableUrl(url) ? url : encryption.decryptOften(url, urlContextOf(id));
 }

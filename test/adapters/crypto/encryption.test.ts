@@ -23,6 +23,19 @@ test("another key or another context does not decrypt a ciphertext", (t) => {
     t.throws(() => encryption.decrypt(ciphertext, context), undefined, JSON.stringify(context));
 });
 
+test("a remembered text is decrypted neither with another context nor after its key was replaced", (t) => {
+  const rotated = createEncryption(key);
+  const ciphertext = rotated.encrypt("text", "a context");
+  for (let round = 0; round < 2; round++) {
+    t.is(rotated.decryptOften(ciphertext, "a context"), "text");
+    t.throws(() => rotated.decryptOften(ciphertext, "another"));
+  }
+  rotated.use([randomBytes(32), key]);
+  t.is(rotated.decryptOften(ciphertext, "a context"), "text");
+  rotated.use(randomBytes(32));
+  t.throws(() => rotated.decryptOften(ciphertext, "a context"));
+});
+
 test("a ciphertext with any bit flipped is rejected", (t) => {
   const bytes = Buffer.from(encryption.encrypt("text", "a context").slice(3), "base64url");
   for (let bit = 0; bit < bytes.length * 8; bit++) {
