@@ -35,6 +35,13 @@ test("requests to an endpoint share connections", async (t) => {
   t.true(connections() <= 101, "the limit per host");
 });
 
+test("50 concurrent requests to an endpoint use the connections of the last 50", async (t) => {
+  const { post, connections, close } = await startEndpoint((_, response) => response.end("ok"));
+  t.teardown(close);
+  for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 50 }, post));
+  t.is(connections(), 50);
+});
+
 test("a request is sent again if the endpoint closes the connection while it is reused", async (t) => {
   const used = new WeakSet<object>();
   let requests = 0;
