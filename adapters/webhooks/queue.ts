@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
+import type { DeliveryRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { updateHealth } from "./health.ts";
 import { leaseDeliveries } from "./lease.ts";
@@ -13,10 +14,21 @@ const LOG_MAX = 50;
 
 /** Creates the delivery queue of a database. */
 export function createDeliveryQueue(
-  { knex, engine, transaction }: Database,
+  { knex, engine, transaction, prepare }: Database,
   outbox: Outbox,
   encryption: Encryption,
 ): DeliveryQueue {
+  const record = prepare<number, keyof SettledRow>((q, row) =>
+    q("deliveries")
+      .where({ webhook_id: row.webhook_id, event_id: row.event_id, leased_by: row.leased_by })
+      .update({
+        status: row.status,
+        attempts: row.attempts,
+        due_at: row.due_at,
+        leased_by: null,
+        log: row.log,
+      }),
+  );
   const select = createSelect({ knex, engine });
   return {
     onDue: outbox.onCommit,
@@ -44,32 +56,34 @@ export function createDeliveryQueue(
       const wasHealthy = leased.failures === 0 && leased.failingSince === null && leased.slowSince === null;
       const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy;
       if (isStillHealthy || outcome.isUnsent) {
-        await recordAttempt(knex, leased, attempt, outcome);
+        await record(settledRow(leased, attempt, outcome));
         return;
       }
       await transaction(async (trx) => {
-        if (!(await recordAttempt(trx, leased, attempt, outcome))) return;
+        const settled = { ...settledRow(leased, attempt, outcome), leased_by: null };
+        // Without the lease, another process attempts the delivery.
+        if (!(await leasedRow(trx, leased).update(settled))) return;
         await updateHealth(trx, outbox, actor, { leased, attempt, outcome });
       });
     },
   };
 }
 
-/** Records an attempt; resolves to false if the lease has expired. */
-async function recordAttempt(
-  q: Knex,
-  leased: LeasedDelivery,
-  attempt: Attempt,
-  outcome: Outcome,
-): Promise<boolean> {
-  const changed = await leasedRow(q, leased).update({
+type SettledRow = Pick<DeliveryRow, "webhook_id" | "event_id" | "status" | "attempts" | "due_at" | "log"> & {
+  leased_by: string;
+};
+
+/** Returns the key of a leased delivery, and its columns after an attempt. */
+function settledRow(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome): SettledRow {
+  return {
+    webhook_id: leased.webhookId,
+    event_id: leased.event.id,
+    leased_by: leased.lease,
     status: outcome.status,
     attempts: leased.attemptCount + 1,
     due_at: outcome.status === "pending" ? outcome.retryAt : null,
-    leased_by: null,
     log: JSON.stringify([...leased.attempts, attempt].slice(-LOG_MAX)),
-  });
-  return changed > 0;
+  };
 }
 
 /** Queries the row of a delivery; matches nothing once its lease has expired. */
