@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { padded } from "../database/padded.ts";
 import type { DueWebhook, Key } from "./due.ts";
 
 /** Returns until when the deliveries of a webhook wait; undefined if they may be sent. */
@@ -17,5 +18,5 @@ export async function hold(knex: Knex, keys: Key[], until: number, now: number):
 
 /** Returns keys for a comparison with two columns. */
 export function pairsOf(keys: Key[]): string[][] {
-  return keys.map(({ webhook_id, event_id }) => [webhook_id, event_id]);
+  return padded(keys).map(({ webhook_id, event_id }) => [webhook_id, event_id]);
 }

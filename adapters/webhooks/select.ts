@@ -1,7 +1,15 @@
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import type { Database } from "../database/index.ts";
 import { allot } from "./allot.ts";
-import { type Due, type DueWebhook, findDue, findDueWebhooks, type Key, readKeys } from "./due.ts";
+import {
+  type Due,
+  type DueWebhook,
+  findDue,
+  findDueWebhooks,
+  hasTooManyDue,
+  type Key,
+  readKeys,
+} from "./due.ts";
 import { heldUntil, hold } from "./hold.ts";
 
 // How many deliveries of a webhook are held in one statement.
@@ -14,11 +22,13 @@ export type Select = (limits: LeaseLimits, now: number) => Promise<Key[]>;
 export function createSelect({ knex, engine }: Pick<Database, "knex" | "engine">): Select {
   let lastOrganization = "";
   let lastWebhook = "";
+  let hadTooMany = false;
 
   return async function select(limits, now) {
-    const due = await findDue(knex, now);
+    const due = hadTooMany && (await hasTooManyDue(knex, now)) ? undefined : await findDue(knex, now);
+    hadTooMany = due === undefined;
     if (due) return selectFrom(due, limits, now);
-    // There are too many: visit webhooks in turn, each at most once.
+    // Visit webhooks in turn, each at most once.
     const start = lastWebhook;
     let hasWrapped = start === "";
     for (;;) {
