@@ -44,7 +44,7 @@ export function createLinkStore(
   };
 }
 
-const SEARCHED_COLUMNS = ["url", "slug", "title", "tags"];
+const SEARCHED_COLUMNS = ["url", "slug", "title", "tags", "archived"];
 
 function listLinks({ knex }: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
   return async (organizationId, filter, limit, before) => {

@@ -72,7 +72,7 @@ export const listQuery = z.strictObject({
     .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
     .optional()
     .describe(
-      "Returns links whose URL, slug or title contains this text. ASCII letters match in either case; accents always count.",
+      "Returns links whose URL, slug or title contains this text. Letters match in either case; accents count.",
     ),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z

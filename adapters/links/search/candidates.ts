@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { LinkFilter } from "../../../resources/links/types.ts";
 import type { LinkSearchGramsRow } from "../../database/link-tables.ts";
-import { gramsOf, tagGram } from "./grams.ts";
+import { gramsOf } from "./grams.ts";
 import { bucketOf, findPostings, intersect, type Postings } from "./postings.ts";
 import type { Segment } from "./segments.ts";
 
@@ -23,26 +23,30 @@ export function justAfter(id: string): string {
   return `${id}0`;
 }
 
+/** Returns the range of a segment, or the part of it below an id. */
+export function rangeOf({ afterId, lastId }: Segment, before: string): Range {
+  return { afterId, below: lastId < before ? justAfter(lastId) : before };
+}
+
 type Read = <Row>(query: Knex.QueryBuilder) => Promise<Row[]>;
 
+// A few grams exclude most segments. The others are read where these leave more than some links.
+const FIRST_GRAMS = 6;
+const SOME_LINKS = 16;
+
 /** Creates the look-up for one search. */
-export function createCandidates(knex: Knex, read: Read, { search, tag }: LinkFilter): Candidates {
-  const grams = [
-    ...(search === undefined ? [] : gramsOf(search)),
-    ...(tag === undefined ? [] : [tagGram(tag)]),
-  ];
-  const buckets = [...new Set(grams.map(bucketOf))];
+export function createCandidates(knex: Knex, read: Read, filter: LinkFilter): Candidates {
+  const grams = gramsOf(filter);
+  const [first, others] = [grams.slice(0, FIRST_GRAMS), grams.slice(FIRST_GRAMS)];
 
   return async (segments, changed, before) => {
-    const rows = await readGrams(segments);
-    const listsBySegment = new Map<string, Postings>();
-    for (const { id } of segments) listsBySegment.set(id, findIn(rows.get(id)));
-    const linkIds = await readLinkIds(segments, listsBySegment);
+    const lists = await findPostingsIn(segments);
+    const linkIds = await readLinkIds(lists);
     const parts: (string[] | Range)[] = [];
     for (const segment of segments) {
-      const { id, afterId, lastId } = segment;
-      const below = lastId < before ? justAfter(lastId) : before;
-      const postings = listsBySegment.get(id);
+      const { id } = segment;
+      const { afterId, below } = rangeOf(segment, before);
+      const postings = lists.get(id);
       if (postings === "many") {
         parts.push({ afterId, below });
         continue;
@@ -58,17 +62,41 @@ export function createCandidates(knex: Knex, read: Read, { search, tag }: LinkFi
     return parts;
   };
 
-  /** Reads the buckets of the grams, by segment. */
-  async function readGrams(segments: Segment[]): Promise<Map<string, Map<number, Uint8Array>>> {
-    const result = new Map<string, Map<number, Uint8Array>>();
-    if (buckets.length === 0) return result;
+  /** Returns the links of each segment that have all grams. */
+  async function findPostingsIn(segments: Segment[]): Promise<Map<string, Postings>> {
+    const ids = segments.map(({ id }) => id);
+    const lists = new Map<string, Postings>(ids.map((id) => [id, "many"]));
+    await narrow(lists, ids, first);
+    const unclear = ids.filter((id) => (lists.get(id)?.length ?? 0) > SOME_LINKS || lists.get(id) === "many");
+    await narrow(lists, unclear, others);
+    return lists;
+  }
+
+  /** Intersects the lists of segments with those of further grams. */
+  async function narrow(lists: Map<string, Postings>, ids: string[], further: number[]) {
+    if (ids.length === 0 || further.length === 0) return;
+    const buckets = [...new Set(further.map(bucketOf))];
+    const rows = await readBuckets(ids, buckets);
+    for (const id of ids) {
+      const ofSegment = rows.get(id);
+      // A bucket is missing if the segment was replaced meanwhile.
+      const found =
+        ofSegment?.size === buckets.length
+          ? further.map((gram) => findPostings(ofSegment.get(bucketOf(gram)) as Uint8Array, gram))
+          : [];
+      lists.set(id, found.length > 0 ? intersect([lists.get(id), ...found]) : "many");
+    }
+  }
+
+  async function readBuckets(
+    ids: string[],
+    buckets: number[],
+  ): Promise<Map<string, Map<number, Uint8Array>>> {
     const query = knex("link_search_grams")
-      .whereIn(
-        "segment_id",
-        segments.map(({ id }) => id),
-      )
+      .whereIn("segment_id", ids)
       .whereIn("bucket", buckets)
       .select("segment_id", "bucket", "grams");
+    const result = new Map<string, Map<number, Uint8Array>>();
     for (const row of await read<LinkSearchGramsRow>(query)) {
       const ofSegment = result.get(row.segment_id) ?? new Map<number, Uint8Array>();
       result.set(row.segment_id, ofSegment.set(row.bucket, row.grams));
@@ -76,22 +104,9 @@ export function createCandidates(knex: Knex, read: Read, { search, tag }: LinkFi
     return result;
   }
 
-  /** Intersects the lists of the grams. "many" if a bucket is missing, because its segment was replaced meanwhile. */
-  function findIn(bucketsOfSegment: Map<number, Uint8Array> | undefined): Postings {
-    if (!bucketsOfSegment || bucketsOfSegment.size < buckets.length) return "many";
-    return intersect(
-      grams.map((gram) => findPostings(bucketsOfSegment.get(bucketOf(gram)) as Uint8Array, gram)),
-    );
-  }
-
   /** Reads the ids of the links in the segments that list candidates. */
-  async function readLinkIds(
-    segments: Segment[],
-    lists: Map<string, Postings>,
-  ): Promise<Map<string, string[]>> {
-    const needed = segments
-      .map(({ id }) => id)
-      .filter((id) => Array.isArray(lists.get(id)) && lists.get(id)?.length);
+  async function readLinkIds(lists: Map<string, Postings>): Promise<Map<string, string[]>> {
+    const needed = [...lists].filter(([, list]) => Array.isArray(list) && list.length > 0).map(([id]) => id);
     const result = new Map<string, string[]>();
     if (needed.length === 0) return result;
     const query = knex("link_search_segments").whereIn("id", needed).select("id", "link_ids");

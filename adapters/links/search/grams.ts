@@ -1,16 +1,28 @@
-/** The text of a link that a search looks at. */
-export type SearchedText = { url: string; slug: string; title: string | null };
+import type { LinkFilter } from "../../../resources/links/types.ts";
+import { foldCharacter } from "./fold.ts";
+
+/** What a search looks at in a link. */
+export type SearchedLink = {
+  url: string;
+  slug: string;
+  title: string | null;
+  tags: string[];
+  archived: boolean;
+};
 
 const GRAM = 3;
 const SHORT = 1;
 const LONG = 2;
 const TAG = 3;
+const STATE = 4;
+// More would select hardly fewer links.
+const MAX_GRAMS = 24;
 
 /** Whether a gram has fewer than three characters, so a list of the links that contain it would be long. */
 export type AddGram = (gram: number, isShort: boolean) => void;
 
-/** Adds the grams of a link: each sequence of one, two and three characters in its texts, and each of its tags. */
-export function addGrams({ url, slug, title }: SearchedText, tags: string[], add: AddGram): void {
+/** Adds the grams of a link: each sequence of one to three characters in its texts, each tag, and whether it is archived. */
+export function addGrams({ url, slug, title, tags, archived }: SearchedLink, add: AddGram): void {
   for (const text of [url, slug, title]) {
     if (text === null) continue;
     let [before, last] = [-1, -1];
@@ -23,25 +35,40 @@ export function addGrams({ url, slug, title }: SearchedText, tags: string[], add
     }
   }
   for (const tag of tags) add(tagGram(tag), false);
+  add(stateGram(archived), false);
 }
 
-/** Returns grams that each link with this text in it has. More than a few would select hardly fewer links. */
-export function gramsOf(search: string): number[] {
+/** Returns grams that each link has that matches the filter, those that select most first. */
+export function gramsOf({ search, tag, archived }: LinkFilter): number[] {
+  return [
+    ...(tag === undefined ? [] : [tagGram(tag)]),
+    ...(archived === undefined ? [] : [stateGram(archived)]),
+    ...(search === undefined ? [] : textGrams(search)),
+  ];
+}
+
+/** Returns grams of a text, in an order that begins with some that are far apart. */
+function textGrams(search: string): number[] {
   const characters = [...search].map(fold);
   if (characters.length < GRAM) return [hash(SHORT, ...characters)];
   const last = characters.length - GRAM;
-  const starts = new Set([0, Math.floor(last / 3), Math.floor((last * 2) / 3), last]);
-  return [...starts].map((start) => hash(LONG, ...characters.slice(start, start + GRAM)));
+  const starts = [0, Math.floor(last / 3), Math.floor((last * 2) / 3), last];
+  const step = Math.ceil((last + 1) / (MAX_GRAMS - starts.length));
+  for (let start = 0; start <= last; start += step) starts.push(start);
+  return [...new Set(starts)].map((start) => hash(LONG, ...characters.slice(start, start + GRAM)));
 }
 
 /** Returns the gram of a tag, which is matched as a whole. */
-export function tagGram(tag: string): number {
+function tagGram(tag: string): number {
   return hash(TAG, ...[...tag].map((character) => character.codePointAt(0) as number));
 }
 
-/** Folds case at least as far as every database does: a gram may select too many links, but never too few. */
+function stateGram(archived: boolean): number {
+  return hash(STATE, Number(archived));
+}
+
 function fold(character: string): number {
-  return character.toLowerCase().codePointAt(0) as number;
+  return foldCharacter(character).codePointAt(0) as number;
 }
 
 /** Returns an unsigned 32-bit hash (FNV-1a over whole characters, with a final mix). Collisions only select more links. */

@@ -32,13 +32,12 @@ const PAGE = 512;
 const READ_MS = 5_000;
 // A link is committed this long after its id was created at the latest. Its age tells when no earlier id can follow.
 const SETTLED_AFTER_MS = 5 * 60_000;
-// The changed links that one pass looks at.
-const CHANGES_PER_PASS = 50_000;
+const MARKS_PER_READ = 5000;
 const LEASE = "link-search";
 const LEASE_MS = 30_000;
 
-type IndexedRow = Pick<LinkRow, "id" | "url" | "slug" | "title" | "tags" | "deleted_at">;
-const COLUMNS = ["id", "url", "slug", "title", "tags", "deleted_at"] as const;
+type IndexedRow = Pick<LinkRow, "id" | "url" | "slug" | "title" | "tags" | "archived" | "deleted_at">;
+const COLUMNS = ["id", "url", "slug", "title", "tags", "archived", "deleted_at"] as const;
 
 /** Creates the indexer of this process. One process at a time indexes. */
 export function createIndexer(database: Database, leases: Leases): Indexer {
@@ -58,26 +57,50 @@ export function createIndexer(database: Database, leases: Leases): Indexer {
   }
 
   async function index(organizationId: string) {
-    const build = { organizationId, changes: await readChanges(organizationId) };
     const segments = await readAside<Segment>(segmentsOf(knex, organizationId), READ_MS);
-    const outdated = segments.filter((segment) => changesIn(build, segment).length >= MANY_CHANGES);
+    const outdated = await findOutdated(organizationId, segments.toReversed());
     let range = await nextRange(organizationId, segments[0]?.lastId ?? "");
     if ((outdated.length === 0 && !range) || !(await holdLease())) return;
     await removeOrphans(database, organizationId);
     for (const segment of outdated) {
       if (!(await holdLease())) return;
-      await storeLinks(build, segment, await readLinks(organizationId, segment), segment);
+      await storeLinks(organizationId, segment, segment);
     }
-    while (range && (await holdLease())) range = await addSegment(build, range);
+    while (range && (await holdLease())) range = await addSegment(organizationId, range);
   }
 
   const holdLease = async () => !isStopped && (await leases.acquire(LEASE, LEASE_MS));
 
-  /** Reads the changes before the links: a segment may contain a change that is still marked, but not the reverse. */
-  function readChanges(organizationId: string): Promise<LinkSearchChangeRow[]> {
+  /** Returns the segments with many changed links. @param segments the oldest links first */
+  async function findOutdated(organizationId: string, segments: Segment[]): Promise<Segment[]> {
+    const counts = new Map<Segment, number>();
+    let position = 0;
+    for (let afterId = ""; ; ) {
+      const marks = await readChanges(organizationId, { afterId }, MARKS_PER_READ);
+      for (const { link_id } of marks) {
+        while (position < segments.length && (segments[position] as Segment).lastId < link_id) position++;
+        const segment = segments[position];
+        if (!segment) break;
+        counts.set(segment, (counts.get(segment) ?? 0) + 1);
+      }
+      const last = marks.at(-1);
+      if (!last || marks.length < MARKS_PER_READ || position === segments.length) break;
+      afterId = last.link_id;
+    }
+    return segments.filter((segment) => (counts.get(segment) ?? 0) >= MANY_CHANGES);
+  }
+
+  function readChanges(
+    organizationId: string,
+    { afterId, lastId }: { afterId: string; lastId?: string },
+    limit: number,
+  ): Promise<LinkSearchChangeRow[]> {
     const query = knex("link_search_changes")
       .where({ organization_id: organizationId })
-      .limit(CHANGES_PER_PASS);
+      .where("link_id", ">", afterId)
+      .orderBy("link_id")
+      .limit(limit);
+    if (lastId !== undefined) query.where("link_id", "<=", lastId);
     return readAside<LinkSearchChangeRow>(query, READ_MS);
   }
 
@@ -92,41 +115,42 @@ export function createIndexer(database: Database, leases: Leases): Indexer {
   }
 
   /** Indexes the links of a range, or as many as have not too much text. Resolves to the next range. */
-  async function addSegment(build: Build, range: Range): Promise<Range | undefined> {
-    const { organizationId } = build;
-    const rows = await readLinks(organizationId, range, SEGMENT_CHARACTERS);
-    const lastId = rows.at(-1)?.id ?? range.lastId;
+  async function addSegment(organizationId: string, range: Range): Promise<Range | undefined> {
     try {
-      await storeLinks(build, { ...range, lastId }, rows);
+      const lastId = await storeLinks(organizationId, range);
+      return await nextRange(organizationId, lastId);
     } catch (error) {
       if (isDuplicate(error)) return undefined; // another process was faster
       throw error;
     }
-    return nextRange(organizationId, lastId);
   }
 
-  async function storeLinks(build: Build, range: Range, rows: IndexedRow[], replaced?: Segment) {
+  /** Stores the links of a range, or if it replaces no segment, as many as have not too much text. Resolves to the last id. */
+  async function storeLinks(organizationId: string, range: Range, replaced?: Segment): Promise<string> {
+    // Before the links: a segment may contain a change that is still marked, but not the reverse.
+    const changes = await readChanges(organizationId, range, SEGMENT_LINKS);
+    const rows = await readLinks(organizationId, range, replaced ? Infinity : SEGMENT_CHARACTERS);
+    const lastId = replaced?.lastId ?? rows.at(-1)?.id ?? range.lastId;
     const links = rows.map((row) => ({
       ...row,
       tags: readTags(row.tags),
+      archived: Boolean(row.archived),
       isDeleted: row.deleted_at !== null,
     }));
     await storeSegment(database, {
-      ...range,
-      organizationId: build.organizationId,
+      afterId: range.afterId,
+      lastId,
+      organizationId,
       linkIds: rows.map(({ id }) => id),
       buckets: await buildBuckets(links),
-      changes: changesIn(build, range),
+      changes: changes.filter(({ link_id }) => link_id <= lastId),
       replaced,
     });
+    return lastId;
   }
 
   /** Reads the links of a range in small pages. */
-  async function readLinks(
-    organizationId: string,
-    range: Range,
-    characters = Infinity,
-  ): Promise<IndexedRow[]> {
+  async function readLinks(organizationId: string, range: Range, characters: number): Promise<IndexedRow[]> {
     const rows: IndexedRow[] = [];
     for (let length = 0; length <= characters; ) {
       const rest = { ...range, afterId: rows.at(-1)?.id ?? range.afterId };
@@ -165,12 +189,7 @@ export function createIndexer(database: Database, leases: Leases): Indexer {
   };
 }
 
-type Build = { organizationId: string; changes: LinkSearchChangeRow[] };
 type Range = Pick<Segment, "afterId" | "lastId">;
-
-function changesIn({ changes }: Build, { afterId, lastId }: Range): LinkSearchChangeRow[] {
-  return changes.filter(({ link_id }) => link_id > afterId && link_id <= lastId);
-}
 
 function textLength(rows: IndexedRow[]): number {
   return rows.reduce((sum, { url, title }) => sum + url.length + (title?.length ?? 0), 0);

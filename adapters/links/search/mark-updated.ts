@@ -1,19 +1,37 @@
 import type { Database } from "../../database/index.ts";
+import type { LinkRow } from "../../database/link-tables.ts";
+
+// Links between two turns of other requests.
+const PAGE = 4096;
+const ROWS_PER_STATEMENT = 500;
+const READ_MS = 30_000;
 
 /** Marks the links that were updated since a time as changed. The previous version doesn't mark those it updates. */
-export async function markUpdated({ knex }: Database, organizationId: string, since: number): Promise<void> {
-  const columns = ["organization_id", "link_id", "version"];
-  const updated = knex("links as l")
-    .leftJoin("link_search_changes as c", (join) =>
-      join.on("c.organization_id", "l.organization_id").on("c.link_id", "l.id"),
-    )
-    .where("l.organization_id", organizationId)
-    .where("l.updated_at", ">=", since)
-    .whereNull("c.link_id")
-    .select("l.organization_id", "l.id", "l.version");
-  const target = knex.raw(`?? (${columns.map(() => "??").join(", ")})`, ["link_search_changes", ...columns]);
-  await knex(target as never)
-    .insert(updated as never)
-    .onConflict()
-    .ignore();
+export async function markUpdated(
+  { knex, readAside }: Database,
+  organizationId: string,
+  since: number,
+): Promise<void> {
+  for (let afterId = ""; ; ) {
+    const query = knex("links")
+      .where({ organization_id: organizationId })
+      .where("id", ">", afterId)
+      .orderBy("id")
+      .limit(PAGE);
+    const links = await readAside<Pick<LinkRow, "id" | "version" | "updated_at">>(
+      query.select("id", "version", "updated_at"),
+      READ_MS,
+    );
+    const marks = links
+      .filter(({ updated_at }) => updated_at >= since)
+      .map(({ id, version }) => ({ organization_id: organizationId, link_id: id, version }));
+    for (let start = 0; start < marks.length; start += ROWS_PER_STATEMENT) {
+      const rows = marks.slice(start, start + ROWS_PER_STATEMENT);
+      // A link that is marked already may have been updated again since it was read.
+      await knex("link_search_changes").insert(rows).onConflict(["organization_id", "link_id"]).ignore();
+    }
+    const last = links.at(-1);
+    if (!last || links.length < PAGE) return;
+    afterId = last.id;
+  }
 }

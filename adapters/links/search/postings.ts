@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { addGrams, type SearchedText } from "./grams.ts";
+import { addGrams, type SearchedLink } from "./grams.ts";
 
 /** The number of rows that hold the grams of a segment. A search reads only those of its own grams. */
 export const BUCKETS = 256;
@@ -7,7 +7,7 @@ export const BUCKETS = 256;
 /** What a segment knows of a gram: the positions of its links, or that too many links have it to list them. */
 export type Postings = number[] | "many" | undefined;
 
-type SegmentLink = SearchedText & { tags: string[]; isDeleted: boolean };
+type SegmentLink = SearchedLink & { isDeleted: boolean };
 
 // A gram in more than one of this many links is not listed: reading the whole segment is faster.
 const LISTED_SHARE = 8;
@@ -24,10 +24,10 @@ export function bucketOf(gram: number): number {
 export async function buildBuckets(links: SegmentLink[]): Promise<Buffer[]> {
   const buckets = Array.from({ length: BUCKETS }, () => new Map<number, number[] | "many">());
   const most = Math.floor(links.length / LISTED_SHARE);
-  for (const [position, { tags, isDeleted, ...text }] of links.entries()) {
+  for (const [position, { isDeleted, ...link }] of links.entries()) {
     if (position % CHUNK === 0) await nextTurn();
     if (isDeleted) continue;
-    addGrams(text, tags, (gram, isShort) => {
+    addGrams(link, (gram, isShort) => {
       const bucket = buckets[bucketOf(gram)] as Map<number, number[] | "many">;
       const known = bucket.get(gram);
       if (known === "many") return;

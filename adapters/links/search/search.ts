@@ -1,11 +1,10 @@
 import type { Knex } from "knex";
 import type { LinkFilter } from "../../../resources/links/types.ts";
-import { containsText } from "../../database/engine.ts";
 import type { Database } from "../../database/index.ts";
 import type { LinkRow } from "../../database/link-tables.ts";
-import { tagPattern } from "../row.ts";
-import { type Candidates, createCandidates, justAfter, type Range } from "./candidates.ts";
+import { type Candidates, createCandidates, justAfter, type Range, rangeOf } from "./candidates.ts";
 import { type Indexer, MANY_CHANGES, SEGMENT_LINKS } from "./indexer.ts";
+import { createMatcher } from "./match.ts";
 import { type Segment, segmentsOf } from "./segments.ts";
 
 /** A search that did not finish in time. */
@@ -22,9 +21,13 @@ export type SearchLinks = (
 ) => Promise<LinkRow[]>;
 
 const SEARCH_MS = 10_000;
-// Ids in one statement, and segments whose grams are read together.
+// Ids in one statement.
 const MAX_IDS = 500;
-const SEGMENTS_PER_READ = 16;
+// Segments whose grams are read together: few for a text that many links contain, more if it is rare.
+const FEW_SEGMENTS = 16;
+const MANY_SEGMENTS = 64;
+// The changed links that are compared for one group of segments. A segment with more of them is read instead.
+const MAX_CHANGES = 1000;
 // After every id. Databases may order other characters than those of ids in their own way.
 const LAST_ID = `lnk_${"Z".repeat(27)}`;
 
@@ -38,7 +41,31 @@ export function createSearch(database: Database, indexer: Indexer): SearchLinks 
 
   return async (organizationId, filter, limit, before = LAST_ID) => {
     const deadline = performance.now() + SEARCH_MS;
+    const matcher = createMatcher(filter, engine);
+    const candidatesIn: Candidates = createCandidates(knex, read, filter);
     const found: LinkRow[] = [];
+
+    let [below, olderThan, size] = [before, before, FEW_SEGMENTS];
+    for (;;) {
+      // Before the segments: a change that is no longer marked is then in the segment that is read.
+      const changes = await readChanges(below);
+      const segments = await readSegments(olderThan, size);
+      const newest = segments[0]?.lastId ?? "";
+      if (olderThan === before && newest < below)
+        await scan({ afterId: newest, below }, () => indexer.request(organizationId));
+      if (changes.length > MANY_CHANGES && segments.length > 0) indexer.request(organizationId);
+      const [first] = segments;
+      if (!first || found.length >= limit) return found;
+      // The changes after this id are all known.
+      const knownAfter = changes[MAX_CHANGES] ?? "";
+      const known = segments.filter(({ afterId }) => afterId >= knownAfter);
+      if (known.length > 0) await compareAll(await candidatesIn(known, changes, below));
+      else await scan(rangeOf(first, below));
+      olderThan = (known.at(-1) ?? first).afterId;
+      if (olderThan === "" || found.length >= limit) return found;
+      below = justAfter(olderThan); // the last link of the next segment
+      size = MANY_SEGMENTS;
+    }
 
     async function read<Row>(query: Knex.QueryBuilder): Promise<Row[]> {
       const left = Math.ceil(deadline - performance.now());
@@ -49,16 +76,51 @@ export function createSearch(database: Database, indexer: Indexer): SearchLinks 
         throw (error as Error).name === "KnexTimeoutError" ? new SearchTimeout() : error;
       }
     }
-    const links = () => knex("links").where({ organization_id: organizationId });
-    const findMatches = async (narrow: (query: Knex.QueryBuilder) => void) => {
-      const query = links()
-        .whereNull("deleted_at")
-        .where((clause) => matchFilter(clause, filter, engine))
-        .orderBy("id", "desc")
-        .limit(limit - found.length);
-      narrow(query);
-      found.push(...(await read<LinkRow>(query)));
-    };
+
+    /** Reads the newest marks below an id. */
+    async function readChanges(below: string): Promise<string[]> {
+      const query = knex("link_search_changes")
+        .where({ organization_id: organizationId })
+        .where("link_id", "<", below)
+        .orderBy("link_id", "desc")
+        .limit(MAX_CHANGES + 1);
+      const changes = await read<{ link_id: string }>(query.select("link_id"));
+      return changes.map(({ link_id }) => link_id);
+    }
+
+    function readSegments(olderThan: string, count: number): Promise<Segment[]> {
+      const query = segmentsOf(knex, organizationId).limit(count);
+      return read<Segment>(query.where("after_id", "<", olderThan));
+    }
+
+    function links() {
+      return knex("links").where({ organization_id: organizationId });
+    }
+
+    async function findMatches(narrow: (query: Knex.QueryBuilder) => void) {
+      for (let below = before; found.length < limit; ) {
+        const query = links()
+          .whereNull("deleted_at")
+          .where((clause) => matcher.narrow(clause))
+          .where("id", "<", below)
+          .orderBy("id", "desc")
+          .limit(limit - found.length);
+        narrow(query);
+        const rows = await read<LinkRow>(query);
+        const isLast = rows.length < limit - found.length;
+        found.push(...rows.filter(matcher.matches));
+        if (isLast) return;
+        below = rows.at(-1)?.id as string;
+      }
+    }
+
+    async function compareAll(parts: (string[] | Range)[]) {
+      for (const part of parts) {
+        if (found.length >= limit) return;
+        if (Array.isArray(part)) await compare(part);
+        else await scan(part);
+      }
+    }
 
     async function compare(ids: string[]) {
       for (let start = 0; start < ids.length && found.length < limit; start += MAX_IDS) {
@@ -66,69 +128,19 @@ export function createSearch(database: Database, indexer: Indexer): SearchLinks 
       }
     }
 
-    /** Reads the links of a range without an index. Returns how many steps that took. */
-    async function scan({ afterId, below }: Range): Promise<number> {
-      let upper = below;
-      for (let steps = 1; ; steps++) {
+    /** Reads the links of a range without an index. Calls `onLong` if that takes more than one step. */
+    async function scan({ afterId, below }: Range, onLong?: () => void): Promise<void> {
+      for (let upper = below; ; ) {
         const query = links().where("id", ">", afterId).where("id", "<", upper).orderBy("id", "desc");
         const [last] = await read<{ id: string }>(query.offset(SEGMENT_LINKS).limit(1).select("id"));
         const lower = last?.id ?? afterId;
         const to = upper;
+        // Before comparing them: a search of many links that are not indexed yet may time out.
+        if (last) onLong?.();
         await findMatches((matches) => matches.where("id", ">", lower).where("id", "<", to));
-        if (!last || found.length >= limit) return steps;
+        if (!last || found.length >= limit) return;
         upper = justAfter(lower); // the link at the boundary belongs to the next step
       }
     }
-
-    // Before the segments: a change that is no longer marked is then in the segment that is read.
-    const changes = await read<{ link_id: string }>(
-      knex("link_search_changes").where({ organization_id: organizationId }).select("link_id"),
-    );
-    const segments = await read<Segment>(segmentsOf(knex, organizationId));
-    const changed = changes
-      .map(({ link_id }) => link_id)
-      .sort()
-      .reverse();
-    if (segments.length > 0 && changed.length > MANY_CHANGES) indexer.request(organizationId);
-
-    const newest = segments[0]?.lastId ?? "";
-    if (newest < before) {
-      const steps = await scan({ afterId: newest, below: before });
-      if (steps > 1) indexer.request(organizationId);
-    }
-    const older = segments.filter(({ afterId }) => afterId < before);
-    const candidatesIn: Candidates = createCandidates(knex, read, filter);
-    for (let start = 0; start < older.length && found.length < limit; start += SEGMENTS_PER_READ) {
-      const group = older.slice(start, start + SEGMENTS_PER_READ);
-      for (const part of await candidatesIn(group, changed, before)) {
-        if (found.length >= limit) break;
-        if (Array.isArray(part)) await compare(part);
-        else await scan(part);
-      }
-    }
-    return found;
   };
-}
-
-function matchFilter(
-  clause: Knex.QueryBuilder,
-  { search, tag, archived }: LinkFilter,
-  engine: Database["engine"],
-): void {
-  if (archived !== undefined) clause.where({ archived });
-  if (tag !== undefined) clause.whereRaw(containsText(engine), ["tags", tagPattern(tag)]);
-  if (search !== undefined) clause.where((texts) => matchAnyText(texts, likePattern(search), engine));
-}
-
-function matchAnyText(clause: Knex.QueryBuilder, pattern: string, engine: Database["engine"]): void {
-  // MariaDB's default collations ignore accents, which the other databases do not.
-  const text = engine === "mysql" ? "lower(??) collate utf8mb4_bin" : "lower(??)";
-  for (const column of ["url", "slug", "title"]) {
-    clause.orWhereRaw(`${text} like lower(?) escape '!'`, [column, pattern]);
-  }
-}
-
-/** Returns a LIKE pattern that matches the literal text. `!` is the escape character: no engine gives it a meaning. */
-function likePattern(text: string): string {
-  return `%${text.replace(/[!%_]/g, "!$&")}%`;
 }

@@ -9,6 +9,7 @@ export type Segment = { id: string; afterId: string; lastId: string };
 
 // Rows of buckets between two turns of the event loop.
 const ROWS_PER_STATEMENT = 16;
+const CHANGES_PER_STATEMENT = 200;
 const READ_MS = 5_000;
 
 /** Returns a query for the segments of an organization, the newest links first. */
@@ -67,7 +68,16 @@ export async function storeSegment({ knex, transaction }: Database, segment: New
     if (replaced) await trx("link_search_segments").where({ id: replaced.id }).delete();
     await trx("link_search_segments").insert(row);
     // A link that changed in the meantime has another version, and stays marked.
-    for (const change of changes) await trx("link_search_changes").where(change).delete();
+    for (let start = 0; start < changes.length; start += CHANGES_PER_STATEMENT) {
+      const indexed = changes.slice(start, start + CHANGES_PER_STATEMENT);
+      await trx("link_search_changes")
+        .where({ organization_id: organizationId })
+        .whereIn(
+          ["link_id", "version"],
+          indexed.map(({ link_id, version }) => [link_id, version]),
+        )
+        .delete();
+    }
   });
   if (replaced) await removeBuckets(knex, replaced.id);
 }
