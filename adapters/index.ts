@@ -55,7 +55,9 @@ import { createSuspensionStore } from "./organizations/suspension.ts";
 import { createTrustRuleStore } from "./organizations/trust-rules.ts";
 import { countOutdated, reencrypt } from "./reencryption.ts";
 import type { Storage } from "./storage.ts";
+import { createWebhookDeletion } from "./webhooks/delete.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
+import { createWebhookRows } from "./webhooks/row.ts";
 import { createWebhookStore } from "./webhooks/store.ts";
 
 // How long a shutdown waits for an unavailable database to store the last clicks and grant usage.
@@ -83,6 +85,7 @@ export function openStorage(
   const leases = createLeases(database);
   const outbox = createOutbox(database);
   const encryption = createEncryption(encryptionKeys);
+  const webhookDeletion = createWebhookDeletion(outbox, createWebhookRows(encryption));
   const auditChain = createAuditChain(database, leases);
   const usage = createGrantUsage(database);
   const clicks = createClickCounter(database, outbox);
@@ -112,7 +115,7 @@ export function openStorage(
       "listByUser",
     ),
     grants: mapStorageErrors(
-      createGrantStore(database, outbox, clientPolicy),
+      createGrantStore(database, outbox, clientPolicy, webhookDeletion),
       "findStatus",
       "listByOrganization",
       "listByUser",
@@ -135,7 +138,7 @@ export function openStorage(
     emails: mapStorageErrors(createEmailStore(database, encryption), "find"),
     mails: createMailQueue(database, encryption, resolveResetRequest),
     memberEvents: mapStorageErrors(createMemberEventStore(database, outbox)),
-    members: mapStorageErrors(createMemberStore(database, outbox), "list"),
+    members: mapStorageErrors(createMemberStore(database, outbox, webhookDeletion), "list"),
     notices: mapStorageErrors(createNoticeStore(database), "list"),
     operatorLog: createOperatorLog(database, auditChain),
     organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),

@@ -3,10 +3,11 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
-import type { GrantRow } from "../database/oauth-tables.ts";
-import type { DomainEvent, Outbox } from "../events/outbox.ts";
+import type { Outbox } from "../events/outbox.ts";
+import type { WebhookDeletion } from "../webhooks/delete.ts";
 import type { ClientPolicy } from "./client-policy.ts";
 import { blockConsents } from "./consents.ts";
+import { type Grant, scopesOf, toDomainEvent } from "./grant-events.ts";
 
 /**
  * The state of an active grant. `role` is the user's role in the organization, absent once the user has left it;
@@ -52,8 +53,14 @@ export type GrantStore = {
   listByUser(userId: string): Promise<AuthorizedApp[]>;
   /**
    * Revokes a grant and those that follow from its consent, which invalidates their tokens. Returns whether there was one.
+   * With `deletesWebhooks`, also deletes the webhooks that the client created for the user in this organization.
    */
-  revoke(organizationId: string, grantId: string, actor: Actor): Promise<boolean>;
+  revoke(
+    organizationId: string,
+    grantId: string,
+    actor: Actor,
+    options?: { deletesWebhooks?: boolean },
+  ): Promise<boolean>;
   /**
    * Revokes a grant of any organization and those that follow from its consent. Returns false if there is no such grant; one
    * that was revoked before counts.
@@ -68,6 +75,7 @@ export function createGrantStore(
   { knex, transaction }: Database,
   outbox: Outbox,
   clientPolicy: ClientPolicy,
+  webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
 ): GrantStore {
   async function list(filter: object): Promise<AuthorizedApp[]> {
     const rows: ListedGrant[] = await knex("grants as g")
@@ -104,15 +112,21 @@ export function createGrantStore(
     listByOrganization: (organizationId) => list({ "g.organization_id": organizationId }),
     listByUser: (userId) => list({ "g.user_id": userId }),
 
-    revoke: (organizationId, grantId, actor) =>
-      transaction(
-        async (trx) =>
-          (await revokeGrants(trx, outbox, actor, (grant) =>
-            grant
-              .where({ organization_id: organizationId })
-              .where((either) => either.where({ id: grantId }).orWhere({ consent_id: grantId })),
-          )) > 0,
-      ),
+    revoke: (organizationId, grantId, actor, { deletesWebhooks = false } = {}) =>
+      transaction(async (trx) => {
+        const matching: Knex.QueryCallback = (grant) =>
+          grant
+            .where({ organization_id: organizationId })
+            .where((either) => either.where({ id: grantId }).orWhere({ consent_id: grantId }));
+        if (deletesWebhooks) {
+          const grant = await trx("grants").where(matching).whereNull("revoked_at").first();
+          if (!grant) return false;
+          const creator = { userId: grant.user_id, clientId: grant.client_id };
+          // Webhooks first, so they don't receive the event of the revocation.
+          await webhookDeletion.removeCreated(trx, actor, organizationId, creator);
+        }
+        return (await revokeGrants(trx, outbox, actor, matching)) > 0;
+      }),
 
     revokeAny: (grantId, actor) =>
       transaction(async (trx) => {
@@ -182,8 +196,6 @@ function later(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.max(one, other);
 }
 
-type Grant = Pick<GrantRow, "id" | "client_id" | "user_id" | "organization_id" | "payload">;
-
 /**
  * Revokes every matching active grant except one, which invalidates their tokens. Returns their number. Part of the
  * caller's transaction.
@@ -211,37 +223,4 @@ export async function revokeGrants(
     ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, null, reason)),
   );
   return revoked;
-}
-
-/**
- * Returns the domain event of a grant, or none for a grant without an organization.
- * @param consentedAt when the user consented, if this was not asked again
- * @param reason why the service itself revoked the grant
- */
-export function toDomainEvent(
-  type: "authorization.granted" | "authorization.revoked",
-  { id, client_id, user_id, organization_id, payload }: Grant,
-  consentedAt?: number | null,
-  reason?: "replay_detected",
-): DomainEvent[] {
-  if (!organization_id) return [];
-  const data = {
-    grant_id: id,
-    client_id,
-    user_id,
-    scopes: scopesOf(payload),
-    ...(consentedAt && { consented_at: new Date(consentedAt).toISOString() }),
-    ...(reason && { reason }),
-  };
-  return [{ organizationId: organization_id, type, subject: id, data }];
-}
-
-/** Returns the granted scopes of all resources, sorted. */
-function scopesOf(payload: string): string[] {
-  const { openid, resources = {} } = JSON.parse(payload) as {
-    openid?: { scope?: string };
-    resources?: Record<string, string>;
-  };
-  const scopes = [openid?.scope ?? "", ...Object.values(resources)].flatMap((scope) => scope.split(" "));
-  return [...new Set(scopes.filter(Boolean))].sort();
 }

@@ -3,6 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import type { WebhookDeletion } from "../webhooks/delete.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
 import { lockOrganization, manageableRoles, ROLES, type Role } from "./store.ts";
@@ -21,8 +22,11 @@ export type MemberStore = {
   /** Lists the members, ordered by username. */
   list(organizationId: string): Promise<Member[]>;
   changeRole(change: Change & { role: Role }): Promise<MemberRefusal | undefined>;
-  /** Removes a member, and revokes the member's grants and pending invitations in the organization. */
-  remove(change: Change): Promise<MemberRefusal | undefined>;
+  /**
+   * Removes a member, and revokes the member's grants and pending invitations in the organization. With
+   * `deletesWebhooks`, also deletes the webhooks that the member created there, also through apps.
+   */
+  remove(change: Change & { deletesWebhooks?: boolean }): Promise<MemberRefusal | undefined>;
 };
 
 type Change = {
@@ -34,7 +38,11 @@ type Change = {
 };
 
 /** Creates the member store of a database. */
-export function createMemberStore({ knex, transaction }: Database, outbox: Outbox): MemberStore {
+export function createMemberStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
+): MemberStore {
   /** Runs `work` while the organization is locked, unless the change is refused. */
   function change(
     { organizationId, userId, manageableRoles }: Change,
@@ -85,10 +93,12 @@ export function createMemberStore({ knex, transaction }: Database, outbox: Outbo
         });
       }),
 
-    remove: (target) =>
-      change(target, true, (trx, role) => {
+    remove: ({ deletesWebhooks = false, ...target }) =>
+      change(target, true, async (trx, role) => {
         const { organizationId, userId, actor } = target;
-        return removeMember(trx, outbox, actor, { organizationId, userId, role });
+        // Webhooks first, so they receive none of the events that follow.
+        if (deletesWebhooks) await webhookDeletion.removeCreated(trx, actor, organizationId, { userId });
+        await removeMember(trx, outbox, actor, { organizationId, userId, role });
       }),
   };
 }

@@ -8,6 +8,7 @@ import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { createWebhookDeletion } from "./delete.ts";
 import { createDeliveryStore, type DeliveryStore } from "./delivery-store.ts";
 import { findForUpdate, webhookEvent, webhooksOf } from "./queries.ts";
 import { auditedFields, createWebhookRows, encryptionContextOf, type WebhookRows } from "./row.ts";
@@ -58,6 +59,7 @@ function createWrites(
   rows: WebhookRows,
 ): Writes {
   const { toWebhook } = rows;
+  const deletion = createWebhookDeletion(outbox, rows);
   const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
   return {
     create: (organizationId, actor, fields, secret, limitsOf) =>
@@ -126,11 +128,7 @@ function createWrites(
       transaction(async (trx) => {
         const before = await findForUpdate(trx, organizationId, id);
         if (!before) return false;
-        await trx("deliveries").where({ webhook_id: id }).delete();
-        await webhooksOf(trx, organizationId).where({ id }).delete();
-        const { url, events } = toWebhook(before);
-        const data = auditedFields({ url, events });
-        await outbox.record(trx, actor, webhookEvent("webhook.deleted", before, data));
+        await deletion.remove(trx, actor, [before]);
         return true;
       }),
   };

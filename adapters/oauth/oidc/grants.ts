@@ -3,7 +3,8 @@ import { type AdapterPayload, errors, type InteractionResults, Provider } from "
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockConsent } from "../consents.ts";
-import { revokeGrants, toDomainEvent } from "../grants.ts";
+import { toDomainEvent } from "../grant-events.ts";
+import { revokeGrants } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 import { type ReplayedKind, revokeReplayedGrant } from "./replays.ts";
