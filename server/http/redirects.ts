@@ -24,9 +24,8 @@ const PAGE_GUESSES: Record<string, string> = {
 // leads to the page of the form, which is the first group.
 const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
-  /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/delete|\/reset-link)?$/,
+  /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
-  /^(\/dashboard\/organizations\/[^/]+\/apps)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
   /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,

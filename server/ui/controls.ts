@@ -33,9 +33,14 @@ export function formButton({
   }</button></form>`;
 }
 
-/** Renders a link that looks like a button. */
-export function linkButton(href: string, text: string, look: Look = "primary"): Html {
-  return html`<a class="button ${look}" href="${href}">${text}</a>`;
+/**
+ * Renders a link that looks like a button.
+ * @param about distinguishes links with the same text for screen readers
+ */
+export function linkButton(href: string, text: string, look: Look = "primary", about?: string): Html {
+  return html`<a class="button ${look}" href="${href}">${text}${
+    about ? html`<span class="visually-hidden"> ${about}</span>` : html``
+  }</a>`;
 }
 
 type Field = {

@@ -1,6 +1,6 @@
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import type { AppIdentity } from "../../clients/app-identity.ts";
-import { badge, formButton, time } from "../../ui/controls.ts";
+import { badge, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
 
@@ -8,7 +8,7 @@ import { emptyState, table } from "../../ui/table.ts";
 export type ShownAccountApp = AuthorizedApp & AppIdentity & { organizationName: string };
 
 /** Renders the apps that the user has authorized. */
-export function accountAppsTable(apps: ShownAccountApp[], csrf: string | undefined): Html {
+export function accountAppsTable(apps: ShownAccountApp[]): Html {
   if (apps.length === 0) {
     return emptyState("No authorized apps", "Apps appear here once you authorize them.");
   }
@@ -27,13 +27,12 @@ export function accountAppsTable(apps: ShownAccountApp[], csrf: string | undefin
       {
         head: "Actions",
         cell: ({ id, name, organizationName }) =>
-          formButton({
-            action: `/dashboard/account/apps/${id}/delete`,
-            csrf,
-            text: "Revoke access",
-            about: `of ${name} to ${organizationName}`,
-            look: "danger",
-          }),
+          linkButton(
+            `/dashboard/account/apps/${id}/delete`,
+            "Revoke access",
+            "danger",
+            `of ${name} to ${organizationName}`,
+          ),
       },
     ],
     apps,

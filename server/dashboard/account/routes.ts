@@ -43,6 +43,8 @@ export type AccountOptions = {
     | "memberEvents"
     | "organizations"
     | "grants"
+    | "secondFactorRequirement"
+    | "webhooks"
   >;
   passwords: Passwords;
   signIn: VerifyPassword;

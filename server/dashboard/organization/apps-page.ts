@@ -1,7 +1,7 @@
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { AppIdentity } from "../../clients/app-identity.ts";
-import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
+import { badge, breakable, linkButton, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
@@ -15,7 +15,7 @@ export type ShownApp = AuthorizedApp &
 
 type AppsTable = {
   membership: Membership;
-  user: { id: string; csrf?: string | undefined };
+  user: { id: string };
   apps: ShownApp[];
 };
 
@@ -45,13 +45,12 @@ export function appsTable({ membership, user, apps }: AppsTable): Html {
         head: "Actions",
         cell: (app) =>
           isManager(membership) || app.userId === user.id
-            ? formButton({
-                action: `${path}/${app.id}/delete`,
-                csrf: user.csrf,
-                text: "Revoke access",
-                about: `of ${app.name} for ${app.username}`,
-                look: "danger",
-              })
+            ? linkButton(
+                `${path}/${app.id}/delete`,
+                "Revoke access",
+                "danger",
+                `of ${app.name} for ${app.username}`,
+              )
             : "",
       },
     ],

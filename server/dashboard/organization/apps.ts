@@ -4,9 +4,11 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { describeApp } from "../../clients/app-identity.ts";
 import { describeApproval, showApproval } from "../../clients/approval-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { appRevocationForm } from "../app-revocation-form.ts";
+import { asksToDeleteWebhooks, createdWebhookHosts } from "../created-webhooks.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { changeAppPolicy, choicesOn } from "./app-policy.ts";
@@ -77,21 +79,55 @@ export const appRoutes: RouteModule = (router, options) => {
   router.put(PATH, allow(...MANAGERS), change);
   router.post(PATH, allow(...MANAGERS), redisplayForm(show), change);
 
-  const revoke = async (ctx: Context) => {
+  addRevocationRoutes(router, options);
+};
+
+/** Adds the routes that revoke the access of an app, which its user and managers may do. */
+const addRevocationRoutes: RouteModule = (router, { storage, allow }) => {
+  const { grants } = storage;
+
+  const findApps = async (ctx: Context) => {
     const { id, role } = membershipOf(ctx);
-    const user = signedInUserOf(ctx);
-    const grantId = ctx.params.grant_id as string;
-    const app = (await grants.listByOrganization(id)).find((one) => one.id === grantId);
+    const apps = await grants.listByOrganization(id);
+    const app = apps.find((one) => one.id === ctx.params.grant_id);
     if (!app) throw notFound("app");
-    if (role === "member" && app.userId !== user.id) {
+    if (role === "member" && app.userId !== signedInUserOf(ctx).id) {
       const detail = "Only owners, admins and the user who authorized the app can revoke its access.";
       throw new Problem(403, "role_required", detail);
     }
-    if (!(await grants.revoke(id, grantId, user.actor))) throw notFound("app");
-    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "app-revoked" });
+    return { app, apps };
+  };
+
+  const showForm: Show = async (ctx, error) => {
+    const membership = membershipOf(ctx);
+    const { id: userId, csrf } = signedInUserOf(ctx);
+    const { app, apps } = await findApps(ctx);
+    const body = appRevocationForm({
+      app: { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) },
+      organizationName: membership.name,
+      isOwn: app.userId === userId,
+      others: apps.filter(({ clientId }) => clientId === app.clientId).length - 1,
+      webhookHosts: isManager(membership)
+        ? await createdWebhookHosts(storage, membership.id, app)
+        : undefined,
+      path: sectionPath(membership.id, "apps"),
+      csrf,
+    });
+    showPage(ctx, { title: "Revoke access?", section: "apps", error }, body);
+  };
+  router.get(`${PATH}/:grant_id/delete`, allow(), (ctx) => showForm(ctx));
+
+  const revoke = async (ctx: Context) => {
+    const membership = membershipOf(ctx);
+    const { actor } = signedInUserOf(ctx);
+    const { app } = await findApps(ctx);
+    const deletesWebhooks = (await asksToDeleteWebhooks(ctx)) && isManager(membership);
+    if (!(await grants.revoke(membership.id, app.id, actor, { deletesWebhooks }))) throw notFound("app");
+    const done = deletesWebhooks ? "app-revoked-webhooks" : "app-revoked";
+    respondToChange(ctx, { to: sectionPath(membership.id, "apps"), done });
   };
   router.delete(`${PATH}/:grant_id`, allow(), revoke);
-  router.post(`${PATH}/:grant_id/delete`, allow(), revoke);
+  router.post(`${PATH}/:grant_id/delete`, allow(), redisplayForm(showForm), revoke);
 };
 
 function showApp(app: ShownApp) {

@@ -15,7 +15,7 @@ import { mailDisabled, tooManyEmails } from "../account/email.ts";
 import { showAlreadyShown } from "../one-time-view.ts";
 import { formFieldsOf, respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { ownersOnly } from "./members.ts";
+import { ownersOnly } from "./member-change.ts";
 import { acceptancePage, invitationPage, type NewLink } from "./members-page.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;

@@ -87,7 +87,7 @@ function memberActions(
           about: `for ${username}`,
         })}<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
       : html``
-  }${formButton({ action: `${path}/${id}/delete`, csrf, text: "Remove member", about: username, look: "danger" })}</div></details>`;
+  }<a class="danger" href="${path}/${id}/delete">Remove member<span class="visually-hidden"> ${username}</span></a></div></details>`;
 }
 
 const ROLE_ACTIONS: Record<Role, string> = {

@@ -1,9 +1,8 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { z } from "zod";
-import type { Member, MemberRefusal } from "../../../adapters/organizations/members.ts";
+import type { Member } from "../../../adapters/organizations/members.ts";
 import { manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
@@ -11,6 +10,8 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { assertChanged, ownersOnly, targetOf } from "./member-change.ts";
+import { addRemovalRoutes } from "./member-removal.ts";
 import { addSignOutRoutes } from "./member-sign-out.ts";
 import { membersPage } from "./members-page.ts";
 import { addResetLinkRoutes } from "./reset-links.ts";
@@ -28,7 +29,7 @@ export const memberRoutes: RouteModule = (router, options) => {
   const show = createShow(options);
 
   router.get(PATH, allow(), (ctx) => show(ctx));
-  addLeaveRoutes(router, options, show);
+  addRemovalRoutes(router, options);
   addManagementRoutes(router, options, show);
   addResetLinkRoutes(router, options, show);
   addSecondFactorRoutes(router, options);
@@ -60,19 +61,6 @@ function createShow({ settings, storage: { members, invitations, secondFactorReq
   };
 }
 
-function addLeaveRoutes(router: Router, { storage, allow }: Options, show: Show): void {
-  const leave = async (ctx: Context) => {
-    const { id, role } = membershipOf(ctx);
-    const { id: userId, actor } = signedInUserOf(ctx);
-    assertChanged(
-      await storage.members.remove({ organizationId: id, userId, manageableRoles: [role], actor }),
-    );
-    respondToChange(ctx, { to: "/dashboard", done: "left" });
-  };
-  router.delete(`${PATH}/me`, allow(), leave);
-  router.post(`${PATH}/me/delete`, allow(), redisplayForm(show), leave);
-}
-
 function addManagementRoutes(router: Router, { storage: { members }, allow }: Options, show: Show): void {
   const managers = allow(...MANAGERS);
 
@@ -90,35 +78,6 @@ function addManagementRoutes(router: Router, { storage: { members }, allow }: Op
   };
   router.patch(`${PATH}/:user_id`, managers, changeRole);
   router.post(`${PATH}/:user_id`, managers, redisplayForm(show), changeRole);
-
-  const remove = async (ctx: Context) => {
-    const { id, role } = membershipOf(ctx);
-    assertChanged(await members.remove({ ...targetOf(ctx), manageableRoles: manageableRoles(role) }));
-    respondToChange(ctx, { to: sectionPath(id, "members"), done: "removed" });
-  };
-  router.delete(`${PATH}/:user_id`, managers, remove);
-  router.post(`${PATH}/:user_id/delete`, managers, redisplayForm(show), remove);
-}
-
-/** Returns the problem of a change to owners by a user who isn't an owner. */
-export function ownersOnly(): Problem {
-  return new Problem(403, "role_required", "Only owners can manage owners.");
-}
-
-/** Returns the member in the path, and who makes the change. */
-export function targetOf(ctx: Context) {
-  const organizationId = membershipOf(ctx).id;
-  return { organizationId, userId: ctx.params.user_id as string, actor: signedInUserOf(ctx).actor };
-}
-
-/** @throws Problem */
-function assertChanged(refusal: MemberRefusal | undefined): void {
-  if (refusal === "missing") throw notFound("member");
-  if (refusal === "forbidden") throw ownersOnly();
-  if (refusal === "last_owner") {
-    const detail = "An organization must have an owner. Make another member an owner first.";
-    throw new Problem(409, "last_owner", detail);
-  }
 }
 
 function showMember({ joinedAt, ...member }: Member) {

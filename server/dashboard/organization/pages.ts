@@ -1,7 +1,7 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { isPaid } from "../../../resources/plans.ts";
-import { csrfField, field, formButton, linkButton } from "../../ui/controls.ts";
+import { csrfField, field, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "../links/clicks-panel.ts";
@@ -66,7 +66,7 @@ ${counts.links + clicks.total > 0 ? totals(membership, clicks) : html``}
 ${isManager(membership) ? renameForm(membership, { csrf, ...rejected }) : html``}
 <section class="panel"><h2>Leave organization</h2>
 <p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>
-${formButton({ action: `${sectionPath(id, "members")}/me/delete`, csrf, text: "Leave organization" })}
+${linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet")}
 </section>
 ${
   role === "owner"

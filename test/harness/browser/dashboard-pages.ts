@@ -1,5 +1,5 @@
-import { codeOf } from "../clients/second-factor.ts";
 import type { Receiver } from "../receiver.ts";
+import { accountPages } from "./account-pages.ts";
 import { clientPages } from "./client-pages.ts";
 import { pathsOf } from "./gallery-paths.ts";
 import { fill, openThen, press, waitForError } from "./page-actions.ts";
@@ -12,7 +12,7 @@ export function dashboardPages(gallery: Gallery, receiver: Receiver): GalleryPag
     ...clientPages(gallery),
     ...linkPages(gallery),
     ...webhookPages(gallery, receiver),
-    ...otherPages(gallery),
+    ...accountPages(gallery),
   ];
 }
 
@@ -57,6 +57,11 @@ function organizationPages(gallery: Gallery): GalleryPage[] {
     ["organization-new", "owner", "/dashboard/organizations/new"],
     ["organization-delete", "owner", `${own}/delete`],
     ["members", "owner", `${own}/members`],
+    ["member-remove", "owner", `${own}/members/${gallery.users.member.id}/delete`],
+    ["member-remove-webhooks", "owner", `${own}/members/${gallery.users.admin.id}/delete`],
+    ["leave", "member", `${own}/members/me/delete`],
+    ["leave-webhooks", "admin", `${own}/members/me/delete`],
+    ["leave-only-owner", "founder", `${ownFresh}/members/me/delete`],
     ["member-sign-out", "owner", `${own}/members/${gallery.users.member.id}/sign-out`],
     ["members-single", "founder", `${ownFresh}/members`],
     ["members-member", "member", `${own}/members`],
@@ -178,80 +183,5 @@ function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
     ["webhook-edit", "owner", `${own}/webhooks/${gallery.webhook.id}/edit`],
     ["webhook-rotate", "owner", `${own}/webhooks/${gallery.webhook.id}/rotate-secret`],
     ["webhook-delete", "owner", `${own}/webhooks/${gallery.webhook.id}/delete`],
-  ];
-}
-
-function otherPages(gallery: Gallery): GalleryPage[] {
-  const { own, ownFresh } = pathsOf(gallery);
-  return [
-    ["apps", "owner", `${own}/apps`],
-    ["apps-none", "founder", `${ownFresh}/apps`],
-    ["apps-member", "member", `${own}/apps`],
-    ["audit", "owner", `${own}/audit`],
-    ["audit-nothing", "owner", `${own}/audit?type=organization.deleted`],
-    ["account", "owner", "/dashboard/account"],
-    ["account-apps", "owner", "/dashboard/account/apps"],
-    [
-      "account-rejected",
-      "owner",
-      openThen("/dashboard/account", async (page) => {
-        await fill(page, { current_password: "not the password", new_password: "another fine password" });
-        await press(page, "Change password");
-        await waitForError(page);
-      }),
-    ],
-    ["passkey-new", "owner", "/dashboard/account/passkeys/new"],
-    ["second-factor-setup", "owner", "/dashboard/account/second-factor"],
-    [
-      "totp-setup",
-      "founder",
-      openThen("/dashboard/account", async (page) => {
-        await press(page, "Set up authenticator app");
-        await page.locator(".qr").waitFor();
-      }),
-    ],
-    [
-      "totp-rejected",
-      "founder",
-      openThen("/dashboard/account/totp", async (page) => {
-        await fill(page, { code: "000000" });
-        await press(page, "Confirm code");
-        await waitForError(page);
-      }),
-    ],
-    [
-      "recovery-codes",
-      "founder",
-      openThen("/dashboard/account/totp", async (page) => {
-        const key = (await page.locator(".copyable code").textContent()) ?? "";
-        await fill(page, { code: codeOf(key.replaceAll(" ", "")) });
-        await press(page, "Confirm code");
-        await page.locator(".codes").waitFor();
-      }),
-    ],
-    ["account-protected", "founder", "/dashboard/account"],
-    [
-      "second-factor",
-      "visitor",
-      openThen("/auth/login", async (page) => {
-        const { username, password } = gallery.users.founder;
-        await fill(page, { username, password });
-        await press(page, "Sign in");
-        await page.locator("#totp").waitFor();
-      }),
-    ],
-    [
-      "second-factor-rejected",
-      "visitor",
-      openThen("/auth/second-factor?method=recovery_code", async (page) => {
-        await fill(page, { recovery_code: "not a code" });
-        await press(page, "Continue");
-        await waitForError(page);
-      }),
-    ],
-    ["account-link", "owner", openThen("/dashboard/account", (page) => press(page, "Link Example ID"))],
-    ["sign-in-again", "owner", "/auth/login?again=1"],
-    ["role-rejected", "member", `${own}/audit`],
-    ["dashboard-not-found", "owner", "/dashboard/nothing"],
   ];
 }

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, randomUUID } from "node:crypto";
 import type { Actor } from "../../../resources/access/actor.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
@@ -114,7 +114,9 @@ export async function createGallery(service: TestService, receiver: Receiver) {
       organizationId: id,
       parameters: { scope },
     });
-    await apiAt(service.url, access_token).get("/v1/links");
+    const api = apiAt(service.url, access_token);
+    await api.get("/v1/links");
+    if (scope.includes("webhooks:write")) await fillAppWebhooks(api);
   }
   await clients.setRedirectUris(flows.id, [LOCAL_APP], OPERATOR);
   await connectDocument(service, CLAUDE_CODE, admin, id);
@@ -126,6 +128,10 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   const founder = await service.createUser([], "mary.jackson");
   const started = await organizations.create("Mary’s bakery", "free", { id: founder.id }, founder.id);
   const newcomer = await service.createUser([], "dorothy.vaughan");
+  const adminApi = apiAt(service.url, await firstPartyToken(service, admin));
+  await adminApi.send("POST", `/dashboard/organizations/${id}/webhooks`, {
+    json: { url: "https://hooks.northwind.invalid/grace", events: ["link.deleted"] },
+  });
   const ownerApi = apiAt(service.url, await firstPartyToken(service, owner));
   const invited = await ownerApi.send<{ url: string }>("POST", `/dashboard/organizations/${id}/invitations`, {
     json: { role: "admin" },
@@ -207,6 +213,13 @@ async function addTrustRules({ storage: { trustRules }, url }: TestService, id: 
     },
     actor,
   );
+}
+
+/** Creates webhooks that an app has for a user, also with long names. */
+async function fillAppWebhooks(api: Api): Promise<void> {
+  for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"]) {
+    await createWebhook(api, `https://${host}.flowline.invalid/${randomUUID()}`, ["link.deleted"]);
+  }
 }
 
 /** Creates a working webhook, one with an unreachable receiver, and one whose receiver responds with 410. */

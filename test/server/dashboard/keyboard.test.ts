@@ -118,7 +118,9 @@ for (const [how, copy] of Object.entries(COPYING)) {
     await link(page, "Apps");
     const row = page.getByRole("row", { name: /Third Party & Co/ });
     t.regex((await row.textContent()) ?? "", new RegExp(`${username}.*links:read`));
-    await row.getByRole("button", { name: /^Revoke/ }).click();
+    await row.getByRole("link", { name: /^Revoke/ }).click();
+    t.is(await heading(page), "Revoke access?");
+    await press(page, "Revoke access");
     await page.getByText("Access revoked").waitFor();
     t.false(await isAcceptedByApi(service, tokens.access_token));
     const refresh = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
@@ -193,6 +195,31 @@ inChromium("the content and the menus are reachable with the keyboard only", asy
     "summary",
     "focus returns to the menu",
   );
+  t.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+inChromium("leaving is confirmed on a page of its own, with the keyboard only", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  const user = await service.createUser([app.id]);
+  const base = `${service.url}/dashboard/organizations/${app.id}`;
+  await page.goto(base);
+  await page.getByLabel("Username").fill(user.username);
+  await page.getByLabel("Password").fill(user.password);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".sections");
+  for (const [choice, path] of [
+    ["Cancel", base],
+    ["Leave organization", `${service.url}/dashboard?done=left`],
+  ] as const) {
+    await tabTo(page, "Leave organization");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${base}/members/me/delete`);
+    t.is(await heading(page), "Leave organization?");
+    await tabTo(page, choice);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(path);
+  }
   t.deepEqual(complaints, []);
   await page.context().close();
 });

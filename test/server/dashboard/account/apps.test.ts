@@ -46,16 +46,17 @@ test("a user sees and revokes the apps authorized for all organizations, and no 
   isMissing(t, await member.api.send("DELETE", `${PATH}/${own?.id}`));
 });
 
-test("the account page leads to the list, whose button revokes access", async (t) => {
+test("the account page leads to the list, which leads to a page that revokes access", async (t) => {
   const { member, here, there } = await createAuthorizations();
   const { browser } = await browserOf(service, member);
   const account = await browser.open(`${service.url}/dashboard/account`);
   const link = account.html.querySelector(`a[href="${PATH}"]`);
   t.truthy(link);
   const page = await browser.open(service.url + PATH);
-  const forms = page.html.querySelectorAll(`form[action^="${PATH}/"]`);
-  t.is(forms.length, 2);
-  const revoked = await browser.submit(page, {}, forms[0]);
+  const links = page.html.querySelectorAll(`a[href^="${PATH}/"]`);
+  t.is(links.length, 2);
+  const confirmation = await browser.open(service.url + links[0]?.attributes.href);
+  const revoked = await browser.press(confirmation, "Revoke access");
   t.regex(revoked.text, /Access revoked\./);
   const accepted = await Promise.all([here, there].map((token) => isAcceptedByApi(service, token)));
   t.is(accepted.filter(Boolean).length, 1);

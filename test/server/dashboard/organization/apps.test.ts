@@ -98,8 +98,12 @@ test("an app can be revoked in a browser", async (t) => {
   const { browser } = await browserOf(service, owner);
   const page = await browser.open(service.url + path);
   t.regex(page.html.querySelector("table")?.text ?? "", new RegExp(`An app & sons[^]*${member.username}`));
-  const button = page.html.querySelectorAll("button").find(({ text }) => text.startsWith("Revoke"));
-  const done = await browser.submit(page, {}, button?.closest("form"));
+  const link = page.html.querySelectorAll("main a").find(({ text }) => text.startsWith("Revoke"));
+  const confirmation = await browser.open(service.url + link?.attributes.href);
+  const text = confirmation.html.querySelector("main")?.text ?? "";
+  t.regex(text, new RegExp(`An app & sons[^]*Team[^]*${member.username}[^]*links:read`));
+  t.true(await isAcceptedByApi(service, token), "the page changes nothing");
+  const done = await browser.press(confirmation, "Revoke access");
   t.regex(done.text, /Access revoked/);
   t.regex(done.text, /No authorized apps/);
   t.false(await isAcceptedByApi(service, token));

@@ -174,8 +174,16 @@ test("members can be managed in a browser", async (t) => {
   const changed = await browser.submit(page, {}, form);
   t.regex(changed.text, /Role changed/);
   t.is((await rolesIn(organization.id))[member.id], "admin");
-  const overview = await browser.open(`${service.url}${base}`);
-  const refused = await browser.press(overview, "Leave organization");
+});
+
+test("a form for leaving that became invalid is shown again with the reason", async (t) => {
+  const { base, owner, organization } = await createTeam(service);
+  const second = await createColleague(service, organization.id, "owner");
+  const { browser } = await browserOf(service, owner);
+  const form = await browser.open(`${service.url}${base}/members/me/delete`);
+  t.is((await second.api.send("DELETE", `${base}/members/me`)).status, 204);
+  const refused = await browser.press(form, "Leave organization");
   t.is(refused.status, 409);
   t.regex(refused.text, /must have an owner/);
+  t.is((await browser.open(refused.url)).status, 200, "the page can be reloaded");
 });

@@ -127,7 +127,8 @@ test("a user can switch between organizations, and returns to the last viewed on
 test("a member who leaves in a browser loses access immediately", async (t) => {
   const { base, member } = await createTeam(service);
   const { browser } = await browserOf(service, member);
-  const left = await browser.press(await browser.open(service.url + base), "Leave organization");
+  const form = await browser.open(`${service.url}${base}/members/me/delete`);
+  const left = await browser.press(form, "Leave organization");
   t.regex(left.text, /Create your first organization/);
   t.is((await browser.open(service.url + base)).status, 404);
 });
@@ -152,6 +153,6 @@ test("a member sees no sections or forms for managers", async (t) => {
   for (const path of ["", "/members", "/plan"]) {
     const { html } = await browser.open(service.url + base + path);
     const forms = html.querySelectorAll("main form").map(({ attributes }) => attributes.action);
-    t.deepEqual(forms, path ? [] : [`${base}/members/me/delete`], path);
+    t.deepEqual(forms, [], path);
   }
 });
