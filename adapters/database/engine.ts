@@ -57,7 +57,7 @@ export function knexConfig(url: string): Knex.Config {
           keepAlive: true,
           types: numbersForBigints,
         },
-        pool: POOL,
+        pool: { ...POOL, afterCreate: configurePostgres },
       };
     case "mysql":
       return {
@@ -80,6 +80,11 @@ const numbersForBigints = {
   getTypeParser: (oid: number, format?: string) =>
     oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
 };
+
+/** Lets a migration, and what queues behind it, wait for the transactions of other processes only so long. */
+function configurePostgres(connection: pg.Client, done: (error: unknown, connection: unknown) => void) {
+  connection.query("set lock_timeout = '30s'", (error) => done(error, connection));
+}
 
 type MysqlConnection = { query(sql: string, done: (error: unknown) => void): void };
 
@@ -144,9 +149,14 @@ export function isCheckViolation(error: unknown): boolean {
   return CHECK_CODES.has(String(code)) || errno === 4025;
 }
 
-const ALREADY_CREATED_CODES = new Set(["ER_TABLE_EXISTS_ERROR", "ER_DUP_KEYNAME"]);
+const ALREADY_CREATED_CODES = new Set([
+  "42P07", // PostgreSQL duplicate_table, also for an index
+  "42710", // PostgreSQL duplicate_object: a constraint
+  "ER_TABLE_EXISTS_ERROR",
+  "ER_DUP_KEYNAME",
+]);
 
-/** Returns whether a table or an index exists already, on MySQL and MariaDB, where a migration may have died after it. */
+/** Returns whether a table or an index exists already, because a migration died after creating it. */
 export function isAlreadyCreated(error: unknown): boolean {
   return ALREADY_CREATED_CODES.has(String((error as DatabaseError)?.code));
 }
@@ -165,6 +175,7 @@ const CONFLICT_CODES = new Set([
   "SQLITE_BUSY_SNAPSHOT",
   "40001", // PostgreSQL serialization_failure
   "40P01", // PostgreSQL deadlock_detected
+  "55P03", // PostgreSQL lock_not_available
   "ER_CHECKREAD", // MariaDB 1020: the row has changed since the snapshot
   "ER_LOCK_WAIT_TIMEOUT", // 1205
   "ER_LOCK_DEADLOCK", // 1213

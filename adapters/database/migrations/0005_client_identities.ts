@@ -17,7 +17,7 @@ export const clientIdentities: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function addPolicies(knex: Knex) {
   if (await knex.schema.hasColumn("organizations", "document_clients")) return;

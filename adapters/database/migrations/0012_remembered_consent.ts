@@ -7,7 +7,7 @@ const HASH = 43; // a grant id
 export const rememberedConsent: Migration = {
   name: "0012_remembered_consent",
   async up(knex, engine) {
-    // MariaDB commits each schema change, so a process that died here may already have added the columns.
+    // PostgreSQL and MariaDB commit each schema change, so a process that died here may already have added the columns.
     if (await knex.schema.hasColumn("grants", "consent_id")) return;
     await knex.schema.alterTable("grants", (table) => {
       // The id of the grant that the consent page created. Null without such a page, and in grants of earlier versions.

@@ -16,7 +16,7 @@ export const switches: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function addSuspension(knex: Knex) {
   if (await knex.schema.hasColumn("organizations", "suspended_at")) return;

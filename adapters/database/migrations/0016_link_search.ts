@@ -17,7 +17,7 @@ export const linkSearch: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function createSegments(knex: Knex, engine: Engine) {
   await createTable(knex, "link_search_segments", (table) => {

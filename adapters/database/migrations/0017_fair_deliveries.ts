@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventType } from "../../../resources/events/types.ts";
 import { type Engine, keyColumn } from "../engine.ts";
-import { createTable } from "./create-table.ts";
+import { createOnce, createTable } from "./create-table.ts";
 import type { Migration } from "./migration.ts";
 
 const ID = 40; // a prefix and a ULID
@@ -16,14 +16,14 @@ export const fairDeliveries: Migration = {
   async up(knex, engine) {
     await extendWebhooks(knex, engine);
     await describeWebhooks(knex);
-    await makeUrlsUnique(knex, engine);
+    await makeUrlsUnique(knex);
     await indexPendingDeliveries(knex, engine);
     await createUsage(knex, engine);
     await redactUrls(knex);
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function extendWebhooks(knex: Knex, engine: Engine) {
   if (await knex.schema.hasColumn("webhooks", "host")) return;
@@ -62,11 +62,11 @@ async function describeWebhooks(knex: Knex) {
 
 const UNIQUE_URL = "webhooks_organization_id_url_hash_unique";
 
-async function makeUrlsUnique(knex: Knex, engine: Engine) {
-  if (engine === "mysql" && (await hasIndexInMysql(knex))) return;
-  await knex.schema.alterTable("webhooks", (table) => {
+async function makeUrlsUnique(knex: Knex) {
+  const addIndex = knex.schema.alterTable("webhooks", (table) => {
     table.unique(["organization_id", "url_hash"], { indexName: UNIQUE_URL });
   });
+  for (const { sql } of addIndex.toSQL()) await createOnce(knex, sql);
 }
 
 const PENDING = "deliveries_pending";
@@ -124,10 +124,4 @@ async function redactUrls(knex: Knex) {
     }
     after = rows.at(-1)?.id ?? "";
   }
-}
-
-/** The other engines change the schema in the transaction of the migration. */
-async function hasIndexInMysql(knex: Knex): Promise<boolean> {
-  const [rows] = await knex.raw("show index from webhooks where key_name = ?", [UNIQUE_URL]);
-  return rows.length > 0;
 }

@@ -16,7 +16,7 @@ export const signInProtection: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made the first one.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made the first one.
 
 async function createKnownDevices(knex: Knex, engine: Engine) {
   await createTable(knex, "known_devices", (table) => {

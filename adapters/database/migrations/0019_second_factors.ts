@@ -18,7 +18,7 @@ export const secondFactors: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function createTotpSecrets(knex: Knex, engine: Engine) {
   await createTable(knex, "totp_secrets", (table) => {

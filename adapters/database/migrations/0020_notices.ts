@@ -17,7 +17,7 @@ export const notices: Migration = {
   },
 };
 
-// MariaDB commits each schema change, so a process that died here may already have made some of them.
+// PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made some of them.
 
 async function createNotices(knex: Knex, engine: Engine) {
   await createTable(knex, "notices", (table) => {

@@ -4,7 +4,7 @@ import type { Migration } from "./migration.ts";
 export const keyRotation: Migration = {
   name: "0021_key_rotation",
   async up(knex) {
-    // MariaDB commits each schema change, so a process that died here may already have made it.
+    // PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made it.
     if (await knex.schema.hasColumn("sealed_keys", "version")) return;
     await knex.schema.alterTable("sealed_keys", (table) => {
       table.integer("version").notNullable().defaultTo(1);

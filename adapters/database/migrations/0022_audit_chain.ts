@@ -9,7 +9,7 @@ const HASH = 64; // SHA-256 in hexadecimal
 /** Chains the entries of each audit log by hash. Existing entries are chained in the background after the migration. */
 export const auditChain: Migration = {
   name: "0022_audit_chain",
-  // MariaDB commits each schema change, so every step checks whether a process that died here already made it.
+  // PostgreSQL and MariaDB commit each schema change, so every step checks whether a process that died here already made it.
   async up(knex, engine) {
     await extendEvents(knex, engine);
     await indexEvents(knex, engine);
@@ -28,8 +28,14 @@ async function extendEvents(knex: Knex, engine: Engine) {
 
 async function indexEvents(knex: Knex, engine: Engine) {
   if (engine !== "mysql") {
-    await knex.raw("create unique index events_chain on events (organization_id, seq) where seq is not null");
-    await knex.raw("create index events_unchained on events (id) where audited = true and seq is null");
+    await createOnce(
+      knex,
+      "create unique index events_chain on events (organization_id, seq) where seq is not null",
+    );
+    await createOnce(
+      knex,
+      "create index events_unchained on events (id) where audited = true and seq is null",
+    );
     return;
   }
   if (!(await knex.schema.hasColumn("events", "unchained"))) {

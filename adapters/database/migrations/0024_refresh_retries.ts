@@ -4,7 +4,7 @@ import type { Migration } from "./migration.ts";
 export const refreshRetries: Migration = {
   name: "0024_refresh_retries",
   async up(knex) {
-    // MariaDB commits each schema change, so a process that died here may already have made it.
+    // PostgreSQL and MariaDB commit each schema change, so a process that died here may already have made it.
     if (await knex.schema.hasColumn("tokens", "retries")) return;
     await knex.schema.alterTable("tokens", (table) => {
       table.smallint("retries").notNullable().defaultTo(0);

@@ -1,10 +1,7 @@
 import type { Knex } from "knex";
 import { isAlreadyCreated } from "../engine.ts";
 
-/**
- * Creates a table and its indexes. MariaDB commits each of these statements, so those that a process executed before it
- * died are skipped.
- */
+/** Creates a table and its indexes. Those that a process created before it died are skipped. */
 export async function createTable(
   knex: Knex,
   name: string,
@@ -13,7 +10,7 @@ export async function createTable(
   for (const { sql } of knex.schema.createTable(name, define).toSQL()) await createOnce(knex, sql);
 }
 
-/** Executes a statement that creates a table or an index, unless MariaDB has it already. */
+/** Executes a statement that creates a table or an index, unless it exists already. */
 export async function createOnce(knex: Knex, statement: string): Promise<void> {
   try {
     await knex.raw(statement);

@@ -42,6 +42,9 @@ export const MIGRATIONS: Migration[] = [
   refreshRetries,
 ];
 
+// The migrations of version 0.2, which can't be repeated.
+const ATOMIC = 4;
+
 /** Returns the migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */
 export function migrations(engine: Engine): Knex.MigrationSource<Migration> {
   return {
@@ -49,6 +52,8 @@ export function migrations(engine: Engine): Knex.MigrationSource<Migration> {
     getMigrationName: (migration) => migration.name,
     getMigration: async (migration) => ({
       up: (knex) => migration.up(knex, engine),
+      // On PostgreSQL, a transaction that changes several tables deadlocks with transactions of the previous version.
+      config: { transaction: engine !== "postgres" || MIGRATIONS.indexOf(migration) < ATOMIC },
       down: () => Promise.reject(new Error("migrations cannot be rolled back: restore a backup")),
     }),
   };

@@ -32,16 +32,19 @@ type Migratable = {
  */
 export function migrate({ knex, engine, transaction }: Migratable): Promise<string[]> {
   return transaction(async (trx) => {
+    // On the servers, each statement commits, so the lock needs a connection of its own.
     if (engine === "mysql") return migrateMysql(trx, knex);
-    if (engine === "postgres") {
-      await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
-      await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
-    }
+    if (engine === "postgres") return migratePostgres(trx, knex);
     return applyAll(trx);
   });
 }
 
-/** Migrates on a second connection: MySQL commits with each schema change, so the lock needs its own connection. */
+async function migratePostgres(trx: Knex, knex: Knex): Promise<string[]> {
+  await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
+  await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
+  return applyAll(knex);
+}
+
 async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
   // Lock names are shared by all databases of the server.
   const [[{ taken }]] = await trx.raw("select get_lock(concat('linkgate:', sha1(database())), ?) as taken", [

@@ -1,7 +1,8 @@
+import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
-import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 
 // The processes that migrate die here: the database is real, and each of their statements is the last one once.
 
@@ -48,23 +49,23 @@ const ROWS: Record<string, object[]> = {
 };
 
 /** Creates a database as the previous version left it. */
-async function createPrevious(): Promise<Database & { drop(): Promise<void> }> {
+async function createPrevious(): Promise<Database & { url: string; drop(): Promise<void> }> {
   const { url, drop } = await createTestDatabase();
   const database = openDatabase(url);
   const { knex, engine, close } = database;
   const migrationSource = { ...migrations(engine), getMigrations: async () => PREVIOUS_VERSION };
   await knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
   for (const [table, rows] of Object.entries(ROWS)) await knex(table).insert(rows);
-  return { ...database, drop: () => close().then(drop) };
+  return { ...database, url, drop: () => close().then(drop) };
 }
 
 type Statement = { sql: string; bindings?: unknown[] };
 
-/** Whether a process may die after a statement: on MariaDB after each change, on the others they are one transaction. */
+/** Whether a process may die after a statement: on SQLite, an upgrade is one transaction. */
 function isLast({ engine }: Database, { sql }: Statement): boolean {
-  return engine === "mysql"
-    ? !/^\s*(select|show)\b/i.test(sql)
-    : /^insert into .knex_migrations. /i.test(sql);
+  return engine === "sqlite"
+    ? /^insert into .knex_migrations. /i.test(sql)
+    : !/^\s*(select|show|set|begin|commit)\b/i.test(sql);
 }
 
 /** Migrates again and again: each process dies after the first statement that no other one has died after. */
@@ -137,3 +138,35 @@ test("an upgrade whose process dies after any of its changes is completed by the
   t.deepEqual(await interrupted.pendingMigrations(), []);
   t.deepEqual(await contentOf(interrupted), await contentOf(upgraded));
 });
+
+if (engine !== "sqlite") {
+  test("an upgrade completes beside the transactions of the previous version", async (t) => {
+    const { url, drop, ...database } = await createPrevious();
+    t.teardown(drop);
+    const previous = openDatabase(url);
+    t.teardown(previous.close);
+    let isMigrating = true;
+    const use = async (...tables: string[]) => {
+      while (isMigrating) {
+        await previous.transaction(async (trx) => {
+          for (const table of tables) {
+            await trx(table).first();
+            await pause(5);
+          }
+        });
+      }
+    };
+    const inUse = Promise.all([
+      use("webhooks", "organizations"),
+      use("webhooks", "links", "organizations"),
+      use("links", "clients", "users", "organizations"),
+      use("invitations", "one_time_links", "users"),
+      use("events", "deliveries", "webhooks"),
+    ]);
+    const applied = await database.migrate().finally(() => {
+      isMigrating = false;
+    });
+    t.is(applied.length, MIGRATIONS.length - PREVIOUS_VERSION.length);
+    await inUse;
+  });
+}
