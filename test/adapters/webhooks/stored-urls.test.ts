@@ -83,3 +83,15 @@ test.serial(
     t.true("id" in (await createElsewhere(URL_OF)), "another organization may use the same URL");
   },
 );
+
+test.serial("a webhook for the same host with a trailing dot is a duplicate", async (t) => {
+  const { id, create } = await newOrganization();
+  const { url } = (await create("https://dotted.example.com./hook")) as Webhook;
+  t.is(url, "https://dotted.example.com./hook", "the URL is kept as it was given");
+  for (const same of ["https://dotted.example.com/hook", "https://DOTTED.example.com.:443/hook"])
+    t.deepEqual(await create(same), { isDuplicate: true }, same);
+  for (const other of ["https://dotted.example.com/hook./", "https://dotted.example.com/other"])
+    t.true("id" in (await create(other)), other);
+  const hosts = await database.knex("webhooks").where({ organization_id: id }).distinct("host").pluck("host");
+  t.deepEqual(hosts, ["dotted.example.com"], "the limit per host is the same, too");
+});
