@@ -29,7 +29,7 @@ type Quota = {
 
 /**
  * Counts leased deliveries toward their organizations' daily quotas and returns those within them. The others are held
- * until the next day. Retries aren't counted. The rows of the counts stay locked until the transaction ends, so quotas hold
+ * until the next day. Retries aren't counted, nor are deliveries that wait although they are due. The rows of the counts stay locked until the transaction ends, so quotas hold
  * under concurrency.
  */
 export async function countTowardQuota(
@@ -38,7 +38,7 @@ export async function countTowardQuota(
   { engine, outbox, actor, limitsOf, now }: Quota,
 ): Promise<LeasedRow[]> {
   const counted = Map.groupBy(
-    rows.filter(({ attemptCount }) => attemptCount === 0),
+    rows.filter((row) => row.attemptCount === 0 && !isWaiting(row, now)),
     ({ organizationId }) => organizationId,
   );
   if (counted.size === 0) return rows;
@@ -61,6 +61,11 @@ export async function countTowardQuota(
   }
   await release(trx, [...held], nextDay(now));
   return rows.filter((row) => !held.has(row));
+}
+
+/** Returns whether a leased delivery goes back to the queue unsent, to be leased again and counted then. */
+function isWaiting({ suspendedAt, pausedUntil }: LeasedRow, now: number): boolean {
+  return suspendedAt !== null || (pausedUntil !== null && pausedUntil > now);
 }
 
 /** Adds deliveries to the usage of a day. Returns the usage by organization, including them. */
