@@ -2,11 +2,13 @@ import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import type { Storage } from "../../adapters/index.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { Passwords } from "../credentials/passwords.ts";
 import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { resetPage } from "./password-reset-page.ts";
+import { hashPassword } from "./schemas.ts";
 
 const PATH = `${RESET_PATH}/:token`;
 const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
@@ -35,14 +37,21 @@ export function passwordReset(
     const { password } = (ctx.request.body ?? {}) as { password?: unknown };
     const newPassword = typeof password === "string" ? password : "";
     const names = (await organizations.listByUser(account.id)).map(({ name }) => name);
-    const error = validatePassword(newPassword, { username: account.username, organizations: names });
-    if (error) {
-      ctx.status = 422;
+    const showForm = (status: number, error: string) => {
+      ctx.status = status;
       ctx.body = resetPage({ action: action(ctx), username: account.username, error });
-      return;
+    };
+    const error = validatePassword(newPassword, { username: account.username, organizations: names });
+    if (error) return showForm(422, error);
+    let hash: string;
+    try {
+      hash = await hashPassword(passwords, newPassword);
+    } catch (busy) {
+      if (!(busy instanceof Problem)) throw busy;
+      ctx.set(busy.headers);
+      return showForm(busy.status, busy.message); // the link remains valid
     }
-    if (!(await accounts.resetPassword(token, await passwords.hash(newPassword), ctx.ip)))
-      return showInvalidLink(ctx);
+    if (!(await accounts.resetPassword(token, hash, ctx.ip))) return showInvalidLink(ctx);
     ctx.body = messagePage("Password saved", "You can now sign in with your new password.", SIGN_IN);
   });
 

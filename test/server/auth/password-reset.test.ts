@@ -38,6 +38,10 @@ async function linkFor(username: string): Promise<string> {
   return JSON.parse(stdout).url;
 }
 
+async function linkOf(userId: string): Promise<string> {
+  return `${service.url}/auth/reset-password/${await service.storage.accounts.createResetToken(userId, 60_000)}`;
+}
+
 async function setPassword(url: string, password: string) {
   const answer = await fetch(url, { method: "POST", body: new URLSearchParams({ password }) });
   return { status: answer.status, text: await answer.text() };
@@ -155,3 +159,28 @@ test.serial("a link expires after an hour", async (t) => {
   t.is((await fetch(url)).status, 404);
   t.is((await setPassword(url, FRESH)).status, 404);
 });
+
+test.serial(
+  "while too many passwords are being checked, the form is shown again and the link remains valid",
+  async (t) => {
+    const { user } = await createApp(service);
+    let isOver = false;
+    const flood = Array.from({ length: 56 }, async () => {
+      const body = new URLSearchParams({ username: "nobody", password: "a guess" });
+      while (!isOver) await (await fetch(`${service.url}/auth/login`, { method: "POST", body })).text();
+    });
+    let refused: Response;
+    do {
+      const body = new URLSearchParams({ password: FRESH });
+      refused = await fetch(await linkOf(user.id), { method: "POST", body });
+    } while (refused.status === 200);
+    isOver = true;
+    await Promise.all(flood);
+    t.is(refused.status, 503);
+    t.is(refused.headers.get("retry-after"), "2");
+    const text = await refused.text();
+    t.regex(text, /The service is busy\. Try again in a moment\./);
+    t.regex(text, /name="password"/);
+    t.is((await setPassword(refused.url, FRESH)).status, 200);
+  },
+);
