@@ -1,10 +1,15 @@
-// In this order: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari.
+/** What a `User-Agent` is called that names neither a browser nor a program. */
+export const UNKNOWN_BROWSER = "Unknown browser";
+// In this order: Edge, Opera and others also call themselves Chrome, and Chrome calls itself Safari.
 const BROWSERS: [RegExp, string][] = [
-  [/\bEdg(?:A|iOS)?\//, "Edge"],
+  [/\b(?:Headless)?Edg(?:A|iOS)?\//, "Edge"],
   [/\bOPR\//, "Opera"],
+  [/\bSamsungBrowser\//, "Samsung Internet"],
   [/\bFirefox\/|\bFxiOS\//, "Firefox"],
-  [/\bChrom(?:e|ium)\/|\bCriOS\//, "Chrome"],
-  [/\bSafari\//, "Safari"],
+  [/\b(?:Headless)?Chrom(?:e|ium)\/|\bCriOS\//, "Chrome"],
+  // Safari runs on Apple's systems only. Other browsers with its engine call themselves Safari elsewhere.
+  [/\bMac OS X\b.*\bSafari\//, "Safari"],
+  [/\bSafari\//, UNKNOWN_BROWSER],
 ];
 // In this order: iPhones also name Mac OS X, and Android names Linux.
 const SYSTEMS: [RegExp, string][] = [
@@ -15,8 +20,6 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bCrOS\b/, "ChromeOS"],
   [/\bLinux\b/, "Linux"],
 ];
-/** What a `User-Agent` is called that names neither a browser nor a program. */
-export const UNKNOWN_BROWSER = "Unknown browser";
 const PROGRAM = /^[A-Za-z][\w.-]{0,39}/;
 
 /**

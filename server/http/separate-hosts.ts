@@ -24,7 +24,8 @@ export function separateHosts(urls: PublicUrls, isReserved: (segment: string) =>
     const host = ctx.get("host").toLowerCase();
     if (host === baseHost || isServed(ctx, host)) return next();
     const [, segment = ""] = ctx.path.split("/", 2);
-    if (!isReserved(segment) && !ctx.path.startsWith(METADATA)) return next();
+    // The library's routes ignore case.
+    if (!isReserved(segment) && !ctx.path.toLowerCase().startsWith(METADATA)) return next();
     respondMisdirected(ctx, urls.base);
   };
 }
