@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import knexFactory from "knex";
 import pLimit from "p-limit";
@@ -9,6 +10,8 @@ import manifest from "../../package.json" with { type: "json" };
 import { OPERATOR } from "../../resources/events/types.ts";
 import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
 import { limitsOf } from "../../resources/plans.ts";
+import { startDeliveries } from "../../resources/webhooks/dispatcher.ts";
+import { createSend } from "../../resources/webhooks/send.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
@@ -139,7 +142,9 @@ export async function seedDeliveries(backlog: Backlog): Promise<Seeded> {
   const seeded = await seed(backlog.url);
   const storage = openStorage(backlog.url, Buffer.from(KEY, "base64url"));
   try {
-    await atMost(8, backlog.organizations, (index) => createBacklog(storage, index, backlog));
+    const owners = await atMost(8, backlog.organizations, (index) => createWebhooks(storage, index, backlog));
+    await deliverTests(storage, backlog);
+    await atMost(8, owners.length, (index) => createLinks(storage, owners, index, backlog.events));
   } finally {
     await storage.close();
   }
@@ -166,7 +171,7 @@ async function spread(url: string, intervalMs: number) {
   }
 }
 
-async function createBacklog(storage: Storage, index: number, { webhooks, events, origins }: Backlog) {
+async function createWebhooks(storage: Storage, index: number, { webhooks, origins }: Backlog) {
   const { organization } = await storage.organizations.create(`Deliveries ${index}`, "premium", OPERATOR);
   for (let number = 0; number < webhooks; number++) {
     const fields = {
@@ -176,8 +181,30 @@ async function createBacklog(storage: Storage, index: number, { webhooks, events
     };
     await storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf);
   }
-  await atMost(16, events, (event) =>
-    storage.links.create(organization.id, OPERATOR, {
+  return organization;
+}
+
+/** Delivers the test events that new webhooks may receive before any other. */
+async function deliverTests({ deliveries }: Storage, { url, origins }: Backlog) {
+  const knex = knexFactory(knexConfig(url));
+  const allowed = new Set(origins.map((origin) => new URL(origin).hostname));
+  const { stop } = startDeliveries({
+    queue: deliveries,
+    send: createSend({ allowed, userAgent: "bench" }),
+    shortUrl: "http://localhost",
+    onError: console.error,
+  });
+  try {
+    while (await knex("deliveries").where({ status: "pending" }).first("event_id")) await sleep(50);
+  } finally {
+    await stop();
+    await knex.destroy();
+  }
+}
+
+function createLinks(storage: Storage, owners: { id: string }[], index: number, count: number) {
+  return atMost(16, count, (event) =>
+    storage.links.create(owners[index]?.id as string, OPERATOR, {
       slug: `backlog-${index}-${event}`,
       url: "https://example.com/some/page?of=the&bench=1",
       ...LINK_DEFAULTS,
@@ -186,9 +213,9 @@ async function createBacklog(storage: Storage, index: number, { webhooks, events
 }
 
 /** Runs `work` for each index, at most `concurrency` at a time. */
-async function atMost(concurrency: number, count: number, work: (index: number) => Promise<unknown>) {
+async function atMost<T>(concurrency: number, count: number, work: (index: number) => Promise<T>) {
   const limit = pLimit(concurrency);
-  await Promise.all(Array.from({ length: count }, (_, index) => limit(() => work(index))));
+  return Promise.all(Array.from({ length: count }, (_, index) => limit(() => work(index))));
 }
 
 /** Starts linkgate on a seeded database, configured as in production but without rate limits. */
