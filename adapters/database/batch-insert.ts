@@ -1,8 +1,10 @@
 import type { Knex } from "knex";
 import { type Engine, isCheckViolation } from "./engine.ts";
+import type { Insertion } from "./insertion.ts";
 import type { Build, createPrepare, GroupedWrite } from "./prepared-statements.ts";
+import { prepareRecordInsert, type StoreBatch } from "./record-insert.ts";
 import { StorageUnavailable, withRetries } from "./retry.ts";
-import type { BeginGroupState, Row } from "./sqlite/group-state.ts";
+import type { Row } from "./sqlite/group-state.ts";
 
 type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
 
@@ -12,26 +14,6 @@ type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
  */
 export type Insert = (...rows: Row[]) => Promise<void>;
 
-/** The tables to insert into, in order. */
-export type Insertion = {
-  tables: { name: string; columns: string[]; state?: BeginGroupState }[];
-  /**
-   * The column of the first table that callers choose and that is unique. A batch is inserted in its order, so that
-   * batches with the same values wait for each other instead of ending in a deadlock.
-   */
-  uniqueColumn?: string;
-  /** Builds a statement that follows in the same transaction, for the rows of the last table with these ids. */
-  follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
-  /** Adds up what a batch inserts, last, so that locks on counters are held briefly. The row after those of the tables. */
-  counter?: {
-    /** Counts one row. `state` adds up the rows of a group on SQLite. */
-    one: Build;
-    state: BeginGroupState;
-    /** Counts several rows. Concurrent batches of one process have different numbers. */
-    many(knex: Knex, rows: Row[], batch: number): Knex.Raw;
-  };
-};
-
 // Stays below PostgreSQL's limit of 65,535 parameters per statement for every table.
 const MAX_ROWS = 500;
 
@@ -39,15 +21,16 @@ type BatchInsertOptions = ReturnType<typeof createPrepare> & { knex: Knex; engin
 
 /**
  * Creates a function that inserts small rows in batches. SQLite's writer already commits in groups. Over a network, the
- * rows of one turn of the event loop share one statement per table, which saves round trips.
+ * rows of one turn of the event loop share one statement per table, and on PostgreSQL one in total, which saves round trips.
  */
 export function createBatchInsert(
   { knex, engine, ...prepared }: BatchInsertOptions,
   insertion: Insertion,
 ): Insert {
-  return engine === "sqlite"
-    ? createPreparedInsert(prepared, insertion)
-    : createGroupedInsert(knex, insertion);
+  if (engine === "sqlite") return createPreparedInsert(prepared, insertion);
+  const store =
+    engine === "postgres" ? prepareRecordInsert(prepared, insertion) : storeInTransaction(knex, insertion);
+  return createGroupedInsert(store, insertion);
 }
 
 function createPreparedInsert(
@@ -72,34 +55,32 @@ function createPreparedInsert(
   };
 }
 
-function createGroupedInsert(knex: Knex, { tables, uniqueColumn, follow, counter }: Insertion): Insert {
-  const waiting: Waiting[] = [];
-  let batches = 0;
-
-  /** Inserts a batch in one statement if possible, or else in a transaction. */
-  async function store(batch: Waiting[]) {
-    const number = batches++;
+/** Inserts a batch in one statement if possible, or else in a transaction. */
+function storeInTransaction(knex: Knex, { tables, follow, counter }: Insertion): StoreBatch {
+  return async (batch, number) => {
     const run = async (trx: Knex) => {
-      for (const [index, { name }] of tables.entries()) {
-        await trx(name).insert(batch.map(({ rows }) => rows[index]));
-      }
-      if (follow)
-        await follow(
-          trx,
-          batch.map(({ rows }) => rows[tables.length - 1]?.id),
-        );
-      if (counter)
-        await counter.many(
-          trx,
-          batch.map(({ rows }) => rows[tables.length] as Row),
-          number,
-        );
+      const rowsOf = (index: number) => batch.map((rows) => rows[index] as Row);
+      for (const [index, { name }] of tables.entries()) await trx(name).insert(rowsOf(index));
+      const ids = rowsOf(tables.length - 1).map(({ id }) => id);
+      if (follow) await follow(trx, ids);
+      if (counter) await counter.many(trx, rowsOf(tables.length), number);
     };
     await withRetries(
       () => (tables.length === 1 && !follow && !counter ? run(knex) : knex.transaction(run)),
       false,
     );
-  }
+  };
+}
+
+function createGroupedInsert(storeBatch: StoreBatch, { uniqueColumn }: Insertion): Insert {
+  const waiting: Waiting[] = [];
+  let batches = 0;
+
+  const store = (batch: Waiting[]) =>
+    storeBatch(
+      batch.map(({ rows }) => rows),
+      batches++,
+    );
 
   async function flush() {
     const batch = waiting.splice(0, MAX_ROWS);

@@ -102,9 +102,9 @@ export function containsText(engine: Engine): string {
   return engine === "postgres" ? "strpos(??, ?) > 0" : "instr(??, ?) > 0";
 }
 
-/** Returns SQL that tests whether a column contains another column's text, byte by byte. Bindings: both columns. */
-export function containsColumn(engine: Engine): string {
-  return engine === "postgres" ? "strpos(??, ??) > 0" : "instr(??, ??) > 0";
+/** Returns SQL that tests whether a column contains another column's text, byte by byte. */
+export function containsColumn(engine: Engine, column: string, text: string): string {
+  return engine === "postgres" ? `strpos(${column}, ${text}) > 0` : `instr(${column}, ${text}) > 0`;
 }
 
 /** Returns SQL for the value of a column that an upsert tried to insert, for use in its update. */

@@ -1,8 +1,9 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import knexFactory, { type Knex } from "knex";
-import { createBatchInsert, type Insert, type Insertion } from "./batch-insert.ts";
+import { createBatchInsert, type Insert } from "./batch-insert.ts";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
+import type { Insertion } from "./insertion.ts";
 import { MIGRATIONS, migrations } from "./migrations/index.ts";
 import { migrate, pendingMigrations, rejectNewerSchema } from "./migrations/migrate.ts";
 import { createPrepare, type Prepare } from "./prepared-statements.ts";

@@ -65,13 +65,16 @@ export function eventRow(actor: Actor, { organizationId, type, subject, data }: 
 export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.Raw {
   // The subquery hides a single ID from the query planner, as in `unplannedParameter`.
   const which = ids.length === 1 ? "= (select ?)" : `in (${ids.map(() => "?").join(", ")})`;
-  return knex.raw(
-    `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
+  return knex.raw(`${deliveriesOf(engine, "events")} and e.id ${which}`, ids as string[]);
+}
+
+/** Returns the SQL that adds a delivery of each event of a table or query. */
+export function deliveriesOf(engine: Engine, events: string): string {
+  const isSubscribed = containsColumn(engine, "w.events", "e.type");
+  return `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
     select w.id, e.id, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
-    from events e join webhooks w on w.organization_id = e.organization_id
-    where e.id ${which} and w.enabled = true and ${containsColumn(engine)}`,
-    [...(ids as string[]), "w.events", "e.type"],
-  );
+    from ${events} e join webhooks w on w.organization_id = e.organization_id
+    where w.enabled = true and ${isSubscribed}`;
 }
 
 /** Returns the row of an event for its deliveries, which isn't part of the audit log and expires with them. */

@@ -6,7 +6,7 @@ import { isCheckViolation, isDuplicate, violatedConstraint } from "../database/e
 import type { Database } from "../database/index.ts";
 import type { Row } from "../database/sqlite/group-state.ts";
 import { chainInGroup } from "../events/chain-in-group.ts";
-import { addDeliveries, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
+import { addDeliveries, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import { linkCreated } from "./events.ts";
 import { ROW_COLUMNS, storedBytes, toRow } from "./row.ts";
 import { addUsage, type LimitsOf, reserve, type Usage, usageCounter } from "./usage.ts";
@@ -31,7 +31,8 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
   const changes = { name: "link_search_changes", columns: ["organization_id", "link_id", "version"] };
   const events = { name: "events", columns: [...EVENT_COLUMNS, "seq", "hash"], state: chainInGroup };
   const follow = (q: Knex, ids: unknown[]) => addDeliveries(q, engine, ids);
-  const rest = { uniqueColumn: "slug", follow, counter: usageCounter(engine) };
+  const followRecords = (rows: string) => deliveriesOf(engine, rows);
+  const rest = { uniqueColumn: "slug", follow, followRecords, counter: usageCounter() };
   const insert = inserter({ tables: [links, events], ...rest });
   const insertChanged = inserter({ tables: [links, changes, events], ...rest });
   const shares = createTurns();

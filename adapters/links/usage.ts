@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
 import type { Limits, Plan } from "../../resources/plans.ts";
-import type { Insertion } from "../database/batch-insert.ts";
-import type { Engine } from "../database/engine.ts";
+import type { Insertion } from "../database/insertion.ts";
 import type { BeginGroupState, Row } from "../database/sqlite/group-state.ts";
 import type { OrganizationUsageRow } from "../database/usage-tables.ts";
 import { QuotaExceeded } from "../quota-exceeded.ts";
@@ -62,7 +61,7 @@ export async function addUsage(
 }
 
 /** Counts the links of a batch in its transaction. */
-export function usageCounter(engine: Engine): NonNullable<Insertion["counter"]> {
+export function usageCounter(): NonNullable<Insertion["counter"]> {
   return {
     state: countInGroup,
     one: (q, { organization_id, links, link_bytes }) =>
@@ -72,11 +71,16 @@ export function usageCounter(engine: Engine): NonNullable<Insertion["counter"]> 
           links: q.raw("links + ?", [links as Knex.Raw]),
           link_bytes: q.raw("link_bytes + ?", [link_bytes as Knex.Raw]),
         }),
+    records: (rows, batch, condition) => `update organization_usage u
+      set links = u.links + s.links, link_bytes = u.link_bytes + s.link_bytes
+      from (select organization_id, sum(links) links, sum(link_bytes) link_bytes
+        from json_to_recordset(${rows}) as r(organization_id text, links bigint, link_bytes bigint)
+        ${condition} group by organization_id) s
+      where u.organization_id = s.organization_id and u.slot = cast(${batch} as bigint) % ${SLOTS}`,
     many(q, rows, batch) {
       const sums = [...sumByOrganization(rows)];
-      const cast = engine === "postgres" ? "cast(? as bigint)" : "?";
       const add = (column: string) =>
-        `${column} = ${column} + case organization_id ${sums.map(() => `when ? then ${cast}`).join(" ")} end`;
+        `${column} = ${column} + case organization_id ${sums.map(() => "when ? then ?").join(" ")} end`;
       return q.raw(
         `update organization_usage set ${add("links")}, ${add("link_bytes")}
         where slot = ? and organization_id in (${sums.map(() => "?").join(", ")})`,

@@ -68,6 +68,27 @@ test("concurrent conflicts on slugs and external ids are distinguished", async (
   t.true(fine && "id" in fine);
 });
 
+test("text with NUL and lone surrogates is stored as a parameter of a statement would be, and stays provable", async (t) => {
+  const { links, organizations, verifyAuditLogs } = storage.first;
+  const { organization } = await organizations.create("Text", "growth", OPERATOR);
+  const fields = {
+    slug: "odd-text",
+    title: 'half \ud83d NUL \0 quote " \\u0000 🚀',
+    tags: ["a", "b"],
+    metadata: { note: "\0\ud83d\\u0000" },
+  };
+  const [created] = await Promise.all([
+    links.create(organization.id, OPERATOR, linkFields(fields)),
+    links.create(organization.id, OPERATOR, linkFields({ slug: "plain-text" })),
+  ]);
+  if (!created || "taken" in created) return t.fail();
+  const found = await links.find(organization.id, created.id);
+  const nul = engine === "postgres" ? "\ufffd" : "\0";
+  t.is(found?.title, `half \ufffd NUL ${nul} quote " \\u0000 🚀`);
+  t.like(found, { tags: ["a", "b"], metadata: fields.metadata });
+  t.like((await verifyAuditLogs(organization.id))[0], { ok: true, last_seq: 4 });
+});
+
 test("an invalid row does not fail the other rows of its batch", async (t) => {
   const tokens = storage.first.oidcAdapter("AccessToken");
   const exp = Math.floor(Date.now() / 1000) + 60;
@@ -99,7 +120,7 @@ if (engine !== "sqlite") {
       const { knex } = storage.database;
       let statements = 0;
       for (const each of [first, second])
-        t.teardown(each.onStatement((sql) => void (/^insert into .links/.test(sql) && statements++)));
+        t.teardown(each.onStatement((sql) => void (/insert into .links/.test(sql) && statements++)));
       // While this transaction is open, "order-m" cannot be created.
       const holder = await knex.transaction();
       await holder("links").where({ slug: "order-m" }).delete();

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
+import type { Engine } from "../../../adapters/database/engine.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
 import { clickAt } from "../../harness/database/storage.ts";
@@ -22,7 +23,7 @@ const CLICKS =
 const QUEUE = /^select .d.\..webhook_id., .* from .deliveries. as .d./;
 
 // The periodic purge of expired rows and check of the keys, which start seconds after the service.
-const PURGE = /.leases.|.sealed_keys.|from .sign_in_failures.|where .expires_at. <= /;
+const PURGE = /.leases.|.sealed_keys.|.knex_migrations.|from .sign_in_failures.|.expires_at. <= /;
 // The background job that chains new entries of the audit log.
 const CHAIN =
   /[`"]audit_chains[`"]|unchained = 1|[`"].* seq is null|.seq. is null|^with v \(|^update events e join|^select .id., .plan. from .organizations. where .id. in/;
@@ -52,15 +53,16 @@ async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: stri
 
 // The link, its event with its place in the audit log, its deliveries, and the quota. The groups of SQLite's writer share
 // what they read and store about the organization, and their transaction.
-const CREATE_LINK =
-  engine === "sqlite"
-    ? ["insert", "select", "select", "insert", "insert", "select", "insert", "update"]
-    : ["BEGIN;", "insert", "insert", "insert", "update", "COMMIT;"];
+const CREATE_LINK = {
+  sqlite: ["insert", "select", "select", "insert", "insert", "select", "insert", "update"],
+  postgres: ["with"],
+  mysql: ["BEGIN;", "insert", "insert", "insert", "update", "COMMIT;"],
+}[engine as Engine];
 
 const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[] = [
   {
     title: "a client-credentials token: read the client, write the token",
-    verbs: ["select", "insert"],
+    verbs: ["select", engine === "postgres" ? "with" : "insert"],
     run: () => service.token(app),
   },
   {

@@ -1,0 +1,56 @@
+import type { Insertion } from "./insertion.ts";
+import type { createPrepare } from "./prepared-statements.ts";
+import type { Row } from "./sqlite/group-state.ts";
+
+/** Stores the rows of a batch, for each insert its row per table. Concurrent batches of a process have different numbers. */
+export type StoreBatch = (batch: Row[][], number: number) => Promise<void>;
+
+/**
+ * Prepares one PostgreSQL statement for batches of any size: the rows of each table are one JSON parameter, so a batch
+ * takes one round trip and one plan.
+ */
+export function prepareRecordInsert(
+  { prepare }: ReturnType<typeof createPrepare>,
+  { tables, followRecords, counter }: Insertion,
+): StoreBatch {
+  const insert = prepare<unknown, string>((q, parameters) => {
+    const parts = tables.map(({ name, columns }, index) => {
+      const list = columns.map((column) => `"${column}"`).join(", ");
+      return `"new_${name}" as (insert into "${name}" (${list}) select ${list}
+        from json_populate_recordset(null::"${name}", ?) ${after(tables[index - 1]?.name)} returning *)`;
+    });
+    const last = tables.at(-1)?.name as string;
+    const names = tables.map(({ name }) => name);
+    if (followRecords) parts.push(`"followed" as (${followRecords(`"new_${last}"`)})`);
+    const end = counter ? counter.records("?", "?", after(last)) : "select 1";
+    if (counter) names.push("counter", "number");
+    return q.raw(`with ${parts.join(", ")} ${end}`, names.map((name) => parameters[name]) as never[]);
+  });
+
+  return async (batch, number) => {
+    const records = (index: number) => JSON.stringify(batch.map((rows) => toRecord(rows[index] as Row)));
+    const values = Object.fromEntries(tables.map(({ name }, index) => [name, records(index)]));
+    await insert(counter ? { ...values, counter: records(tables.length), number } : values);
+  };
+}
+
+/**
+ * Returns a condition that is always true, but makes PostgreSQL finish another part of the statement first. It promises
+ * no order of its own, and statements that lock in different orders can end in a deadlock.
+ */
+function after(name: string | undefined): string {
+  return name ? `where (select count(*) from "new_${name}") >= 0` : "";
+}
+
+/** Returns a row that PostgreSQL accepts as JSON. Replaces what it can't store, as `PostgresClient` does for parameters. */
+function toRecord(row: Row): Row {
+  const replaced: Row = {};
+  let isReplaced = false;
+  for (const [column, value] of Object.entries(row)) {
+    if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${column} is ${value}`);
+    if (typeof value !== "string" || (value.isWellFormed() && !value.includes("\0"))) continue;
+    replaced[column] = value.toWellFormed().replaceAll("\0", "\ufffd");
+    isReplaced = true;
+  }
+  return isReplaced ? { ...row, ...replaced } : row;
+}
