@@ -154,7 +154,7 @@ export function authorizationServer(
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
-      ...leakReports(options),
+      ...leakReports(options, onError),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
       serveMetadataOfMcp(urls),
@@ -181,9 +181,9 @@ export function authorizationServer(
 }
 
 /** Returns the endpoint for reports of leaked credentials, if there are keys to verify them with. */
-function leakReports({ settings, storage, fetch }: Dependencies): Middleware[] {
+function leakReports({ settings, storage, fetch }: Dependencies, onError: OnError): Middleware[] {
   const { LEAK_REPORT_KEYS } = settings;
   if (!LEAK_REPORT_KEYS) return [];
-  const endpoint = leakedCredentials(createFindKey(LEAK_REPORT_KEYS, fetch), storage.leaks);
+  const endpoint = leakedCredentials(createFindKey(LEAK_REPORT_KEYS, fetch, onError), storage.leaks);
   return [mount(({ path }) => path === LEAK_REPORT_PATH, [endpoint])];
 }

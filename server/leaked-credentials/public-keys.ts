@@ -18,7 +18,11 @@ const COOLDOWN_MS = 60_000;
  * Creates the look-up of the keys in a document, which is read again after an hour, or for an unknown id.
  * @param source an https URL, or a file
  */
-export function createFindKey(source: string, fetch: GuardedFetch): FindKey {
+export function createFindKey(
+  source: string,
+  fetch: GuardedFetch,
+  onError: (error: unknown) => void,
+): FindKey {
   let keys = new Map<string, KeyObject>();
   let readAt = 0;
   let reading: Promise<void> | undefined;
@@ -31,9 +35,15 @@ export function createFindKey(source: string, fetch: GuardedFetch): FindKey {
   return async (id) => {
     const age = Date.now() - readAt;
     if (age > TTL_MS || (!keys.has(id) && age > COOLDOWN_MS)) {
-      reading ??= refresh().finally(() => {
-        reading = undefined;
-      });
+      reading ??= refresh()
+        .catch((error: unknown) => {
+          // A valid report must not be refused because its key could not be read again.
+          if (keys.size === 0) throw error;
+          onError(error);
+        })
+        .finally(() => {
+          reading = undefined;
+        });
     }
     await reading;
     return keys.get(id);

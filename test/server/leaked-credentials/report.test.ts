@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -14,6 +14,7 @@ import {
   refresh,
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const scanner = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -34,12 +35,14 @@ test.after.always(async () => {
 type Report = { token: string; type?: string; source?: string; url?: string }[];
 const URL_OF_LEAK = "https://github.example/octo/repo/blob/main/.env";
 
+type SendOptions = { privateKey?: KeyObject; keyId?: string; url?: string };
+
 function send(
   body: string,
-  { privateKey = scanner.privateKey, keyId = KEY_ID }: { privateKey?: KeyObject; keyId?: string } = {},
+  { privateKey = scanner.privateKey, keyId = KEY_ID, url = service.url }: SendOptions = {},
 ) {
   return read(
-    fetch(`${service.url}/oauth/leaked-credentials`, {
+    fetch(`${url}/oauth/leaked-credentials`, {
       method: "POST",
       body,
       headers: {
@@ -183,4 +186,17 @@ test("a report over the size limit is refused", async (t) => {
 
 test("without keys, there is no such endpoint", async (t) => {
   t.is((await fetch(`${closed.url}/oauth/leaked-credentials`, { method: "POST", body: "[]" })).status, 404);
+});
+
+test.serial("while the scanner's keys can't be read again, the known ones are used", async (t) => {
+  const copy = path.join(folder, "copy.json");
+  copyFileSync(file, copy);
+  const own = await startTestService({ LEAK_REPORT_KEYS: copy });
+  t.teardown(own.close);
+  const body = JSON.stringify([{ token: "lga_unknown" }]);
+  t.is((await send(body, { url: own.url })).status, 200);
+  writeFileSync(copy, "no keys");
+  advanceClock(2 * 60 * 60 * 1000);
+  t.is((await send(body, { url: own.url })).status, 200);
+  t.is((await send(body, { url: own.url, keyId: "unknown" })).status, 401);
 });

@@ -80,3 +80,19 @@ test("during an overlap, the page says whether the previous secret is still used
   t.regex(page.html.textContent, /old-program from 203\.0\.113\.0\/24/);
   t.false(page.text.includes("<script>old"));
 });
+
+test.serial("a caller with a new User-Agent for each request doesn't cause a write each", async (t) => {
+  const client = await createClient();
+  const secret = await client.rotate();
+  let writes = 0;
+  const stop = service.storage.onStatement((sql) => {
+    if (/^update .client_secrets. set .last_used_at./.test(sql)) writes++;
+  });
+  t.teardown(stop);
+  for (let batch = 0; batch < 15; batch++) {
+    await Promise.all(
+      Array.from({ length: 10 }, (_, index) => use(secret, `agent-${batch}-${index}`, "203.0.113.7")),
+    );
+  }
+  t.true(writes <= 60, `${writes} writes`);
+});
