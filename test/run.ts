@@ -21,7 +21,11 @@ import { DEBIAN_PACKAGES, debianVersion } from "./harness/clients/versions.ts";
 
 const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
 const TEMPLATE = path.join(import.meta.dirname, "harness/database/template.ts");
-const IN_PROCESSES = ["test/processes/**/*.test.ts", "!test/processes/{hosts,metadata,outage}.test.ts"];
+const IN_PROCESSES = [
+  "test/processes/**/*.test.ts",
+  "!test/processes/{hosts,metadata,outage}.test.ts",
+  "test/server/cli/operator-log.test.ts",
+];
 const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "test/server/cli/**/*.test.ts",

@@ -1,16 +1,19 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { hostname, tmpdir, userInfo } from "node:os";
-import path from "node:path";
+import { randomBytes } from "node:crypto";
+import { hostname, userInfo } from "node:os";
 import test from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { Program, ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
 
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-operator-"));
-const url = `sqlite:${folder}/test.sqlite`;
-const settings = { DATABASE_URL: url, BASE_URL: "http://localhost:4321" };
+const { url, drop } = await createTestDatabase();
+const settings = {
+  DATABASE_URL: url,
+  BASE_URL: "http://localhost:4321",
+  ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+};
 test.after.always(stopPrograms);
-test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+test.after.always(drop);
 
 async function run(words: string[], input = "") {
   const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings }, input);

@@ -4,13 +4,21 @@ import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import { authorizeUrl, createApp, type Fields, openConsent } from "../../harness/clients/oauth.ts";
 import { register } from "../../harness/clients/registration.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startPublisher } from "../../harness/publisher.ts";
 import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
+const publisher = await startPublisher(["app.evil.example"]);
+const service = await startTestService(
+  { ...publisher.settings, CIMD: "any", DYNAMIC_REGISTRATION: "stateless" },
+  publisher.connections,
+);
 const { app, user } = await createApp(service);
 const signedIn = new TestBrowser(service.url);
 await openConsent(signedIn, user, authorizeUrl(service, app));
-test.after.always(() => service.close());
+test.after.always(async () => {
+  publisher.close();
+  await service.close();
+});
 
 const INVALID: [what: string, changes: Fields, error: string][] = [
   ["no response_type", { response_type: undefined }, "invalid_request"],
@@ -72,6 +80,40 @@ test("an app that registered itself isn't redirected to even if the user is sign
     t.regex(page.html.querySelector("main a")?.text ?? "", /evil\.example/);
   }
 });
+
+for (const [what, changes, error] of INVALID) {
+  test(`an app with a metadata document and an invalid request with ${what} gets a page without a sign-in`, async (t) => {
+    const redirect_uri = "https://app.evil.example/callback";
+    const clientId = `https://app.evil.example/${encodeURIComponent(what)}`;
+    const document = { client_id: clientId, client_name: "App", redirect_uris: [redirect_uri] };
+    publisher.publish(clientId, { body: document });
+    const url = authorizeUrl(service, { clientId }, { redirect_uri, ...changes });
+    const page = await new TestBrowser(service.url).open(url);
+    t.is(page.status, 400);
+    t.is(page.url, url, "no redirect");
+    const { origin, searchParams } = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
+    t.is(origin, "https://app.evil.example");
+    t.is(searchParams.get("error"), error);
+    t.is(new URL((await signedIn.open(url)).url).origin, "https://app.evil.example");
+  });
+
+  test(`no app with a metadata document is redirected to another website by ${what}`, async (t) => {
+    const clientId = "https://app.evil.example/known";
+    const document = { client_id: clientId, redirect_uris: ["https://app.evil.example/callback"] };
+    publisher.publish(clientId, { body: document });
+    const clients = [clientId, "https://app.evil.example/missing", "https://chatgpt.com/oauth/client.json"];
+    for (const id of clients) {
+      for (const browser of [new TestBrowser(service.url), signedIn]) {
+        const redirect_uri = "https://unknown.example/callback";
+        const url = authorizeUrl(service, { clientId: id }, { redirect_uri, ...changes });
+        const page = await browser.open(url);
+        t.is(page.url, url, "no redirect");
+        t.true(page.status >= 400 && page.status < 500);
+        t.is(page.html.querySelector("main a"), null);
+      }
+    }
+  });
+}
 
 test("the page links to no redirect URI that isn't registered", async (t) => {
   const changes = { redirect_uri: "https://evil.example/", scope: "unknown" };
