@@ -86,6 +86,10 @@ export type WebhookRow = {
   blocked_until: Time | null;
   /** The number of failed attempts since the last success. */
   failures: number;
+  /** The test event that verifies the endpoint; null if none is being sent. */
+  verification_event_id: string | null;
+  /** Until when other events wait for the verification; null if the endpoint is verified. */
+  verification_expires_at: Time | null;
   created_at: Time;
   updated_at: Time;
 };

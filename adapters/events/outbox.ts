@@ -68,13 +68,17 @@ export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.
   return knex.raw(`${deliveriesOf(engine, "events")} and e.id ${which}`, ids as string[]);
 }
 
-/** Returns the SQL that adds a delivery of each event of a table or query. */
+/**
+ * Returns the SQL that adds a delivery of each event of a table or query. An endpoint that has not been verified in time gets
+ * none.
+ */
 export function deliveriesOf(engine: Engine, events: string): string {
   const isSubscribed = containsColumn(engine, "w.events", "e.type");
   return `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
     select w.id, e.id, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
     from ${events} e join webhooks w on w.organization_id = e.organization_id
-    where w.enabled = true and ${isSubscribed}`;
+    where w.enabled = true and ${isSubscribed}
+      and (w.verification_expires_at is null or w.verification_expires_at > e.created_at)`;
 }
 
 /** Returns the row of an event for its deliveries, which isn't part of the audit log and expires with them. */
@@ -82,7 +86,7 @@ function deliveredRow(actor: Actor, { delivered, ...event }: DomainEvent): NewEv
   return { ...eventRow(actor, { ...event, data: delivered ?? event.data }), audited: false };
 }
 
-/** Returns whether an enabled webhook subscribes to the event. */
+/** Returns whether an event gets a delivery. */
 async function isSubscribed(
   trx: Knex.Transaction,
   engine: Engine,
@@ -91,6 +95,7 @@ async function isSubscribed(
   const webhook = await trx("webhooks")
     .where({ organization_id: organizationId, enabled: true })
     .whereRaw(containsText(engine), ["events", type])
+    .whereRaw("(verification_expires_at is null or verification_expires_at > ?)", [Date.now()])
     .first("id");
   return webhook !== undefined;
 }

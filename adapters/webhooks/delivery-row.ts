@@ -11,6 +11,8 @@ export type DeliveryRow = {
   status: DeliveryStatus;
   dueAt: number | null;
   log: string;
+  /** Whether it waits for the verification of the webhook. */
+  waits?: boolean | number;
 };
 
 /** The columns of a delivery `d` with its event `e`. */
@@ -24,6 +26,9 @@ export const DELIVERY_COLUMNS = {
   log: "d.log",
 };
 
+// Whether the delivery of a webhook `w` waits for its verification.
+const WAITS = "(w.verification_expires_at is not null and coalesce(w.verification_event_id, '') <> e.id)";
+
 /** Queries the deliveries of a webhook of an organization. */
 export function deliveriesOf(
   knex: Knex,
@@ -34,15 +39,16 @@ export function deliveriesOf(
     .join("webhooks as w", "w.id", "d.webhook_id")
     .join("events as e", "e.id", "d.event_id")
     .where({ "d.webhook_id": webhookId, "w.organization_id": organizationId })
-    .select(DELIVERY_COLUMNS);
+    .select(DELIVERY_COLUMNS, knex.raw(`${WAITS} as waits`));
 }
 
 /** Converts a row to a delivery. */
-export function toDelivery({ eventId, type, data, createdAt, status, dueAt, log }: DeliveryRow): Delivery {
+export function toDelivery(row: DeliveryRow): Delivery {
+  const { eventId, type, data, createdAt, status, dueAt, log, waits } = row;
   return {
     event: { id: eventId, type, data: JSON.parse(data), createdAt },
     status,
     attempts: JSON.parse(log),
-    nextAttemptAt: dueAt,
+    nextAttemptAt: waits ? null : dueAt,
   };
 }

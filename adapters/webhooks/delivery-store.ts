@@ -2,9 +2,10 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { WebhookStore } from "../../resources/webhooks/types.ts";
 import type { Database } from "../database/index.ts";
-import { eventRow, type Outbox } from "../events/outbox.ts";
+import type { Outbox } from "../events/outbox.ts";
 import { deliveriesOf, toDelivery } from "./delivery-row.ts";
-import { findForUpdate, webhookEvent } from "./queries.ts";
+import { findForUpdate } from "./queries.ts";
+import { recordTest, startVerification } from "./verification.ts";
 
 /** The part of the webhook store that is about deliveries. */
 export type DeliveryStore = Pick<WebhookStore, "test" | "nextAttemptAt" | "deliveries" | "resend">;
@@ -18,7 +19,7 @@ export function createDeliveryStore({ knex, transaction }: Database, outbox: Out
 
   return {
     async test(organizationId, id, actor) {
-      const eventId = await transaction((trx) => recordTest(trx, organizationId, id, actor));
+      const eventId = await transaction((trx) => recordTestFor(trx, organizationId, id, actor));
       outbox.notify();
       return eventId === undefined ? undefined : find(organizationId, id, eventId);
     },
@@ -26,7 +27,7 @@ export function createDeliveryStore({ knex, transaction }: Database, outbox: Out
     async nextAttemptAt(organizationId, id) {
       const pending = deliveriesOf(knex, organizationId, id).where("d.status", "pending");
       const next = await pending.whereNotNull("d.due_at").orderBy("d.due_at").first();
-      return next?.dueAt ?? null;
+      return next && !next.waits ? next.dueAt : null;
     },
 
     async deliveries(organizationId, id, limit, before) {
@@ -54,8 +55,8 @@ async function unblock(q: Knex, id: string): Promise<void> {
   await q("webhooks").where({ id }).whereNotNull("blocked_until").update({ blocked_until: null });
 }
 
-/** Records a test event with a single delivery, bypassing the outbox, which would add one for every subscribed webhook. */
-async function recordTest(
+/** Records a test event. If the webhook isn't verified, this is the event that verifies it. */
+async function recordTestFor(
   trx: Knex.Transaction,
   organizationId: string,
   id: string,
@@ -64,17 +65,8 @@ async function recordTest(
   const webhook = await findForUpdate(trx, organizationId, id);
   if (!webhook) return undefined;
   await unblock(trx, id);
-  const event = eventRow(actor, webhookEvent("webhook.test", webhook, { webhook_id: id }));
-  await trx("events").insert(event);
-  await trx("deliveries").insert({
-    webhook_id: id,
-    event_id: event.id,
-    status: "pending",
-    attempts: 0,
-    due_at: event.created_at,
-    log: "[]",
-    created_at: event.created_at,
-    expires_at: event.expires_at,
-  });
-  return event.id;
+  if (webhook.verification_expires_at === null) return recordTest(trx, webhook, actor, false);
+  const verification = await startVerification(trx, webhook, actor);
+  await trx("webhooks").where({ id }).update(verification);
+  return verification.verification_event_id;
 }

@@ -13,6 +13,8 @@ export type DueWebhook = {
   slowSince: number | null;
   pausedUntil: number | null;
   blockedUntil: number | null;
+  verificationEventId: string | null;
+  verificationExpiresAt: number | null;
 };
 
 /** The key of a delivery. */
@@ -34,6 +36,8 @@ const WEBHOOK_COLUMNS = {
   slowSince: "w.slow_since",
   pausedUntil: "w.paused_until",
   blockedUntil: "w.blocked_until",
+  verificationEventId: "w.verification_event_id",
+  verificationExpiresAt: "w.verification_expires_at",
 };
 
 /** Finds all due deliveries, or resolves to undefined if there are too many. */
@@ -117,6 +121,8 @@ function deletedWebhook(id: string): DueWebhook {
     slowSince: null,
     pausedUntil: null,
     blockedUntil: null,
+    verificationEventId: null,
+    verificationExpiresAt: null,
   };
 }
 

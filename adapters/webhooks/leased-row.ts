@@ -20,6 +20,8 @@ export type LeasedRow = DeliveryRow & {
   slowSince: number | null;
   failures: number;
   pausedUntil: number | null;
+  verificationEventId: string | null;
+  verificationExpiresAt: number | null;
   secret: string;
   previousSecret: string | null;
   previousUntil: number | null;
@@ -42,6 +44,8 @@ export const LEASED_COLUMNS = {
   slowSince: "w.slow_since",
   failures: "w.failures",
   pausedUntil: "w.paused_until",
+  verificationEventId: "w.verification_event_id",
+  verificationExpiresAt: "w.verification_expires_at",
   secret: "w.secret",
   previousSecret: "w.previous_secret",
   previousUntil: "w.previous_until",
@@ -70,6 +74,8 @@ export function toLeasedDelivery(row: LeasedRow, { lease, now, encryption }: Lea
     failingSince: row.failingSince,
     slowSince: row.slowSince,
     pausedUntil: row.pausedUntil,
+    verifies: row.verificationEventId === row.eventId,
+    unverifiedUntil: row.verificationExpiresAt,
     secrets: secrets.flatMap((secret) =>
       decrypted(() => encryption.decryptOften(secret, encryptionContextOf(webhookId))),
     ),

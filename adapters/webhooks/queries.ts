@@ -20,7 +20,7 @@ export function findForUpdate(
 /** Returns an event about a webhook. */
 export function webhookEvent(
   type: EventType,
-  { id, organization_id }: WebhookRow,
+  { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
   data: object,
 ): DomainEvent {
   return { organizationId: organization_id, type, subject: id, data };

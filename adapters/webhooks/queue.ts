@@ -8,6 +8,7 @@ import { updateHealth } from "./health.ts";
 import { leaseDeliveries } from "./lease.ts";
 import { createSelect } from "./select.ts";
 import { countTowardQuota } from "./usage.ts";
+import { lockUnverified, settleVerification } from "./verification.ts";
 
 // Limits the log of a delivery that is resent again and again.
 const LOG_MAX = 50;
@@ -29,7 +30,7 @@ export function createDeliveryQueue(
         log: row.log,
       }),
   );
-  const select = createSelect({ knex, engine });
+  const select = createSelect({ knex, engine, transaction });
   return {
     onDue: outbox.onCommit,
 
@@ -52,10 +53,19 @@ export function createDeliveryQueue(
       await leasedRow(knex, leased).update({ due_at: until, leased_by: null });
     },
 
+    async hold(leased) {
+      const now = Date.now();
+      const { webhookId } = leased;
+      await transaction(async (trx) => {
+        const waiting = await lockUnverified(trx, engine, [webhookId], now);
+        await leasedRow(trx, leased).update({ due_at: waiting.get(webhookId) ?? now, leased_by: null });
+      });
+    },
+
     async settle(leased, attempt, outcome, actor) {
       const wasHealthy = leased.failures === 0 && leased.failingSince === null && leased.slowSince === null;
       const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy;
-      if (isStillHealthy || outcome.isUnsent) {
+      if ((isStillHealthy || outcome.isUnsent) && !leased.verifies) {
         await record(settledRow(leased, attempt, outcome));
         return;
       }
@@ -63,7 +73,8 @@ export function createDeliveryQueue(
         const settled = { ...settledRow(leased, attempt, outcome), leased_by: null };
         // Without the lease, another process attempts the delivery.
         if (!(await leasedRow(trx, leased).update(settled))) return;
-        await updateHealth(trx, outbox, actor, { leased, attempt, outcome });
+        if (!outcome.isUnsent) await updateHealth(trx, outbox, actor, { leased, attempt, outcome });
+        if (leased.verifies) await settleVerification(trx, engine, leased, outcome);
       });
     },
   };

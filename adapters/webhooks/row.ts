@@ -36,6 +36,7 @@ export function createWebhookRows(encryption: Encryption): WebhookRows {
       url: decryptUrl(encryption, row),
       events: row.events.split(" ") as WebhookEvent[],
       enabled: Boolean(row.enabled),
+      verified: row.verification_expires_at === null,
       disabledReason: row.disabled_reason,
       failingSince: row.failing_since,
       createdBy: row.created_by,

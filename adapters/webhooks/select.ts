@@ -11,15 +11,23 @@ import {
   readKeys,
 } from "./due.ts";
 import { heldUntil, hold } from "./hold.ts";
+import { holdUnverified } from "./verification.ts";
 
 // How many deliveries of a webhook are held in one statement.
 const HELD_MAX = 200;
+// How many unverified webhooks with too many due deliveries are read at a time, and how many deliveries of each.
+const UNVERIFIED_MAX = 10;
+const UNVERIFIED_READ_MAX = 100;
 
 /** Selects the due deliveries that fit within the limits, of each organization in turn. */
 export type Select = (limits: LeaseLimits, now: number) => Promise<Key[]>;
 
 /** Creates the selection of one process, which remembers whose turn it is. */
-export function createSelect({ knex, engine }: Pick<Database, "knex" | "engine">): Select {
+export function createSelect({
+  knex,
+  engine,
+  transaction,
+}: Pick<Database, "knex" | "engine" | "transaction">): Select {
   let lastOrganization = "";
   let lastWebhook = "";
   let hadTooMany = false;
@@ -44,16 +52,50 @@ export function createSelect({ knex, engine }: Pick<Database, "knex" | "engine">
 
   async function selectFrom({ webhooks, keys }: Due, limits: LeaseLimits, now: number): Promise<Key[]> {
     const byWebhook = keys && Map.groupBy(keys, ({ webhook_id }) => webhook_id);
-    const { held = [], open = [] } = Object.groupBy(webhooks, (webhook) => stateOf(webhook, now));
+    const {
+      held = [],
+      unverified = [],
+      open = [],
+    } = Object.groupBy(webhooks, (webhook) => stateOf(webhook, now));
     await holdAll(held, byWebhook, now);
-    const available = open.map((webhook) => ({
-      ...webhook,
-      available: byWebhook ? (byWebhook.get(webhook.id)?.length ?? 0) : limits.max,
-    }));
+    const verifications = await holdAllUnverified(unverified, byWebhook, now);
+    const available = [
+      ...open.map((webhook) => ({
+        ...webhook,
+        available: byWebhook ? (byWebhook.get(webhook.id)?.length ?? 0) : limits.max,
+      })),
+      ...unverified
+        .filter((webhook) => verifications.has(webhook.id) && !isBlocked(webhook, now))
+        .map((webhook) => ({ ...webhook, available: 1 })),
+    ];
     const { counts, last } = allot(available, limits, lastOrganization);
     lastOrganization = last;
-    if (!byWebhook) return readKeys(knex, counts, now);
-    return [...counts].flatMap(([id, count]) => byWebhook.get(id)?.slice(0, count) ?? []);
+    const known = [...counts].flatMap(
+      ([id, count]) => verifications.get(id) ?? byWebhook?.get(id)?.slice(0, count) ?? [],
+    );
+    if (byWebhook) return known;
+    for (const id of verifications.keys()) counts.delete(id);
+    return [...known, ...(await readKeys(knex, counts, now))];
+  }
+
+  /** Holds the due deliveries of unverified webhooks, except those that verify them, which are returned by webhook. */
+  async function holdAllUnverified(
+    webhooks: DueWebhook[],
+    byWebhook: Map<string, Key[]> | undefined,
+    now: number,
+  ): Promise<Map<string, Key[]>> {
+    const ids = webhooks.map(({ id }) => id);
+    const counts = () => new Map(ids.slice(0, UNVERIFIED_MAX).map((id) => [id, UNVERIFIED_READ_MAX]));
+    const keys = byWebhook
+      ? ids.flatMap((id) => byWebhook.get(id) ?? [])
+      : await readKeys(knex, counts(), now);
+    const verifying = new Set(webhooks.map(({ verificationEventId }) => verificationEventId));
+    const isVerifying = ({ event_id }: Key) => verifying.has(event_id);
+    const waiting = keys.filter((key) => !isVerifying(key));
+    // After a power failure, deliveries that are lost with their hold are held again.
+    if (waiting.length > 0)
+      await transaction((trx) => holdUnverified(trx, engine, waiting, now), { isDurable: false });
+    return Map.groupBy(keys.filter(isVerifying), ({ webhook_id }) => webhook_id);
   }
 
   async function holdAll(webhooks: DueWebhook[], byWebhook: Map<string, Key[]> | undefined, now: number) {
@@ -65,7 +107,13 @@ export function createSelect({ knex, engine }: Pick<Database, "knex" | "engine">
   }
 }
 
-function stateOf(webhook: DueWebhook, now: number): "held" | "blocked" | "open" {
+function stateOf(webhook: DueWebhook, now: number): "held" | "unverified" | "blocked" | "open" {
   if (heldUntil(webhook, now) !== undefined) return "held";
-  return webhook.blockedUntil !== null && webhook.blockedUntil > now ? "blocked" : "open";
+  // Once the time for the verification has ended, the deliveries that waited for it fail.
+  if ((webhook.verificationExpiresAt ?? 0) > now) return "unverified";
+  return isBlocked(webhook, now) ? "blocked" : "open";
+}
+
+function isBlocked({ blockedUntil }: DueWebhook, now: number): boolean {
+  return blockedUntil !== null && blockedUntil > now;
 }

@@ -14,6 +14,7 @@ import { findForUpdate, webhookEvent, webhooksOf } from "./queries.ts";
 import { auditedFields, createWebhookRows, encryptionContextOf, type WebhookRows } from "./row.ts";
 import { redactUrl } from "./url.ts";
 import { dayOf } from "./usage.ts";
+import { verificationOfChanged, verificationOfNew } from "./verification.ts";
 
 type Reads = Pick<WebhookStore, "find" | "list" | "count" | "countDeliveriesToday">;
 type Writes = Omit<WebhookStore, keyof Reads | keyof DeliveryStore>;
@@ -75,7 +76,10 @@ function createWrites(
           if ((await count(trx, organizationId)) >= limit) return { limit };
           const id = newId("whk");
           const owner = { id, organization_id: organizationId };
-          const row = newRow(owner, actor, rows.toColumns(owner, fields), encrypt(secret, id));
+          const row = {
+            ...newRow(owner, actor, rows.toColumns(owner, fields), encrypt(secret, id)),
+            ...(await verificationOfNew(trx, owner, actor, fields)),
+          };
           await trx("webhooks").insert(row);
           await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
           return toWebhook(row);
@@ -164,7 +168,7 @@ function newRow(
   actor: Actor,
   columns: ReturnType<WebhookRows["toColumns"]>,
   secret: string,
-): WebhookRow {
+): Omit<WebhookRow, "verification_event_id" | "verification_expires_at"> {
   const now = Date.now();
   return {
     ...(columns as Required<typeof columns>),
@@ -196,6 +200,7 @@ async function update(
     ...toColumns(before, changed),
     // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
     ...HEALTHY,
+    ...(await verificationOfChanged(trx, before, actor, changed)),
     updated_at: Date.now(),
   };
   await trx("webhooks").where({ id: before.id }).update(after);

@@ -216,7 +216,12 @@ export const EVENT_DATA_SCHEMAS = {
   "webhook.quota_reached": z.object({
     deliveries_per_day: z.int().describe("The quota. Further deliveries wait for the next day."),
   }),
-  "webhook.test": z.object({ webhook_id: z.string() }),
+  "webhook.test": z.object({
+    webhook_id: z.string(),
+    verification: z
+      .boolean()
+      .describe("Whether the webhook gets other events only once this one is accepted."),
+  }),
   "operator.command_started": z.object({
     command: z.string(),
     arguments: z.array(z.string()),

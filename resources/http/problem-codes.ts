@@ -107,6 +107,11 @@ export const PROBLEM_CODES = {
     meaning: "Events can't be sent to a disabled webhook.",
     next: "Enable the webhook once its endpoint is ready.",
   },
+  webhook_unverified: {
+    status: 409,
+    meaning: "The webhook's endpoint hasn't accepted a test event yet.",
+    next: "Send a test event, and resend the delivery once the endpoint responded with 2xx.",
+  },
   link_gone: {
     status: 410,
     meaning: "The short link was deleted, archived or disabled, has expired, or has reached its click limit.",

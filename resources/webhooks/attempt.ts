@@ -32,6 +32,7 @@ export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptio
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {
     const at = Date.now();
     if (delivery.suspended) return queue.postpone(delivery, at + HOLD_MS);
+    if (isWaiting(delivery, at)) return queue.hold(delivery);
     const reason = reasonNotToSend(delivery);
     if (reason) return settle(delivery, { at, error: reason, ms: 0 }, { status: "failed", isUnsent: true });
     const { pausedUntil } = delivery;
@@ -52,10 +53,23 @@ export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptio
   };
 }
 
+/** Returns whether a delivery waits until the endpoint has accepted a test event. */
+function isWaiting({ verifies, unverifiedUntil }: LeasedDelivery, now: number): boolean {
+  return !verifies && unverifiedUntil !== null && unverifiedUntil > now;
+}
+
 /** Checked before each attempt, because plan, webhook and secrets may have changed since the event was recorded. */
-function reasonNotToSend({ enabled, plan, secrets }: LeasedDelivery): string | undefined {
+function reasonNotToSend({
+  enabled,
+  plan,
+  secrets,
+  verifies,
+  unverifiedUntil,
+}: LeasedDelivery): string | undefined {
   if (!isPaid(plan)) return "Not sent: webhooks require a paid plan.";
   if (!enabled) return "Not sent: the webhook is disabled.";
+  if (unverifiedUntil !== null && !verifies)
+    return "Not sent: the endpoint hasn't accepted a test event. Send one, then resend this delivery.";
   if (secrets.length === 0) return "Not sent: the signing secret can't be decrypted. Rotate it.";
   return undefined;
 }

@@ -24,7 +24,8 @@ export function declareDeliveryRoutes(declare: Declare, { webhooks, shortUrl }: 
     method: "post",
     path: "/v1/webhooks/{id}/test",
     summary: "Send a test event",
-    description: "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event.",
+    description:
+      "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
     params: webhookParams,
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
     errors: ["not_found", "webhook_disabled"],
@@ -60,7 +61,7 @@ export function declareDeliveryRoutes(declare: Declare, { webhooks, shortUrl }: 
       "Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule.",
     params: deliveryParams,
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
-    errors: ["not_found", "webhook_disabled"],
+    errors: ["not_found", "webhook_disabled", "webhook_unverified"],
     async handler(ctx) {
       const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
       respond(ctx, queuedDelivery(await webhooks.resend(callerOf(ctx), id, delivery_id), shortUrl));

@@ -67,9 +67,9 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; examp
     example: REPLAY_EXAMPLE,
   },
   "webhook.test": {
-    meaning: "Test event; safe to ignore.",
+    meaning: "A test event. Respond with 2xx; otherwise, it is safe to ignore.",
     data: EVENT_DATA_SCHEMAS["webhook.test"],
-    example: { webhook_id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE" },
+    example: { webhook_id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE", verification: true },
   },
 };
 

@@ -18,6 +18,8 @@ export const RETRY_DELAYS_MS = [
   24 * HOUR_MS,
 ] as const;
 
+// An endpoint that hasn't accepted a test event gets few attempts: the URL may be of a server that didn't ask for them.
+const VERIFICATION_RETRIES = 4;
 // Spreads out the retries of deliveries that failed together.
 const JITTER = 0.1;
 // Limits how long an endpoint can pause its deliveries with one response.
@@ -36,14 +38,15 @@ const BLOCK_MAX_MS = 5 * MINUTE_MS;
 
 /** Decides what happens to a delivery after a response: whether it succeeded, when to retry, or whether to disable the webhook. */
 export function nextOutcome(
-  { attemptCount, failingSince, failures }: LeasedDelivery,
+  { attemptCount, failingSince, failures, verifies }: LeasedDelivery,
   { status, retryAfter }: EndpointResponse,
   { now, ms }: { now: number; ms: number },
 ): Outcome {
   if (status !== undefined && status >= 200 && status < 300)
     return { status: "succeeded", isSlow: ms >= SLOW_MS };
   if (status === GONE) return { status: "failed", disable: "The endpoint responded with 410 Gone." };
-  const delay = RETRY_DELAYS_MS[attemptCount];
+  const delays = verifies ? RETRY_DELAYS_MS.slice(0, VERIFICATION_RETRIES) : RETRY_DELAYS_MS;
+  const delay = delays[attemptCount];
   if (delay === undefined) {
     const isDead = failingSince !== null && now - failingSince > DEAD_AFTER_MS;
     return { status: "failed", ...(isDead && { disable: "All deliveries have failed for days." }) };

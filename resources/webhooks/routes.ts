@@ -26,7 +26,7 @@ function declareCollectionRoutes(declare: Declare, { webhooks }: WebhookRouteOpt
     path: "/v1/webhooks",
     summary: "Create a webhook",
     description:
-      "Requests follow Standard Webhooks 1.0.0 and are signed with the returned secret, which is not shown again.",
+      "Requests follow Standard Webhooks 1.0.0 and are signed with the returned secret, which is not shown again. The endpoint first gets a test event; other events wait until it responds with 2xx.",
     body: webhooks.schemas.create,
     responses: {
       201: { description: "The created webhook.", body: webhookWithSecretSchema, headers: ["Location"] },
@@ -74,7 +74,8 @@ function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions):
     method: "patch",
     path: "/v1/webhooks/{id}",
     summary: "Update a webhook",
-    description: "Updates the fields in the request and keeps all others.",
+    description:
+      "Updates the fields in the request and keeps all others. A new URL is verified with a test event, like that of a new webhook.",
     params: webhookParams,
     body: webhooks.schemas.update,
     responses: { 200: { description: "The updated webhook.", body: webhookSchema } },

@@ -62,6 +62,7 @@ export const WEBHOOK_EXAMPLE = {
   url: "https://example.com/hook",
   events: ["link.created" as const, "link.deleted" as const],
   enabled: true,
+  verified: true,
   created_at: "2026-02-28T12:00:00.000Z",
   updated_at: "2026-02-28T12:00:00.000Z",
   created_by: "usr_01JAV4Q7M2X9C5B8N3K6T0R1WF",
@@ -77,6 +78,9 @@ export const webhookSchema = z
     enabled: z
       .boolean()
       .describe("Whether events are sent. Set to false if the endpoint responds with 410 or fails for days."),
+    verified: z
+      .boolean()
+      .describe("Whether the endpoint has accepted a test event. Until then, other events wait."),
     created_at: time,
     updated_at: time,
     created_by: z
@@ -92,7 +96,9 @@ export const webhookWithSecretSchema = webhookSchema
   .extend({ secret: z.string().describe("The signing secret. Returned only once.") })
   .meta({
     title: "WebhookWithSecret",
-    examples: [{ ...WEBHOOK_EXAMPLE, secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDDMQ7eS2Hd4s=" }],
+    examples: [
+      { ...WEBHOOK_EXAMPLE, verified: false, secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDDMQ7eS2Hd4s=" },
+    ],
   });
 
 /** A page of webhooks, newest first. */
@@ -111,7 +117,7 @@ export const DELIVERY_EXAMPLE = {
   request: {
     type: "webhook.test",
     timestamp: "2026-03-01T09:30:00.000Z",
-    data: { webhook_id: WEBHOOK_EXAMPLE.id },
+    data: { webhook_id: WEBHOOK_EXAMPLE.id, verification: false },
   },
 };
 
@@ -131,7 +137,9 @@ export const deliverySchema = z
         }),
       )
       .describe("All attempts, oldest first."),
-    next_attempt_at: time.nullable().describe("Null if no further attempt is scheduled."),
+    next_attempt_at: time
+      .nullable()
+      .describe("Null if no further attempt is scheduled, or while the webhook isn't verified."),
     created_at: time,
     request: z
       .object({ type: z.string(), timestamp: time, data: z.record(z.string(), z.unknown()) })
@@ -146,12 +154,13 @@ export const deliveryPageSchema = z
 
 /** Returns a webhook as API responses show it, without its secret. */
 export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
-  const { id, url, events, enabled, createdAt, updatedAt, createdBy, createdVia } = webhook;
+  const { id, url, events, enabled, verified, createdAt, updatedAt, createdBy, createdVia } = webhook;
   return {
     id,
     url,
     events,
     enabled,
+    verified,
     created_at: toTime(createdAt),
     updated_at: toTime(updatedAt),
     created_by: createdBy,

@@ -140,7 +140,7 @@ function createDeliveryOperations(store: WebhookStore, cursors: Cursors): Delive
     nextAttemptAt: ({ organizationId }, id) => store.nextAttemptAt(organizationId, id),
 
     async resend(caller, id, deliveryId) {
-      await assertEnabled(store, caller, id);
+      assertVerified(await assertEnabled(store, caller, id));
       const delivery = await store.resend(caller.organizationId, id, deliveryId);
       if (!delivery) throw notFound("delivery");
       return delivery;
@@ -154,9 +154,16 @@ async function find(store: WebhookStore, { organizationId }: Caller, id: string)
   return webhook;
 }
 
-async function assertEnabled(store: WebhookStore, caller: Caller, id: string): Promise<void> {
-  const { enabled } = await find(store, caller, id);
-  if (!enabled) throw new Problem(409, "webhook_disabled", "The webhook is disabled. Enable it first.");
+async function assertEnabled(store: WebhookStore, caller: Caller, id: string): Promise<Webhook> {
+  const webhook = await find(store, caller, id);
+  if (!webhook.enabled)
+    throw new Problem(409, "webhook_disabled", "The webhook is disabled. Enable it first.");
+  return webhook;
+}
+
+function assertVerified({ verified }: Webhook): void {
+  const detail = "The endpoint hasn't accepted a test event yet. Send one first.";
+  if (!verified) throw new Problem(409, "webhook_unverified", detail);
 }
 
 type PageRequest<Item> = {

@@ -10,6 +10,8 @@ export type Webhook = {
   url: string;
   events: WebhookEvent[];
   enabled: boolean;
+  /** Whether the endpoint has accepted a test event. Until then, it gets no other event. */
+  verified: boolean;
   /** Why the service disabled the webhook; null if it is enabled or a user disabled it. */
   disabledReason: string | null;
   /** When the first attempt since the last success failed; null if the last attempt succeeded. */
@@ -53,7 +55,7 @@ export type Delivery = {
 export type WebhookStore = {
   /**
    * Creates a webhook unless the organization has reached its plan's limit or has one with this URL. Both hold under
-   * concurrency.
+   * concurrency. If it is enabled, a test event is sent to verify it.
    */
   create(
     organizationId: string,
@@ -68,7 +70,9 @@ export type WebhookStore = {
   count(organizationId: string): Promise<number>;
   /** Returns the number of deliveries since midnight UTC, without retries. */
   countDeliveriesToday(organizationId: string): Promise<number>;
-  /** Updates a webhook and resets its health; resolves to undefined if it doesn't exist. */
+  /**
+   * Updates a webhook and resets its health; resolves to undefined if it doesn't exist. A new URL has to be verified again.
+   */
   update(
     organizationId: string,
     id: string,
@@ -91,7 +95,10 @@ export type WebhookStore = {
   ): Promise<{ webhook: Webhook; secret: string } | undefined>;
   /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist. */
   remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
-  /** Records a `webhook.test` event and queues its delivery to this webhook only. */
+  /**
+   * Records a `webhook.test` event and queues its delivery to this webhook only. If the webhook isn't verified, this event
+   * replaces an earlier one as the one that verifies it.
+   */
   test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
   /** Returns when the next attempt of any delivery is due; null if none is pending. */
   nextAttemptAt(organizationId: string, id: string): Promise<number | null>;
@@ -126,6 +133,10 @@ export type LeasedDelivery = Delivery & {
   failures: number;
   /** Until when the endpoint asked for no requests, by `Retry-After`. */
   pausedUntil: number | null;
+  /** Whether the endpoint is verified if it accepts this delivery. */
+  verifies: boolean;
+  /** Until when the webhook's other events wait for its verification; null if it is verified. */
+  unverifiedUntil: number | null;
   /** The signing secrets, newest first, without those that can't be decrypted. */
   secrets: string[];
 };
@@ -172,6 +183,8 @@ export type DeliveryQueue = {
   lease(limits: LeaseLimits): Promise<LeasedDelivery[]>;
   /** Returns an unattempted delivery to the queue, due at `until`. */
   postpone(leased: LeasedDelivery, until: number): Promise<void>;
+  /** Returns a delivery to the queue, due when the webhook is verified or the time for that ends. */
+  hold(leased: LeasedDelivery): Promise<void>;
   /** Records an attempt and its outcome; has no effect if the lease has expired. `actor` disables the webhook if needed. */
   settle(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome, actor: Actor): Promise<void>;
   /** Calls `listener` when deliveries may be due; returns a function that removes it. */

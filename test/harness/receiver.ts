@@ -13,11 +13,16 @@ export type MessageBody = { type: string; timestamp: string; data: Record<string
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A webhook receiver on loopback; every path is an endpoint. */
+/**
+ * A webhook receiver on loopback; every path is an endpoint. It accepts the test event that verifies an endpoint, and leaves
+ * it out of the requests received.
+ */
 export type Receiver = {
   url(path: string): string;
   /** Sets how a path responds from now on; the default is 204. */
   respond(path: string, handler: Handler): void;
+  /** Treats the test events that verify these paths like other requests. */
+  exposeVerification(...paths: string[]): void;
   /** Returns the requests received on a path so far. */
   received(path: string): Received[];
   /** Waits until a path has received a number of requests. */
@@ -26,11 +31,20 @@ export type Receiver = {
 };
 
 const DEADLINE_MS = 30_000;
+// Returns whether a receiver of this process accepts the test event that verifies a URL, by origin.
+const accepting = new Map<string, (path: string) => boolean>();
+
+/** Returns whether a receiver of this process accepts the test event that verifies a URL. */
+export function acceptsVerification(url: string): boolean {
+  const { origin, pathname, search } = new URL(url);
+  return accepting.get(origin)?.(pathname + search) ?? false;
+}
 
 /** Starts a receiver, which the caller must close. */
 export async function startReceiver(): Promise<Receiver> {
   const log = new Map<string, Received[]>();
   const handlers = new Map<string, Handler>();
+  const exposed = new Set<string>();
   const listeners = new Set<() => void>();
   const received = (path: string) => log.get(path) ?? [];
 
@@ -38,20 +52,24 @@ export async function startReceiver(): Promise<Receiver> {
     const path = request.url ?? "";
     const text = Buffer.concat(await request.toArray()).toString();
     const { method = "", headers } = request;
-    log.set(path, [
-      ...received(path),
-      { method, headers: headers as Record<string, string>, text, body: JSON.parse(text) },
-    ]);
+    const body: MessageBody = JSON.parse(text);
+    if (isVerification(body) && !exposed.has(path)) return void response.writeHead(200).end();
+    log.set(path, [...received(path), { method, headers: headers as Record<string, string>, text, body }]);
     const handle = handlers.get(path) ?? ((response) => response.writeHead(204).end());
     handle(response, request);
     for (const listener of listeners) listener();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  accepting.set(origin, (path) => !exposed.has(path));
 
   return {
-    url: (path) => `http://127.0.0.1:${port}${path}`,
+    url: (path) => origin + path,
     respond: (path, handler) => void handlers.set(path, handler),
+    exposeVerification: (...paths) => {
+      for (const path of paths) exposed.add(path);
+    },
     received,
     waitFor: (path, count) =>
       new Promise((resolve, reject) => {
@@ -69,11 +87,17 @@ export async function startReceiver(): Promise<Receiver> {
         check();
       }),
     async close() {
+      accepting.delete(origin);
       server.closeAllConnections();
       server.close();
       await once(server, "close");
     },
   };
+}
+
+/** Returns whether a body is the test event that verifies an endpoint. */
+export function isVerification({ data }: Pick<MessageBody, "data">): boolean {
+  return data?.verification === true;
 }
 
 /**

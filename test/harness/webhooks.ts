@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Database } from "../../adapters/database/index.ts";
 import type {
   deliveryPageSchema,
   deliverySchema,
@@ -7,6 +8,7 @@ import type {
   webhookWithSecretSchema,
 } from "../../resources/webhooks/schema.ts";
 import type { Api } from "./clients/api.ts";
+import { acceptsVerification, isVerification } from "./receiver.ts";
 
 /** A webhook in API responses. */
 export type WebhookBody = z.output<typeof webhookSchema>;
@@ -20,7 +22,7 @@ export type DeliveryPage = z.output<typeof deliveryPageSchema>;
 const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 
-/** Creates a webhook; throws if that fails. */
+/** Creates a webhook; throws if that fails. Waits until it is verified if a receiver of this process accepts that. */
 export async function createWebhook(
   api: Api,
   url: string,
@@ -30,7 +32,22 @@ export async function createWebhook(
     json: { url, events },
   });
   if (status !== 201) throw new Error(`webhook not created: ${status} ${text}`);
-  return body;
+  if (!acceptsVerification(url)) return body;
+  await waitUntilVerified(api, `/v1/webhooks/${body.id}`);
+  return { ...body, verified: true };
+}
+
+/** Waits until the endpoint of the webhook at a path has accepted a test event. */
+export async function waitUntilVerified(api: Api, path: string): Promise<void> {
+  await until(async () => (await api.get<WebhookBody>(path)).body.verified || undefined);
+}
+
+/** Marks webhooks as verified and deletes their deliveries, where nothing delivers test events. */
+export async function markVerified({ knex }: Pick<Database, "knex">, ids: string[]): Promise<void> {
+  await knex("webhooks")
+    .whereIn("id", ids)
+    .update({ verification_event_id: null, verification_expires_at: null });
+  await knex("deliveries").whereIn("webhook_id", ids).delete();
 }
 
 let count = 0;
@@ -45,8 +62,14 @@ export function redacted(url: string): string {
   return `${new URL(url).origin}/…`;
 }
 
-/** Lists the deliveries of a webhook, newest first. */
-export async function deliveriesOf(api: Api, { id }: { id: string }): Promise<DeliveryBody[]> {
+/** Lists the deliveries of a webhook, newest first, without the test event that verified it. */
+export async function deliveriesOf(api: Api, webhook: { id: string }): Promise<DeliveryBody[]> {
+  const all = await allDeliveriesOf(api, webhook);
+  return all.filter(({ request, status }) => !isVerification(request) || status !== "succeeded");
+}
+
+/** Lists all deliveries of a webhook, newest first. */
+export async function allDeliveriesOf(api: Api, { id }: { id: string }): Promise<DeliveryBody[]> {
   return (await api.get<DeliveryPage>(`/v1/webhooks/${id}/deliveries?limit=100`)).body.data;
 }
 

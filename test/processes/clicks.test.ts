@@ -51,7 +51,9 @@ const storedTotals = async ({ organizationId, id, webhook }: Awaited<ReturnType<
   return {
     clicks: await clicksOf({ organizationId, id }),
     analytics: days.reduce((sum, { clicks }) => sum + clicks, 0),
-    delivered: deliveries.reduce((sum, { event }) => sum + (event.data.count as number), 0),
+    delivered: deliveries
+      .filter(({ event }) => event.type === "link.clicked")
+      .reduce((sum, { event }) => sum + (event.data.count as number), 0),
   };
 };
 

@@ -144,6 +144,33 @@ test.serial(
   },
 );
 
+test.serial(
+  "a webhook whose process is killed right after its creation is verified by another one",
+  async (t) => {
+    const server = await start();
+    const app = await createOrganization();
+    const api = apiAt(url, await token(app));
+    receiver.exposeVerification("/unverified");
+    receiver.respond("/unverified", () => {});
+    const { id } = await createWebhook(api, receiver.url("/unverified"));
+    const link = await api.createLink();
+    await crash(server);
+    t.false((await storage.webhooks.find(app.id, id))?.verified);
+    const before = receiver.received("/unverified");
+    receiver.respond("/unverified", (response) => response.writeHead(204).end());
+    const other = await start();
+    const requests = (await receiver.waitFor("/unverified", before.length + 2)).slice(before.length);
+    t.deepEqual(
+      requests.map(({ body }) => body.type),
+      ["webhook.test", "link.created"],
+    );
+    t.is(requests[1]?.body.data.id, link.id);
+    for (const { headers } of before) t.is(headers["webhook-id"], requests[0]?.headers["webhook-id"]);
+    t.true((await storage.webhooks.find(app.id, id))?.verified);
+    await other.stop();
+  },
+);
+
 test.serial("a graceful stop waits for the attempts in flight and none of them is repeated", async (t) => {
   const server = await start();
   const app = await createOrganization();

@@ -18,6 +18,7 @@ import { keyRotation } from "./0021_key_rotation.ts";
 import { auditChain } from "./0022_audit_chain.ts";
 import { secretUses } from "./0023_secret_uses.ts";
 import { refreshRetries } from "./0024_refresh_retries.ts";
+import { webhookVerification } from "./0025_webhook_verification.ts";
 import type { Migration } from "./migration.ts";
 
 /** All migrations, in order. */
@@ -40,6 +41,7 @@ export const MIGRATIONS: Migration[] = [
   auditChain,
   secretUses,
   refreshRetries,
+  webhookVerification,
 ];
 
 // The migrations of version 0.2, which can't be repeated.

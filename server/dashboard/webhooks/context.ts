@@ -35,11 +35,11 @@ export function webhookPath(ctx: Context): string {
 
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */
 export function toDashboardView(ctx: Context, webhook: Webhook) {
-  const { failingSince, disabledReason } = webhook;
+  const { verified, failingSince, disabledReason } = webhook;
   return {
     ...toWebhookView(webhook),
     status: statusOf(webhook, membershipOf(ctx).plan),
-    failing_since: failingSince === null ? null : new Date(failingSince).toISOString(),
+    failing_since: failingSince === null || !verified ? null : new Date(failingSince).toISOString(),
     disabled_reason: disabledReason,
   };
 }

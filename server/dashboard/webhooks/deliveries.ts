@@ -25,7 +25,7 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const query = error || cursor === undefined ? {} : { cursor };
     const log = await webhooks.deliveries(caller, webhook.id, query);
     const { plan } = membershipOf(ctx);
-    const isFailing = statusOf(webhook, plan) === "failing";
+    const isRetried = ["failing", "unverified"].includes(statusOf(webhook, plan));
     const { body, actions } = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
@@ -33,7 +33,7 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
       deliveries: log.deliveries.map(toView),
       query: query as Record<string, string>,
       nextCursor: log.nextCursor,
-      nextAttemptAt: isFailing ? await webhooks.nextAttemptAt(caller, webhook.id) : null,
+      nextAttemptAt: isRetried ? await webhooks.nextAttemptAt(caller, webhook.id) : null,
       plan,
       csrf: signedInUserOf(ctx).csrf,
     });

@@ -14,11 +14,20 @@ type DeliveryLog = {
   nextCursor: string | null;
   /** Whether events are sent: the webhook is enabled and the plan is paid. */
   isOn: boolean;
+  mayResend: boolean;
   csrf: string | undefined;
 };
 
 /** Renders the deliveries; each expands to show its request and all attempts. */
-export function deliveryLog({ path, deliveries, query, nextCursor, isOn, csrf }: DeliveryLog): Html {
+export function deliveryLog({
+  path,
+  deliveries,
+  query,
+  nextCursor,
+  isOn,
+  mayResend,
+  csrf,
+}: DeliveryLog): Html {
   if (deliveries.length === 0) {
     return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
   }
@@ -28,7 +37,7 @@ export function deliveryLog({ path, deliveries, query, nextCursor, isOn, csrf }:
 <h3>Request</h3>
 <pre tabindex="0" role="region" aria-label="Request of ${delivery.id}"><code>${JSON.stringify(delivery.request, null, 2)}</code></pre>
 ${
-  isOn
+  mayResend
     ? formButton({
         action: `${path}/deliveries/${delivery.id}/resend`,
         csrf,

@@ -51,6 +51,8 @@ export function statusBadge(webhook: Webhook, plan: Plan): Html {
   switch (statusOf(webhook, plan)) {
     case "active":
       return badge("Active", "good");
+    case "unverified":
+      return badge("Unverified", "warn");
     case "failing":
       return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
     case "paused":

@@ -17,7 +17,7 @@ type WebhookPage = {
   deliveries: z.output<typeof deliverySchema>[];
   query: Record<string, string>;
   nextCursor: string | null;
-  /** When the next attempt of a failing webhook is due; null if none is pending. */
+  /** When the next attempt of a failing or unverified webhook is due; null if none is pending. */
   nextAttemptAt: number | null;
   plan: Plan;
   csrf: string | undefined;
@@ -48,7 +48,7 @@ export function webhookPage(page: WebhookPage): { body: Html; actions: Html } {
 <div class="actions">${isWaiting ? linkButton(path, "Refresh", "quiet") : html``}${
       isOn ? formButton({ action: `${path}/test`, csrf, text: "Send test event" }) : html``
     }</div></div>
-${deliveryLog({ ...page, isOn })}
+${deliveryLog({ ...page, isOn, mayResend: isOn && webhook.verified })}
 </section>
 <p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`,
   };
@@ -69,8 +69,13 @@ function statusAlert({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
   if (!isPaid(plan)) {
     return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to Growth or Premium to resume them.</p>`;
   }
+  const next = nextAttemptAt === null ? html`` : html` Next attempt: ${time(nextAttemptAt)}.`;
+  if (status === "unverified") {
+    return html`<p class="alert">Waiting for your endpoint to accept a test event. Other events are sent once it responds with 2xx.${
+      nextAttemptAt === null ? html` Send another test event when it is ready.` : next
+    }</p>`;
+  }
   if (status === "failing") {
-    const next = nextAttemptAt === null ? html`` : html` Next attempt: ${time(nextAttemptAt)}.`;
     return html`<p class="alert bad">Deliveries to this webhook have been failing since ${time(webhook.failingSince)}.${next}</p>`;
   }
   if (status === "active") return html``;

@@ -21,6 +21,7 @@ export function webhookSecretPage({ path, url, secret, reason }: SecretPage): Ht
 <dt>Endpoint URL</dt><dd>${breakable(url)}</dd>
 <dt>Signing secret</dt><dd>${copyable(secret, "the signing secret")}</dd>
 </dl>
+${reason === "created" ? html`<p>Your endpoint gets a test event first, and other events once it has responded with 2xx. When it is ready, send another test event from the webhook’s page.</p>` : html``}
 ${reason === "rotated" ? html`<p>Requests are signed with both the new and the previous secret for 24 hours, so you have time to update your endpoint.</p>` : html``}
 <p>Verify the signature of every request so you know it came from linkgate. The <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> libraries do this for you, for example <code>standardwebhooks</code> for TypeScript and Python.</p>
 <div class="actions">${linkButton(path, "Done")}</div>

@@ -6,6 +6,7 @@ import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, LeaseLimits, Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { markVerified } from "../../harness/webhooks.ts";
 
 // No dispatcher runs here: the tests lease deliveries as processes do.
 const { first, second, database, close } = await createTestStorage();
@@ -33,6 +34,10 @@ async function newOrganization(webhooks = 1) {
     const url = `https://example.com/${index}`;
     return first.webhooks.create(organization.id, OPERATOR, { ...fields, url }, newWebhookSecret(), limitsOf);
   });
+  await markVerified(
+    database,
+    created.map((webhook) => (webhook as Webhook).id),
+  );
   return { id: organization.id, webhooks: created as Webhook[] };
 }
 
@@ -311,7 +316,8 @@ for (const outcome of [GONE, LATER]) {
       const [leased] = await first.deliveries.lease(LIMITS);
       await second.webhooks.update(id, webhookId, { url: "https://example.com/new" }, OPERATOR);
       await first.deliveries.settle(leased as LeasedDelivery, FAILED, outcome, SYSTEM);
-      const [delivery] = await second.webhooks.deliveries(id, webhookId, 1);
+      // The newest one is the test event that verifies the new URL.
+      const [, delivery] = await second.webhooks.deliveries(id, webhookId, 2);
       t.deepEqual(delivery?.attempts, [FAILED]);
       t.like(await database.knex("webhooks").where({ id: webhookId }).first(), {
         failing_since: null,

@@ -179,6 +179,7 @@ function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
         await page.reload();
       }),
     ],
+    ["webhook-unverified", "owner", `${own}/webhooks/${gallery.unverified.id}`],
     ["webhook-gone", "owner", `${own}/webhooks/${gallery.gone.id}`],
     ["webhook-edit", "owner", `${own}/webhooks/${gallery.webhook.id}/edit`],
     ["webhook-rotate", "owner", `${own}/webhooks/${gallery.webhook.id}/rotate-secret`],

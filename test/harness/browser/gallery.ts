@@ -222,11 +222,13 @@ async function fillAppWebhooks(api: Api): Promise<void> {
   }
 }
 
-/** Creates a working webhook, one with an unreachable receiver, and one whose receiver responds with 410. */
+/** Creates a working webhook, a failing one, an unreachable one, and one whose receiver responds with 410. */
 async function fillWebhooks(api: Api, receiver: Receiver) {
   receiver.respond("/gone", (answer) => answer.writeHead(410).end());
   const webhook = await createWebhook(api, receiver.url("/events"), ["link.created", "link.updated"]);
-  const failing = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);
+  receiver.respond("/failing", (answer) => answer.writeHead(500).end());
+  const failing = await createWebhook(api, receiver.url("/failing"), ["link.clicked"]);
+  const unverified = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);
   const gone = await createWebhook(api, receiver.url("/gone"), ["link.deleted"]);
   await api.send("POST", `/v1/webhooks/${gone.id}/test`);
   await api.createLink({ slug: "autumn", title: "Autumn roasts" });
@@ -234,5 +236,6 @@ async function fillWebhooks(api: Api, receiver: Receiver) {
   await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
   await waitForDelivery(api, gone, ({ status }) => status === "failed");
   await waitForDelivery(api, failing, ({ attempts }) => attempts.length > 0);
-  return { webhook, failing, gone };
+  await waitForDelivery(api, unverified, ({ attempts }) => attempts.length > 0);
+  return { webhook, failing, unverified, gone };
 }

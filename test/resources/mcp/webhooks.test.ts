@@ -13,10 +13,10 @@ import {
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 import {
+  allDeliveriesOf,
   createWebhook,
   type DeliveryBody,
   type DeliveryPage,
-  deliveriesOf,
   type WebhookBody,
   type WebhookPage,
   waitForDelivery,
@@ -73,7 +73,7 @@ for (const era of ALL_ERAS) {
     t.like(sent, { type: "webhook.test", status: "pending", attempts: [] });
     await waitForDelivery(api, { id }, ({ status }) => status === "succeeded");
     const page = await callTool<DeliveryPage>(t, agent, "list_webhook_deliveries", { id, limit: 5 });
-    t.deepEqual(page.data, await deliveriesOf(api, { id }));
+    t.deepEqual(page.data, await allDeliveriesOf(api, { id }));
     t.like(page.data[0]?.attempts, [{ status: 204 }]);
     const again = await callTool<DeliveryBody>(t, agent, "resend_webhook_delivery", {
       id,

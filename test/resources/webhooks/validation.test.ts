@@ -23,7 +23,7 @@ test("a webhook is created with the submitted fields and returned with them", as
   t.is(status, 201);
   t.is(headers.get("location"), `/v1/webhooks/${body.id}`);
   const { secret, ...webhook } = body;
-  const fields = "id url events enabled created_at updated_at created_by created_via";
+  const fields = "id url events enabled verified created_at updated_at created_by created_via";
   t.deepEqual(Object.keys(webhook), fields.split(" "));
   t.like(webhook, { url: HOOK, events, enabled: true, updated_at: webhook.created_at });
   t.regex(webhook.created_by ?? "", /^lgc_/);

@@ -6,6 +6,7 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
+import { waitUntilVerified } from "../../harness/webhooks.ts";
 
 const run = promisify(execFile);
 const receiver = await startReceiver();
@@ -60,6 +61,7 @@ for (const [path, operations] of Object.entries(document.paths)) {
         const { body: webhook } = await api.send<{ id: string }>("POST", "/v1/webhooks", {
           json: { url: receiver.url("/"), events: ["webhook.test"] },
         });
+        await waitUntilVerified(api, `/v1/webhooks/${webhook.id}`);
         const { body: delivery } = await api.send<{ id: string }>("POST", `/v1/webhooks/${webhook.id}/test`);
         script = script.replace(/whk_\w+/, webhook.id).replace(/evt_\w+/, delivery.id);
       }

@@ -2,7 +2,12 @@ import test from "ava";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { startReceiver } from "../../../harness/receiver.ts";
 import { startTestService } from "../../../harness/service.ts";
-import { type NewWebhookBody, until, type WebhookBody } from "../../../harness/webhooks.ts";
+import {
+  type NewWebhookBody,
+  until,
+  type WebhookBody,
+  waitUntilVerified,
+} from "../../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
@@ -17,6 +22,7 @@ test("the reason for disabling a webhook automatically is on its page, in the li
     json: { url, events: ["webhook.test"] },
   });
   const path = `${base}/webhooks/${webhook.id}`;
+  await waitUntilVerified(api, path);
   await api.send("POST", `${path}/test`);
   await until(async () => !(await api.get<WebhookBody>(path)).body.enabled || undefined);
 

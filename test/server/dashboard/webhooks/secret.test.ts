@@ -7,7 +7,12 @@ import type { Page } from "../../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../../harness/clock.ts";
 import { startReceiver, verify } from "../../../harness/receiver.ts";
 import { bearer, startTestService } from "../../../harness/service.ts";
-import { type NewWebhookBody, redacted, type WebhookBody } from "../../../harness/webhooks.ts";
+import {
+  type NewWebhookBody,
+  redacted,
+  type WebhookBody,
+  waitUntilVerified,
+} from "../../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
@@ -64,6 +69,7 @@ test.serial("the secret of a webhook that an agent created verifies its requests
   const args = { url: receiver.url(path), events: ["link.created"] };
   const result = await agent.callTool({ name: "create_webhook", arguments: args });
   const { id } = result.structuredContent as WebhookBody;
+  await waitUntilVerified(apiAt(service.url, token), `/v1/webhooks/${id}`);
   await agent.callTool({ name: "test_webhook", arguments: { id } });
   const [request] = await receiver.waitFor(path, 1);
   const { body } = await owner.api.send<NewWebhookBody>("POST", `${base}/webhooks/${id}/secret`);

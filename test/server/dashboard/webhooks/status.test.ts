@@ -10,6 +10,7 @@ import {
   type NewWebhookBody,
   until,
   type WebhookBody,
+  waitUntilVerified,
 } from "../../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
@@ -28,6 +29,7 @@ async function withWebhook(at: string, status: number) {
   const json = { url: receiver.url(at), events: ["webhook.test"] };
   const { body } = await api.send<NewWebhookBody>("POST", `${team.base}/webhooks`, { json });
   const path = `${team.base}/webhooks/${body.id}`;
+  await waitUntilVerified(api, path);
   const page = (address: string) => browser.open(service.url + address);
   return {
     ...team,
@@ -67,6 +69,35 @@ test("a webhook whose deliveries succeed is active", async (t) => {
     await attempt();
   }
   t.deepEqual(badgeIn(await detail(), inLog), { text: "Delivered", kind: "good" });
+});
+
+test("an unverified webhook waits for a test event, which can be sent from its page", async (t) => {
+  const { owner, base } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  receiver.exposeVerification("/waiting");
+  receiver.respond("/waiting", (response) => response.writeHead(500).end());
+  const json = { url: receiver.url("/waiting"), events: ["link.created"] };
+  const { body } = await owner.api.send<NewWebhookBody>("POST", `${base}/webhooks`, { json });
+  const path = `${base}/webhooks/${body.id}`;
+  const deliveries = async () => (await owner.api.get<DeliveryPage>(`${path}/deliveries`)).body.data;
+  await until(async () => (await deliveries())[0]?.attempts[0]);
+  const { body: shown } = await owner.api.get<Shown>(path);
+  t.like(shown, { status: "unverified", verified: false, failing_since: null });
+  t.deepEqual(badgeIn(await browser.open(`${service.url}${base}/webhooks`), inList), {
+    text: "Unverified",
+    kind: "warn",
+  });
+  const page = await browser.open(service.url + path);
+  t.deepEqual(badgeIn(page, inDetail), { text: "Unverified", kind: "warn" });
+  t.regex(
+    textOf(page, "main"),
+    /Waiting for your endpoint to accept a test event\. .* Next attempt: [A-Z][a-z]{2} /,
+  );
+  t.false(page.text.includes("Resend"));
+  receiver.respond("/waiting", (response) => response.writeHead(204).end());
+  await browser.press(page, "Send test event");
+  await waitUntilVerified(owner.api, path);
+  t.deepEqual(badgeIn(await browser.open(service.url + path), inDetail), { text: "Active", kind: "good" });
 });
 
 test("a failing webhook shows since when it fails and when the next attempt is due", async (t) => {
@@ -148,6 +179,7 @@ test("the REST API returns the documented fields of a failing webhook and no oth
     "url",
     "events",
     "enabled",
+    "verified",
     "created_at",
     "updated_at",
     "created_by",

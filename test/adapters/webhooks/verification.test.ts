@@ -1,0 +1,195 @@
+import test, { type ExecutionContext } from "ava";
+import type { Storage } from "../../../adapters/index.ts";
+import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { limitsOf } from "../../../resources/plans.ts";
+import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
+import type { LeasedDelivery, LeaseLimits, Outcome, Webhook } from "../../../resources/webhooks/types.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { markVerified } from "../../harness/webhooks.ts";
+
+// No dispatcher runs here: the tests lease deliveries as processes do.
+const { first, second, database, close } = await createTestStorage();
+test.after.always(() => close());
+
+const LIMITS: LeaseLimits = {
+  max: 100,
+  perWebhook: 100,
+  perHost: 100,
+  perOrganization: 100,
+  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
+  inFlight: new Map(),
+  slow: new Set(),
+  limitsOf,
+  actor: SYSTEM,
+};
+const HOUR_MS = 60 * 60 * 1000;
+const ACCEPTED: Outcome = { status: "succeeded" };
+let count = 0;
+
+async function newOrganization(webhooks = 1) {
+  const { organization } = await first.organizations.create("Verification", "growth", OPERATOR);
+  const created: Webhook[] = [];
+  for (let index = 0; index < webhooks; index++) {
+    const fields = { url: `https://example.com/${index}`, events: ["link.created" as const], enabled: true };
+    const secret = newWebhookSecret();
+    created.push(
+      (await first.webhooks.create(organization.id, OPERATOR, fields, secret, limitsOf)) as Webhook,
+    );
+  }
+  return { id: organization.id, webhooks: created, webhook: created[0] as Webhook };
+}
+
+const createLink = (organizationId: string) =>
+  first.links.create(organizationId, OPERATOR, linkFields({ slug: `verified-${++count}` }));
+const settle = ({ deliveries }: Storage, leased: LeasedDelivery, outcome: Outcome) =>
+  deliveries.settle(leased, { at: Date.now(), status: 204, ms: 1 }, outcome, SYSTEM);
+const typesOf = (leased: LeasedDelivery[]) => leased.map(({ event }) => event.type);
+const find = async (organizationId: string, { id }: Webhook) => first.webhooks.find(organizationId, id);
+
+async function leaseTest(t: ExecutionContext): Promise<LeasedDelivery> {
+  const leased = await first.deliveries.lease(LIMITS);
+  t.deepEqual(typesOf(leased), ["webhook.test"]);
+  return leased[0] as LeasedDelivery;
+}
+
+/** Deletes what a test left. */
+test.afterEach.always(() => database.knex("deliveries").delete());
+
+test.serial("deliveries that waited are leased in the order of their events", async (t) => {
+  const { id, webhook } = await newOrganization();
+  const verification = await leaseTest(t);
+  for (let index = 0; index < 5; index++) {
+    await createLink(id);
+    advanceClock(10);
+  }
+  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  t.is((await database.knex("deliveries").where("due_at", "<=", Date.now())).length, 0, "they are held");
+  await settle(second, verification, ACCEPTED);
+  t.true((await find(id, webhook))?.verified);
+  const ids: string[] = [];
+  for (let index = 0; index < 5; index++) {
+    const [leased] = await (index % 2 ? first : second).deliveries.lease({ ...LIMITS, max: 1 });
+    ids.push(leased?.event.id ?? "");
+  }
+  t.deepEqual(ids, [...ids].sort());
+  t.is(new Set(ids).size, 5);
+});
+
+test.serial("an event concurrent with the verification is never left waiting", async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const { id } = await newOrganization();
+    const verification = await leaseTest(t);
+    const leased: LeasedDelivery[] = [];
+    const lease = async ({ deliveries }: Storage) => void leased.push(...(await deliveries.lease(LIMITS)));
+    await Promise.all([
+      ...Array.from({ length: 4 }, () => createLink(id).then(() => lease(second))),
+      settle(first, verification, ACCEPTED),
+      lease(first),
+      lease(second),
+    ]);
+    await lease(first);
+    // A lease that read the webhook before its verification returns its deliveries to the queue.
+    for (const one of leased.filter(({ unverifiedUntil }) => unverifiedUntil !== null))
+      await second.deliveries.hold(one);
+    await lease(second);
+    const ids = leased.filter(({ unverifiedUntil }) => unverifiedUntil === null).map(({ event }) => event.id);
+    t.is(new Set(ids).size, 4);
+  }
+});
+
+test.serial(
+  "a delivery that was leased before the URL changed is held, until the new URL is verified",
+  async (t) => {
+    const { id, webhook } = await newOrganization();
+    await markVerified(database, [webhook.id]);
+    await createLink(id);
+    const changes = { url: "https://example.com/other" };
+    t.false(((await first.webhooks.update(id, webhook.id, changes, OPERATOR)) as Webhook).verified);
+    const leased = await first.deliveries.lease(LIMITS);
+    t.deepEqual(typesOf(leased), ["webhook.test"]);
+    await second.webhooks.update(id, webhook.id, { url: "https://example.com/third" }, OPERATOR);
+    await settle(first, leased[0] as LeasedDelivery, ACCEPTED);
+    t.false((await find(id, webhook))?.verified, "the former URL accepted it");
+    const again = await leaseTest(t);
+    t.is(again.url, "https://example.com/third");
+    await settle(second, again, ACCEPTED);
+    t.true((await find(id, webhook))?.verified);
+    t.deepEqual(typesOf(await first.deliveries.lease(LIMITS)), ["link.created"]);
+  },
+);
+
+for (const status of ["succeeded", "failed"] as const) {
+  test.serial(`a test event that a process of an earlier version settled counts: ${status}`, async (t) => {
+    const { id, webhook } = await newOrganization();
+    await database.knex("deliveries").where({ webhook_id: webhook.id }).update({ status, due_at: null });
+    await createLink(id);
+    await first.deliveries.lease(LIMITS);
+    t.is((await find(id, webhook))?.verified, status === "succeeded");
+    const [leased] = await second.deliveries.lease(LIMITS);
+    t.like(leased, { event: { type: "link.created" }, verifies: false });
+    t.is(leased?.unverifiedUntil === null, status === "succeeded");
+  });
+}
+
+test.serial("a webhook that a process of an earlier version creates is verified", async (t) => {
+  const { id, webhook } = await newOrganization();
+  const [row] = await database.knex("webhooks").where({ id: webhook.id });
+  if (!row) return t.fail();
+  const { verification_event_id: _, verification_expires_at: __, ...columns } = row;
+  await database.knex("deliveries").delete();
+  await database.knex("webhooks").where({ id: webhook.id }).delete();
+  await database.knex("webhooks").insert(columns as typeof row);
+  t.true((await find(id, webhook))?.verified);
+  await createLink(id);
+  t.deepEqual(typesOf(await first.deliveries.lease(LIMITS)), ["link.created"]);
+});
+
+test.serial("when the time for the verification has ended, deliveries stop waiting", async (t) => {
+  const { id, webhook } = await newOrganization();
+  await leaseTest(t);
+  await createLink(id);
+  t.deepEqual(await first.deliveries.lease(LIMITS), []);
+  advanceClock(3 * HOUR_MS);
+  const leased = await first.deliveries.lease(LIMITS);
+  t.deepEqual(typesOf(leased).sort(), ["link.created", "webhook.test"]);
+  await createLink(id);
+  t.is((await database.knex("deliveries").where({ webhook_id: webhook.id })).length, 2, "none is added");
+});
+
+test.serial("4,000 deliveries to 20 unverified webhooks are read once, and delay no other", async (t) => {
+  const hostile = await newOrganization(20);
+  await database.knex("deliveries").delete();
+  for (const { id } of hostile.webhooks) await first.webhooks.test(hostile.id, id, OPERATOR);
+  const tests = await first.deliveries.lease(LIMITS);
+  t.is(tests.length, 20);
+  const other = await newOrganization();
+  await markVerified(database, [other.webhook.id]);
+  await atOnce(200, () => createLink(hostile.id));
+  await createLink(other.id);
+  const [leased, ...others] = await second.deliveries.lease(LIMITS);
+  t.is(leased?.organizationId, other.id);
+  t.deepEqual(others, []);
+  const due = () => database.knex("deliveries").where("due_at", "<=", Date.now()).whereNull("leased_by");
+  // Each lease holds some of them; the dispatcher repeats it every second.
+  for (let round = 0; (await due()).length > 0 && round < 20; round++)
+    t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  t.is((await due()).length, 0);
+
+  const statements: string[] = [];
+  const unsubscribe = second.onStatement((sql) => void statements.push(sql));
+  await createLink(other.id);
+  t.is((await second.deliveries.lease(LIMITS))[0]?.organizationId, other.id);
+  unsubscribe();
+  t.is(statements.filter((sql) => /^update \W?deliveries/i.test(sql)).length, 1, "only the lease");
+  await settle(first, tests[0] as LeasedDelivery, ACCEPTED);
+  const verified = await first.deliveries.lease({
+    ...LIMITS,
+    max: 300,
+    perWebhook: 300,
+    perHost: 300,
+    perOrganization: 300,
+  });
+  t.is(verified.length, 200);
+  t.is(new Set(verified.map(({ webhookId }) => webhookId)).size, 1);
+});
