@@ -5,9 +5,10 @@ import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeaseLimits, Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { markVerified } from "../../harness/webhooks.ts";
 
 // No dispatcher runs here: the tests lease deliveries as processes do.
-const { first, close } = await createTestStorage();
+const { first, database, close } = await createTestStorage();
 test.after.always(() => close());
 
 const LIMITS: LeaseLimits = {
@@ -34,6 +35,7 @@ async function newWebhook() {
     newWebhookSecret(),
     limitsOf,
   );
+  await markVerified(database, [(webhook as Webhook).id]);
   return webhook as Webhook;
 }
 
