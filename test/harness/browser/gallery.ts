@@ -9,7 +9,7 @@ import { tokensFor } from "../clients/flow.ts";
 import { advanceClock } from "../clock.ts";
 import type { Receiver } from "../receiver.ts";
 import type { TestOrganization, TestService } from "../service.ts";
-import { createWebhook, waitForDelivery } from "../webhooks.ts";
+import { createWebhook, deliveriesOf, until, waitForDelivery } from "../webhooks.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The redirect URI of a local app. */
@@ -236,6 +236,6 @@ async function fillWebhooks(api: Api, receiver: Receiver) {
   await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
   await waitForDelivery(api, gone, ({ status }) => status === "failed");
   await waitForDelivery(api, failing, ({ attempts }) => attempts.length > 0);
-  await waitForDelivery(api, unverified, ({ attempts }) => attempts.length > 0);
+  await until(async () => (await deliveriesOf(api, unverified)).find(({ attempts }) => attempts.length > 0));
   return { webhook, failing, unverified, gone };
 }
