@@ -182,7 +182,8 @@ export function createAccountStore({ knex, transaction }: Database, outbox: Outb
           type: "member.password_changed",
           reset_link_created_by: link.createdBy,
         });
-        const data = { by: link.createdBy, address };
+        // Users create the links that are mailed to them.
+        const data = { ...(link.createdBy !== user_id && { by: link.createdBy }), address };
         await recordNotice(trx, { userId: user_id, kind: "reset_link_used", data });
         await revokeGrants(trx, outbox, actor, { user_id });
         await endAllSessions(trx, user_id);

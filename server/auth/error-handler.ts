@@ -34,6 +34,7 @@ export function tooManyRequests(wait: number): Problem {
 const DASHBOARD = { href: HOME, text: "Go to the dashboard" };
 /** Titles of pages by error code, where that of the status says less. */
 const TITLES: Record<string, string> = {
+  link_invalid: "This link is no longer valid",
   invitation_invalid: "This invitation is no longer valid",
   organization_suspended: "This organization is suspended",
 };

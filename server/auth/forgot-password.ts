@@ -19,7 +19,7 @@ type Options = {
 };
 
 const SENT =
-  "If the account exists and has an email address, a reset link is on its way. It works once, within an hour.";
+  "If the account exists and has a confirmed email address, we’ve sent it a reset link. The link works once and expires in an hour.";
 
 /**
  * Adds the routes that email a password-reset link. The answer and the work before it are the same for every username, so

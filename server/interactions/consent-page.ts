@@ -34,7 +34,7 @@ const KNOWN_APP = {
 
 const REFUSALS = {
   suspended:
-    "Your organization is suspended, so you can’t approve this request. Ask an owner to contact the operator.",
+    "Your organization is suspended, so you can’t approve this request. Its owners can contact the operator of this service.",
   plan: "You aren’t a member of an organization on the Growth or Premium plan, so you can’t approve this request.",
   role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
@@ -57,13 +57,13 @@ export function consentPage(consent: Consent): string {
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
     : scopes;
   return page(
-    "Allow access",
-    html`<h1>Allow access?</h1>
+    canAllow ? "Allow access" : "You can’t allow access",
+    html`<h1>${canAllow ? "Allow access?" : "You can’t allow access"}</h1>
 <p>You’ll be redirected to <strong>${target.name}</strong>.</p>
-<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It will be able to:</p>
+<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
 ${identity ? identityNote(identity, target.isLocal) : html``}
-<p>Access expires in 90 days; you can revoke it at any time.</p>
+${canAllow ? html`<p>Access expires in 90 days; you can revoke it at any time.</p>` : html``}
 ${alert(target.isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">

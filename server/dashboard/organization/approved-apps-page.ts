@@ -42,11 +42,13 @@ ${approved.length > 0 ? table("Approved apps", list, approved) : html`<p class="
 ${isManager(membership) ? approvalForm(path) : html``}</section>`;
 }
 
-function approvalForm(path: string): Html {
+/** Renders the form that opens the page of an app to approve. */
+export function approvalForm(path: string, clientId = ""): Html {
   return html`<form method="get" action="${path}/approve" class="row">
 ${field({
   name: "client_id",
-  label: "Client ID",
+  label: "Client ID to approve",
+  value: clientId,
   isWide: true,
   attributes: html`required maxlength="255" autocomplete="off" spellcheck="false"`,
 })}

@@ -11,7 +11,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { approvalPage } from "./approved-apps-page.ts";
+import { approvalForm, approvalPage } from "./approved-apps-page.ts";
 
 const PATH = `${ORGANIZATION}/apps/approved`;
 const NOT_AN_APP = "must be the client ID of an app";
@@ -22,15 +22,13 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
   const { approvedApps, clients } = storage;
   const registeredIds =
     settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(keys.signing);
-  const find = async (clientId: string) => {
-    const app = await findApp(clientId, clients, registeredIds);
-    if (!app) throw invalidField("client_id", NOT_AN_APP);
-    return app;
-  };
+  const find = (clientId: string) => findApp(clientId, clients, registeredIds);
 
   const show: Show = async (ctx, error) => {
     const clientId = String(ctx.query.client_id ?? "");
     const app = await find(clientId);
+    if (prefersHtml(ctx) && !app) return showUnknownApp(ctx, clientId);
+    if (!app) throw invalidField("client_id", NOT_AN_APP);
     if (!prefersHtml(ctx)) {
       ctx.body = { client_id: clientId, app: app.name, published_by: app.publisher };
       return;
@@ -44,7 +42,7 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
   router.post(PATH, allow(...MANAGERS), async (ctx) => {
     const { id } = membershipOf(ctx);
     const { client_id: clientId } = validate(approval, await formFieldsOf(ctx));
-    await find(clientId);
+    if (!(await find(clientId))) throw invalidField("client_id", NOT_AN_APP);
     const approved = await approvedApps.approve(id, clientId, signedInUserOf(ctx).actor);
     if (approved === "missing") throw notFound("organization");
     if (approved === "limit") throw limitReached();
@@ -61,6 +59,14 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
   router.delete(`${PATH}/:approval_id`, allow(...MANAGERS), withdraw);
   router.post(`${PATH}/:approval_id/delete`, allow(...MANAGERS), withdraw);
 };
+
+/** Shows the form again, with the error. */
+function showUnknownApp(ctx: Context, clientId: string): void {
+  ctx.status = 422;
+  const form = approvalForm(sectionPath(membershipOf(ctx).id, "apps"), clientId);
+  const error = "No app has this client ID. Check it and try again.";
+  showPage(ctx, { title: "Approve app", section: "apps", error }, form);
+}
 
 function limitReached(): Problem {
   const detail = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;

@@ -30,7 +30,7 @@ const invitation = z.strictObject({
 
 /** Adds the routes that create, list, revoke and accept invitations. An invitation link works once. */
 export const invitationRoutes: RouteModule = (router, { settings, storage, urls, allow, oneTimeView }) => {
-  const { invitations } = storage;
+  const { invitations, organizations } = storage;
   const newLinks = oneTimeView<NewLink>();
 
   router.get(PATH, allow(...MANAGERS), async (ctx) => {
@@ -92,8 +92,10 @@ export const invitationRoutes: RouteModule = (router, { settings, storage, urls,
       ctx.body = { organization: { id, name }, role, invited_by: inviter };
       return;
     }
-    const body = acceptancePage({ action: ctx.path, invitation: found, user: signedInUserOf(ctx) });
-    showPage(ctx, { title: `Join ${name}` }, body);
+    const user = signedInUserOf(ctx);
+    const isMember = (await organizations.listByUser(user.id)).some((one) => one.id === id);
+    const body = acceptancePage({ action: ctx.path, invitation: found, user, isMember });
+    showPage(ctx, { title: isMember ? "Invitation" : `Join ${name}` }, body);
   });
 
   router.post(LINK, async (ctx) => {

@@ -166,10 +166,18 @@ type Acceptance = {
   action: string;
   invitation: ShownInvitation;
   user: { username: string; csrf?: string | undefined };
+  /** Whether the user is a member of the organization already. */
+  isMember: boolean;
 };
 
 /** Renders the page that asks an invited user to join. */
-export function acceptancePage({ action, invitation, user }: Acceptance): Html {
+export function acceptancePage({ action, invitation, user, isMember }: Acceptance): Html {
+  if (isMember) {
+    return html`<div class="panel"><p>You’re already a member of <strong><bdi>${invitation.organizationName}</bdi></strong>. You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+<p>The invitation is for someone else. It stays valid until they accept it.</p>
+${linkButton("/dashboard", "Go to the dashboard")}</div>`;
+  }
   return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
-<form method="post" action="${action}">${csrfField(user.csrf)}<button type="submit">Join ${invitation.organizationName}</button></form></div>`;
+<form method="post" action="${action}">${csrfField(user.csrf)}<button type="submit">Join ${invitation.organizationName}</button></form>
+<p class="hint">To join with another account, sign out and open the invitation again.</p></div>`;
 }
