@@ -34,10 +34,11 @@ const IN_PROCESSES_ON_SQLITE = [
 ];
 const IN_BROWSER = [
   "test/server/auth/sso/browser.test.ts",
-  "test/server/dashboard/{keyboard,one-time-view-browser,pages}.test.ts",
+  "test/server/dashboard/{keyboard,one-time-view-browser,pages,state-pages}.test.ts",
   "test/server/dashboard/links/browser.test.ts",
   "test/server/docs/accessibility.test.ts",
   "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
+  "test/server/mail/pages.test.ts",
 ];
 const IN_CLIENTS = ["test/clients/*.test.ts"];
 const ON_SQLITE = [

@@ -66,9 +66,18 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
 }
 
 /** Returns the plain text of an email, decoded. */
-export function textOf({ raw }: ReceivedMail): string {
+export function textOf(mail: ReceivedMail): string {
+  return partOf(mail, /content-type: text\/plain/i);
+}
+
+/** Returns the HTML of an email, decoded. */
+export function htmlOf(mail: ReceivedMail): string {
+  return partOf(mail, /content-type: text\/html/i);
+}
+
+function partOf({ raw }: ReceivedMail, type: RegExp): string {
   const [, boundary] = /boundary="([^"]+)"/.exec(raw) ?? [];
-  const part = raw.split(`--${boundary}`).find((one) => /content-type: text\/plain/i.test(one)) ?? "";
+  const part = raw.split(`--${boundary}`).find((one) => type.test(one)) ?? "";
   const [headers = "", body = ""] = part.trimStart().split(/\r\n\r\n(.*)/s);
   return /quoted-printable/i.test(headers) ? decodeQuotedPrintable(body) : body;
 }

@@ -1,23 +1,15 @@
-import { mkdir } from "node:fs/promises";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { COLOR_RULES, violationsOf } from "../../harness/browser/axe.ts";
 import { openPage, useChromium } from "../../harness/browser/chromium.ts";
 import { dashboardPages } from "../../harness/browser/dashboard-pages.ts";
 import { createGallery } from "../../harness/browser/gallery.ts";
-import { fill, press } from "../../harness/browser/page-actions.ts";
+import { isReadable, openSignedIn } from "../../harness/browser/readable.ts";
 import { type GalleryPage, visitorPages } from "../../harness/browser/visitor-pages.ts";
 import { freePort } from "../../harness/port.ts";
 import { providerSettings, startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-
-/** The folder for screenshots of every page, at each width and in each color scheme; none are taken without it. */
-const { SCREENSHOTS } = process.env;
-const WIDTHS = [1440, 360];
-const SCHEMES = ["light", "dark"] as const;
-// A full screenshot of a longer page takes minutes.
-const SCREENSHOT_MAX_HEIGHT = 12_000;
 
 const receiver = await startReceiver();
 const { service, close } = await startWithProvider({
@@ -30,7 +22,6 @@ const strict = await startTestService({
   REGISTRATION: "closed",
   SELF_SERVICE_PLANS: "off",
 });
-if (SCREENSHOTS) await mkdir(SCREENSHOTS, { recursive: true });
 
 test.after.always(async () => {
   await Promise.all([close(), strict.close()]);
@@ -50,43 +41,15 @@ const linked = new Map<string, { page: Page; from: string; href: string }>();
 
 /** Returns the browser page of a user, who is signed in there. */
 function pageOf(browser: Browser, who: GalleryPage[1]): Promise<Page> {
-  const known = visitors.get(who) ?? signIn(browser, who);
+  const known =
+    visitors.get(who) ?? openSignedIn(browser, service.url, who === "visitor" ? undefined : users[who]);
   visitors.set(who, known);
   return known;
-}
-
-async function signIn(browser: Browser, who: GalleryPage[1]): Promise<Page> {
-  // Animations must have ended before the page is checked.
-  const { page } = await openPage(browser, { baseURL: service.url, reducedMotion: "reduce" });
-  if (who === "visitor") return page;
-  const { username, password } = users[who];
-  await page.goto("/auth/login");
-  await fill(page, { username, password });
-  await press(page, "Sign in");
-  await page.waitForURL(/\/dashboard/);
-  return page;
 }
 
 /** Returns the path of a page without its ids. */
 function kindOf(url: string): string {
   return new URL(url).pathname.replaceAll(/(?<=\/)[a-z]{3}_\w{20,}/g, "…");
-}
-
-async function isReadable(t: ExecutionContext, page: Page, name: string) {
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 900 });
-    const fullPage =
-      (await page.evaluate<number>("document.documentElement.scrollHeight")) < SCREENSHOT_MAX_HEIGHT;
-    for (const colorScheme of SCHEMES) {
-      await page.emulateMedia({ colorScheme });
-      const rules = colorScheme === "dark" ? COLOR_RULES : undefined;
-      t.deepEqual(await violationsOf(page, rules), [], `${width} px, ${colorScheme}`);
-      if (SCREENSHOTS)
-        await page.screenshot({ path: `${SCREENSHOTS}/${name}.${width}.${colorScheme}.png`, fullPage });
-    }
-    const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-    t.true(overflow <= 0, `${overflow} px too wide at ${width} px`);
-  }
 }
 
 inChromium("the accessibility check finds violations", async (t, browser) => {
