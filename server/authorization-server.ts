@@ -36,6 +36,7 @@ import { landing } from "./landing/routes.ts";
 import { createFindKey } from "./leaked-credentials/public-keys.ts";
 import { leakedCredentials } from "./leaked-credentials/routes.ts";
 import { oauthCors } from "./provider/cors.ts";
+import { serveDirectly } from "./provider/direct-routes.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
 import { useKeys } from "./provider/key-set.ts";
@@ -159,6 +160,7 @@ export function authorizationServer(
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
       serveMetadataOfMcp(urls),
       completeResponses(settings),
+      serveDirectly(provider),
       mount(
         isBelow("/interaction/"),
         interactions({
