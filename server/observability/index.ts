@@ -71,8 +71,10 @@ export function createObservability(options: ObservabilityOptions): Observabilit
         const { method, status } = ctx;
         const route = routeOf(ctx);
         metrics.countRequest({ method, route, status, seconds });
-        const request_id = ctx.state.requestId;
-        log.info({ request_id, method, route, status, ms: Math.round(seconds * 1e6) / 1e3 }, "request");
+        if (log.isLevelEnabled("info")) {
+          const request_id = ctx.state.requestId;
+          log.info({ request_id, method, route, status, ms: Math.round(seconds * 1e6) / 1e3 }, "request");
+        }
       }
     },
   };

@@ -1,12 +1,13 @@
 import type { Middleware } from "koa";
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Registry } from "prom-client";
 import type { Outcome } from "../../resources/webhooks/types.ts";
+import { type CountedRequest, createRequestMetrics } from "./request-metrics.ts";
 
 /** The Prometheus metrics of a process. */
 export type Metrics = {
   /** Serves `/metrics`. */
   serve: Middleware;
-  countRequest(request: { method: string; route: string; status: number; seconds: number }): void;
+  countRequest(request: CountedRequest): void;
   /** Counts a webhook delivery attempt. */
   countAttempt(outcome: Outcome): void;
 };
@@ -15,19 +16,7 @@ export type Metrics = {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
-  const requests = new Counter({
-    name: "linkgate_http_requests_total",
-    help: "HTTP requests",
-    labelNames: ["method", "route", "status"],
-    registers: [registry],
-  });
-  const durations = new Histogram({
-    name: "linkgate_http_request_duration_seconds",
-    help: "Duration of HTTP requests in seconds",
-    labelNames: ["route"],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
-    registers: [registry],
-  });
+  const countRequest = createRequestMetrics(registry);
   const attempts = new Counter({
     name: "linkgate_webhook_attempts_total",
     help: "Webhook delivery attempts: succeeded, retried (will be retried), failed (permanently), unsent",
@@ -42,10 +31,7 @@ export function createMetrics(): Metrics {
       ctx.body = await registry.metrics();
     },
 
-    countRequest({ method, route, status, seconds }) {
-      requests.inc({ method, route, status });
-      durations.observe({ route }, seconds);
-    },
+    countRequest,
 
     countAttempt: ({ status, isUnsent }) =>
       attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
