@@ -73,9 +73,9 @@ export function createWriter(
     const batch = waiting;
     waiting = [];
     try {
-      if (transaction.tryBegin()) {
-        resolveWhenDurable(batch, transaction.commit(batch.map(({ statements }) => statements)));
-      } else {
+      const outcomes = transaction.run(batch.map(({ statements }) => statements));
+      if (outcomes) resolveWhenDurable(batch, outcomes);
+      else {
         waiting = batch;
         setTimeout(schedule, LOCK_POLL_MS);
       }
