@@ -41,6 +41,8 @@ type Client = Knex.Client & {
   driverName: string;
   /** Only in the SQLite client. */
   writeTogether(queries: Statement[]): Promise<void>;
+  /** Only in the SQLite client. */
+  read?(query: { sql: string; bindings: unknown[] }): unknown[];
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -82,6 +84,13 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
         compiled ??= compile(build);
         const { bindings: template, ...query } = compiled;
         const bindings = bind(template, values);
+        if (client.read && query.method === "select" && knex.listenerCount("query") === 0) {
+          try {
+            return client.read({ sql: query.sql, bindings }) as Answer;
+          } catch {
+            // The way of all other queries tries again, and reports the error.
+          }
+        }
         return (await withRetries(() => send({ ...query, bindings }), query.method === "select")) as Answer;
       };
     },

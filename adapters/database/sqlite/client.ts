@@ -102,6 +102,11 @@ export class SqliteClient extends BetterSqliteClient {
     return query;
   }
 
+  /** Runs a read at once. SQLite's reads are synchronous, so Knex's steps around a query would only add to their cost. */
+  read({ sql, bindings }: { sql: string; bindings: unknown[] }): unknown[] {
+    return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
+  }
+
   /** Runs several statements, all or none, in a group with other concurrent writes. */
   async writeTogether(queries: Statement[]): Promise<void> {
     const statements = queries.map((query) =>
