@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import knexFactory from "knex";
 import pLimit from "p-limit";
@@ -10,9 +9,8 @@ import manifest from "../../package.json" with { type: "json" };
 import { OPERATOR } from "../../resources/events/types.ts";
 import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
 import { limitsOf } from "../../resources/plans.ts";
-import { startDeliveries } from "../../resources/webhooks/dispatcher.ts";
-import { createSend } from "../../resources/webhooks/send.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
+import { markVerified } from "../harness/webhooks.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
@@ -143,7 +141,7 @@ export async function seedDeliveries(backlog: Backlog): Promise<Seeded> {
   const storage = openStorage(backlog.url, Buffer.from(KEY, "base64url"));
   try {
     const owners = await atMost(8, backlog.organizations, (index) => createWebhooks(storage, index, backlog));
-    await deliverTests(storage, backlog);
+    await verifyAll(backlog.url);
     await atMost(8, owners.length, (index) => createLinks(storage, owners, index, backlog.events));
   } finally {
     await storage.close();
@@ -184,20 +182,12 @@ async function createWebhooks(storage: Storage, index: number, { webhooks, origi
   return organization;
 }
 
-/** Delivers the test events that new webhooks may receive before any other. */
-async function deliverTests({ deliveries }: Storage, { url, origins }: Backlog) {
+/** Marks all webhooks as verified, because no process delivers test events. */
+async function verifyAll(url: string) {
   const knex = knexFactory(knexConfig(url));
-  const allowed = new Set(origins.map((origin) => new URL(origin).hostname));
-  const { stop } = startDeliveries({
-    queue: deliveries,
-    send: createSend({ allowed, userAgent: "bench" }),
-    shortUrl: "http://localhost",
-    onError: console.error,
-  });
   try {
-    while (await knex("deliveries").where({ status: "pending" }).first("event_id")) await sleep(50);
+    await markVerified({ knex }, await knex("webhooks").pluck("id"));
   } finally {
-    await stop();
     await knex.destroy();
   }
 }
