@@ -130,7 +130,8 @@ export function redisplayForm(show: Show): Middleware {
     try {
       await next();
     } catch (error) {
-      const isInputError = error instanceof Problem && INPUT_ERRORS.includes(error.status);
+      const isInputError =
+        error instanceof Problem && (INPUT_ERRORS.includes(error.status) || error.code === "quota_exceeded");
       if (!isInputError || !prefersHtml(ctx)) throw error;
       ctx.status = error.status;
       await show(ctx, error.message, error);

@@ -161,6 +161,11 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
     await page.goto(`${path}/plan`);
     await isReadable(t, page, `plan-${name}`);
   }
+  await page.goto(`${path}/links/new`);
+  await fill(page, { url: "https://example.com/" });
+  await press(page, "Create link");
+  await waitForError(page);
+  await isReadable(t, page, "link-new-full");
 });
 
 inChromium("the pages of a suspended organization are accessible and fit", async (t, browser) => {
