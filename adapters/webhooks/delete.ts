@@ -2,11 +2,8 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { webhookEvent, webhooksOf } from "./queries.ts";
+import { type WebhookCreator, webhookEvent, webhooksCreatedBy } from "./queries.ts";
 import { auditedFields, type WebhookRows } from "./row.ts";
-
-/** A user who created webhooks; with `clientId`, only through this client. */
-export type WebhookCreator = { userId: string; clientId?: string };
 
 /** Deletes webhooks with their delivery logs. Part of the caller's transaction. */
 export type WebhookDeletion = {
@@ -25,27 +22,20 @@ export type WebhookDeletion = {
 };
 
 /** Creates the deletion of webhooks. */
-export function createWebhookDeletion(outbox: Outbox, { toWebhook }: WebhookRows): WebhookDeletion {
+export function createWebhookDeletion(outbox: Outbox, { toDeleted }: WebhookRows): WebhookDeletion {
   const deletion: WebhookDeletion = {
     async remove(trx, actor, rows) {
       const ids = rows.map(({ id }) => id);
       await trx("deliveries").whereIn("webhook_id", ids).delete();
       await trx("webhooks").whereIn("id", ids).delete();
-      const events = rows.map((row) => {
-        const { url, events } = toWebhook(row);
-        return webhookEvent("webhook.deleted", row, auditedFields({ url, events }));
-      });
+      const events = rows.map((row) => webhookEvent("webhook.deleted", row, auditedFields(toDeleted(row))));
       await outbox.record(trx, actor, ...events);
     },
 
-    async removeCreated(trx, actor, organizationId, { userId, clientId }) {
+    async removeCreated(trx, actor, organizationId, creator) {
       // The creation of a webhook takes the same lock.
       await trx("organizations").where({ id: organizationId }).forUpdate().first("id");
-      const created = webhooksOf(trx, organizationId)
-        .where({ created_by: userId, ...(clientId !== undefined && { created_via: clientId }) })
-        .orderBy("id")
-        .forUpdate();
-      const rows = await created;
+      const rows = await webhooksCreatedBy(trx, organizationId, creator).orderBy("id").forUpdate();
       if (rows.length > 0) await deletion.remove(trx, actor, rows);
     },
   };

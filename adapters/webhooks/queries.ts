@@ -8,6 +8,17 @@ export function webhooksOf(q: Knex, organizationId: string) {
   return q("webhooks").where({ organization_id: organizationId });
 }
 
+/** A user who created webhooks; with `clientId`, only through this client. */
+export type WebhookCreator = { userId: string; clientId?: string };
+
+/** Queries the webhooks of an organization that a user or app has created. */
+export function webhooksCreatedBy(q: Knex, organizationId: string, { userId, clientId }: WebhookCreator) {
+  return webhooksOf(q, organizationId).where({
+    created_by: userId,
+    ...(clientId !== undefined && { created_via: clientId }),
+  });
+}
+
 /** Finds a webhook and locks its row until the end of the transaction. */
 export function findForUpdate(
   trx: Knex.Transaction,

@@ -10,12 +10,15 @@ export type WebhookRows = {
   toColumns(owner: Pick<WebhookRow, "id" | "organization_id">, fields: Partial<WebhookFields>): Columns;
   /** Returns a webhook without its secrets. */
   toWebhook(row: WebhookRow): Webhook;
+  /** Returns the settings that the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
+  toDeleted(row: WebhookRow): Pick<Webhook, "events"> & { url?: string };
 };
 
 type Columns = Partial<Pick<WebhookRow, "url" | "host" | "url_hash" | "events" | "enabled">>;
 
 /** Creates the conversion with an encryption. */
 export function createWebhookRows(encryption: Encryption): WebhookRows {
+  const eventsOf = ({ events }: WebhookRow) => events.split(" ") as WebhookEvent[];
   return {
     toColumns({ id, organization_id }, { url, events, enabled }) {
       return {
@@ -34,7 +37,7 @@ export function createWebhookRows(encryption: Encryption): WebhookRows {
       id: row.id,
       organizationId: row.organization_id,
       url: decryptUrl(encryption, row),
-      events: row.events.split(" ") as WebhookEvent[],
+      events: eventsOf(row),
       enabled: Boolean(row.enabled),
       verified: row.verification_expires_at === null,
       disabledReason: row.disabled_reason,
@@ -44,6 +47,15 @@ export function createWebhookRows(encryption: Encryption): WebhookRows {
       createdAt: row.created_at,
       updatedAt: row.updated_at,
     }),
+
+    toDeleted(row) {
+      const events = eventsOf(row);
+      try {
+        return { url: decryptUrl(encryption, row), events };
+      } catch {
+        return { events };
+      }
+    },
   };
 }
 

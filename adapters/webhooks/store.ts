@@ -10,13 +10,13 @@ import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { createWebhookDeletion } from "./delete.ts";
 import { createDeliveryStore, type DeliveryStore } from "./delivery-store.ts";
-import { findForUpdate, webhookEvent, webhooksOf } from "./queries.ts";
+import { findForUpdate, webhookEvent, webhooksCreatedBy, webhooksOf } from "./queries.ts";
 import { auditedFields, createWebhookRows, encryptionContextOf, type WebhookRows } from "./row.ts";
 import { redactUrl } from "./url.ts";
 import { dayOf } from "./usage.ts";
 import { verificationOfChanged, verificationOfNew } from "./verification.ts";
 
-type Reads = Pick<WebhookStore, "find" | "list" | "count" | "countDeliveriesToday">;
+type Reads = Pick<WebhookStore, "find" | "list" | "count" | "listCreatedHosts" | "countDeliveriesToday">;
 type Writes = Omit<WebhookStore, keyof Reads | keyof DeliveryStore>;
 
 /** Creates the webhook store of a database; signing secrets are encrypted with `encryption`. */
@@ -43,6 +43,12 @@ function createReads({ knex }: Database, { toWebhook }: WebhookRows): Reads {
     },
 
     count: (organizationId) => count(knex, organizationId),
+
+    async listCreatedHosts(organizationId, creator) {
+      // Without the URLs, so webhooks whose URL can't be decrypted are listed, and can be deleted.
+      const hosts = await webhooksCreatedBy(knex, organizationId, creator).pluck("host");
+      return hosts.map((host) => host ?? "");
+    },
 
     async countDeliveriesToday(organizationId) {
       const usage = await knex("delivery_usage")
@@ -74,6 +80,7 @@ function createWrites(
             .first("plan");
           const limit = organization ? limitsOf(organization.plan).webhooks : 0;
           if ((await count(trx, organizationId)) >= limit) return { limit };
+          if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true };
           const id = newId("whk");
           const owner = { id, organization_id: organizationId };
           const row = {
@@ -136,6 +143,19 @@ function createWrites(
         return true;
       }),
   };
+}
+
+/**
+ * Returns whether an app that acts for a user is still authorized. A revocation that deletes what the app has created takes
+ * the same lock, and may have come after the check of the token.
+ */
+async function isAuthorized(trx: Knex.Transaction, organizationId: string, actor: Actor): Promise<boolean> {
+  if (actor.via === undefined) return true;
+  const grant = await trx("grants")
+    .where({ organization_id: organizationId, user_id: actor.id, client_id: actor.via })
+    .whereNull("revoked_at")
+    .first("id");
+  return grant !== undefined;
 }
 
 /** Resolves to `isDuplicate` if the organization has another webhook with the same URL. */

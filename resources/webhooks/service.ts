@@ -74,6 +74,7 @@ function createWebhookOperations(
       const created = await store.create(organizationId, actor, fields, secret, limitsOf);
       if ("limit" in created) throw limitReached(created.limit);
       if ("isDuplicate" in created) throw duplicate();
+      if ("isRevoked" in created) throw revoked();
       return { webhook: created, secret };
     },
 
@@ -190,6 +191,13 @@ async function readPage<Item>(cursors: Cursors, { query, list, read, positionOf 
 function duplicate(): Problem {
   const detail = "Your organization already has a webhook with this URL. Update it, or use another URL.";
   return new Problem(409, "webhook_exists", detail);
+}
+
+/** The app lost its access after its token was checked. */
+function revoked(): Problem {
+  return new Problem(401, "invalid_token", "The access token is invalid, expired or revoked.", {
+    headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' },
+  });
 }
 
 function limitReached(limit: number): Problem {

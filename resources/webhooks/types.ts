@@ -63,11 +63,13 @@ export type WebhookStore = {
     fields: WebhookFields,
     secret: string,
     limitsOf: (plan: Plan) => Limits,
-  ): Promise<Webhook | { limit: number } | { isDuplicate: true }>;
+  ): Promise<Webhook | { limit: number } | { isDuplicate: true } | { isRevoked: true }>;
   find(organizationId: string, id: string): Promise<Webhook | undefined>;
   /** Lists webhooks, newest first; `before` is the ID of the previous page's last webhook. */
   list(organizationId: string, limit: number, before?: string): Promise<Webhook[]>;
   count(organizationId: string): Promise<number>;
+  /** Returns the host of each webhook that a user created; with `clientId`, only through this client. */
+  listCreatedHosts(organizationId: string, creator: { userId: string; clientId?: string }): Promise<string[]>;
   /** Returns the number of deliveries since midnight UTC, without retries. */
   countDeliveriesToday(organizationId: string): Promise<number>;
   /**

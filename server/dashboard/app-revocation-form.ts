@@ -27,7 +27,7 @@ export function appRevocationForm(form: RevocationForm): Html {
 <li>${webhookHosts ? "Links" : "Links and webhooks"} that the app created stay.</li>
 ${others > 0 ? html`<li>${others === 1 ? "Another authorization" : `${others} other authorizations`} of this app in the organization ${others === 1 ? "isn’t" : "aren’t"} affected.</li>` : html``}
 </ul>
-${webhookChoice(webhookHosts ?? [], "This app", isOwn ? "you" : html`<bdi>${app.username}</bdi>`)}
+${webhookChoice(webhookHosts ?? [], "this app", isOwn ? "you" : html`<bdi>${app.username}</bdi>`)}
 <div class="actions"><button type="submit" class="danger">Revoke access</button>${linkButton(path, "Cancel", "quiet")}</div>
 </form>`;
 }

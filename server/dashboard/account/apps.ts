@@ -9,7 +9,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { signedInUserOf } from "../access.ts";
 import { appRevocationForm } from "../app-revocation-form.ts";
-import { asksToDeleteWebhooks, createdWebhookHosts } from "../created-webhooks.ts";
+import { asksToDeleteWebhooks } from "../created-webhooks.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { accountAppsTable, type ShownAccountApp } from "./apps-page.ts";
 
@@ -69,7 +69,7 @@ function addRevocationRoutes(router: Router, storage: Options["storage"]): void 
       app: { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) },
       organizationName: membership.name,
       isOwn: true,
-      webhookHosts: managesWebhooks ? await createdWebhookHosts(storage, membership.id, app) : undefined,
+      webhookHosts: managesWebhooks ? await storage.webhooks.listCreatedHosts(membership.id, app) : undefined,
       path: PATH,
       csrf: signedInUserOf(ctx).csrf,
     });

@@ -8,7 +8,7 @@ import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { appRevocationForm } from "../app-revocation-form.ts";
-import { asksToDeleteWebhooks, createdWebhookHosts } from "../created-webhooks.ts";
+import { asksToDeleteWebhooks } from "../created-webhooks.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { changeAppPolicy, choicesOn } from "./app-policy.ts";
@@ -108,7 +108,7 @@ const addRevocationRoutes: RouteModule = (router, { storage, allow }) => {
       isOwn: app.userId === userId,
       others: apps.filter(({ clientId }) => clientId === app.clientId).length - 1,
       webhookHosts: isManager(membership)
-        ? await createdWebhookHosts(storage, membership.id, app)
+        ? await storage.webhooks.listCreatedHosts(membership.id, app)
         : undefined,
       path: sectionPath(membership.id, "apps"),
       csrf,

@@ -32,7 +32,7 @@ ${member.role === "member" ? html`` : html`<li>Unused invitation and password re
 <li>${webhookHosts ? "Links" : "Links and webhooks"} that ${they} created stay.</li>
 <li>${isOwn ? "Your account and your" : "Their account and their"} other organizations aren’t affected.</li>
 </ul>
-${webhookChoice(webhookHosts ?? [], isOwn ? "You" : name)}
+${webhookChoice(webhookHosts ?? [], isOwn ? "you" : name)}
 <div class="actions"><button type="submit" class="danger">${isOwn ? "Leave organization" : "Remove member"}</button>${linkButton(back, "Cancel", "quiet")}</div>
 </form>`;
 }

@@ -8,7 +8,7 @@ import { linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { asksToDeleteWebhooks, createdWebhookHosts } from "../created-webhooks.ts";
+import { asksToDeleteWebhooks } from "../created-webhooks.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { assertChanged, LAST_OWNER, ownersOnly, targetOf } from "./member-change.ts";
@@ -95,7 +95,9 @@ async function formFor(
   const user = signedInUserOf(ctx);
   const [authorized, webhookHosts] = await Promise.all([
     storage.grants.listByOrganization(membership.id),
-    isManager(membership) ? createdWebhookHosts(storage, membership.id, { userId: member.id }) : undefined,
+    isManager(membership)
+      ? storage.webhooks.listCreatedHosts(membership.id, { userId: member.id })
+      : undefined,
   ]);
   return memberRemovalForm({
     member,

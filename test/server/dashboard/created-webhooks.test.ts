@@ -131,6 +131,7 @@ for (const [where, pathOf] of Object.entries(ROUTES)) {
       const page = await browser.open(service.url + link?.attributes.href);
       const text = page.html.querySelector("main")?.text ?? "";
       t.regex(text, /Reports.*1 webhook for you.*example\.com/s);
+      t.regex(text, /Also delete all webhooks that this app created for you \(1 now\)/);
       t.true(await isAcceptedByApi(service, team.token), "nothing has changed yet");
       const cancel = page.html.querySelectorAll("main a").find((one) => one.text === "Cancel");
       t.is(cancel?.attributes.href, pathOf(team));
