@@ -50,7 +50,7 @@ const ROWS: Record<string, object[]> = {
 
 /** Creates a database as the previous version left it. */
 async function createPrevious(): Promise<Database & { url: string; drop(): Promise<void> }> {
-  const { url, drop } = await createTestDatabase();
+  const { url, drop } = await createTestDatabase({ empty: true });
   const database = openDatabase(url);
   const { knex, engine, close } = database;
   const migrationSource = { ...migrations(engine), getMigrations: async () => PREVIOUS_VERSION };
