@@ -6,7 +6,7 @@ import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { startNameServer } from "../../harness/name-server.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, waitForDelivery } from "../../harness/webhooks.ts";
+import { createWebhook, waitForDelivery, waitUntilVerified } from "../../harness/webhooks.ts";
 
 const names = await startNameServer();
 const receiver = await startReceiver();
@@ -34,11 +34,14 @@ const NOT_PUBLIC = "The hostname resolves to an IP address that is not on the pu
 // Neither allocated nor reserved: the former IPv6 test network (6bone).
 const UNALLOCATED = "3ffe::1";
 
-/** Returns the first attempt to deliver to a URL, which is that of the test event that verifies it, or of one that follows. */
-async function attemptAt(url: string, api?: Api) {
+/** Returns the first attempt to deliver to a URL: of the test event that verifies it, or if it is accepted, of one after it. */
+async function attemptAt(url: string, api?: Api, { isAccepted = false } = {}) {
   const own = api ?? (await createApi());
   const webhook = await createWebhook(own, url, ["webhook.test"]);
-  if (webhook.verified) await own.send("POST", `/v1/webhooks/${webhook.id}/test`);
+  if (isAccepted) {
+    await waitUntilVerified(own, `/v1/webhooks/${webhook.id}`);
+    await own.send("POST", `/v1/webhooks/${webhook.id}/test`);
+  }
   const { attempts, status } = await waitForDelivery(
     own,
     webhook,
@@ -113,7 +116,7 @@ test.serial("an endpoint on loopback is reachable only by the hostname on the al
   });
   t.is(rejected.status, 422);
   t.is((await attemptAt("https://alias.example.com/alias", api)).attempt?.error, NOT_PUBLIC);
-  const { status, attempt } = await attemptAt(`http://localhost:${port}/allowed`, api);
+  const { status, attempt } = await attemptAt(`http://localhost:${port}/allowed`, api, { isAccepted: true });
   t.deepEqual([status, attempt?.status], ["succeeded", 204]);
   t.is(receiver.received("/allowed").length, 1);
   t.is(receiver.received("/alias").length, 0);
