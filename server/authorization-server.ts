@@ -119,7 +119,7 @@ export function authorizationServer(
     if (isUnavailable(error)) respondUnavailable(ctx);
   });
 
-  const sessions = createSessions(provider, urls.base);
+  const sessions = createSessions(provider, storage.sessions, urls.base);
   const identityProvider = createIdentityProvider(settings, `${urls.base}/auth/sso/callback`, onError);
   const ssoButton = createSsoButton(identityProvider);
   const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));

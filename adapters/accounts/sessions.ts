@@ -29,6 +29,8 @@ export type SessionStore = {
   listByUser(userId: string): Promise<ActiveSession[]>;
   /** Ends a session of the actor. Returns false if there is none of that id. */
   end(id: string, actor: Actor): Promise<boolean>;
+  /** Ends a browser session of a user, also if it is getting a new ID, and records nothing. */
+  signOut(userId: string, id: string): Promise<void>;
   /** Ends all sessions of the actor except one and, with `apps`, revokes the access of all apps. */
   endOthers(keptId: string, actor: Actor, options?: { apps: boolean }): Promise<void>;
   /**
@@ -73,6 +75,12 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
         const revoked = await revokeGrants(trx, outbox, actor, { ...firstParty(actor.id), id });
         await recordEnded(trx, outbox, actor, ended + revoked);
         return ended + revoked > 0;
+      }),
+
+    signOut: (userId, id) =>
+      transaction(async (trx) => {
+        await lockUser(trx, userId);
+        await endSessions(trx, { user_id: userId, uid: id });
       }),
 
     endOthers: (keptId, actor, { apps } = { apps: false }) =>

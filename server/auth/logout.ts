@@ -9,9 +9,10 @@ type Options = { sessions: Sessions; tokens: FirstPartyTokens; storage: Pick<Sto
 /** Adds `/auth/logout`: ends the session, or revokes the token and its whole family. */
 export function logoutRoutes(router: Router, { sessions, tokens, storage }: Options): void {
   router.post("/auth/logout", async (ctx) => {
-    const { id: userId, means, sessionId, actor } = ctx.state.user;
+    const { user } = ctx.state;
+    const { id: userId, means, sessionId, actor } = user;
     if (means === "token") await tokens.end(sessionId);
-    else await sessions.end(ctx);
+    else await sessions.end(ctx, user);
     await storage.memberEvents.record(actor, { userId, type: "member.logged_out" });
     if (prefersHtml(ctx)) {
       ctx.status = 303;

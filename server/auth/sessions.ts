@@ -1,6 +1,8 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
+import type { SessionStore } from "../../adapters/accounts/sessions.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
+import type { SignedInUser } from "../http/state.ts";
 import { cookieOptions } from "../provider/cookies.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
 import { epochSeconds, type FactorProof, type SignInProof, withFactor } from "./sign-in-proof.ts";
@@ -19,15 +21,19 @@ export type Sessions = {
   begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean>;
   /** Gives the session a new ID, and records a password or a second factor that the user has just proved in it. */
   renew(ctx: Context, factor?: FactorProof): Promise<void>;
-  /** Signs out. */
-  end(ctx: Context): Promise<void>;
+  /** Signs out. `user` is who the request was authenticated as, because the session may have got a new ID since. */
+  end(ctx: Context, user: Pick<SignedInUser, "id" | "sessionId">): Promise<void>;
 };
 
 /** A session with a user. `loginTs` is when it began: epoch seconds. */
 export type SignedIn = Session & { accountId: string; loginTs: number };
 
-/** Creates the sessions on top of oidc-provider's. */
-export function createSessions(provider: Provider, base: string): Sessions {
+/** Creates the sessions on top of oidc-provider's; those in `store` are the same. */
+export function createSessions(
+  provider: Provider,
+  store: Pick<SessionStore, "signOut">,
+  base: string,
+): Sessions {
   const name = provider.cookieName("session");
   const options = { ...cookieOptions({ base }), path: "/" };
 
@@ -45,6 +51,11 @@ export function createSessions(provider: Provider, base: string): Sessions {
     ctx.cookies.set(name, session.jti, { ...options, expires: new Date(session.exp * 1000) });
   }
 
+  /** Ends a session by its `uid`: the library would end it by its ID, which a concurrent request may replace. */
+  async function end({ accountId, uid }: Pick<Session, "accountId" | "uid">): Promise<void> {
+    if (accountId) await store.signOut(accountId, uid);
+  }
+
   return {
     current,
 
@@ -52,7 +63,7 @@ export function createSessions(provider: Provider, base: string): Sessions {
       const before = await provider.Session.get(ctx);
       const isSame = before.accountId === accountId;
       ctx.state.signIn = { ...ctx.state.signIn, methods, isAgain: isSame };
-      if (before.accountId && !isSame) await before.destroy();
+      if (!isSame) await end(before);
       const session: Session = isSame ? before : new provider.Session();
       // Keeps `uid`, which forms and pending authorizations are bound to: the user's other open pages keep working.
       if (isSame) session.resetIdentifier();
@@ -61,7 +72,7 @@ export function createSessions(provider: Provider, base: string): Sessions {
       Object.assign(session, { methods, provedAt, credential });
       await save(ctx, session);
       if (!isCurrent || (await isCurrent())) return true;
-      await session.destroy();
+      await end(session);
       ctx.cookies.set(name, null, options);
       return false;
     },
@@ -77,9 +88,8 @@ export function createSessions(provider: Provider, base: string): Sessions {
       await save(ctx, session);
     },
 
-    async end(ctx) {
-      const session = await provider.Session.get(ctx);
-      if (session.accountId) await session.destroy();
+    async end(ctx, { id, sessionId }) {
+      await store.signOut(id, sessionId);
       ctx.cookies.set(name, null, options);
     },
   };

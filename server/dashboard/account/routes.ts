@@ -156,13 +156,14 @@ function addDeletionRoutes(router: Router, options: AccountOptions, show: Show):
   const { storage, sessions } = options;
 
   const deleteAccount = async (ctx: Context) => {
-    const { id, actor, means, secondFactor } = signedInUserOf(ctx);
+    const user = signedInUserOf(ctx);
+    const { id, actor, means, secondFactor } = user;
     const password = textFieldOf((await readInput(ctx)).password);
     if (!password || secondFactor !== "none") requireRecentSignIn(ctx, PATH);
     if (password) await assertPassword(ctx, password, options);
     const deletion = await storage.accountDeletions.deleteAccount(id, actor);
     if ("blockedBy" in deletion) throw lastOwner(deletion.blockedBy);
-    if (means === "session") await sessions.end(ctx);
+    if (means === "session") await sessions.end(ctx, user);
     respondToChange(ctx, { to: "/auth/login" });
   };
   router.delete(PATH, deleteAccount);

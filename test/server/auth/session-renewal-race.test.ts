@@ -55,3 +55,30 @@ for (const [what, end] of Object.entries(ENDS)) {
     }
   });
 }
+
+test.serial("signing out ends the session, even if another tab is giving it a new ID", async (t) => {
+  const { id: organizationId } = await service.createOrganization("Team");
+  for (let count = 1; ; count++) {
+    const user = await service.createUser([organizationId]);
+    const { browser } = await browserOf(service, user);
+    const page = await browser.open(ACCOUNT);
+    const cookies = await browser.jar.getCookies(service.url);
+    const id = cookies.find(({ key }) => key === "session")?.value as string;
+    const adapter = other.oidcAdapter("Session");
+    const { jti: _, ...payload } = (await adapter.find(id)) ?? {};
+    const newId = `renewed-${count}`;
+    let seen = 0;
+    let renewal: Promise<unknown> | undefined;
+    const stop = service.storage.onStatement(() => {
+      if (++seen === count) renewal = adapter.upsert(newId, { ...payload, replaces: id }, 600);
+    });
+    const done = await browser.press(page, "Sign out");
+    stop();
+    if (!renewal) break;
+    await renewal;
+    // Refused if the session had its new ID before the request was authenticated.
+    const [entry] = await service.storage.audit.list(organizationId, { types: ["member.logged_out"] }, 1);
+    t.is(done.status, 200);
+    if (entry?.actor === user.id) t.is(await adapter.find(newId), undefined, `after statement ${count}`);
+  }
+});
