@@ -163,6 +163,7 @@ export function openStorage(
     sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
     oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy),
     findActiveToken: createTokenReader(database, usage, clientPolicy),
+    indexLinks: indexer.requestLarge,
     linksIndexed: indexer.settled,
     useEncryptionKeys: encryption.use,
     reencrypt: (stop) => reencrypt(database, encryption, leases, stop),

@@ -86,7 +86,9 @@ export type Storage = {
   /** oidc-provider's storage contract: returns the adapter of a model by name. */
   oidcAdapter: ReturnType<typeof createOidcAdapter>;
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
-  /** Resolves when the links of the organizations that were searched are indexed. */
+  /** Starts to index the links of organizations that have many, unless another process is indexing. */
+  indexLinks(): Promise<void>;
+  /** Resolves when the links that this process indexes are. */
   linksIndexed(): Promise<void>;
   /** Replaces the encryption keys. @throws TypeError for a key of another length */
   useEncryptionKeys(keys: EncryptionKeys): void;
@@ -98,7 +100,7 @@ export type Storage = {
   verifyAuditLogs(organizationId?: string): Promise<ChainReport[]>;
   /** Does once what has to wait until no process of the previous version runs. */
   finishUpgrade(): Promise<void>;
-  /** Deletes expired rows. Resolves to undefined while another process does. `stop` ends it after the current batch. */
+  /** Deletes expired rows and the content of deleted organizations. Resolves to undefined while another process does. `stop` ends it after the current batch. */
   purgeExpired(stop?: AbortSignal): Promise<Deleted | undefined>;
 } & Pick<
   Database,

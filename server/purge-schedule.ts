@@ -5,7 +5,7 @@ const EVERY_MS = 60_000;
 // Soon after the start, because rows may have expired while the server was down, but not during it.
 const FIRST_AFTER_MS = 5_000;
 
-/** Deletes expired rows and finishes upgrades in the background. `stop` waits for the current batch. */
+/** Deletes expired rows, finishes upgrades and indexes links in the background. `stop` waits for the current batch. */
 export function startPurgeSchedule(storage: Storage, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
   let running = Promise.resolve();
@@ -20,6 +20,12 @@ export function startPurgeSchedule(storage: Storage, log: Log): { stop(): Promis
         await storage.finishUpgrade();
       } catch (error) {
         log.warn({ err: error }, "finishing the upgrade failed, will retry");
+      }
+      if (stopping.signal.aborted) return;
+      try {
+        await storage.indexLinks();
+      } catch (error) {
+        log.warn({ err: error }, "finding links to index failed, will retry");
       }
     });
   };

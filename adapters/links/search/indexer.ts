@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { firstIdAt } from "../../crypto/ids.ts";
 import { isDuplicate } from "../../database/engine.ts";
 import type { Database } from "../../database/index.ts";
 import type { Leases } from "../../database/leases.ts";
 import type { LinkRow, LinkSearchChangeRow } from "../../database/link-tables.ts";
 import { readTags } from "../row.ts";
+import { findLarge } from "./large.ts";
 import { buildBuckets } from "./postings.ts";
 import { removeOrphans, type Segment, segmentsOf, storeSegment } from "./segments.ts";
 
@@ -16,10 +18,12 @@ export const SEGMENT_LINKS = 4096;
  */
 export const MANY_CHANGES = 100;
 
-/** Indexes the links of organizations that are searched, in the background. */
+/** Indexes the links of organizations that have many, in the background. */
 export type Indexer = {
-  /** Asks to index an organization's links. */
+  /** Asks to index an organization's links before those of others. */
   request(organizationId: string): void;
+  /** Asks to index the links of organizations that have many, unless another process is indexing. */
+  requestLarge(): Promise<void>;
   /** Stops after the current segment. */
   stop(): Promise<void>;
   /** Resolves when everything requested so far is indexed. */
@@ -29,6 +33,8 @@ export type Indexer = {
 // Bounds the work of one segment: a link has up to a few thousand characters.
 const SEGMENT_CHARACTERS = 512 * 1024;
 const PAGE = 512;
+// Between two segments, for other requests.
+const PAUSE_MS = 50;
 const READ_MS = 5_000;
 // A link is committed this long after its id was created at the latest. Its age tells when no earlier id can follow.
 const SETTLED_AFTER_MS = 5 * 60_000;
@@ -42,16 +48,15 @@ const COLUMNS = ["id", "url", "slug", "title", "tags", "archived", "deleted_at"]
 /** Creates the indexer of this process. One process at a time indexes. */
 export function createIndexer(database: Database, leases: Leases): Indexer {
   const { knex, readAside } = database;
-  const requested = new Set<string>();
+  const findCandidates = findLarge(database, SEGMENT_LINKS);
+  let queue: string[] = [];
   let running: Promise<void> | undefined;
   let isStopped = false;
 
   async function run() {
-    for (const organizationId of requested) {
-      if (isStopped) return;
-      requested.delete(organizationId);
-      // A failure leaves links unindexed, which makes a search slower, never wrong. The next search requests it again.
-      await index(organizationId).catch(() => {});
+    for (let next = queue.shift(); next !== undefined && !isStopped; next = queue.shift()) {
+      // A failure leaves links unindexed, which makes a search slower, never wrong. It is requested again.
+      await index(next).catch(() => {});
     }
     await leases.release(LEASE).catch(() => {});
   }
@@ -60,16 +65,33 @@ export function createIndexer(database: Database, leases: Leases): Indexer {
     const segments = await readAside<Segment>(segmentsOf(knex, organizationId), READ_MS);
     const outdated = await findOutdated(organizationId, segments.toReversed());
     let range = await nextRange(organizationId, segments[0]?.lastId ?? "");
-    if ((outdated.length === 0 && !range) || !(await holdLease())) return;
+    if ((outdated.length === 0 && !range) || !(await mayIndex(organizationId))) return;
     await removeOrphans(database, organizationId);
     for (const segment of outdated) {
-      if (!(await holdLease())) return;
+      if (!(await mayIndex(organizationId))) return;
       await storeLinks(organizationId, segment, segment);
+      await sleep(PAUSE_MS);
     }
-    while (range && (await holdLease())) range = await addSegment(organizationId, range);
+    while (range && (await mayIndex(organizationId))) {
+      range = await addSegment(organizationId, range);
+      await sleep(PAUSE_MS);
+    }
   }
 
   const holdLease = async () => !isStopped && (await leases.acquire(LEASE, LEASE_MS));
+
+  async function mayIndex(organizationId: string): Promise<boolean> {
+    const organization = knex("organizations").where({ id: organizationId }).whereNull("deleted_at");
+    return (await holdLease()) && (await organization.first("id")) !== undefined;
+  }
+
+  function start() {
+    running ??= run().finally(() => {
+      running = undefined;
+      // Requested since the queue was found empty.
+      if (queue.length > 0 && !isStopped) start();
+    });
+  }
 
   /** Returns the segments with many changed links. @param segments the oldest links first */
   async function findOutdated(organizationId: string, segments: Segment[]): Promise<Segment[]> {
@@ -176,16 +198,25 @@ export function createIndexer(database: Database, leases: Leases): Indexer {
   return {
     request(organizationId) {
       if (isStopped) return;
-      requested.add(organizationId);
-      running ??= run().finally(() => {
-        running = undefined;
-      });
+      queue = [organizationId, ...queue.filter((id) => id !== organizationId)];
+      start();
+    },
+    async requestLarge() {
+      if (running || !(await holdLease())) return;
+      try {
+        const found = await findCandidates();
+        queue.push(...found.filter((id) => !queue.includes(id)));
+      } finally {
+        if (!isStopped) start();
+      }
     },
     async stop() {
       isStopped = true;
       await running;
     },
-    settled: async () => running,
+    async settled() {
+      while (running) await running;
+    },
   };
 }
 
