@@ -47,6 +47,7 @@ import { createAppPolicyStore } from "./organizations/app-policy.ts";
 import { createApprovedAppStore } from "./organizations/approved-apps.ts";
 import { createDpopRequirementStore } from "./organizations/dpop-requirement.ts";
 import { createEnterpriseAuthorizationStore } from "./organizations/enterprise-authorization.ts";
+import { eraseLinks } from "./organizations/erase-links.ts";
 import { createInvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore } from "./organizations/members.ts";
 import { createSecondFactorRequirementStore } from "./organizations/second-factor-requirement.ts";
@@ -169,7 +170,7 @@ export function openStorage(
     reencrypt: (stop) => reencrypt(database, encryption, leases, stop),
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
-    purgeExpired: (stop) => purgeExpired(database, leases, stop),
+    purgeExpired: (stop) => purgeExpired(database, leases, eraseLinks, stop),
     engine: database.engine,
     finishUpgrade: createFinishUpgrade(database, encryption, leases),
     migrate: database.migrate,

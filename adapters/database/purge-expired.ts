@@ -46,13 +46,17 @@ const LEASE_MS = 30_000;
 // Stored in the database, and shared with running processes of earlier versions.
 const LEASE = "sweep";
 
+/** A further job of the purge, in small batches. It asks before each whether it may continue. */
+type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<void>;
+
 /**
- * Deletes expired rows in small indexed batches, in one process at a time. Resolves to the number of rows per table, or
- * to undefined while another process is purging. `stop` ends the purge after the current batch.
+ * Deletes expired rows in small indexed batches, in one process at a time, and runs a job after that. Resolves to the
+ * number of rows per table, or to undefined while another process is purging. `stop` ends the purge after the current batch.
  */
 export async function purgeExpired(
   database: Database,
   leases: Leases,
+  job: Job,
   stop?: AbortSignal,
 ): Promise<Deleted | undefined> {
   if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
@@ -69,6 +73,7 @@ export async function purgeExpired(
     const deleted = {} as Deleted;
     for (const purged of TABLES) deleted[purged.table] = await purgeTable(database, purged, mayContinue);
     deleted.events += await purgeLogs(database, mayContinue);
+    await job(database, mayContinue);
     return deleted;
   } finally {
     await leases.release(LEASE);

@@ -40,6 +40,9 @@ export const ROW_COLUMNS = [
   ),
 ];
 
+/** The content of a deleted link, whose row remains to reserve its slug. */
+export const ERASED = { external_id: null, title: null, tags: "", metadata: "{}" };
+
 /** Converts the given fields to column values. */
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(

@@ -9,7 +9,7 @@ import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
 import { prepareCreate, toConflict } from "./create.ts";
 import { linkDeleted, linkUpdated } from "./events.ts";
-import { storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { ERASED, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search/search.ts";
 import { markChanged } from "./search/segments.ts";
 import { addUsage, type LimitsOf, readUsage, reserve } from "./usage.ts";
@@ -111,14 +111,7 @@ function removeLink({ transaction }: Database, outbox: Outbox, clicks: ClickCoun
       const before = toLink(await link.clone().forUpdate().first());
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
-      // The row stays to reserve its slug; its content is erased.
-      await link.update({
-        deleted_at: Date.now(),
-        external_id: null,
-        title: null,
-        tags: "",
-        metadata: "{}",
-      });
+      await link.update({ ...ERASED, deleted_at: Date.now() });
       await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) });
       await outbox.record(trx, actor, linkDeleted(before));
       return true;

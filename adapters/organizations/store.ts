@@ -44,7 +44,7 @@ export type OrganizationStore = {
   rename(id: string, name: string, actor: Actor): Promise<boolean>;
   /**
    * Deletes an organization with its members, client, webhooks and grants. Its row remains, so the slugs of its links are
-   * never reused. Returns false for an unknown id.
+   * never reused. The purge erases the content of the links. Returns false for an unknown id.
    */
   remove(id: string, actor: Actor, reason?: string): Promise<boolean>;
   /** Adds a user as a member. */

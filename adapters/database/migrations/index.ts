@@ -19,6 +19,7 @@ import { auditChain } from "./0022_audit_chain.ts";
 import { secretUses } from "./0023_secret_uses.ts";
 import { refreshRetries } from "./0024_refresh_retries.ts";
 import { webhookVerification } from "./0025_webhook_verification.ts";
+import { deletedOrganizations } from "./0027_deleted_organizations.ts";
 import type { Migration } from "./migration.ts";
 
 /** All migrations, in order. */
@@ -42,6 +43,7 @@ export const MIGRATIONS: Migration[] = [
   secretUses,
   refreshRetries,
   webhookVerification,
+  deletedOrganizations,
 ];
 
 // The migrations of version 0.2, which can't be repeated.

@@ -3,6 +3,8 @@ import test from "ava";
 import type { Knex } from "knex";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { startTestService } from "../../harness/service.ts";
 import { createTenants } from "../../harness/surfaces.ts";
@@ -43,6 +45,12 @@ async function columnsWith(text: string): Promise<string[]> {
 
 test("after an account and an organization are deleted, only what the README lists remains", async (t) => {
   const { app, own, user, links } = await createTenants(service);
+  const content = { title: "erased-title", tags: ["erased-tag"], metadata: { key: "erased-metadata" } };
+  const api = apiAt(service.url, await service.token(own));
+  const created = await api.send("POST", "/v1/links", {
+    json: { url: "https://example.com/", external_id: "erased-id", ...content },
+  });
+  t.is(created.status, 201);
   await service.storage.accountDeletions.deleteAccount(user.id, OPERATOR);
   await service.storage.organizations.remove(app.id, OPERATOR);
   await service.storage.auditChain.appendAll();
@@ -79,4 +87,8 @@ test("after an account and an organization are deleted, only what the README lis
     "tokens.payload",
   ]);
   t.deepEqual(await columnsWith(links.own.slug), ["events.data", "links.slug"]);
+  advanceClock(61_000);
+  await service.storage.purgeExpired();
+  t.deepEqual(await columnsWith("erased-"), ["events.data"]);
+  t.false((await columnsWith(own.id)).includes("organization_usage.organization_id"));
 });
