@@ -143,6 +143,35 @@ export async function endSessionsOfCredential(
 }
 
 /**
+ * Ends the other sessions, and revokes the tokens of programs, in which an authenticator app or a passkey was the second
+ * factor. Those that began with a passkey are ended by its credential. Part of the caller's transaction.
+ */
+export async function endSessionsWithFactor(
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  actor: Actor,
+  method: "totp" | "passkey",
+  keptId: string,
+): Promise<void> {
+  const user_id = actor.id;
+  const uses = ({ payload }: { payload: string }) =>
+    (JSON.parse(payload) as { methods?: string[] }).methods?.includes(method) ?? false;
+  const sessions = await trx("sessions").where({ user_id }).whereNull("destroyed_at");
+  const uids = sessions.flatMap((row) =>
+    uses(row) && !isPasskey(row.credential) ? [row.uid as string] : [],
+  );
+  for (const uid of uids) await endSessions(trx, { user_id, uid }, keptId);
+  const grants = await trx("grants").where(firstParty(user_id)).whereNull("revoked_at");
+  const ids = grants.filter(uses).map(({ id }) => id);
+  await revokeGrants(trx, outbox, actor, (grant) => grant.whereIn("id", ids), keptId);
+}
+
+/** Returns whether the credential that a session depends on is a passkey. */
+export function isPasskey(credential: string | null | undefined): boolean {
+  return credential?.startsWith("psk_") ?? false;
+}
+
+/**
  * Ends the matching sessions except one and leaves tombstones. Returns their number. The caller has locked the user, so
  * that no session is getting a new id.
  */

@@ -28,7 +28,7 @@ export type CompleteSignIn = (
 type Options = {
   accounts: AccountStore;
   identities: Pick<IdentityStore, "listByUser">;
-  secondFactors: Pick<SecondFactorStore, "isEnabled" | "passkeys">;
+  secondFactors: Pick<SecondFactorStore, "isEnabled" | "find">;
   sessions: Sessions;
   devices: Devices;
   loginTokens: LoginTokens;
@@ -71,16 +71,18 @@ export async function isStillValid(
   return accounts.hasHash(accountId, passwordHash);
 }
 
-/** Returns whether a proof still holds, including the passkey or the SSO identity that the session depends on. */
+/** Returns whether a proof still holds, including the second factor and the passkey or SSO identity that the session depends on. */
 async function isProofCurrent(
   { accounts, identities, secondFactors }: Options,
   proof: SignInProof,
 ): Promise<boolean> {
-  const { accountId, credential } = proof;
+  const { accountId, credential, methods, passkey } = proof;
   // First, because it waits for a concurrent removal.
   if (!(await isStillValid(accounts, proof))) return false;
+  const { totp, passkeys } = await secondFactors.find(accountId);
+  if (methods.includes("totp") && !totp) return false;
+  if (passkey !== undefined && !passkeys.some(({ id }) => id === passkey)) return false;
   if (credential === undefined) return true;
-  const passkeys = await secondFactors.passkeys.list(accountId);
   if (passkeys.some(({ id }) => id === credential)) return true;
   const linked = await identities.listByUser(accountId);
   return linked.some((identity) => credentialOf(identity) === credential);

@@ -47,7 +47,7 @@ export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "
   passwords: Passwords;
   authenticationLimits: AuthenticationLimits;
   signIn: VerifyPassword;
-  signInAudit: Pick<SignInAudit, "verifyCode">;
+  signInAudit: Pick<SignInAudit, "verifyCode" | "passkeyFailed">;
   onError: OnError;
   /** The routes under `/dashboard`; each needs a signed-in user. */
   dashboard: Middleware[];

@@ -1,11 +1,17 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
-import type { SessionStore } from "../../adapters/accounts/sessions.ts";
+import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { cookieOptions } from "../provider/cookies.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
-import { epochSeconds, type FactorProof, type SignInProof, withFactor } from "./sign-in-proof.ts";
+import {
+  epochSeconds,
+  type FactorProof,
+  type SignInProof,
+  withFactor,
+  withoutFactor,
+} from "./sign-in-proof.ts";
 
 // The last use is stored at most once per this many seconds.
 const LAST_USE_STEP_S = 120;
@@ -21,6 +27,11 @@ export type Sessions = {
   begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean>;
   /** Gives the session a new ID, and records a password or a second factor that the user has just proved in it. */
   renew(ctx: Context, factor?: FactorProof): Promise<void>;
+  /**
+   * Gives the session a new ID without a second factor that the user has just removed from the account, unless the session
+   * began with another passkey.
+   */
+  forgetFactor(ctx: Context, method: "totp" | "passkey"): Promise<void>;
   /** Signs out. `user` is who the request was authenticated as, because the session may have got a new ID since. */
   end(ctx: Context, user: Pick<SignedInUser, "id" | "sessionId">): Promise<void>;
 };
@@ -85,6 +96,15 @@ export function createSessions(
         const { methods = [], amr = [] } = session;
         Object.assign(session, withFactor({ methods, amr }, factor));
       }
+      await save(ctx, session);
+    },
+
+    async forgetFactor(ctx, method) {
+      const session: Session = await provider.Session.get(ctx);
+      const { methods = [], amr = [], credential } = session;
+      if (!session.accountId || !methods.includes(method) || isPasskey(credential)) return;
+      session.resetIdentifier();
+      Object.assign(session, withoutFactor({ methods, amr }, method));
       await save(ctx, session);
     },
 

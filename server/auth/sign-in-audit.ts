@@ -1,3 +1,4 @@
+import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { MemberEventStore } from "../../adapters/events/member-events.ts";
@@ -27,6 +28,8 @@ export type SignInAudit = {
   verify(verifyPassword: VerifyPassword): VerifyPassword;
   /** The same for the codes of a second factor. */
   verifyCode(verifyCode: VerifyCode): VerifyCode;
+  /** Records that a passkey wasn't accepted as the second factor. */
+  passkeyFailed(ctx: Context, userId: string): void;
   /** Wraps the devices, so that a completed sign-in is recorded. */
   complete(devices: Devices): Devices;
   /** Records the failed attempts that aren't recorded yet. */
@@ -94,6 +97,8 @@ export function createSignInAudit(
       }
       return result;
     },
+
+    passkeyFailed: (ctx, userId) => count("member.second_factor_failed", { userId }, ctx.ip),
 
     complete: (devices) => ({
       ...devices,

@@ -12,11 +12,15 @@ export type SignInProof = {
   provedAt?: number | undefined;
   /** The passkey or, hashed, the SSO identity that the sign-in began with, if any. Removing it ends the session. */
   credential?: string | undefined;
+  /** The passkey that was the second factor. */
+  passkey?: string | undefined;
   /** Identifies the password that was entered. */
   passwordMark?: string | undefined;
 };
 
 const AMR_MAX = 10;
+const SECOND_FACTORS: Method[] = ["totp", "passkey", "recovery_code"];
+const AMR_OF = { totp: ["otp"], passkey: ["swk", "hwk", "user"] };
 
 /** Returns the proof of a password that was just entered. */
 export function passwordProof(accountId: string, passwordMark?: string): SignInProof {
@@ -68,6 +72,17 @@ export function withFactor<Proof extends Pick<SignInProof, "methods" | "amr">>(
 ): Proof {
   const methods = [...new Set([...proof.methods, method])];
   return { ...proof, methods, amr: [...new Set([...proof.amr, amr, MULTIPLE_FACTORS])] };
+}
+
+/** Removes a second factor from a proof. The rest is multi-factor only with another one. */
+export function withoutFactor<Proof extends Pick<SignInProof, "methods" | "amr">>(
+  proof: Proof,
+  method: "totp" | "passkey",
+): Proof {
+  const methods = proof.methods.filter((one) => one !== method);
+  const isMultiFactor = methods.some((one) => SECOND_FACTORS.includes(one));
+  const removed = isMultiFactor ? AMR_OF[method] : [...AMR_OF[method], MULTIPLE_FACTORS];
+  return { ...proof, methods, amr: proof.amr.filter((one) => !removed.includes(one)) };
 }
 
 export function epochSeconds(): number {

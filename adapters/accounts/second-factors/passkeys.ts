@@ -6,7 +6,7 @@ import type { PasskeyRow } from "../../database/factor-tables.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../organizations/reset-revocation.ts";
-import { endSessionsOfCredential } from "../sessions.ts";
+import { endSessionsOfCredential, endSessionsWithFactor } from "../sessions.ts";
 import { recordChange } from "./record-change.ts";
 import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
 
@@ -44,10 +44,10 @@ export type PasskeyStore = {
    */
   use(id: string, counter: number): Promise<boolean>;
   /**
-   * Removes a passkey of the actor and ends the sessions that it started. Resolves to why not: there is none of that id, or
-   * it is the user's only way to sign in.
+   * Removes a passkey of the actor, and ends the sessions that it started and the others, except one, in which a passkey was
+   * the second factor. Resolves to why not: there is none of that id, or it is the user's only way to sign in.
    */
-  remove(id: string, actor: Actor): Promise<"missing" | "only_way_in" | undefined>;
+  remove(id: string, actor: Actor, keptId: string): Promise<"missing" | "only_way_in" | undefined>;
 };
 
 export function createPasskeyStore({ knex, transaction }: Database, outbox: Outbox): PasskeyStore {
@@ -97,7 +97,7 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
       return used > 0;
     },
 
-    remove: (id, actor) =>
+    remove: (id, actor, keptId) =>
       transaction(async (trx) => {
         const userId = actor.id;
         await lockUser(trx, userId);
@@ -109,6 +109,7 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
         if (!user?.password_hash && !identity && keys.length < 2) return "only_way_in";
         await trx("passkeys").where({ id }).delete();
         await endSessionsOfCredential(trx, userId, id);
+        await endSessionsWithFactor(trx, outbox, actor, "passkey", keptId);
         await deleteCodesWithoutFactor(trx, userId);
         const type = "member.second_factor_removed";
         await recordChange(trx, outbox, actor, userId, { type, method: "passkey", name });

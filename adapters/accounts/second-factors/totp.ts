@@ -4,6 +4,7 @@ import type { TotpSecretRow } from "../../database/factor-tables.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../organizations/reset-revocation.ts";
+import { endSessionsWithFactor } from "../sessions.ts";
 import { recordChange } from "./record-change.ts";
 import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
 
@@ -23,7 +24,7 @@ export type TotpStore = {
   /** Accepts the code of a time step. Of any number of calls with the same or an older step, at most one succeeds. */
   useStep(userId: string, step: number): Promise<boolean>;
   /** Removes the app, and the recovery codes if the user has no other second factor. */
-  remove(actor: Actor): Promise<boolean>;
+  remove(actor: Actor, keptId: string): Promise<boolean>;
 };
 
 export function createTotpStore(
@@ -86,12 +87,13 @@ export function createTotpStore(
       return accepted > 0;
     },
 
-    remove: (actor) =>
+    remove: (actor, keptId) =>
       transaction(async (trx) => {
         const user_id = actor.id;
         await lockUser(trx, user_id);
         const removed = await trx("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").delete();
         if (!removed) return false;
+        await endSessionsWithFactor(trx, outbox, actor, "totp", keptId);
         await deleteCodesWithoutFactor(trx, user_id);
         await recordChange(trx, outbox, actor, user_id, {
           type: "member.second_factor_removed",

@@ -6,6 +6,7 @@ import { checkOrigin } from "../../http/same-origin.ts";
 import { messagePage } from "../../ui/page.ts";
 import { type CompleteSignIn, SECOND_FACTOR_PATH } from "../complete-sign-in.ts";
 import type { RelyingParty } from "../passkeys/webauthn.ts";
+import type { SignInAudit } from "../sign-in-audit.ts";
 import { type FactorProof, keyReference, withFactor } from "../sign-in-proof.ts";
 import type { LoginError } from "../verify-password.ts";
 import type { LoginTokens, PendingSignIn } from "./login-tokens.ts";
@@ -17,6 +18,7 @@ type Options = {
   relyingParty: RelyingParty | undefined;
   loginTokens: LoginTokens;
   verifyCode: VerifyCode;
+  signInAudit: Pick<SignInAudit, "passkeyFailed">;
   completeSignIn: CompleteSignIn;
   base: string;
 };
@@ -29,7 +31,7 @@ const PASSKEY_NOT_ACCEPTED: LoginError = {
 
 /** Adds `/auth/second-factor`, where a browser proves the second factor of a pending sign-in. */
 export function secondFactorRoutes(router: Router, options: Options): void {
-  const { secondFactors, relyingParty, loginTokens, verifyCode, completeSignIn, base } = options;
+  const { secondFactors, relyingParty, loginTokens, verifyCode, signInAudit, completeSignIn, base } = options;
 
   async function showForm(
     ctx: Context,
@@ -58,7 +60,10 @@ export function secondFactorRoutes(router: Router, options: Options): void {
     const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
       requireUserVerification: false, // the password was the other factor
     });
-    if (passkey?.userId !== proof.accountId) return PASSKEY_NOT_ACCEPTED;
+    if (passkey?.userId !== proof.accountId) {
+      signInAudit.passkeyFailed(ctx, proof.accountId);
+      return PASSKEY_NOT_ACCEPTED;
+    }
     const proved: FactorProof = { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
     return proved;
   }
@@ -82,7 +87,7 @@ export function secondFactorRoutes(router: Router, options: Options): void {
     loginTokens.drop(ctx);
     if (!(await loginTokens.complete(pending))) return showExpired(ctx);
     const credential = pending.proof.credential ?? factor.credential;
-    const proof = { ...withFactor(pending.proof, factor), credential };
+    const proof = { ...withFactor(pending.proof, factor), credential, passkey: factor.credential };
     if (!(await completeSignIn(ctx, proof, pending.returnTo))) return showExpired(ctx);
   });
 }

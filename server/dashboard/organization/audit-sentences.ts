@@ -68,7 +68,7 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "member.sign_in_throttled": ({ data, name }) =>
     `was blocked by the rate limit while signing in as ${name(data.user_id)}${times(data.attempts)}`,
   "member.second_factor_failed": ({ data, name }) =>
-    `entered a wrong second-factor code of ${name(data.user_id)}${times(data.attempts)}`,
+    `failed to prove the second factor of ${name(data.user_id)}${times(data.attempts)}`,
   "member.reauthenticated": ({ data }) => `signed in again${withMethods(data.methods)}`,
   "member.logged_out": () => "signed out",
   "member.session_ended": ({ data, actor, name }) =>

@@ -32,11 +32,13 @@ export function passkeyRoutes(router: Router, options: FactorOptions): void {
 
   const remove = async (ctx: Context) => {
     requireRecentSignIn(ctx, ACCOUNT);
-    const refusal = await passkeys.remove(ctx.params.id as string, signedInUserOf(ctx).actor);
+    const { actor, sessionId, means } = signedInUserOf(ctx);
+    const refusal = await passkeys.remove(ctx.params.id as string, actor, sessionId);
     if (refusal === "missing") throw notFound("passkey");
     if (refusal === "only_way_in") {
       throw new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
     }
+    if (means === "session") await sessions.forgetFactor(ctx, "passkey");
     respondToChange(ctx, { to: ACCOUNT, done: "passkey-removed" });
   };
   router.delete(`${PATH}/:id`, remove);

@@ -53,7 +53,9 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
 
   const remove = async (ctx: Context) => {
     requireRecentSignIn(ctx, ACCOUNT);
-    if (!(await totp.remove(signedInUserOf(ctx).actor))) throw notFound("authenticator app");
+    const { actor, sessionId, means } = signedInUserOf(ctx);
+    if (!(await totp.remove(actor, sessionId))) throw notFound("authenticator app");
+    if (means === "session") await sessions.forgetFactor(ctx, "totp");
     respondToChange(ctx, { to: ACCOUNT, done: "totp-removed" });
   };
   router.delete(PATH, remove);

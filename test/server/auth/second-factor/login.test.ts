@@ -232,3 +232,14 @@ test("wrong codes after the right password are recorded in the audit log, twice 
   });
   t.deepEqual(await failures(), [entry(2), entry(1)]);
 });
+
+test("a passkey that isn't accepted as the second factor is recorded in the audit log", async (t) => {
+  const own = await service.createOrganization();
+  const user = await addTotp(service, await createColleague(service, own.id));
+  const browser = new TestBrowser(service.url);
+  const page = await browser.signIn(await browser.open(HOME), user);
+  t.is((await browser.submit(page, { passkey: "{}" })).status, 400);
+  await browser.press(page, "Continue", { totp: user.code() });
+  const [entry] = await service.storage.audit.list(own.id, { types: ["member.second_factor_failed"] }, 10);
+  t.deepEqual(entry?.data, { user_id: user.id, attempts: 1 });
+});
