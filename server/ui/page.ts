@@ -1,7 +1,16 @@
-import { type Html, html } from "./html.ts";
+import { createHash } from "node:crypto";
+import { BASE_CSS } from "./css/index.ts";
+import { type Html, html, trusted } from "./html.ts";
+
+const LINKED = html`<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/style.css">`;
+const EMBEDDED = html`<style>${trusted(BASE_CSS)}</style>`;
+
+/** The source expression of the embedded style sheet, for `style-src` (CSP Level 3 §2.3.1). */
+export const EMBEDDED_STYLE = `'sha256-${createHash("sha256").update(BASE_CSS).digest("base64")}'`;
 
 /** Renders an HTML document. Every value is escaped, and nothing is loaded from another origin. */
-export function document(title: string, body: Html, extraHead: Html = html``): string {
+export function document(title: string, body: Html, extraHead: Html = html``, style = LINKED): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -9,8 +18,7 @@ export function document(title: string, body: Html, extraHead: Html = html``): s
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · linkgate</title>
-<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/assets/style.css">${extraHead}
+${style}${extraHead}
 </head>
 ${body}
 </html>
@@ -18,7 +26,7 @@ ${body}
 }
 
 /** Renders a page with a single card, such as sign-in, consent or an error. */
-export function page(title: string, body: Html): string {
+export function page(title: string, body: Html, style?: Html): string {
   return document(
     title,
     html`<body>
@@ -27,6 +35,8 @@ export function page(title: string, body: Html): string {
 ${body}
 </main>
 </body>`,
+    undefined,
+    style,
   );
 }
 
@@ -35,8 +45,17 @@ export type PageLink = { href: string; text: string };
 
 /** Renders a page with a message and an optional link. */
 export function messagePage(title: string, text: string, next?: PageLink): string {
+  return page(title, message(title, text, next));
+}
+
+/** Like `messagePage`, for hosts that don't serve the style sheet. Needs `EMBEDDED_STYLE` in the content security policy. */
+export function standalonePage(title: string, text: string, next: PageLink): string {
+  return page(title, message(title, text, next), EMBEDDED);
+}
+
+function message(title: string, text: string, next?: PageLink): Html {
   const link = next ? html`<p><a class="button quiet" href="${next.href}">${next.text}</a></p>` : html``;
-  return page(title, html`<h1>${title}</h1><p>${text}</p>${link}`);
+  return html`<h1>${title}</h1><p>${text}</p>${link}`;
 }
 
 /** The redirect URI of an app with a response, and the host or scheme that names it. */

@@ -251,7 +251,9 @@ test("a user can see and revoke the access of a registered client", async (t) =>
   const page = await browser.open(`${service.url}/dashboard/organizations/${organization.id}/apps`);
   const row = page.html.querySelectorAll("tr").find((one) => one.text.includes("Revocable"));
   t.truthy(row, page.text);
-  await browser.submit(page, {}, row?.querySelector("form"));
+  const revoke = row?.querySelector("a[href$='/delete']")?.attributes.href ?? "";
+  const confirmation = await browser.open(new URL(revoke, service.url).href);
+  await browser.submit(confirmation, {}, confirmation.html.querySelector("main form"));
   const { status } = await fetch(service.urls.mcp, {
     method: "POST",
     headers: bearer(String(body.access_token)),

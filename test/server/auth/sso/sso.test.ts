@@ -166,7 +166,7 @@ test.serial("an authorization uses the session of an SSO sign-in", async (t) => 
   t.truthy(button);
   const away = await browser.open(new URL(button?.attributes.href ?? "", service.url).href);
   const consent = await browser.open(await provider.answer(away));
-  t.regex(consent.text, /Allow access\?/);
+  t.regex(consent.text, /is requesting access as/);
 });
 
 test.serial("an error of the provider shows a page and starts no session", async (t) => {

@@ -43,9 +43,9 @@ const CHANGES: ((team: Team, service: TestService) => Promise<unknown>)[] = [
   },
   async ({ base, owner }) => {
     receiver.respond("/gone", (response) => response.writeHead(410).end());
+    receiver.exposeVerification("/gone");
     const json = { url: receiver.url("/gone"), events: ["link.created"] };
     const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json });
-    await owner.api.send("POST", `${base}/webhooks/${body.id}/test`);
     await until(async () => {
       const found = await owner.api.send<{ enabled: boolean }>("GET", `${base}/webhooks/${body.id}`);
       return found.body.enabled ? undefined : true;
