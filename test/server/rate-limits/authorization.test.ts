@@ -22,7 +22,9 @@ test.after.always(async () => {
 const ADDRESS = "198.51.100.1";
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // RFC 7636 appendix B
 
-async function rowsOf(table: "sessions" | "interactions"): Promise<number> {
+async function rowsOf(
+  table: "sessions" | "interactions" | "grants" | "tokens" | "events" | "known_devices",
+): Promise<number> {
   const [row] = await database.knex(table).count({ total: "*" });
   return Number(row?.total);
 }
@@ -63,6 +65,31 @@ test.serial("requests with the cookie of an ended session store no session", asy
   }
   t.is(await rowsOf("sessions"), before);
 });
+
+test.serial(
+  "invalid requests store no rows, with or without the cookie of a session that was signed out",
+  async (t) => {
+    const browser = new TestBrowser(service.url);
+    await openConsent(browser, user, authorizeUrl(service, app));
+    const cookie = await browser.jar.getCookieString(service.url);
+    t.regex(cookie, /session=/);
+    const page = await browser.open(`${service.url}/dashboard`);
+    await browser.press(page, "Sign out");
+    const tables = ["sessions", "interactions", "grants", "tokens", "events", "known_devices"] as const;
+    const countAll = () => Promise.all(tables.map(rowsOf));
+    const before = await countAll();
+    const invalid = new URL(authorizeUrl(service, app));
+    invalid.searchParams.set("response_type", "token");
+    const unknown = new URL(authorizeUrl(service, app));
+    unknown.searchParams.set("client_id", "lgc_unknown");
+    for (let times = 0; times < 50; times++) {
+      const headers: Record<string, string> = times % 2 ? { cookie } : {};
+      const { href } = times % 4 < 2 ? invalid : unknown;
+      t.is((await request(href, headers)).status, 400);
+    }
+    t.deepEqual(await countAll(), before);
+  },
+);
 
 test.serial("a user can sign in with the cookie of an ended session in the browser", async (t) => {
   const browser = new TestBrowser(service.url);
