@@ -1,6 +1,7 @@
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import type { Member } from "../../../adapters/organizations/members.ts";
 import { type Membership, ROLES, type Role } from "../../../adapters/organizations/store.ts";
+import { scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import {
   badge,
   breakable,
@@ -58,7 +59,23 @@ export function membersPage({
     { head: "Joined", cell: ({ joinedAt }) => day(joinedAt) },
   ];
   return html`${table("Members", isManager(membership) ? [...columns, actions] : columns, members)}
+${rolesPanel()}
 ${isManager(membership) ? html`${invitationsOf(membership, invitations, hasMail, csrf)}${secondFactorPanel({ membership, isRequired: requiresFactor, csrf })}` : html``}`;
+}
+
+/** Shows which scopes an app can have on behalf of each role. */
+function rolesPanel(): Html {
+  const columns: Column<Role>[] = [
+    { head: "Role", cell: capitalized },
+    {
+      head: "Apps may have",
+      cell: (role) =>
+        html`${withoutImplied(scopesOfRole(role)).map((scope, index) => html`${index > 0 ? ", " : ""}<code>${scope}</code>`)}`,
+    },
+  ];
+  return html`<section><h2>What roles may let apps do</h2>
+<p class="soft">An app that a member authorizes never gets more than the member’s role allows. A scope to write includes the one to read.</p>
+${table("What roles may let apps do", columns, [...ROLES])}</section>`;
 }
 
 function memberActions(

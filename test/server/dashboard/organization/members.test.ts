@@ -187,3 +187,16 @@ test("a form for leaving that became invalid is shown again with the reason", as
   t.regex(refused.text, /must have an owner/);
   t.is((await browser.open(refused.url)).status, 200, "the page can be reloaded");
 });
+
+test("the members page says what apps may do for each role", async (t) => {
+  const { base, member } = await createTeam(service);
+  const { browser } = await browserOf(service, member);
+  const page = await browser.open(`${service.url}${base}/members`);
+  const rows = page.html.querySelectorAll("table").at(-1)?.querySelectorAll("tbody tr") ?? [];
+  const shown = rows.map((row) => row.querySelectorAll("td").map(({ text }) => text));
+  t.deepEqual(shown, [
+    ["Owner", "links:write, webhooks:write"],
+    ["Admin", "links:write, webhooks:write"],
+    ["Member", "links:write"],
+  ]);
+});
