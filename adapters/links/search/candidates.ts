@@ -30,9 +30,9 @@ export function rangeOf({ afterId, lastId }: Segment, before: string): Range {
 
 type Read = <Row>(query: Knex.QueryBuilder) => Promise<Row[]>;
 
-// A few grams exclude most segments. The others are read where these leave more than some links.
+// A few grams exclude many segments. The others are read where these leave links: their buckets are smaller than the ids
+// of a segment.
 const FIRST_GRAMS = 6;
-const SOME_LINKS = 16;
 
 /** Creates the look-up for one search. */
 export function createCandidates(knex: Knex, read: Read, filter: LinkFilter): Candidates {
@@ -67,8 +67,9 @@ export function createCandidates(knex: Knex, read: Read, filter: LinkFilter): Ca
     const ids = segments.map(({ id }) => id);
     const lists = new Map<string, Postings>(ids.map((id) => [id, "many"]));
     await narrow(lists, ids, first);
-    const unclear = ids.filter((id) => (lists.get(id)?.length ?? 0) > SOME_LINKS || lists.get(id) === "many");
-    await narrow(lists, unclear, others);
+    // Not empty, or "many".
+    const left = ids.filter((id) => lists.get(id)?.length);
+    await narrow(lists, left, others);
     return lists;
   }
 

@@ -145,6 +145,18 @@ test.serial("a rare text in an indexed organization is found without reading all
   t.is(ranges.length, 1, "only the newest links are read without the index");
 });
 
+test.serial("the ids of a segment are read only if a link of it has all sequences of the text", async (t) => {
+  const statements: string[] = [];
+  const stop = first.onStatement((sql) => statements.push(sql));
+  // Links have the first sequences that are looked up, such as "sna" and "000", but not the others.
+  t.deepEqual(await found({ search: "snake_case 1000" }, 30), []);
+  stop();
+  t.deepEqual(
+    statements.filter((sql) => /link_ids/.test(sql)),
+    [],
+  );
+});
+
 test.serial("a link is found by its new text after a change, and not by the old one", async (t) => {
   const link = byId.get(oldLinkId(17)) as Link;
   const changes = { title: "renamed Zebra", url: "https://moved.example/here", tags: ["moved"] };
