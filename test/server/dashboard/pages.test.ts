@@ -49,7 +49,7 @@ function pageOf(browser: Browser, who: GalleryPage[1]): Promise<Page> {
 
 /** Returns the path of a page without its ids. */
 function kindOf(url: string): string {
-  return new URL(url).pathname.replaceAll(/(?<=\/)[a-z]{3}_\w{20,}/g, "…");
+  return new URL(url).pathname.replaceAll(/(?<=\/)([a-z]{3}_\w{20,}|[\w-]{43}(?=\/|$))/g, "…");
 }
 
 inChromium("the accessibility check finds violations", async (t, browser) => {

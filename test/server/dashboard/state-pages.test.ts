@@ -143,7 +143,9 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
   const day = Math.floor(Date.now() / 86_400_000);
   await database
     .knex("delivery_usage")
-    .insert({ organization_id: id, day, deliveries: deliveries_per_day - 1 });
+    .insert({ organization_id: id, day, deliveries: deliveries_per_day - 1 })
+    .onConflict("organization_id")
+    .merge();
   const page = await openSignedIn(browser, service.url, owner);
   await page.goto(`${path}/webhooks`);
   await isReadable(t, page, "webhooks-near");
