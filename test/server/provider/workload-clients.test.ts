@@ -31,7 +31,7 @@ test("openid-client sends the token of a job as a grant", async (t) => {
   const assertion = await jobToken(service, issuer);
   const tokens = await oidc.genericGrantRequest(config, JWT_BEARER, { assertion, scope: "links:read" });
   t.is(tokens.scope, "links:read");
-  t.is(tokens.expiresIn(), 900);
+  t.is(tokens.expires_in, 900);
   t.is(tokens.refresh_token, undefined);
   t.true(await isAcceptedByApi(service, tokens.access_token));
   const again = oidc.genericGrantRequest(config, JWT_BEARER, { assertion });
