@@ -68,24 +68,27 @@ test("link.clicked carries the link, time, referrer and whether a bot clicked", 
   const headers = { referer: "https://News.example.com/story?id=1", "user-agent": BROWSER };
   for (let click = 0; click < 3; click++) await apiAt(service.url).send("GET", `/${slug}`, { headers });
   await apiAt(service.url).send("HEAD", `/${slug}`);
-  const messages = await receive(2);
-  t.is(messages.length, 2, "a request without a redirect is not a click");
+  // Clicks of one second may share an event.
+  const countOf = (messages: MessageBody[]) =>
+    messages.reduce((sum, { data }) => sum + (data.count as number), 0);
+  let messages = await receive(1);
+  while (countOf(messages) < 2) messages = await receive(messages.length + 1);
+  t.is(countOf(messages), 2, "a request without a redirect is not a click");
   for (const { type, timestamp, data } of messages) {
     t.is(type, "link.clicked");
     t.true(Math.abs(Date.parse(timestamp) - Date.parse(data.clicked_at as string)) < 10_000);
-    const { clicked_at, ...rest } = data;
+    const { clicked_at, count, ...rest } = data;
     t.deepEqual(rest, {
       link_id: id,
       slug,
       url,
       short_url,
-      count: 1,
       referrer: "example.com",
       country: null,
       bot: false,
     });
   }
-  t.is((await deliveriesOf(api, webhook)).length, 2);
+  t.is((await deliveriesOf(api, webhook)).length, messages.length);
 });
 
 test("client.secret_rotated carries the expiry of the previous secret and no secret", async (t) => {
