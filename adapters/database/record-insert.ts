@@ -35,8 +35,8 @@ export function prepareRecordInsert(
 }
 
 /**
- * Returns a condition that is always true, but makes PostgreSQL finish another part of the statement first. It promises
- * no order of its own, and statements that lock in different orders can end in a deadlock.
+ * Returns a condition that is always true, but makes PostgreSQL finish another part of the statement first. Without it,
+ * the order of the parts is undefined, and statements that lock rows in different orders can deadlock.
  */
 function after(name: string | undefined): string {
   return name ? `where (select count(*) from "new_${name}") >= 0` : "";

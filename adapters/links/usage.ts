@@ -119,7 +119,7 @@ const countInGroup: BeginGroupState = (read) => {
       const slot = slots.get(organization_id) ?? readSlot(organization_id);
       const added = { links: slot.added.links + links, link_bytes: slot.added.link_bytes + link_bytes };
       const undo = () => void slots.set(organization_id, slot);
-      // Nothing is left: counting immediately lets the check constraint fail this write alone.
+      // The quota is used up. If this row is stored with the write, the check constraint rejects only this write.
       if (added.links > slot.left.links || added.link_bytes > slot.left.link_bytes) {
         return { row: { organization_id, ...added }, undo };
       }

@@ -51,7 +51,7 @@ export function recordSessionUseOnSave({ Session }: Provider): void {
 
 /**
  * Replaces a session in one step when its ID changes. The library ends the old one and then stores the new one, even if
- * the old one had ended since it was read: whoever was signed out would be signed in again.
+ * the old one had ended since it was read, which would sign in again a user who was signed out.
  */
 export function replaceSessionsAtOnce({ Session }: Provider): void {
   const { save } = Session.prototype;

@@ -102,7 +102,7 @@ export class SqliteClient extends BetterSqliteClient {
     return query;
   }
 
-  /** Runs a read at once. SQLite's reads are synchronous, so Knex's steps around a query would only add to their cost. */
+  /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
   read({ sql, bindings }: { sql: string; bindings: unknown[] }): unknown[] {
     return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
   }

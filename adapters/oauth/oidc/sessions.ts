@@ -36,7 +36,7 @@ export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
       try {
         if (replaces) {
           return await transaction(async (trx) => {
-            // Like whoever ends all sessions of a user, who would otherwise miss a row that is being inserted.
+            // The code that ends all sessions of a user takes this lock, too. Otherwise it could miss the row inserted here.
             await trx("users").where({ id: state.user_id }).forUpdate().first("id");
             // A session that has ended gets no new id. Neither does one that has just got another.
             if (await endById(replaces as string, trx))

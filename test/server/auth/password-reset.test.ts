@@ -166,7 +166,7 @@ test.serial(
     const { user } = await createApp(service);
     let isOver = false;
     const flood = Array.from({ length: 56 }, async () => {
-      const body = new URLSearchParams({ username: "nobody", password: "a guess" });
+      const body = new URLSearchParams({ username: "unknown", password: "a guess" });
       while (!isOver) await (await fetch(`${service.url}/auth/login`, { method: "POST", body })).text();
     });
     let refused: Response;
