@@ -67,7 +67,7 @@ const ON_EVERY_DATABASE = [
   "!test/resources/idempotency/retry.test.ts",
   "!test/resources/webhooks/{example-receiver,metrics,require-paid-plan,responses,retry-after}.test.ts",
   "!test/resources/webhooks/{retry-policy,scopes,signature,ssrf-guard,validation}.test.ts",
-  "!test/server/auth/!(password-change-race|register|sessions).test.ts",
+  "!test/server/auth/!(account-limits|known-devices|password-change-race|register|sessions|sign-in-audit).test.ts",
   "!test/server/auth/sso/!(sso).test.ts",
   "!test/server/dashboard/{*,!(organization)/*}.test.ts",
   "!test/server/dashboard/organization/{audit-format,organizations,reset-links}.test.ts",

@@ -45,7 +45,7 @@ export function createRecoveryCodeStore({ transaction }: Database, outbox: Outbo
   };
 }
 
-/** Creates codes unless the user has any. Part of the caller's transaction, which has locked the user. */
+/** Creates codes for a user without codes. Part of the caller's transaction, which has locked the user. */
 export async function ensureRecoveryCodes(trx: Knex.Transaction, userId: string): Promise<string[]> {
   const existing = await trx("recovery_codes").where({ user_id: userId }).first("code_hash");
   return existing ? [] : insertCodes(trx, userId);
