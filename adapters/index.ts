@@ -11,11 +11,14 @@ import { createSessionStore } from "./accounts/sessions.ts";
 import { createSignInFailureStore } from "./accounts/sign-in-failures.ts";
 import { createAccountStore } from "./accounts/store.ts";
 import { createAccountSwitchStore } from "./accounts/switches.ts";
+import { readBacklog, readClockAhead } from "./backlog.ts";
 import { createEncryption, type EncryptionKeys } from "./crypto/encryption.ts";
 import { createKeyStore } from "./crypto/keys.ts";
-import { openDatabase } from "./database/index.ts";
+import { readClock } from "./database/clock.ts";
+import { type DatabaseOptions, openDatabase } from "./database/index.ts";
 import { createLeases } from "./database/leases.ts";
 import { purgeExpired } from "./database/purge-expired.ts";
+import { openReplica } from "./database/replica.ts";
 import { mapStorageErrors } from "./database/retry.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
@@ -27,6 +30,7 @@ import { createFinishUpgrade } from "./finish-upgrade.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickCounter } from "./links/click-counter.ts";
+import { createClickLog } from "./links/click-log.ts";
 import { createClickStats } from "./links/click-stats.ts";
 import { createIndexer } from "./links/search/indexer.ts";
 import { createSearch } from "./links/search/search.ts";
@@ -71,7 +75,9 @@ type StorageOptions = {
   clientPolicy?: ClientPolicy;
   /** The quotas of each plan. Only a process that changes links needs them. */
   limitsOf?: LimitsOf;
-};
+  /** A replica of the database, which redirects read. */
+  replicaUrl?: string | undefined;
+} & Pick<DatabaseOptions, "timeoutMs" | "observer">;
 
 /**
  * Opens the database behind a `DATABASE_URL`.
@@ -80,19 +86,26 @@ type StorageOptions = {
 export function openStorage(
   url: string,
   encryptionKeys: EncryptionKeys,
-  { clientPolicy = OWN_CLIENTS_ONLY, limitsOf = unlimited }: StorageOptions = {},
+  { clientPolicy = OWN_CLIENTS_ONLY, limitsOf = unlimited, replicaUrl, ...options }: StorageOptions = {},
 ): Storage {
-  const database = openDatabase(url);
+  const database = openDatabase(url, options);
+  const replica = replicaUrl === undefined ? undefined : openReplica(replicaUrl, url);
   const leases = createLeases(database);
   const outbox = createOutbox(database);
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, createWebhookRows(encryption));
   const auditChain = createAuditChain(database, leases);
   const usage = createGrantUsage(database);
-  const clicks = createClickCounter(database, outbox);
+  const clickLog = database.engine === "sqlite" ? createClickLog(database, leases) : undefined;
+  const clicks = createClickCounter(database, outbox, clickLog);
   const stats = createClickStats(database);
   const indexer = createIndexer(database, leases);
   const search = createSearch(database, indexer);
+  const purgeLinks: typeof eraseLinks = async (_, mayContinue) => {
+    await eraseLinks(database, mayContinue);
+    // Clicks that a killed process has logged.
+    await clickLog?.fold(mayContinue);
+  };
   const clients = mapStorageErrors(createClientStore(database, outbox), "findByOrganization");
   return {
     accounts: mapStorageErrors(
@@ -129,7 +142,7 @@ export function openStorage(
     idempotency: createIdempotencyStore(database, encryption),
     identities: mapStorageErrors(createIdentityStore(database, outbox), "findUserId", "listByUser"),
     links: mapStorageErrors(
-      createLinkStore(database, outbox, clicks, stats, search, limitsOf),
+      createLinkStore(database, outbox, clicks, stats, search, limitsOf, replica),
       "find",
       "findByExternalId",
       "list",
@@ -170,18 +183,26 @@ export function openStorage(
     reencrypt: (stop) => reencrypt(database, encryption, leases, stop),
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
-    purgeExpired: (stop) => purgeExpired(database, leases, eraseLinks, stop),
+    purgeExpired: (stop) => purgeExpired(database, leases, purgeLinks, stop),
+    backlog: () => readBacklog(database),
+    clockAhead: () => readClockAhead(database),
+    connections: database.connections,
     engine: database.engine,
+    replica,
+    databaseTime: () => readClock(database),
     finishUpgrade: createFinishUpgrade(database, encryption, leases),
     migrate: database.migrate,
+    backUp: database.backUp,
     pendingMigrations: database.pendingMigrations,
-    rejectNewerSchema: database.rejectNewerSchema,
+    newerMigrations: database.newerMigrations,
     onStatement: database.onStatement,
     onCheckpointError: database.onCheckpointError,
     async close() {
-      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled(), indexer.stop()]);
+      const counted = clicks.drained().then(() => clickLog?.drained());
+      const stored = Promise.all([counted, stats.drained(), usage.settled(), indexer.stop()]);
       await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
-      await database.close();
+      await clickLog?.stop();
+      await Promise.all([database.close(), replica?.close()]);
     },
   };
 }

@@ -7,6 +7,7 @@ import type { Database } from "./database/index.ts";
 import type { DomainEvent, Outbox } from "./events/outbox.ts";
 import { lockClient } from "./oauth/client-lock.ts";
 import { revokeGrants } from "./oauth/grants.ts";
+import { underTokenKeys } from "./oauth/token-keys.ts";
 
 /** A credential that was found in public. */
 export type Leak = {
@@ -26,20 +27,22 @@ export type LeakStore = {
   revoke(leak: Leak, actor: Actor): Promise<boolean>;
 };
 
-const WITH_CHECKSUM = 53;
+// Secrets, and tokens without and with the time.
+const LENGTHS_WITH_CHECKSUM = new Set([53, 62]);
 const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
 /** Creates the store of leaked credentials. */
-export function createLeakStore({ knex, transaction }: Database, outbox: Outbox): LeakStore {
+export function createLeakStore({ knex, engine, transaction }: Database, outbox: Outbox): LeakStore {
   return {
     async revoke(leak, actor) {
       const { credential } = leak;
       if (!/^lg[sar]_/.test(credential)) return false;
-      if (credential.length === WITH_CHECKSUM && !hasChecksum(credential)) return false;
-      const hash = sha256(credential);
+      if (LENGTHS_WITH_CHECKSUM.has(credential.length) && !hasChecksum(credential)) return false;
       return credential.startsWith("lgs_")
-        ? revokeSecret({ knex, transaction }, outbox, actor, leak, hash)
-        : transaction((trx) => revokeToken(trx, outbox, actor, leak, hash));
+        ? revokeSecret({ knex, transaction }, outbox, actor, leak, sha256(credential))
+        : underTokenKeys(engine, credential, (key) =>
+            transaction((trx) => revokeToken(trx, outbox, actor, leak, key)),
+          );
     },
   };
 }

@@ -13,10 +13,12 @@ import type { SessionStore } from "./accounts/sessions.ts";
 import type { SignInFailureStore } from "./accounts/sign-in-failures.ts";
 import type { AccountStore } from "./accounts/store.ts";
 import type { AccountSwitchStore } from "./accounts/switches.ts";
+import type { Backlog } from "./backlog.ts";
 import type { EncryptionKeys } from "./crypto/encryption.ts";
 import type { KeyStore } from "./crypto/keys.ts";
 import type { Database } from "./database/index.ts";
 import type { Deleted } from "./database/purge-expired.ts";
+import type { Replica } from "./database/replica.ts";
 import type { AuditChain } from "./events/audit-chain.ts";
 import type { AuditStore } from "./events/audit-log.ts";
 import type { MemberEventStore } from "./events/member-events.ts";
@@ -83,6 +85,8 @@ export type Storage = {
   webhooks: WebhookStore;
   sessions: SessionStore;
   signInFailures: SignInFailureStore;
+  /** The replica that redirects read, if there is one. */
+  replica: Pick<Replica, "state" | "reads" | "onChange"> | undefined;
   /** oidc-provider's storage contract: returns the adapter of a model by name. */
   oidcAdapter: ReturnType<typeof createOidcAdapter>;
   findActiveToken(token: string): Promise<ActiveToken | undefined>;
@@ -98,16 +102,24 @@ export type Storage = {
   countOutdatedCiphertexts(): Promise<number>;
   /** Verifies the hash chain of one audit log, or of all. */
   verifyAuditLogs(organizationId?: string): Promise<ChainReport[]>;
+  /** Returns what waits in the database for any process. */
+  backlog(): Promise<Backlog>;
+  /** Returns how many seconds this machine's clock is ahead of the database's. */
+  clockAhead(): Promise<number>;
+  /** Returns the time by the clock of the database server, in milliseconds since 1970. */
+  databaseTime(): Promise<number>;
   /** Does once what has to wait until no process of the previous version runs. */
   finishUpgrade(): Promise<void>;
   /** Deletes expired rows and the content of deleted organizations. Resolves to undefined while another process does. `stop` ends it after the current batch. */
   purgeExpired(stop?: AbortSignal): Promise<Deleted | undefined>;
 } & Pick<
   Database,
+  | "backUp"
+  | "connections"
   | "engine"
   | "migrate"
   | "pendingMigrations"
-  | "rejectNewerSchema"
+  | "newerMigrations"
   | "onStatement"
   | "onCheckpointError"
   | "close"

@@ -84,7 +84,11 @@ export type AccountStore = {
 const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
 
 /** Creates the account store of a database. */
-export function createAccountStore({ knex, transaction }: Database, outbox: Outbox): AccountStore {
+export function createAccountStore({ knex, prepare, transaction }: Database, outbox: Outbox): AccountStore {
+  const selectUser = prepare<Pick<UserRow, (typeof COLUMNS)[number]>[], "id">((q, { id }) =>
+    q("users").where({ id }).select(COLUMNS),
+  );
+
   return {
     async create(username, passwordHash, actor, membership) {
       const id = newId("usr");
@@ -104,7 +108,10 @@ export function createAccountStore({ knex, transaction }: Database, outbox: Outb
       return { id, username };
     },
 
-    find: (id) => findAccount(knex, { id }),
+    async find(id) {
+      const [row] = await selectUser({ id });
+      return row && toAccount(row);
+    },
 
     async findWithFactor(id) {
       const passkeys = knex("passkeys").where("user_id", knex.ref("users.id")).select(knex.raw("1")).limit(1);

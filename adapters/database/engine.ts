@@ -1,10 +1,12 @@
 import path from "node:path";
 import type { Knex } from "knex";
 import pg from "pg";
+import { MysqlClient } from "./mysql.ts";
+import type { DatabaseOptions } from "./options.ts";
 import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
 
-/** The supported database systems. This file, `postgres.ts`, `sqlite/` and `migrations/` handle their differences. */
+/** The supported database systems. This file, `postgres.ts`, `mysql.ts`, `sqlite/` and `migrations/` handle their differences. */
 export type Engine = "sqlite" | "postgres" | "mysql";
 
 /**
@@ -29,13 +31,19 @@ function isDurable(url: string): boolean {
 }
 
 // Per process. PostgreSQL allows a hundred connections in total by default.
-const POOL = { min: 0, max: 10 };
+const CONNECTIONS = 10;
 const CONNECT_TIMEOUT_MS = 5000;
+const TIMEOUT_MS = 10_000;
 
 /** Returns Knex's configuration for a `DATABASE_URL`. */
-export function knexConfig(url: string): Knex.Config {
+export function knexConfig(
+  url: string,
+  { timeoutMs = TIMEOUT_MS, connections = CONNECTIONS, observer }: DatabaseOptions = {},
+): Knex.Config {
   // Errors contain the statement without its values, which may be secrets.
-  const common = { compileSqlOnError: false, acquireConnectionTimeout: 10_000 };
+  const common = { compileSqlOnError: false, acquireConnectionTimeout: timeoutMs, timeoutMs, observer };
+  const pool = { min: 0, max: connections };
+  const connectTimeoutMs = Math.min(timeoutMs, CONNECT_TIMEOUT_MS);
   switch (engineOf(url)) {
     case "sqlite":
       return {
@@ -53,22 +61,22 @@ export function knexConfig(url: string): Knex.Config {
         client: PostgresClient as unknown as typeof Knex.Client,
         connection: {
           connectionString: url,
-          connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+          connectionTimeoutMillis: connectTimeoutMs,
           keepAlive: true,
           types: numbersForBigints,
         },
-        pool: { ...POOL, afterCreate: configurePostgres },
+        pool,
       };
     case "mysql":
       return {
         ...common,
-        client: "mysql2",
+        client: MysqlClient as unknown as typeof Knex.Client,
         connection: {
           uri: url.replace(/^mariadb:/, "mysql:"),
           charset: "utf8mb4",
-          connectTimeout: CONNECT_TIMEOUT_MS,
+          connectTimeout: connectTimeoutMs,
         } as Knex.MySql2ConnectionConfig,
-        pool: { ...POOL, afterCreate: configureMysql },
+        pool,
       };
   }
 }
@@ -80,22 +88,6 @@ const numbersForBigints = {
   getTypeParser: (oid: number, format?: string) =>
     oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
 };
-
-/** Lets a migration, and what queues behind it, wait for the transactions of other processes only so long. */
-function configurePostgres(connection: pg.Client, done: (error: unknown, connection: unknown) => void) {
-  connection.query("set lock_timeout = '30s'", (error) => done(error, connection));
-}
-
-type MysqlConnection = { query(sql: string, done: (error: unknown) => void): void };
-
-function configureMysql(connection: MysqlConnection, done: (error: unknown, connection: unknown) => void) {
-  // With READ COMMITTED, a transaction that waited for a lock reads what the previous holder wrote.
-  const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
-  connection.query(settings, (error) => {
-    if (error) return done(error, connection);
-    connection.query("SET SESSION sql_mode = 'TRADITIONAL'", (failed) => done(failed, connection));
-  });
-}
 
 /** Returns SQL that tests whether a column contains a text, byte by byte. Bindings: column, text. */
 export function containsText(engine: Engine): string {
@@ -205,6 +197,20 @@ const CONNECTION_CODES = new Set([
   "08003",
   "SQLITE_IOERR_FSYNC",
 ]);
+
+const TIMEOUT_CODES = new Set([
+  "ERR_DATABASE_TIMEOUT",
+  "ERR_POOL_BUSY",
+  "57014", // PostgreSQL query_canceled
+  "ER_QUERY_TIMEOUT", // MySQL 3024
+]);
+const MARIADB_STATEMENT_TIMEOUT = 1969;
+
+/** Returns whether a statement took too long, or was not sent because others do. Its connection may be lost. */
+export function isTimeout(error: unknown): boolean {
+  const { code, errno } = (error ?? {}) as DatabaseError;
+  return TIMEOUT_CODES.has(String(code)) || errno === MARIADB_STATEMENT_TIMEOUT;
+}
 
 /** Returns whether the connection failed or was lost, which leaves open whether the statement took effect. */
 export function isConnectionLost(error: unknown): boolean {

@@ -4,19 +4,30 @@ import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insert } from "./batch-insert.ts";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import type { Insertion } from "./insertion.ts";
+import type { LimitedClient } from "./limited-client.ts";
+import { type Lookup, type LookupQuery, prepareLookup } from "./lookup.ts";
 import { MIGRATIONS, migrations } from "./migrations/index.ts";
-import { migrate, pendingMigrations, rejectNewerSchema } from "./migrations/migrate.ts";
-import { createPrepare, type Prepare } from "./prepared-statements.ts";
+import { migrate, newerMigrations, pendingMigrations } from "./migrations/migrate.ts";
+import type { DatabaseOptions } from "./options.ts";
+import { createPrepare, type Prepare, type PrepareTogether } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
+import { backUp, type CountedTable } from "./sqlite/backup.ts";
 import type { SqliteClient } from "./sqlite/client.ts";
+import { observed, type Pool } from "./statement-observer.ts";
+
+export type { DatabaseOptions } from "./options.ts";
 
 /** An open database, which every store receives. Times are epoch milliseconds. */
 export type Database = {
   knex: Knex;
   engine: Engine;
   prepare: Prepare;
+  /** Prepares a query for the rows of a key. */
+  lookup<Row>(query: LookupQuery<Row>): Lookup<Row>;
   /** Creates a function that inserts small rows in batches. */
   inserter(insertion: Insertion): Insert;
+  /** On SQLite, prepares several writes that are committed in a group with others. */
+  prepareTogether: PrepareTogether;
   /**
    * Runs `work` in a transaction. After a deadlock or serialization failure, `work` runs again from the start, so it
    * must have no side effects outside the transaction. Without `isDurable`, the commit doesn't wait for the disk (except
@@ -25,15 +36,18 @@ export type Database = {
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>, options?: { isDurable: boolean }): Promise<T>;
   /**
    * Runs a read that may take long: on SQLite, on a thread, so it doesn't block other requests.
-   * @throws KnexTimeoutError on the other engines after `timeoutMs`, when the statement is canceled
+   * @throws an error that `isCanceled` recognizes, on the other engines after `timeoutMs`
    */
   readAside<Row>(query: Knex.QueryBuilder, timeoutMs: number): Promise<Row[]>;
   /** Applies pending migrations and resolves to their names. Safe to call from several processes. */
   migrate(): Promise<string[]>;
   /** Resolves to the names of pending migrations. Rejects when the database is unavailable. */
   pendingMigrations(): Promise<string[]>;
-  /** Rejects if a newer version has migrated the database. @throws NewerSchema */
-  rejectNewerSchema(): Promise<void>;
+  /**
+   * Resolves to the names of migrations that a newer version applied and that this version can work with.
+   * @throws IncompatibleSchema if it can't
+   */
+  newerMigrations(): Promise<string[]>;
   /**
    * Calls the listener with the SQL of each statement, without its values, and the ID of its transaction, if any. Returns
    * an unsubscribe function.
@@ -41,43 +55,67 @@ export type Database = {
   onStatement(listener: (sql: string, transaction?: string) => void): () => void;
   /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
   onCheckpointError(listener: (error: Error) => void): void;
+  /**
+   * Writes a copy of a SQLite database to a new file, and resolves to its tables. Other processes can write meanwhile.
+   * `stop` ends it, and leaves no file.
+   * @throws DamagedBackup if the copy differs from the database
+   * @throws TypeError for another engine
+   */
+  backUp(file: string, stop?: AbortSignal): Promise<CountedTable[]>;
+  /** Returns how the connections of this process are used; undefined on SQLite, which has no pool. */
+  connections(): Pool | undefined;
   close(): Promise<void>;
 };
 
 /** Opens the database of a `DATABASE_URL`. Connects lazily, and creates the folder of a SQLite file, for its owner only. */
-export function openDatabase(url: string): Database {
+export function openDatabase(url: string, options: DatabaseOptions = {}): Database {
   const engine = engineOf(url);
   if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true, mode: 0o700 });
   const knex = knexFactory({
-    ...knexConfig(url),
-    migrations: { migrationSource: migrations(engine), disableTransactions: engine === "mysql" },
+    ...knexConfig(url, options),
+    migrations: {
+      migrationSource: migrations(engine),
+      disableTransactions: engine === "mysql",
+      // Knex would reject the migrations of every newer version.
+      disableMigrationsListValidation: true,
+    },
     log: silent,
   });
   const statements = createPrepare(knex);
-  const transaction: Database["transaction"] = (work, options = { isDurable: true }) => {
-    const isAsynchronous = engine === "postgres" && !options.isDurable;
+  const transaction: Database["transaction"] = (work, commit = { isDurable: true }) => {
+    const isAsynchronous = engine === "postgres" && !commit.isDurable;
     const run = isAsynchronous ? withAsynchronousCommit(work) : work;
-    return withRetries(() => knex.transaction(run, options as Knex.TransactionConfig), false);
+    const attempt = () => knex.transaction(run, commit as Knex.TransactionConfig);
+    return withRetries(() => observed(options.observer, "transaction", "", attempt), false);
   };
 
   return {
     knex,
     engine,
-    prepare: statements.prepare,
+    ...statements,
+    lookup: (query) => prepareLookup({ ...statements, engine }, query),
     inserter: (insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
     transaction,
 
-    readAside: <Row>(query: Knex.QueryBuilder, timeoutMs: number) =>
+    readAside: <Row>(query: Knex.QueryBuilder, ms: number) =>
       engine === "sqlite"
         ? ((knex.client as SqliteClient).readOnThread(query.toSQL().toNative()) as Promise<Row[]>)
-        : (query.timeout(timeoutMs, { cancel: true }) as unknown as Promise<Row[]>),
+        : (knex.client as LimitedClient).runFor<Row[]>(ms, (connection) =>
+            engine === "mysql"
+              ? query.connection(connection).timeout(ms, { cancel: true })
+              : query.connection(connection),
+          ),
 
-    migrate: () => migrate({ knex, engine, transaction }),
+    migrate() {
+      const run = () => migrate({ knex, engine, transaction });
+      // A migration of a large table takes minutes.
+      return engine === "sqlite" ? run() : (knex.client as LimitedClient).exempt(run);
+    },
 
     pendingMigrations: () => pendingMigrations({ knex }, MIGRATIONS),
 
-    rejectNewerSchema: () => rejectNewerSchema({ knex }),
+    newerMigrations: () => newerMigrations({ knex }),
 
     onStatement(listener) {
       const onQuery = (query: { sql: string; __knexTxId?: string }) => listener(query.sql, query.__knexTxId);
@@ -86,6 +124,14 @@ export function openDatabase(url: string): Database {
     },
 
     onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
+
+    async backUp(file, stop) {
+      if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);
+      return backUp(sqliteFile(url), file, stop);
+    },
+
+    connections: () =>
+      engine === "sqlite" ? undefined : (knex.client as unknown as LimitedClient).connections,
 
     close: () => knex.destroy(),
   };

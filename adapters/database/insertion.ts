@@ -12,6 +12,8 @@ export type Insertion = {
   uniqueColumn?: string;
   /** Builds a statement that follows in the same transaction, for the rows of the last table with these ids. */
   follow?: (knex: Knex, ids: unknown[]) => Knex.Raw;
+  /** On SQLite: leaves out that statement for the rows that `add` completes without one. */
+  followState?: BeginGroupState;
   /** The same on PostgreSQL: returns the SQL of a statement for all rows of a query, given by its name. */
   followRecords?: (name: string) => string;
   /** Adds up what a batch inserts, last, so that locks on counters are held briefly. The row after those of the tables. */

@@ -23,10 +23,35 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
   }
 }
 
-declare module "knex/lib/dialects/postgres/index.js" {
+declare module "knex/lib/client.js" {
   import { Knex } from "knex";
 
-  export default class PgClient extends Knex.Client {
+  /** The client of a database server. */
+  export default class ServerClient extends Knex.Client {
+    acquireConnection(): Promise<object>;
+    releaseConnection(connection: object): Promise<void>;
+    validateConnection(connection: object): boolean;
+    acquireRawConnection(): Promise<object>;
+    destroyRawConnection(connection: object): Promise<void>;
+    destroy(callback?: (error?: unknown) => void): Promise<void>;
     _query(connection: unknown, query: unknown): Promise<unknown>;
+    pool?: { numUsed(): number; numFree(): number; numPendingAcquires(): number };
+    _wrappedCancelQueryCall(connection: object, toCancel: object): Promise<unknown>;
+  }
+}
+
+declare module "knex/lib/dialects/postgres/index.js" {
+  import ServerClient from "knex/lib/client.js";
+
+  export default class PgClient extends ServerClient {
+    _acquireOnlyConnection(): Promise<object>;
+  }
+}
+
+declare module "knex/lib/dialects/mysql2/index.js" {
+  import ServerClient from "knex/lib/client.js";
+
+  export default class Mysql2Client extends ServerClient {
+    checkVersion(connection: object): Promise<unknown>;
   }
 }

@@ -12,6 +12,7 @@ import type { AuditChainRow } from "./audit-tables.ts";
 import type { PasskeyRow, RecoveryCodeRow, TotpSecretRow } from "./factor-tables.ts";
 import type { SealedKeyRow } from "./key-tables.ts";
 import type {
+  ClickLogRow,
   ClickStatRow,
   LinkRow,
   LinkSearchChangeRow,
@@ -39,6 +40,7 @@ import type {
   LeaseRow,
   MembershipRow,
   OrganizationRow,
+  SchemaCompatibilityRow,
   WebhookRow,
 } from "./tables.ts";
 import type { OrganizationUsageRow } from "./usage-tables.ts";
@@ -57,6 +59,7 @@ declare module "knex/types/tables.js" {
   interface Tables {
     approved_apps: Table<ApprovedAppRow>;
     audit_chains: Table<AuditChainRow>;
+    click_log: Table<ClickLogRow>;
     click_stats: Table<ClickStatRow>;
     client_keys: Table<ClientKeyRow>;
     client_secret_uses: Table<ClientSecretUseRow>;
@@ -91,6 +94,7 @@ declare module "knex/types/tables.js" {
     organization_usage: Table<OrganizationUsageRow>;
     passkeys: Table<PasskeyRow>;
     recovery_codes: Table<RecoveryCodeRow>;
+    schema_compatibility: Table<SchemaCompatibilityRow>;
     sealed_keys: Table<SealedKeyRow, "version">;
     sessions: Table<SessionRow>;
     sign_in_failures: Table<SignInFailureRow>;

@@ -50,6 +50,9 @@ export type LinkSearchGramsRow = {
 /** A link whose texts may be newer than the segment that contains it. */
 export type LinkSearchChangeRow = { organization_id: string; link_id: string; version: number };
 
+/** On SQLite: the clicks on a link in one batch, until they are counted in the link. */
+export type ClickLogRow = { batch: number; link_id: string; clicks: number; clicked_at: Time };
+
 export type ClickStatRow = {
   link_id: string;
   /** Days since January 1, 1970, UTC. */

@@ -76,6 +76,7 @@ export type GrantRow = {
 };
 
 export type TokenRow = {
+  /** SHA-256; on SQLite, the keys of tokens begin with their time (`tokenKey`). */
   id_hash: string;
   /** The name of the oidc-provider model. */
   kind: string;

@@ -1,17 +1,93 @@
+import type { Duplex } from "node:stream";
 import PgClient from "knex/lib/dialects/postgres/index.js";
+import type { Client } from "pg";
+import { withLimits } from "./limited-client.ts";
 
-type Query = { bindings?: unknown[] };
+type Query = { sql: string; bindings?: unknown[] };
+type PgConnection = Client & {
+  connection: { stream: Duplex };
+  /** Knex sets it during a transaction. */
+  __knexTxId?: string;
+};
 
-/** Knex's PostgreSQL dialect, extended to accept strings with NUL characters. */
-export class PostgresClient extends PgClient {
-  /**
-   * Replaces NUL with U+FFFD. PostgreSQL cannot store NUL and rejects a statement that contains one, although an id with
-   * one is merely unknown. Lone surrogates become the same replacement character when they are encoded.
-   */
-  override _query(connection: unknown, query: Query): Promise<unknown> {
-    const bindings = query.bindings?.map((value) =>
-      typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value,
-    );
-    return super._query(connection, bindings ? Object.assign(query, { bindings }) : query);
+/** Knex's PostgreSQL dialect, whose connections are used for a limited time, and which accepts strings with NUL. */
+export class PostgresClient extends withLimits(PgClient, {
+  streamOf: (connection) => (connection as PgConnection).connection.stream,
+  setUp: configure,
+}) {
+  async _acquireOnlyConnection(): Promise<object> {
+    const connection = await PgClient.prototype._acquireOnlyConnection.call(this);
+    this.watchNew(connection);
+    return connection;
   }
+
+  /** Replaces NUL, because an id with one is merely unknown, and must not fail the statement. */
+  override _query(connection: unknown, query: Query): Promise<unknown> {
+    const bindings = query.bindings?.map((value) => (typeof value === "string" ? toStorable(value) : value));
+    const run = () => super._query(connection, bindings ? Object.assign(query, { bindings }) : query);
+    const isAlone = (connection as PgConnection).__knexTxId === undefined;
+    // Within a transaction, `this` is another client, without limits.
+    return isAlone && this.limits.timeoutMs === Number.POSITIVE_INFINITY
+      ? withSettings(connection as PgConnection, `${LOCK_TIMEOUT}; ${NO_STATEMENT_TIMEOUT}`, run)
+      : run();
+  }
+
+  /** The server ends the statement: behind a pooler, a request to cancel it wouldn't reach its session. */
+  override runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
+    return super.runFor(ms, (connection) =>
+      withSettings(connection as PgConnection, `set local statement_timeout = ${Math.ceil(ms)}`, () =>
+        run(connection),
+      ),
+    );
+  }
+}
+
+// How long a migration, and what queues behind it, waits for other processes.
+const LOCK_TIMEOUT = "set local lock_timeout = '30s'";
+
+/** Ends the time limit that the session of a transaction may have from the process that last used it, behind a pooler. */
+export const NO_STATEMENT_TIMEOUT = "set local statement_timeout = 0";
+
+/** Limits the time of statements, and of their waits for locks. */
+async function configure(connection: object, timeoutMs: number): Promise<void> {
+  const limit = Number.isFinite(timeoutMs) ? `; set statement_timeout = ${Math.ceil(timeoutMs)}` : "";
+  await (connection as PgConnection).query(`set lock_timeout = '30s'${limit}`);
+}
+
+/**
+ * Runs a statement in a transaction with settings of its own. Settings of the session aren't reliable: a pooler may have
+ * changed them on one session, and send the statement to another.
+ */
+async function withSettings<T>(
+  connection: PgConnection,
+  settings: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  await connection.query(`begin; ${settings}`);
+  try {
+    const result = await run();
+    await connection.query("commit");
+    return result;
+  } catch (error) {
+    await connection.query("rollback").catch(() => {}); // the connection may be lost
+    throw error;
+  }
+}
+
+/** Replaces what PostgreSQL cannot store, NUL and lone surrogates, with U+FFFD. */
+export function toStorable(text: string): string {
+  return text.isWellFormed() && !text.includes("\0") ? text : text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+const NAME_CODES = new Set([
+  "26000", // PostgreSQL invalid_sql_statement_name
+  "42P05", // PostgreSQL duplicate_prepared_statement
+]);
+
+/**
+ * Returns whether PostgreSQL did not run a statement because of its name: a pooler sent it over another connection than the
+ * one where it was prepared, or prepared it twice.
+ */
+export function isNameConflict(error: unknown): boolean {
+  return NAME_CODES.has(String((error as { code?: unknown } | undefined)?.code));
 }

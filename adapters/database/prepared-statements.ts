@@ -1,6 +1,8 @@
+import { hash } from "node:crypto";
 import type { Knex } from "knex";
+import { isNameConflict } from "./postgres.ts";
 import { withRetries } from "./retry.ts";
-import type { BeginGroupState } from "./sqlite/group-state.ts";
+import type { BeginGroupState, Row } from "./sqlite/group-state.ts";
 import type { Statement } from "./sqlite/group-transaction.ts";
 
 /** A placeholder for a value in a statement that is compiled once. */
@@ -11,7 +13,9 @@ class Parameter {
   }
 }
 
-type Value = string | number | boolean | null;
+/** The value of a parameter. */
+export type Value = string | number | boolean | null;
+type Bindable = Value | readonly string[];
 // A parameter is typed as raw SQL because Knex accepts that wherever it accepts a value.
 type Parameters<Name extends string> = Readonly<Record<Name, Knex.Raw>>;
 type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method: string } };
@@ -21,12 +25,12 @@ type Compiled = { sql: string; bindings: unknown[]; method: string; options: obj
 
 /**
  * Compiles a query once and returns a function that runs it with values for its parameters, by name. It resolves to
- * Knex's result: rows for a select, a count for a change. Building a query in Knex takes longer than running it in the
- * database, so frequent requests use prepared queries only.
+ * Knex's result: rows for a select, a count for a change. Values may be arrays on PostgreSQL only. Building a query in Knex
+ * takes longer than running it in the database, so frequent requests use prepared queries only.
  */
 export type Prepare = <Answer, Name extends string>(
   build: Build<Name>,
-) => (values: Record<Name, Value>) => Promise<Answer>;
+) => (values: Record<Name, Bindable>) => Promise<Answer>;
 
 /**
  * Compiles several writes for SQLite and returns a function that runs them, all or none, with values for each. They are
@@ -43,6 +47,8 @@ type Client = Knex.Client & {
   writeTogether(queries: Statement[]): Promise<void>;
   /** Only in the SQLite client. */
   read?(query: { sql: string; bindings: unknown[] }): unknown[];
+  /** Only in the SQLite client. */
+  write?(query: { sql: string; bindings: unknown[] }): Promise<number>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -65,62 +71,93 @@ export function unplannedParameter(knex: Knex, parameter: Knex.Raw): Knex.Raw {
   return knex.raw(isSqlite ? "(select ?)" : "?", [parameter]);
 }
 
+// Knex's names of the statements that change rows.
+const CHANGES = new Set(["insert", "update", "del"]);
+
 /** Creates `prepare` and `prepareTogether` for a database. */
 export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: PrepareTogether } {
   const client = knex.client as Client;
-  let prepared = 0;
+  // False behind a connection pooler that doesn't know named statements.
+  let isNaming = true;
 
   function compile<Name extends string>(build: Build<Name>): Compiled {
     const { sql, bindings, method } = build(knex, parameters).toSQL();
-    // PostgreSQL parses and plans a named statement once per connection.
-    const options = client.driverName === "pg" ? { name: `linkgate_${++prepared}` } : {};
+    // PostgreSQL parses and plans a named statement once per connection. Processes behind a pooler share connections, so
+    // the name must mean the same statement in all of them.
+    const options =
+      client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
     return { sql: client.positionBindings(sql), bindings: [...bindings], method, options };
   }
 
   return {
     prepare: <Answer, Name extends string>(build: Build<Name>) => {
       let compiled: Compiled | undefined;
-      return async (values: Record<Name, Value>) => {
+      return async (values: Record<Name, Bindable>) => {
         compiled ??= compile(build);
         const { bindings: template, ...query } = compiled;
         const bindings = bind(template, values);
-        if (client.read && query.method === "select" && knex.listenerCount("query") === 0) {
+        const { sql, method } = query;
+        const isObserved = knex.listenerCount("query") > 0;
+        if (client.read && method === "select" && !isObserved) {
           try {
-            return client.read({ sql: query.sql, bindings }) as Answer;
+            return client.read({ sql, bindings }) as Answer;
           } catch {
             // The way of all other queries tries again, and reports the error.
           }
         }
-        return (await withRetries(() => send({ ...query, bindings }), query.method === "select")) as Answer;
+        const { write } = client;
+        const run =
+          write && CHANGES.has(method) && !isObserved
+            ? () => write.call(client, { sql, bindings })
+            : () => send({ ...query, bindings });
+        return (await withRetries<unknown>(run, method === "select")) as Answer;
       };
     },
 
     prepareTogether: (writes) => {
-      let compiled: Compiled[] | undefined;
+      let toStatements: ((row: Row) => Statement)[] | undefined;
       return (values) => {
-        compiled ??= writes.map(({ build }) => compile(build));
-        const queries = compiled.map(({ sql, bindings }, index): Statement => {
-          const row = values[index] as Record<string, Value>;
-          const state = writes[index]?.state;
-          return state
-            ? { sql, state, row, bind: (completed) => bind(bindings, completed) }
-            : { sql, bindings: bind(bindings, row) };
-        });
-        return withRetries(() => client.writeTogether(queries), false);
+        toStatements ??= writes.map(({ build, state }) => toStatement(compile(build), state));
+        const statements = toStatements.map((toStatement, index) => toStatement(values[index] as Row));
+        return withRetries(() => client.writeTogether(statements), false);
       };
     },
   };
 
-  async function send(query: object): Promise<unknown> {
+  async function send(query: Compiled): Promise<unknown> {
     const connection = await client.acquireConnection();
+    const isNamed = isNaming;
     try {
-      return client.processResponse(await client.query(connection, query));
+      return client.processResponse(await client.query(connection, isNamed ? query : withoutName(query)));
+    } catch (error) {
+      if (!isNamed || !isNameConflict(error)) throw error;
+      isNaming = false;
     } finally {
       client.releaseConnection(connection);
     }
+    return send(query);
   }
 }
 
-function bind(template: unknown[], values: Record<string, Value>): unknown[] {
+/** Returns a function that turns a row into a statement for SQLite, whose values are bound now, or completed by the group. */
+function toStatement(
+  { sql, bindings }: Compiled,
+  state: BeginGroupState | undefined,
+): (row: Row) => Statement {
+  const bindRow = (row: Row) => bind(bindings, row).map(toSqlite);
+  if (!state) return (row) => ({ sql, bindings: bindRow(row) });
+  return (row) => ({ sql, state, row, bind: bindRow });
+}
+
+/** Returns a value that the driver accepts. SQLite has no booleans. */
+function toSqlite(value: unknown): unknown {
+  return typeof value === "boolean" ? Number(value) : value;
+}
+
+function withoutName({ options: _, ...query }: Compiled): object {
+  return query;
+}
+
+function bind(template: unknown[], values: Record<string, Bindable>): unknown[] {
   return template.map((value) => (value instanceof Parameter ? values[value.name] : value));
 }

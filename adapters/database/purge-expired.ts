@@ -80,6 +80,17 @@ export async function purgeExpired(
   }
 }
 
+/** Returns when the row expired that has waited longest for the purge; undefined if none waits. */
+export async function findOldestExpiry({ knex }: Database, now: number): Promise<number | undefined> {
+  let oldest: number | undefined;
+  for (const { table, where = {} } of TABLES as readonly Purged[]) {
+    const expired = knex(table).where(where).where("expires_at", "<=", now);
+    const row = await expired.orderBy("expires_at").first("expires_at");
+    if (row) oldest = Math.min(oldest ?? now, Number(row.expires_at));
+  }
+  return oldest;
+}
+
 async function purgeTable(
   { knex }: Database,
   { table, key, max, where = {} }: Purged,

@@ -1,9 +1,8 @@
+import type { StoreBatch } from "./grouped-write.ts";
 import type { Insertion } from "./insertion.ts";
+import { toStorable } from "./postgres.ts";
 import type { createPrepare } from "./prepared-statements.ts";
 import type { Row } from "./sqlite/group-state.ts";
-
-/** Stores the rows of a batch, for each insert its row per table. Concurrent batches of a process have different numbers. */
-export type StoreBatch = (batch: Row[][], number: number) => Promise<void>;
 
 /**
  * Prepares one PostgreSQL statement for batches of any size: the rows of each table are one JSON parameter, so a batch
@@ -48,8 +47,10 @@ function toRecord(row: Row): Row {
   let isReplaced = false;
   for (const [column, value] of Object.entries(row)) {
     if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${column} is ${value}`);
-    if (typeof value !== "string" || (value.isWellFormed() && !value.includes("\0"))) continue;
-    replaced[column] = value.toWellFormed().replaceAll("\0", "\ufffd");
+    if (typeof value !== "string") continue;
+    const storable = toStorable(value);
+    if (storable === value) continue;
+    replaced[column] = storable;
     isReplaced = true;
   }
   return isReplaced ? { ...row, ...replaced } : row;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isConflict, isConnectionLost, isDiskFull } from "./engine.ts";
+import { isConflict, isConnectionLost, isDiskFull, isTimeout } from "./engine.ts";
 
 /** The database is unavailable. Whether a write was committed may be unknown, so the caller decides whether to retry. */
 export class StorageUnavailable extends Error {
@@ -52,7 +52,13 @@ function rethrow(error: unknown): never {
 }
 
 function toStorageError(error: unknown): unknown {
-  const isTimeout = (error as Error | undefined)?.name === "KnexTimeoutError";
-  const isOutage = isTimeout || isConnectionLost(error) || isConflict(error) || isDiskFull(error);
+  const isLate = isTimeout(error) || isCanceled(error);
+  const isOutage = isLate || isConnectionLost(error) || isConflict(error) || isDiskFull(error);
   return isOutage ? new StorageUnavailable(error) : error;
+}
+
+/** Returns whether a statement was canceled, because it took too long. */
+export function isCanceled(error: unknown): boolean {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  return code === "57014" || name === "KnexTimeoutError"; // PostgreSQL query_canceled; MariaDB
 }

@@ -129,3 +129,12 @@ export type IdempotencyKeyRow = {
 };
 
 export type LeaseRow = { name: string; holder: string; expires_at: Time };
+
+/** Which versions can use the schema that a migration left. */
+export type SchemaCompatibilityRow = {
+  migration: string;
+  /** The last migration of the oldest version that can. Null if no earlier version can. */
+  oldest_compatible: string | null;
+  /** The version of linkgate that applied the migration. */
+  version: string;
+};

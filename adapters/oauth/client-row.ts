@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
+import type { LookupQuery } from "../database/lookup.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { Flag } from "../database/tables.ts";
 
@@ -17,7 +18,13 @@ export type Client = {
 };
 
 /** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
-export function selectClient(knex: Knex, clientId: Knex.Raw, now: Knex.Raw): Knex.QueryBuilder {
+export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
+  build: (knex, clientId, { now }) => selectClient(knex, clientId, now as Knex.Raw),
+  column: "id",
+  values: () => ({ now: Date.now() }),
+};
+
+function selectClient(knex: Knex, clientId: Knex.Raw, now: Knex.Raw): Knex.QueryBuilder {
   return knex("clients as c")
     .join("organizations as o", "o.id", "c.organization_id")
     .leftJoin("client_secrets as s", (secret) =>
@@ -27,8 +34,7 @@ export function selectClient(knex: Knex, clientId: Knex.Raw, now: Knex.Raw): Kne
           unexpired.onNull("s.expires_at").orOn("s.expires_at", ">", unplannedParameter(knex, now)),
         ),
     )
-    .where("c.id", unplannedParameter(knex, clientId))
-    .orderBy("s.id", "desc")
+    .where("c.id", clientId)
     .select(COLUMNS);
 }
 
@@ -73,7 +79,9 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
   const disabled = row.disabledAt !== null;
   const secrets: Client["secrets"] = [];
   let version = `${generation} ${plan} ${requiresDpop} ${suspended} ${disabled}`;
-  for (const { secretId, hash, expiresAt } of rows) {
+  // Not ordered by the query: PostgreSQL looks up several clients together, in no order.
+  const newestFirst = rows.toSorted((one, other) => (String(one.secretId) > String(other.secretId) ? -1 : 1));
+  for (const { secretId, hash, expiresAt } of newestFirst) {
     if (secretId === null) continue;
     secrets.push({ id: secretId, hash, expiresAt });
     version += ` ${secretId} ${hash} ${expiresAt}`;

@@ -5,7 +5,7 @@ import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { addKey, type ClientKey, type KeyView, listKeys, removeKey } from "./client-keys.ts";
 import { lockClient } from "./client-lock.ts";
-import { type Client, type JoinedClientRow, selectClient, toClient } from "./client-row.ts";
+import { CLIENT_BY_ID, type Client, toClient } from "./client-row.ts";
 import { listSecretCallers, recordSecretUse, type SecretCaller } from "./client-secret-uses.ts";
 import {
   addSecret,
@@ -95,14 +95,12 @@ export type ClientStore = {
 };
 
 /** Creates the client store of a database. */
-export function createClientStore({ knex, prepare, transaction }: Database, outbox: Outbox): ClientStore {
-  const select = prepare<JoinedClientRow[], "clientId" | "now">((q, { clientId, now }) =>
-    selectClient(q, clientId, now),
-  );
+export function createClientStore({ knex, lookup, transaction }: Database, outbox: Outbox): ClientStore {
+  const find = lookup(CLIENT_BY_ID);
 
   return {
     async find(clientId) {
-      return toClient(await select({ clientId, now: Date.now() }));
+      return toClient(await find(clientId));
     },
 
     async findByOrganization(organizationId) {

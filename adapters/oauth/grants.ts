@@ -1,25 +1,13 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
-import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import type { WebhookDeletion } from "../webhooks/delete.ts";
 import type { ClientPolicy } from "./client-policy.ts";
 import { blockConsents } from "./consents.ts";
 import { type Grant, scopesOf, toDomainEvent } from "./grant-events.ts";
-
-/**
- * The state of an active grant. `role` is the user's role in the organization, absent once the user has left it;
- * `isClientAllowed`: whether the organization lets the client act for the user.
- */
-export type GrantStatus = {
-  organizationId: string;
-  role?: Role;
-  plan: Plan;
-  suspended: boolean;
-  isClientAllowed: boolean;
-};
+import { createFindGrantStatus, type GrantStatus } from "./grant-status.ts";
 
 /**
  * What a user allowed a client to do for an organization: a grant, with those that follow from the same consent. Times
@@ -72,7 +60,7 @@ export type GrantStore = {
 
 /** Creates the grant store of a database. */
 export function createGrantStore(
-  { knex, transaction }: Database,
+  { knex, prepare, transaction }: Database,
   outbox: Outbox,
   clientPolicy: ClientPolicy,
   webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
@@ -137,34 +125,7 @@ export function createGrantStore(
         return true;
       }),
 
-    async findStatus(grantId) {
-      const row = await knex("grants as g")
-        .join("organizations as o", "o.id", "g.organization_id")
-        .leftJoin("memberships as m", (join) =>
-          join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
-        )
-        .leftJoin("approved_apps as a", (join) =>
-          join.on("a.organization_id", "g.organization_id").andOn("a.client_id", "g.client_id"),
-        )
-        .where("g.id", grantId)
-        .whereNull("g.revoked_at")
-        .first({
-          organizationId: "o.id",
-          role: "m.role",
-          plan: "o.plan",
-          suspendedAt: "o.suspended_at",
-          clientId: "g.client_id",
-          allowedClients: "o.document_clients",
-          memberApps: "o.member_apps",
-          approvedClientId: "a.client_id",
-        });
-      if (!row) return undefined;
-      const { organizationId, role, plan, clientId, allowedClients, memberApps, approvedClientId } = row;
-      const suspended = row.suspendedAt !== null;
-      const policy = { allowedClients, memberApps, isApproved: approvedClientId !== null };
-      const isClientAllowed = role !== null && clientPolicy(clientId, policy, role);
-      return { organizationId, plan, suspended, isClientAllowed, ...(role && { role }) };
-    },
+    findStatus: createFindGrantStatus({ prepare }, clientPolicy),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { unplannedParameter } from "../database/prepared-statements.ts";
+import type { LookupQuery } from "../database/lookup.ts";
 import type { Flag } from "../database/tables.ts";
 import { type ClientKind, clientKindOf } from "./client-kinds.ts";
 import type { AllowedClients, ClientPolicy, MemberApps } from "./client-policy.ts";
@@ -11,7 +11,9 @@ import type { AllowedClients, ClientPolicy, MemberApps } from "./client-policy.t
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
  * grant, the user who approved it, the organization acted for, and that organization's policy on the client.
  */
-export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
+export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = { build: selectToken, column: "hash" };
+
+function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
   return knex("tokens as t")
     .leftJoin("clients as c", "c.id", "t.client_id")
     .leftJoin("organizations as co", "co.id", "c.organization_id")
@@ -24,8 +26,9 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
     .leftJoin("approved_apps as a", (join) =>
       join.on("a.organization_id", "g.organization_id").andOn("a.client_id", "t.client_id"),
     )
-    .where("t.id_hash", unplannedParameter(knex, hash))
+    .where("t.id_hash", hash)
     .select({
+      hash: "t.id_hash",
       payload: "t.payload",
       kind: "t.kind",
       expiresAt: "t.expires_at",
@@ -39,10 +42,12 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
       clientDisabledAt: "c.disabled_at",
       clientRequiresDpop: "co.require_dpop",
       grantId: "g.id",
+      grantPayload: knex.raw("case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end"),
       userId: "g.user_id",
       lastUsedAt: "g.last_used_at",
       revokedAt: "g.revoked_at",
       grantExpiresAt: "g.expires_at",
+      username: "u.username",
       disabledAt: "u.disabled_at",
       role: "m.role",
       organizationId: "go.id",
@@ -55,8 +60,9 @@ export function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
     });
 }
 
-/** A row of `selectToken`. */
+/** A row of `TOKEN_BY_HASH`. */
 export type JoinedTokenRow = {
+  hash: string;
   payload: string;
   kind: string;
   expiresAt: number;
@@ -70,10 +76,13 @@ export type JoinedTokenRow = {
   clientDisabledAt: number | null;
   clientRequiresDpop: Flag | null;
   grantId: string | null;
+  /** Only of codes and refresh tokens, whose grant is read next. */
+  grantPayload: string | null;
   userId: string | null;
   lastUsedAt: number | null;
   revokedAt: number | null;
   grantExpiresAt: number | null;
+  username: string | null;
   disabledAt: number | null;
   /** Null if the user isn't a member of the organization. */
   role: Role | null;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { Step } from "./checkpoint-thread.ts";
 import type { SqliteSettings } from "./connection.ts";
 
 /** Copies the write-ahead log into the database file, so the log doesn't grow without bounds. */
@@ -16,6 +17,10 @@ const EVERY_WRITES = 4000;
 // requests, and frequent enough to keep the log below a few hundred megabytes.
 const PASSES_PER_RESTART = 10;
 
+// A server that has enough writes for a checkpoint within this time is busy, and gets a log that need not grow. Others
+// would give the space for nothing.
+const BUSY_MS = 60_000;
+
 // The delay before a failed checkpoint is retried. The disk may have space by then.
 const RETRY_MS = 2000;
 
@@ -27,6 +32,8 @@ type Pause = () => Promise<{ release(): void }>;
  * postpones commits briefly, copies what was written in the meantime, and restarts the log. A single step would either
  * block all writers or never finish while writes continue.
  *
+ * On a busy server, the first step also extends the log.
+ *
  * A failed checkpoint, for example on a full disk, leaves the log unchanged: no data is lost, and writes continue. The
  * error is passed to `onError`, and the checkpoint is retried.
  */
@@ -37,6 +44,7 @@ export function startCheckpoints(
 ): Checkpoints {
   let worker: Worker | undefined;
   let writes = 0;
+  let since = performance.now();
   let passes = 0;
   let current: Promise<void> | undefined;
   let retry: NodeJS.Timeout | undefined;
@@ -53,23 +61,25 @@ export function startCheckpoints(
     return thread;
   }
 
-  async function run(mode: "PASSIVE" | "RESTART") {
+  async function run(step: Step) {
     worker ??= startThread();
     const thread = worker;
     thread.ref();
-    thread.postMessage(mode);
+    thread.postMessage(step);
     const [failure] = await once(thread, "message");
     thread.unref();
     if (failure) throw Object.assign(new Error(failure.message), { code: failure.code });
   }
 
   async function checkpoint() {
+    const isBusy = performance.now() - since < BUSY_MS;
     writes = 0;
-    await run("PASSIVE");
+    since = performance.now();
+    await run({ mode: "PASSIVE", extends: isBusy && settings.durable });
     // Under light load, SQLite restarts the log itself once all of it is copied.
     if (++passes % PASSES_PER_RESTART !== 0) return;
     const { release } = await pause();
-    await run("RESTART").finally(release);
+    await run({ mode: "RESTART", extends: false }).finally(release);
   }
 
   function begin() {

@@ -1,11 +1,12 @@
+import { realpathSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Sqlite from "better-sqlite3";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
+import { observed, operationOf, type StatementObserver } from "../statement-observer.ts";
 import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import { openConnection, rollBack } from "./connection.ts";
 import { createDisk, type Disk, NO_DISK } from "./disk.ts";
-import type { Row } from "./group-state.ts";
 import type { Statement } from "./group-transaction.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { prepared } from "./statements.ts";
@@ -84,7 +85,17 @@ export class SqliteClient extends BetterSqliteClient {
     return new ExclusiveTransaction(this, ...args);
   }
 
-  override async _query(connection: Connection, query: Query): Promise<Query> {
+  // Knex gives the clients of transactions only the configuration.
+  get observer(): StatementObserver | undefined {
+    return (this.config as { observer?: StatementObserver }).observer;
+  }
+
+  override _query(connection: Connection, query: Query): Promise<Query> {
+    const { sql } = query;
+    return observed(this.observer, operationOf(sql), sql, () => this.runQuery(connection, query));
+  }
+
+  private async runQuery(connection: Connection, query: Query): Promise<Query> {
     const statement = prepared(connection, query.sql);
     const bindings = this._formatBindings(query.bindings ?? []);
     if (statement.reader) {
@@ -104,26 +115,36 @@ export class SqliteClient extends BetterSqliteClient {
 
   /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
   read({ sql, bindings }: { sql: string; bindings: unknown[] }): unknown[] {
-    return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
+    const end = this.observer?.begin("select", sql);
+    try {
+      return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
+    } finally {
+      end?.();
+    }
+  }
+
+  /** Runs a single write in the same way, and resolves to the number of changed rows. */
+  write({ sql, bindings }: { sql: string; bindings: unknown[] }): Promise<number> {
+    return observed(this.observer, operationOf(sql), sql, () =>
+      this.opened().writer.write(sql, this._formatBindings(bindings)),
+    );
   }
 
   /** Runs several statements, all or none, in a group with other concurrent writes. */
-  async writeTogether(queries: Statement[]): Promise<void> {
-    const statements = queries.map((query) =>
-      "state" in query
-        ? { ...query, bind: (row: Row) => this._formatBindings(query.bind(row)) }
-        : { sql: query.sql, bindings: this._formatBindings(query.bindings) },
+  async writeTogether(statements: Statement[]): Promise<void> {
+    const { sql = "" } = statements[0] ?? {};
+    await observed(this.observer, operationOf(sql), sql, () =>
+      this.opened().writer.writeTogether(statements),
     );
-    await this.opened().writer.writeTogether(statements);
   }
 
   /** Runs a read on a thread, and resolves to its rows. */
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
     this.emit("query", query);
-    return this.opened().reader.read({
-      sql: query.sql,
-      bindings: this._formatBindings([...query.bindings]),
-    });
+    const { sql } = query;
+    return observed(this.observer, operationOf(sql), sql, () =>
+      this.opened().reader.read({ sql, bindings: this._formatBindings([...query.bindings]) }),
+    );
   }
 
   private opened(): Open {
@@ -132,8 +153,9 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   private open(): Open {
-    const settings = this.connectionSettings;
     const main = this.connect("main");
+    // SQLite keeps the log beside the file that a symbolic link refers to.
+    const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
     // Checkpoints run on a thread, so no commit has to wait for one.
     main.pragma("wal_autocheckpoint = 0");
     main.pragma("schema_version"); // the first read creates the log, which the disk then opens

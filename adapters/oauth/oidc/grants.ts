@@ -6,6 +6,7 @@ import { lockConsent } from "../consents.ts";
 import { toDomainEvent } from "../grant-events.ts";
 import { revokeGrants } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
+import { takeGrant } from "./kept-grants.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 import { type ReplayedKind, revokeReplayedGrant } from "./replays.ts";
 
@@ -19,8 +20,11 @@ export type ConsentAnswer = { interactionId: string; result: InteractionResults 
 type Origin = { answers?: ConsentAnswer; remembers?: string };
 
 /** Stores grants. Revoking one updates a single row and invalidates every token issued under it. */
-export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): ModelAdapter {
+export function grantAdapter({ knex, prepare, transaction }: Database, outbox: Outbox): ModelAdapter {
   const active = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
+  const selectActive = prepare<{ payload: string }[], "id">((q, { id }) =>
+    q("grants").where({ id }).whereNull("revoked_at").select("payload"),
+  );
   return {
     async upsert(id, { answers, remembers, ...payload }: AdapterPayload & Origin) {
       const expires_at = (payload.exp as number) * 1000;
@@ -50,8 +54,8 @@ export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): M
     },
 
     async find(id) {
-      const row = await active(id).first("payload");
-      return row && { ...JSON.parse(row.payload), jti: id };
+      const payload = takeGrant(id) ?? (await selectActive({ id }))[0]?.payload;
+      return payload && { ...JSON.parse(payload), jti: id };
     },
 
     /** Revokes a grant because the client asked for it, or because a code or token was replayed. */

@@ -1,16 +1,11 @@
 import { errors } from "oidc-provider";
-import { sha256 } from "../../crypto/hash.ts";
 import type { Database } from "../../database/index.ts";
 import type { ClientPolicy } from "../client-policy.ts";
+import { toGrantHolder } from "../grant-status.ts";
 import type { GrantUsage } from "../grant-usage.ts";
-import {
-  isAccessToken,
-  isOutdated,
-  type JoinedTokenRow,
-  requiresDpop,
-  selectToken,
-  toActiveToken,
-} from "../token-row.ts";
+import { tokenKey, underTokenKeys } from "../token-keys.ts";
+import { isAccessToken, isOutdated, requiresDpop, TOKEN_BY_HASH, toActiveToken } from "../token-row.ts";
+import { keepGrant } from "./kept-grants.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
@@ -27,13 +22,12 @@ export function tokenAdapter(
   { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
   kind: string,
 ): ModelAdapter {
-  const { insert, find, consume, retry, remove } = statements;
-  const key = (id: string) => ({ hash: sha256(id), kind });
+  const { keyOf, underKeys, insert, find, consume, retry, remove } = statements;
 
   return {
     async upsert(id, payload) {
       await insert({
-        id_hash: sha256(id),
+        id_hash: keyOf(id),
         kind,
         client_id: payload.clientId ?? null,
         grant_id: payload.grantId ?? null,
@@ -54,8 +48,11 @@ export function tokenAdapter(
       if (isAccessToken(kind)) {
         payload.active = toActiveToken(found, payload, clientPolicy);
         usage.record(found);
-      } else if (requiresDpop(found)) {
-        payload.requiresDpop = true;
+      } else {
+        const { grantId: id, grantPayload } = found;
+        if (id && grantPayload) keepGrant({ id, payload: grantPayload });
+        payload.holder = toGrantHolder(found, clientPolicy);
+        payload.requiresDpop = requiresDpop(found);
       }
       if (isRetry(found.consumedAt)) return payload;
       // Replaces the token's expiry with that of its family, because the library ignores expired tokens and would miss the
@@ -64,16 +61,18 @@ export function tokenAdapter(
     },
 
     async consume(id) {
-      if (await consume({ ...key(id), now: Date.now() })) return;
-      const consumedAfter = Date.now() - RETRY_WINDOW_MS;
-      if (kind === "RefreshToken" && (await retry({ ...key(id), consumedAfter }))) return;
+      const now = Date.now();
+      if (await underKeys(id, (hash) => consume({ hash, kind, now }))) return;
+      const consumedAfter = now - RETRY_WINDOW_MS;
+      if (kind === "RefreshToken" && (await underKeys(id, (hash) => retry({ hash, kind, consumedAfter }))))
+        return;
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
         : new errors.InvalidGrant("already used");
     },
 
     async destroy(id) {
-      await remove(key(id));
+      await underKeys(id, (hash) => remove({ hash, kind }));
     },
   };
 }
@@ -87,10 +86,15 @@ function isRetry(consumedAt: number | null): boolean {
 export type TokenStatements = ReturnType<typeof tokenStatements>;
 
 /** Prepares the statements of the `tokens` table. */
-export function tokenStatements({ prepare, inserter }: Database) {
-  const select = prepare<JoinedTokenRow[], "hash">((knex, { hash }) => selectToken(knex, hash));
+export function tokenStatements({ engine, prepare, lookup, inserter }: Database) {
+  const keyOf = (id: string) => tokenKey(engine, id);
+  const underKeys = <Found>(id: string, run: (key: string) => Promise<Found>) =>
+    underTokenKeys(engine, id, run);
+  const find = lookup(TOKEN_BY_HASH);
   return {
-    find: coalesce(async (id: string) => (await select({ hash: sha256(id) }))[0]),
+    keyOf,
+    underKeys,
+    find: coalesce((id: string) => underKeys(id, async (key) => (await find(key))[0])),
     insert: inserter({
       tables: [
         {

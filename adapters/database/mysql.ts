@@ -1,0 +1,43 @@
+import type { Duplex } from "node:stream";
+import { promisify } from "node:util";
+import Mysql2Client from "knex/lib/dialects/mysql2/index.js";
+import type { Connection } from "mysql2";
+import { SERVER_EXTRA_MS, withLimits } from "./limited-client.ts";
+
+type MysqlConnection = Connection & { stream: Duplex };
+
+/** Knex's dialect for MySQL and MariaDB, whose connections are used for a limited time. */
+export class MysqlClient extends withLimits(Mysql2Client, {
+  streamOf: (connection) => (connection as MysqlConnection).stream,
+  setUp: configure,
+}) {
+  /** The first statement on a new connection. */
+  checkVersion(connection: object): Promise<unknown> {
+    this.watchNew(connection);
+    return Mysql2Client.prototype.checkVersion.call(this, connection);
+  }
+
+  override runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
+    return super.runFor(ms, async (connection) => {
+      if (ms > this.limits.timeoutMs) {
+        // Replacing the connection afterward is simpler than restoring its limit, and rare.
+        this.limits.replace(connection);
+        await configure(connection, ms + SERVER_EXTRA_MS);
+      }
+      return run(connection);
+    });
+  }
+}
+
+/** Limits the time of statements, on MySQL of those that read. */
+async function configure(connection: object, timeoutMs: number): Promise<void> {
+  const run = promisify((sql: string, done: (error: unknown) => void) =>
+    (connection as MysqlConnection).query(sql, (error) => done(error)),
+  );
+  // With READ COMMITTED, a transaction that waited for a lock reads what the previous holder wrote.
+  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  // Each server reads the comment meant for it. 0 is no limit.
+  const ms = Number.isFinite(timeoutMs) ? timeoutMs : 0;
+  await run(`SET SESSION sql_mode = 'TRADITIONAL'
+    /*M!100101 , max_statement_time = ${ms / 1000} */ /*!80000 , max_execution_time = ${ms} */`);
+}
