@@ -20,7 +20,14 @@ import { secretUses } from "./0023_secret_uses.ts";
 import { refreshRetries } from "./0024_refresh_retries.ts";
 import { webhookVerification } from "./0025_webhook_verification.ts";
 import { deletedOrganizations } from "./0027_deleted_organizations.ts";
-import type { Migration } from "./migration.ts";
+import { linkIndexes } from "./0029_link_indexes.ts";
+import { clickLog } from "./0030_click_log.ts";
+import { schemaCompatibility } from "./0033_schema_compatibility.ts";
+import { recordCompatibility } from "./compatibility.ts";
+import type { LaterMigration, Migration } from "./migration.ts";
+
+/** The migrations after 0033, in order. Each states which earlier versions can use the schema that it leaves. */
+const LATER: LaterMigration[] = [];
 
 /** All migrations, in order. */
 export const MIGRATIONS: Migration[] = [
@@ -44,20 +51,31 @@ export const MIGRATIONS: Migration[] = [
   refreshRetries,
   webhookVerification,
   deletedOrganizations,
+  linkIndexes,
+  clickLog,
+  schemaCompatibility,
+  ...LATER,
 ];
 
-// The migrations of version 0.2, which can't be repeated.
-const ATOMIC = 4;
+/** The number of migrations of version 0.2, which can't be repeated. */
+export const ATOMIC = 4;
 
-/** Returns the migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */
-export function migrations(engine: Engine): Knex.MigrationSource<Migration> {
+/** Returns migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */
+export function migrations(
+  engine: Engine,
+  all: (Migration | LaterMigration)[] = MIGRATIONS,
+): Knex.MigrationSource<Migration | LaterMigration> {
   return {
-    getMigrations: async () => MIGRATIONS,
+    getMigrations: async () => all,
     getMigrationName: (migration) => migration.name,
     getMigration: async (migration) => ({
-      up: (knex) => migration.up(knex, engine),
+      async up(knex) {
+        await migration.up(knex, engine);
+        // Before Knex records the migration: if the process dies in between, both are repeated.
+        if ("oldestCompatible" in migration) await recordCompatibility(knex, migration);
+      },
       // On PostgreSQL, a transaction that changes several tables deadlocks with transactions of the previous version.
-      config: { transaction: engine !== "postgres" || MIGRATIONS.indexOf(migration) < ATOMIC },
+      config: { transaction: engine !== "postgres" || all.indexOf(migration) < ATOMIC },
       down: () => Promise.reject(new Error("migrations cannot be rolled back: restore a backup")),
     }),
   };

@@ -1,14 +1,17 @@
 import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
-import { MIGRATIONS } from "./index.ts";
+import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
+import { assertCompatible } from "./compatibility.ts";
+import { ATOMIC, MIGRATIONS } from "./index.ts";
 import type { Migration } from "./migration.ts";
 
-/** The database has been migrated by a newer version. */
-export class NewerSchema extends Error {
-  override readonly name = "NewerSchema";
-  constructor(migrations: string[]) {
+/** MySQL or MariaDB: a process died while it applied migrations of version 0.2, which can't be repeated. */
+export class IncompleteSchema extends Error {
+  override readonly name = "IncompleteSchema";
+  constructor(database: string) {
+    const name = `\`${database.replaceAll("`", "``")}\``;
     super(
-      `The database was migrated by a newer version of linkgate (${migrations.join(", ")}). Start that version.`,
+      `An earlier start was interrupted while it created the tables. If that was the first start, run DROP DATABASE ${name}; CREATE DATABASE ${name}; and start again. If it was an upgrade, restore the backup first.`,
     );
   }
 }
@@ -28,7 +31,8 @@ type Migratable = {
  * Applies pending migrations under a lock and resolves to their names. Knex locks by a row, which remains after a crash
  * and may be inserted twice by two processes that start together. This lock ends with its connection, and Knex's row is
  * reset while it is held.
- * @throws NewerSchema
+ * @throws IncompatibleSchema
+ * @throws IncompleteSchema
  */
 export function migrate({ knex, engine, transaction }: Migratable): Promise<string[]> {
   return transaction(async (trx) => {
@@ -41,6 +45,7 @@ export function migrate({ knex, engine, transaction }: Migratable): Promise<stri
 
 async function migratePostgres(trx: Knex, knex: Knex): Promise<string[]> {
   await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
+  await trx.raw(NO_STATEMENT_TIMEOUT);
   await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
   return applyAll(knex);
 }
@@ -55,13 +60,32 @@ async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
     // The server's default character set may not support every script.
     await knex.raw("alter database character set utf8mb4");
     return await applyAll(knex);
+  } catch (error) {
+    if (!hasLeftovers(error) || (await appliedMigrations(knex)).length >= ATOMIC) throw error;
+    const [[{ name }]] = await trx.raw("select database() as name");
+    throw new IncompleteSchema(name);
   } finally {
     await trx.raw("select release_lock(concat('linkgate:', sha1(database())))");
   }
 }
 
+const LEFTOVER_CODES = new Set([
+  "ER_TABLE_EXISTS_ERROR",
+  "ER_DUP_FIELDNAME",
+  "ER_DUP_KEYNAME",
+  "ER_CANT_DROP_FIELD_OR_KEY",
+  "ER_BAD_FIELD_ERROR",
+  "ER_BAD_TABLE_ERROR",
+  "ER_NO_SUCH_TABLE",
+]);
+
+/** Returns whether a statement failed because an earlier process had already executed it. */
+function hasLeftovers(error: unknown): boolean {
+  return LEFTOVER_CODES.has(String((error as { code?: unknown }).code));
+}
+
 async function applyAll(knex: Knex): Promise<string[]> {
-  await rejectNewerSchema({ knex });
+  await newerMigrations({ knex });
   await knex.migrate.forceFreeMigrationsLock();
   const [, applied] = (await knex.migrate.latest()) as [number, string[]];
   return applied;
@@ -76,11 +100,15 @@ export async function pendingMigrations(
   return migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
 }
 
-/** Rejects if a newer version has migrated the database. @throws NewerSchema */
-export async function rejectNewerSchema({ knex }: { knex: Knex }): Promise<void> {
-  const known = new Set(MIGRATIONS.map(({ name }) => name));
-  const unknown = (await appliedMigrations(knex)).filter((name) => !known.has(name));
-  if (unknown.length > 0) throw new NewerSchema(unknown);
+/**
+ * Resolves to the names of migrations that a newer version applied and that this version can work with.
+ * @throws IncompatibleSchema if it can't
+ */
+export async function newerMigrations({ knex }: { knex: Knex }): Promise<string[]> {
+  const known = MIGRATIONS.map(({ name }) => name);
+  const newer = (await appliedMigrations(knex)).filter((name) => !known.includes(name));
+  await assertCompatible(knex, newer, known);
+  return newer;
 }
 
 async function appliedMigrations(knex: Knex): Promise<string[]> {

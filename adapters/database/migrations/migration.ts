@@ -6,3 +6,12 @@ import type { Engine } from "../engine.ts";
  * died began. A released migration never changes: add another one instead.
  */
 export type Migration = { name: string; up(knex: Knex, engine: Engine): Promise<void> };
+
+/** A migration whose effect on earlier versions is recorded in the database, so these know whether they can use it. */
+export type LaterMigration = Migration & {
+  /**
+   * The last migration of the oldest version that works on the resulting schema. For a migration that only adds tables,
+   * indexes, and columns that may be omitted, the last migration of any earlier version. Null if no earlier version works.
+   */
+  oldestCompatible: string | null;
+};
