@@ -6,6 +6,7 @@ import { isCheckViolation, isDuplicate, violatedConstraint } from "../database/e
 import type { Database } from "../database/index.ts";
 import type { Row } from "../database/sqlite/group-state.ts";
 import { chainInGroup } from "../events/chain-in-group.ts";
+import { deliverInGroup } from "../events/deliver-in-group.ts";
 import { addDeliveries, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import { linkCreated } from "./events.ts";
 import { ROW_COLUMNS, storedBytes, toRow } from "./row.ts";
@@ -32,7 +33,8 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
   const events = { name: "events", columns: [...EVENT_COLUMNS, "seq", "hash"], state: chainInGroup };
   const follow = (q: Knex, ids: unknown[]) => addDeliveries(q, engine, ids);
   const followRecords = (rows: string) => deliveriesOf(engine, rows);
-  const rest = { uniqueColumn: "slug", follow, followRecords, counter: usageCounter() };
+  const deliveries = { follow, followState: deliverInGroup, followRecords };
+  const rest = { uniqueColumn: "slug", ...deliveries, counter: usageCounter() };
   const insert = inserter({ tables: [links, events], ...rest });
   const insertChanged = inserter({ tables: [links, changes, events], ...rest });
   const shares = createTurns();
@@ -71,8 +73,9 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
     });
   }
 
-  return async (organizationId, actor, fields, id = newId("lnk")) => {
+  return async (organizationId, actor, fields, givenId) => {
     const now = Date.now();
+    const id = givenId ?? newId("lnk");
     const link: Link = {
       ...fields,
       id,
@@ -93,7 +96,7 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
       event: eventRow(actor, linkCreated(link)),
       usage: { organization_id: organizationId, links: 1, link_bytes: storedBytes(row) },
     };
-    if (timeOfId(id) <= now - OLD_ID_MS) {
+    if (givenId && timeOfId(id) <= now - OLD_ID_MS) {
       rows.change = { organization_id: organizationId, link_id: id, version: link.version };
     }
     try {

@@ -1,5 +1,6 @@
 import type { Link, LinkFields } from "../../resources/links/types.ts";
 import type { LinkRow } from "../database/link-tables.ts";
+import { clicksOf, type Unfolded } from "./unfolded-clicks.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";
@@ -57,24 +58,31 @@ function toValue(name: string, value: unknown): Value {
 
 /** Converts a new link, which is never disabled, to its row. */
 export function toRow(link: Link): Record<string, Value> {
-  const { id, organizationId, clicks, lastClickedAt, version, createdBy, createdVia, ...rest } = link;
-  const { createdAt, updatedAt, disabledAt: _, disabledReason: __, ...fields } = rest;
   return {
-    ...toColumns(fields),
-    id,
-    organization_id: organizationId,
-    clicks,
-    last_clicked_at: lastClickedAt,
-    version,
-    created_by: createdBy,
-    created_via: createdVia,
-    created_at: createdAt,
-    updated_at: updatedAt,
+    slug: link.slug,
+    url: link.url,
+    title: link.title,
+    tags: writeTags(link.tags),
+    external_id: link.externalId,
+    metadata: JSON.stringify(link.metadata),
+    archived: link.archived,
+    expires_at: link.expiresAt,
+    max_clicks: link.maxClicks,
+    redirect_type: link.redirectType,
+    id: link.id,
+    organization_id: link.organizationId,
+    clicks: link.clicks,
+    last_clicked_at: link.lastClickedAt,
+    version: link.version,
+    created_by: link.createdBy,
+    created_via: link.createdVia,
+    created_at: link.createdAt,
+    updated_at: link.updatedAt,
   };
 }
 
 /** Converts a row to its link. */
-export function toLink(row: LinkRow | undefined): Link | undefined {
+export function toLink(row: (LinkRow & Unfolded) | undefined): Link | undefined {
   if (!row) return undefined;
   return {
     id: row.id,
@@ -89,8 +97,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     expiresAt: row.expires_at,
     maxClicks: row.max_clicks,
     redirectType: row.redirect_type,
-    clicks: row.clicks,
-    lastClickedAt: row.last_clicked_at,
+    ...clicksOf(row),
     version: row.version,
     createdBy: row.created_by,
     createdVia: row.created_via,

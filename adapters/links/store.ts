@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import type { Link, LinkChanges, LinkFields, LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import { isCheckViolation } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { unplannedParameter } from "../database/prepared-statements.ts";
+import type { Replica } from "../database/replica.ts";
 import type { Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
@@ -12,9 +12,10 @@ import { linkDeleted, linkUpdated } from "./events.ts";
 import { ERASED, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search/search.ts";
 import { markChanged } from "./search/segments.ts";
+import { countUnfolded, linkColumns } from "./unfolded-clicks.ts";
 import { addUsage, type LimitsOf, readUsage, reserve } from "./usage.ts";
 
-/** Creates the link store of a database. */
+/** Creates the link store of a database. `resolve` reads the replica, if there is one. */
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
@@ -22,12 +23,14 @@ export function createLinkStore(
   stats: ClickStats,
   search: SearchLinks,
   limitsOf: LimitsOf,
+  replica?: Replica,
 ): LinkStore {
   const { knex } = database;
+  const resolve = prepareResolve(database);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
     await clicks.settled();
-    return toLink(await liveLinks(knex, organizationId).where(key).first());
+    return toLink(await liveLinks(knex, organizationId).where(key).first(linkColumns(database)));
   }
 
   return {
@@ -37,7 +40,7 @@ export function createLinkStore(
     list: listLinks(database, clicks, search),
     update: updateLink(database, outbox, clicks, limitsOf),
     remove: removeLink(database, outbox, clicks),
-    resolve: prepareResolve(database),
+    resolve: replica ? replica.prefer(prepareResolve(replica.database), resolve) : resolve,
     click: prepareClick(database, clicks, stats),
     analytics: stats.read,
     usage: (organizationId) => readUsage(knex, organizationId),
@@ -46,11 +49,13 @@ export function createLinkStore(
 
 const SEARCHED_COLUMNS = ["url", "slug", "title", "tags", "archived"];
 
-function listLinks({ knex }: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
+function listLinks(database: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
   return async (organizationId, filter, limit, before) => {
     await clicks.settled();
+    const { knex } = database;
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
     const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
+    query.select(linkColumns(database));
     if (before) query.where("id", "<", before);
     try {
       const rows = await (isFiltered ? search(organizationId, filter, limit, before) : query);
@@ -63,7 +68,7 @@ function listLinks({ knex }: Database, clicks: ClickCounter, search: SearchLinks
 }
 
 function updateLink(
-  { transaction }: Database,
+  database: Database,
   outbox: Outbox,
   clicks: ClickCounter,
   limitsOf: LimitsOf,
@@ -71,9 +76,9 @@ function updateLink(
   return async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
     const update = (isShareUsedUp: boolean) =>
-      transaction(async (trx) => {
+      database.transaction(async (trx) => {
         const link = liveLinks(trx, organizationId).where({ id });
-        const before = toLink(await link.clone().forUpdate().first());
+        const before = toLink(await link.clone().forUpdate().first(linkColumns(database)));
         if (!before) return undefined;
         if (before.disabledAt !== null) return "disabled";
         if (version !== undefined && before.version !== version) return "stale";
@@ -82,6 +87,7 @@ function updateLink(
         if (Object.keys(columns).length === 0) return before;
         const revision = { version: before.version + 1, updatedAt: Date.now() };
         await link.update({ ...columns, version: revision.version, updated_at: revision.updatedAt });
+        if (changed.maxClicks) await countUnfolded(database, trx, before);
         if (SEARCHED_COLUMNS.some((column) => column in columns)) {
           await markChanged(trx, { organization_id: organizationId, link_id: id, version: revision.version });
         }
@@ -103,12 +109,12 @@ function updateLink(
   };
 }
 
-function removeLink({ transaction }: Database, outbox: Outbox, clicks: ClickCounter): LinkStore["remove"] {
+function removeLink(database: Database, outbox: Outbox, clicks: ClickCounter): LinkStore["remove"] {
   return async (organizationId, id, actor, version) => {
     await clicks.settled();
-    return transaction(async (trx) => {
+    return database.transaction(async (trx) => {
       const link = liveLinks(trx, organizationId).where({ id });
-      const before = toLink(await link.clone().forUpdate().first());
+      const before = toLink(await link.clone().forUpdate().first(linkColumns(database)));
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
       await link.update({ ...ERASED, deleted_at: Date.now() });
@@ -119,15 +125,17 @@ function removeLink({ transaction }: Database, outbox: Outbox, clicks: ClickCoun
   };
 }
 
-function prepareResolve({ prepare }: Database): LinkStore["resolve"] {
-  const findBySlug = prepare<ResolvedRow[], "slug">((q, { slug }) =>
-    q("links as l")
-      .join("organizations as o", "o.id", "l.organization_id")
-      .where("l.slug", unplannedParameter(q, slug))
-      .select(RESOLVED_COLUMNS),
-  );
+function prepareResolve({ lookup }: Pick<Database, "lookup">): LinkStore["resolve"] {
+  const findBySlug = lookup<ResolvedRow>({
+    build: (q, slug) =>
+      q("links as l")
+        .join("organizations as o", "o.id", "l.organization_id")
+        .where("l.slug", slug)
+        .select(RESOLVED_COLUMNS),
+    column: "slug",
+  });
   return async (slug) => {
-    const [row] = await findBySlug({ slug });
+    const [row] = await findBySlug(slug);
     if (!row) return undefined;
     const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
     const isDeleted = deletedAt !== null || organizationDeletedAt !== null;

@@ -2,6 +2,8 @@ import type { Knex } from "knex";
 import type { LinkFilter } from "../../../resources/links/types.ts";
 import type { Database } from "../../database/index.ts";
 import type { LinkRow } from "../../database/link-tables.ts";
+import { isCanceled } from "../../database/retry.ts";
+import { linkColumns } from "../unfolded-clicks.ts";
 import { type Candidates, createCandidates, justAfter, type Range, rangeOf } from "./candidates.ts";
 import { type Indexer, MANY_CHANGES, SEGMENT_LINKS } from "./indexer.ts";
 import { createMatcher } from "./match.ts";
@@ -38,6 +40,7 @@ const LAST_ID = `lnk_${"Z".repeat(27)}`;
  */
 export function createSearch(database: Database, indexer: Indexer): SearchLinks {
   const { knex, engine, readAside } = database;
+  const columns = linkColumns(database);
 
   return async (organizationId, filter, limit, before = LAST_ID) => {
     const deadline = performance.now() + SEARCH_MS;
@@ -73,7 +76,7 @@ export function createSearch(database: Database, indexer: Indexer): SearchLinks 
       try {
         return await readAside<Row>(query, left);
       } catch (error) {
-        throw (error as Error).name === "KnexTimeoutError" ? new SearchTimeout() : error;
+        throw isCanceled(error) ? new SearchTimeout() : error;
       }
     }
 
@@ -100,6 +103,7 @@ export function createSearch(database: Database, indexer: Indexer): SearchLinks 
     async function findMatches(narrow: (query: Knex.QueryBuilder) => void) {
       for (let below = before; found.length < limit; ) {
         const query = links()
+          .select(columns)
           .whereNull("deleted_at")
           .where((clause) => matcher.narrow(clause))
           .where("id", "<", below)
