@@ -1,17 +1,14 @@
 import type { Knex } from "knex";
-import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
+import type { DeliveryQueue, LeasedDelivery } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
-import type { DeliveryRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { updateHealth } from "./health.ts";
 import { leaseDeliveries } from "./lease.ts";
 import { createSelect } from "./select.ts";
+import { prepareSettle, settledRow } from "./settle.ts";
 import { countTowardQuota } from "./usage.ts";
 import { lockUnverified, settleVerification } from "./verification.ts";
-
-// Limits the log of a delivery that is resent again and again.
-const LOG_MAX = 50;
 
 /** Creates the delivery queue of a database. */
 export function createDeliveryQueue(
@@ -19,18 +16,8 @@ export function createDeliveryQueue(
   outbox: Outbox,
   encryption: Encryption,
 ): DeliveryQueue {
-  const record = prepare<number, keyof SettledRow>((q, row) =>
-    q("deliveries")
-      .where({ webhook_id: row.webhook_id, event_id: row.event_id, leased_by: row.leased_by })
-      .update({
-        status: row.status,
-        attempts: row.attempts,
-        due_at: row.due_at,
-        leased_by: null,
-        log: row.log,
-      }),
-  );
-  const select = createSelect({ knex, engine, transaction });
+  const record = prepareSettle({ engine, prepare });
+  const select = createSelect({ knex, engine, transaction, prepare });
   return {
     onDue: outbox.onCommit,
 
@@ -77,23 +64,6 @@ export function createDeliveryQueue(
         if (leased.verifies) await settleVerification(trx, engine, leased, outcome);
       });
     },
-  };
-}
-
-type SettledRow = Pick<DeliveryRow, "webhook_id" | "event_id" | "status" | "attempts" | "due_at" | "log"> & {
-  leased_by: string;
-};
-
-/** Returns the key of a leased delivery, and its columns after an attempt. */
-function settledRow(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome): SettledRow {
-  return {
-    webhook_id: leased.webhookId,
-    event_id: leased.event.id,
-    leased_by: leased.lease,
-    status: outcome.status,
-    attempts: leased.attemptCount + 1,
-    due_at: outcome.status === "pending" ? outcome.retryAt : null,
-    log: JSON.stringify([...leased.attempts, attempt].slice(-LOG_MAX)),
   };
 }
 

@@ -4,10 +4,10 @@ import { allot } from "./allot.ts";
 import {
   type Due,
   type DueWebhook,
-  findDue,
   findDueWebhooks,
   hasTooManyDue,
   type Key,
+  prepareFindDue,
   readKeys,
 } from "./due.ts";
 import { heldUntil, hold } from "./hold.ts";
@@ -27,13 +27,15 @@ export function createSelect({
   knex,
   engine,
   transaction,
-}: Pick<Database, "knex" | "engine" | "transaction">): Select {
+  prepare,
+}: Pick<Database, "knex" | "engine" | "transaction" | "prepare">): Select {
+  const findDue = prepareFindDue({ prepare });
   let lastOrganization = "";
   let lastWebhook = "";
   let hadTooMany = false;
 
   return async function select(limits, now) {
-    const due = hadTooMany && (await hasTooManyDue(knex, now)) ? undefined : await findDue(knex, now);
+    const due = hadTooMany && (await hasTooManyDue(knex, now)) ? undefined : await findDue(now);
     hadTooMany = due === undefined;
     if (due) return selectFrom(due, limits, now);
     // Visit webhooks in turn, each at most once.
