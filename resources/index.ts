@@ -9,9 +9,10 @@ import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./acc
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { createErrorHandler } from "./http/error-handler.ts";
 import { isBelow, isOfResource, mount } from "./http/mount.ts";
+import { type FindPlainOperation, servePlainRequests } from "./http/plain-requests.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { createReadClickSource } from "./links/click-source.ts";
-import { followLink, isShortLink } from "./links/redirect.ts";
+import { createRedirects, type Redirects } from "./links/redirect.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import { createMcpErrorHandler } from "./mcp/errors.ts";
 import type { Tool } from "./mcp/tool.ts";
@@ -43,7 +44,7 @@ export type ResourceOptions = {
   /** The IDs of the extensions of MCP that the authorization server supports. */
   mcpExtensions: readonly string[];
   /** Called with each error that is answered with a 5xx. */
-  onError(error: unknown, ctx?: Context): void;
+  onError(error: unknown, ctx?: Pick<Context, "state">): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
   renderErrorPage(status: number, detail: string): string;
 };
@@ -52,6 +53,9 @@ export type ResourceOptions = {
 export type Resources = {
   /** To be used in this order. */
   middleware: Middleware[];
+  redirects: Redirects;
+  /** Finds the operation that serves a request without the middleware, for ordinary requests that create something. */
+  findPlainOperation: FindPlainOperation;
   /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
   document: () => OpenApiDocument;
   /** The tools of the MCP endpoint, for its documentation. */
@@ -63,6 +67,7 @@ export function createResources(options: ResourceOptions): Resources {
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
+  const redirects = createRedirects(links, createReadClickSource(behindProxy), urls.short);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;
@@ -104,6 +109,8 @@ export function createResources(options: ResourceOptions): Resources {
   return {
     document: restApi.document,
     tools,
+    redirects,
+    findPlainOperation: servePlainRequests(urls.api, [handleErrors, limits.address], restApi.findRoute),
     middleware: [
       mount(isBelow("/.well-known/"), [allowEveryOrigin, resourceMetadata(urls)]),
       mount(isOfResource(urls.api), [
@@ -118,10 +125,10 @@ export function createResources(options: ResourceOptions): Resources {
         limits.address,
         ...mcpEndpoints,
       ]),
-      mount(isShortLink(urls.short, links), [
+      mount(redirects.isShortLink, [
         showErrorPages(options.renderErrorPage),
         handleErrors,
-        followLink(links, createReadClickSource(behindProxy)),
+        redirects.followLink,
       ]),
     ],
   };

@@ -2,6 +2,7 @@ import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import type { BearerCheck } from "./access/bearer.ts";
 import type { PublicUrls } from "./access/resource-metadata.ts";
+import { type FindExactRoute, indexExactRoutes, serveRoutes } from "./http/exact-routes.ts";
 import { notFound, Problem } from "./http/problem.ts";
 import { idempotent } from "./idempotency/middleware.ts";
 import type { RunOnce } from "./idempotency/run-once.ts";
@@ -29,6 +30,7 @@ type RestApiOptions = {
 /** Creates the REST API: the operations under `/v1`, errors for all other requests there, and the OpenAPI document. */
 export function createRestApi(options: RestApiOptions): {
   middleware: Middleware[];
+  findRoute: FindExactRoute;
   document: () => OpenApiDocument;
 } {
   const { bearerCheck, links, webhooks, showOrganization, urls, runOnce, version } = options;
@@ -39,8 +41,10 @@ export function createRestApi(options: RestApiOptions): {
   organizationRoutes(declare, showOrganization);
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);
+  const findRoute = indexExactRoutes(router);
   return {
-    middleware: [router.routes() as unknown as Middleware, rejectOtherMethods(router), rejectUnknownPaths],
+    middleware: [serveRoutes(router, findRoute), rejectOtherMethods(router), rejectUnknownPaths],
+    findRoute,
     document,
   };
 }

@@ -1,4 +1,5 @@
-import type { Context, Middleware } from "koa";
+import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
+import { isSentTwice } from "../http/headers.ts";
 import type { Problem } from "../http/problem.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
@@ -30,12 +31,12 @@ export type AuthenticatedCaller = ActiveToken & Caller & { countFurther: CountFu
 /** Authenticates the requests of one resource. */
 export type BearerCheck = {
   /** Returns middleware that requires a token with these scopes and sets `ctx.state.caller`. */
-  bearer(...required: ApiScope[]): Middleware;
+  bearer(...required: ApiScope[]): ApiMiddleware;
   /**
    * Authenticates a request without requiring a scope.
    * @param offered the scopes named by the challenge if the request has no token
    */
-  authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller>;
+  authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller>;
   /**
    * Returns a 403 that names every scope an operation requires (RFC 6750 §3.1), and those that the caller has: a client
    * that requests exactly the scopes of the challenge must not lose any.
@@ -55,19 +56,19 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
   const insufficientScope = (caller: AuthenticatedCaller, required: readonly string[]) =>
     challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
 
-  async function authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller> {
+  async function authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller> {
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
     requireActive(active);
     requirePaidPlan(active.plan);
     await limits.organization(ctx, active, 1);
-    const scopes = new Set(allowedByRole(active.scopes, active.role));
+    const scopes = active.role ? new Set(allowedByRole(active.scopes, active.role)) : active.scopes;
     const countFurther = (calls: number) => limits.organization(ctx, active, calls);
     return { ...active, scopes, actor: actorOf(active, ctx.ip), countFurther };
   }
 
-  async function findActive(ctx: Context, { scheme, token }: Credentials, offered: readonly string[]) {
+  async function findActive(ctx: ApiContext, { scheme, token }: Credentials, offered: readonly string[]) {
     try {
       const active = await introspect(token);
       if (!active) throw invalidToken("The access token is invalid, expired or revoked.");
@@ -128,10 +129,10 @@ const SCHEMES = new Map<string, Scheme>([
 ]);
 
 /** Returns the token of a request, or `undefined` for no token, another scheme, or an empty token. */
-function readCredentials(ctx: Context, { invalidRequest }: Challenges): Credentials | undefined {
+function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Credentials | undefined {
   const [, name = "", token = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
-  const isRepeated = (ctx.req.headersDistinct.authorization?.length ?? 0) > 1;
+  const isRepeated = isSentTwice(ctx.req, "authorization");
   if (!isRepeated && (!scheme || token === "")) return undefined;
   // RFC 6750 §2: only one way of sending the token; in the URL it would end up in logs
   if (ctx.query.access_token !== undefined) {

@@ -6,4 +6,6 @@ export type CallCounter = {
   ofAddress(address: string): Promise<Count>;
   /** @param calls the number of calls in this request */
   ofOrganization(id: string, calls: number): Promise<Count>;
+  /** Counts a request that is refused because of a limit. */
+  refused(limit: "address" | "organization"): void;
 };

@@ -1,4 +1,4 @@
-import type { Context } from "koa";
+import type { ApiContext } from "../http/api-context.ts";
 import type { DpopNonces } from "./dpop-nonces.ts";
 import { type ProofClaims, verifyProof } from "./dpop-proof.ts";
 import { Unauthorized } from "./unauthorized.ts";
@@ -26,7 +26,7 @@ type DpopOptions = {
 type BoundToken = { token: string; jkt: string };
 
 /** Checks that a request has a proof for its token, and offers the next nonce. @throws Unauthorized */
-export type CheckProof = (ctx: Context, bound: BoundToken) => Promise<void>;
+export type CheckProof = (ctx: ApiContext, bound: BoundToken) => Promise<void>;
 
 /** Creates the check of DPoP proofs at a resource (RFC 9449 §4.3 and §7). */
 export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions): CheckProof {
@@ -46,7 +46,7 @@ export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions): C
 }
 
 /** RFC 9449 §4.3, step 1 */
-function readProof({ req }: Context): string {
+function readProof({ req }: ApiContext): string {
   const [proof, ...others] = req.headersDistinct.dpop ?? [];
   if (proof && others.length === 0) return proof;
   throw new Unauthorized("invalid_dpop_proof", "Send exactly one DPoP header with the proof.");

@@ -56,9 +56,8 @@ export function withoutImplied(scopes: readonly string[]): string[] {
 }
 
 /** Returns whether granted scopes, with those they imply, include every required one. */
-export function covers(granted: Iterable<string>, required: readonly ApiScope[]): boolean {
-  const all = withImplied(granted);
-  return required.every((scope) => all.has(scope));
+export function covers(granted: ReadonlySet<string>, required: readonly ApiScope[]): boolean {
+  return required.every((scope) => granted.has(scope) || granted.has(scope.replace(":read", ":write")));
 }
 
 export function isApiScope(scope: string): scope is ApiScope {

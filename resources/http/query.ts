@@ -1,11 +1,11 @@
-import type { Middleware } from "koa";
 import type { z } from "zod";
+import type { ApiMiddleware } from "./api-context.ts";
 
 /**
  * Sets `ctx.state.query` to the query, with the numbers and booleans of the schema converted from strings. Strings that
  * can't be converted stay as they are and fail validation.
  */
-export function readQuery(schema: z.ZodObject): Middleware {
+export function readQuery(schema: z.ZodObject): ApiMiddleware {
   const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
   return function convertQuery(ctx, next) {
     const values = Object.entries(ctx.query).map(([name, value]) => [name, convert(value, types.get(name))]);

@@ -1,4 +1,4 @@
-import type { Context } from "koa";
+import type { ApiContext } from "./api-context.ts";
 
 /** The response of an operation. REST sends all of it, MCP only the body. */
 export type ServiceResponse = {
@@ -7,7 +7,7 @@ export type ServiceResponse = {
   body: Record<string, unknown>;
 };
 
-export function respond(ctx: Context, { status, headers = {}, body }: ServiceResponse): void {
+export function respond(ctx: ApiContext, { status, headers = {}, body }: ServiceResponse): void {
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;

@@ -1,4 +1,4 @@
-import type { Context, Middleware } from "koa";
+import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
 import { respond, type ServiceResponse } from "../http/response.ts";
 import { invalidField } from "../http/validate.ts";
 import { KEY, KEY_RULE, REPLAYED_HEADER, type RunOnce } from "./run-once.ts";
@@ -10,7 +10,7 @@ const STORED_HEADERS = ["Location", "ETag"];
  * Makes a POST idempotent by its `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). Requests
  * without the header are not affected.
  */
-export function idempotent(runOnce: RunOnce): (operation: { id: string }) => Middleware {
+export function idempotent(runOnce: RunOnce): (operation: { id: string }) => ApiMiddleware {
   return ({ id }) =>
     async function handleIdempotencyKey(ctx, next) {
       const key = readKey(ctx);
@@ -29,23 +29,23 @@ export function idempotent(runOnce: RunOnce): (operation: { id: string }) => Mid
 }
 
 /** @throws Problem 422 for an invalid key, and for more than one */
-function readKey(ctx: Context): string | undefined {
-  const keys = ctx.req.headersDistinct["idempotency-key"];
-  if (keys === undefined) return undefined;
-  const [key = ""] = keys;
-  if (keys.length === 1 && KEY.test(key)) return key;
+function readKey(ctx: ApiContext): string | undefined {
+  if (ctx.req.headers["idempotency-key"] === undefined) return undefined;
+  // Node joins several with ", ", and a valid key has no space.
+  const key = ctx.get("idempotency-key");
+  if (KEY.test(key)) return key;
   throw invalidField("Idempotency-Key", KEY_RULE, "invalid_idempotency_key");
 }
 
 /** Returns the body combined with the path parameters: the same input that the MCP tool takes. */
-function inputOf(ctx: Context): unknown {
+function inputOf(ctx: ApiContext): unknown {
   const { params } = ctx;
   const { body } = ctx.request;
   if (body === undefined) return params;
   return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
 }
 
-function toStoredResponse({ status, body, response }: Context): ServiceResponse {
+function toStoredResponse({ status, body, response }: ApiContext): ServiceResponse {
   const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(
     ([, value]) => value !== "",
   );

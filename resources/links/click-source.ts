@@ -1,5 +1,5 @@
+import type { IncomingMessage } from "node:http";
 import { isbot } from "isbot";
-import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
 import type { Click } from "./types.ts";
@@ -8,7 +8,7 @@ import type { Click } from "./types.ts";
 export type ClickSource = Omit<Click, "clickedAt">;
 
 /** Reads the source of a click from the request headers. */
-export type ReadClickSource = (ctx: Context) => ClickSource;
+export type ReadClickSource = (request: Pick<IncomingMessage, "headers">) => ClickSource;
 
 // Cloudflare sets this header, and other proxies can be configured to.
 const COUNTRY_HEADER = "cf-ipcountry";
@@ -31,7 +31,7 @@ export function createReadClickSource(behindProxy: boolean): ReadClickSource {
     return result;
   }
 
-  return ({ req: { headers } }) => {
+  return ({ headers }) => {
     const country = headers[COUNTRY_HEADER];
     return {
       referrer: siteOf(headers.referer),

@@ -13,16 +13,16 @@ export async function tryCreateLink(
   { organizationId, actor, linkId }: Caller,
   input: LinkInput,
 ): Promise<Link | LinkConflict> {
-  const fields = { ...LINK_DEFAULTS, ...toFields(input) } as LinkFields;
+  const given = toFields(input);
   const id = linkId?.(0);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
-    const slug = fields.slug ?? randomSlug();
-    const result = await withQuotaProblems(store.create(organizationId, actor, { ...fields, slug }, id));
+    const fields = { ...LINK_DEFAULTS, ...given, slug: given.slug ?? randomSlug() } as LinkFields;
+    const result = await withQuotaProblems(store.create(organizationId, actor, fields, id));
     if (!("taken" in result)) return result;
     // A retried request conflicts with the link that its first attempt created.
     const existing = id && (await store.find(organizationId, id));
     if (existing) return existing;
-    if (fields.slug || result.taken !== "slug") return result;
+    if (given.slug || result.taken !== "slug") return result;
   }
   throw new Error("no free slug was found");
 }

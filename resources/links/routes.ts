@@ -1,6 +1,6 @@
-import type { Context } from "koa";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
+import type { ApiContext } from "../http/api-context.ts";
 import { entityTag, matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
 import { respond } from "../http/response.ts";
 import { invalidField } from "../http/validate.ts";
@@ -209,19 +209,19 @@ const getAnalytics = ({ links }: RestOptions): Operation => ({
   },
 });
 
-function callerOf(ctx: Context): AuthenticatedCaller {
+function callerOf(ctx: ApiContext): AuthenticatedCaller {
   return ctx.state.caller;
 }
 
-function idOf(ctx: Context): string {
-  return ctx.params.id as string;
+function idOf(ctx: ApiContext): string {
+  return ctx.params?.id as string;
 }
 
 /**
  * Returns the last path segment, decoded. The router leaves a segment that can't be decoded as it is, so two external
  * ids would share one URL.
  */
-function externalIdOf(ctx: Context): string {
+function externalIdOf(ctx: ApiContext): string {
   try {
     return decodeURIComponent(ctx.path.slice(ctx.path.lastIndexOf("/") + 1));
   } catch {

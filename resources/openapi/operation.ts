@@ -1,8 +1,8 @@
 import type { Router } from "@koa/router";
-import type { Middleware } from "koa";
 import type { z } from "zod";
 import type { BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
+import type { ApiMiddleware } from "../http/api-context.ts";
 import { jsonBody } from "../http/json-body.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
 import { readQuery } from "../http/query.ts";
@@ -33,7 +33,7 @@ export type Operation = {
   responses: Record<number, SuccessResponse>;
   /** Error codes in addition to those of the token, the query and the body. */
   errors?: readonly ProblemCode[];
-  handler: Middleware;
+  handler: ApiMiddleware;
 };
 
 /** A response other than an error. */
@@ -45,7 +45,7 @@ export type Declare = (operation: Operation) => void;
 type DeclareOptions = {
   bearerCheck: BearerCheck;
   /** Returns middleware that replays the response of a repeated POST; it runs between the body parser and the handler. */
-  idempotent(operation: Operation): Middleware;
+  idempotent(operation: Operation): ApiMiddleware;
 };
 
 /** @returns `declare`, and the list of operations declared with it */
@@ -59,7 +59,7 @@ export function createDeclare(router: Router, options: DeclareOptions) {
 }
 
 /** Returns the middleware of an operation, in the order in which a request passes through it. */
-function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): Middleware[] {
+function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): ApiMiddleware[] {
   const { method, scopes, query, body, handler } = operation;
   return [
     ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),

@@ -20,6 +20,8 @@ export type GuardedFetch = (
 ) => Promise<Response>;
 
 type FetchOptions = ConnectionDefaults & {
+  /** Returns the headers that pass the trace of a request on. */
+  traceHeaders?: (() => Record<string, string>) | undefined;
   /** Hosts that may be private or use plain http. */
   allowed: AllowedHosts;
   userAgent: string;
@@ -34,7 +36,12 @@ const MAX_BYTES = 64 * 1024;
  * Creates a fetch that connects to public addresses only, over https on port 443, without redirects, proxies, cookies or
  * reused connections. The address is checked before the connection is made, so it can't be used to scan a network.
  */
-export function createGuardedFetch({ allowed, userAgent, ...defaults }: FetchOptions): GuardedFetch {
+export function createGuardedFetch({
+  allowed,
+  userAgent,
+  traceHeaders,
+  ...defaults
+}: FetchOptions): GuardedFetch {
   const connectionTo = createConnections(allowed, defaults);
 
   return async function guardedFetch(target, { accept = "application/json", maxBytes = MAX_BYTES } = {}) {
@@ -43,7 +50,11 @@ export function createGuardedFetch({ allowed, userAgent, ...defaults }: FetchOpt
     const { options, isAllowed } = connectionTo(url);
     const send = url.protocol === "https:" ? https.request : http.request;
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const request = send(url, { ...options, headers: { accept, "user-agent": userAgent }, signal });
+    const request = send(url, {
+      ...options,
+      headers: { ...traceHeaders?.(), accept, "user-agent": userAgent },
+      signal,
+    });
     request.on("socket", (socket: Socket) =>
       socket.once("connect", () => {
         if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));

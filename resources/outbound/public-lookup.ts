@@ -6,7 +6,7 @@ export const NOT_PUBLIC = "The hostname resolves to an IP address that is not on
 
 /**
  * Wraps a lookup so that it fails if any address of the hostname isn't public. The socket connects to the checked address, so
- * DNS rebinding has no effect. The agent's own check isn't enough: it treats `::/96` as public.
+ * DNS rebinding has no effect. The agent's own check isn't enough: it treats unassigned IPv6 addresses as public.
  */
 export function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, done) =>

@@ -1,6 +1,6 @@
-import type { Context } from "koa";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
+import type { ApiContext } from "../http/api-context.ts";
 import type { Operation } from "../openapi/operation.ts";
 import { WEBHOOK_EXAMPLE } from "./schema.ts";
 import type { WebhookService } from "./service.ts";
@@ -19,11 +19,11 @@ export const webhookParams = z.object({
 });
 
 /** Returns the caller that the bearer check authenticated. */
-export function callerOf(ctx: Context): AuthenticatedCaller {
+export function callerOf(ctx: ApiContext): AuthenticatedCaller {
   return ctx.state.caller;
 }
 
 /** Returns the webhook ID in the path. */
-export function idOf(ctx: Context): string {
-  return ctx.params.id as string;
+export function idOf(ctx: ApiContext): string {
+  return ctx.params?.id as string;
 }

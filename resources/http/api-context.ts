@@ -1,0 +1,18 @@
+import type { Context, Next } from "koa";
+
+/**
+ * What the operations of the API use of a request and its response. Koa's context provides it, and so does
+ * `PlainContext`, which takes less time.
+ */
+export type ApiContext = Pick<
+  Context,
+  "req" | "method" | "path" | "query" | "ip" | "state" | "get" | "set" | "status" | "body" | "type"
+> & {
+  /** The parameters of the path. Unset if the route has none. */
+  params?: Record<string, string>;
+  request: Pick<Context["request"], "body" | "rawBody" | "get">;
+  response: Pick<Context["response"], "get">;
+};
+
+/** A step of an operation. It runs in Koa as well. */
+export type ApiMiddleware = (ctx: ApiContext, next: Next) => unknown;
