@@ -26,9 +26,12 @@ const FIXED_ROUTES = new Set([
   "/.well-known/security.txt",
 ]);
 
+/** The route of short links. */
+export const SLUG_ROUTE = "/:slug";
+
 /** Returns the route pattern, never the path itself, which may contain a secret. */
 export function routeOf(ctx: Context): string {
   if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
   if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
-  return /^\/[^/]+$/.test(ctx.path) ? "/:slug" : "other";
+  return /^\/[^/]+$/.test(ctx.path) ? SLUG_ROUTE : "other";
 }

@@ -1,0 +1,149 @@
+import type { Context } from "koa";
+import type { KoaContextWithOIDC } from "oidc-provider";
+import type { Registry } from "prom-client";
+import { JWT_BEARER_GRANT } from "../provider/jwt-bearer.ts";
+import { register, registerCounter } from "./samples.ts";
+
+declare module "koa" {
+  interface DefaultState {
+    /** The error code of an authorization request, which its response may contain only as text. */
+    authorizationError?: string;
+  }
+}
+
+const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
+
+const ENDPOINTS: Record<string, string> = {
+  "/oauth/authorize": "authorization",
+  "/oauth/authorize/:uid": "authorization",
+  "/oauth/token": "token",
+  "/oauth/revoke": "revocation",
+  "/oauth/introspect": "introspection",
+  "/oauth/par": "pushed_authorization_request",
+  "/oauth/register": "registration",
+  "/oauth/userinfo": "userinfo",
+  "/mcp": "mcp",
+  "/mcp/": "mcp",
+};
+
+// An allowlist, because each label stays in memory. RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1, RFC 7009 §2.2.1, RFC 7591
+// §3.2.2, RFC 8707 §2, RFC 9126 §2.3, RFC 9396 §5, RFC 9449 §5 and §7.1, OpenID Connect Core §3.1.2.6; and the codes of
+// problems with which the API refuses a caller.
+const ERRORS = new Set([
+  "access_denied",
+  "consent_required",
+  "insufficient_scope",
+  "interaction_required",
+  "invalid_client",
+  "invalid_client_metadata",
+  "invalid_dpop_proof",
+  "invalid_grant",
+  "invalid_redirect_uri",
+  "invalid_request",
+  "invalid_request_object",
+  "invalid_request_uri",
+  "invalid_scope",
+  "invalid_target",
+  "invalid_token",
+  "login_required",
+  "missing_token",
+  "organization_suspended",
+  "origin_not_allowed",
+  "plan_required",
+  "quota_exceeded",
+  "rate_limited",
+  "request_not_supported",
+  "request_uri_not_supported",
+  "server_error",
+  "temporarily_unavailable",
+  "unauthorized_client",
+  "unsupported_grant_type",
+  "unsupported_response_mode",
+  "unsupported_response_type",
+  "unsupported_token_type",
+  "use_dpop_nonce",
+]);
+
+type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undefined;
+
+// Other problems of the API are about the content of a request.
+const REFUSALS = new Set([401, 403, 429]);
+
+/** Registers the metrics of grants, introspections and refusals. Returns the functions that count an answered request. */
+export function createOAuthMetrics(registry: Registry) {
+  const countGrant = registerCounter(registry, {
+    name: "linkgate_grants_total",
+    help: "Successful token requests by grant type",
+    label: "grant_type",
+    values: GRANT_TYPES,
+  });
+  const countIntrospection = registerCounter(registry, {
+    name: "linkgate_introspections_total",
+    help: "Introspected tokens by result",
+    label: "result",
+    values: ["active", "inactive"],
+  });
+  const countRefusal = createRefusalCounter(registry);
+
+  function countOutcome(ctx: Context, route: string): void {
+    const endpoint = endpointOf(route);
+    if (endpoint === undefined) return;
+    const body = ctx.body as Body;
+    const error = errorOf(ctx, endpoint, body);
+    if (error !== undefined) countRefusal(endpoint, error);
+    else if (endpoint === "token" && ctx.status === 200) countGrant(grantTypeOf(ctx));
+    else if (endpoint === "introspection" && ctx.status === 200) {
+      countIntrospection(body?.active === true ? "active" : "inactive");
+    }
+  }
+
+  return {
+    countOutcome,
+    countApiAnswer(route: string, status: number, body: string): void {
+      const endpoint = endpointOf(route);
+      if (endpoint && REFUSALS.has(status)) countRefusal(endpoint, textOf((JSON.parse(body) as Body)?.code));
+    },
+  };
+}
+
+function endpointOf(route: string): string | undefined {
+  return route.startsWith("/v1/") ? "api" : ENDPOINTS[route];
+}
+
+/** Returns the error code of a response that refuses a caller; undefined for every other response. */
+function errorOf(ctx: Context, endpoint: string, body: Body): string | undefined {
+  if (endpoint === "authorization") return ctx.state.authorizationError;
+  if (endpoint === "api" || endpoint === "mcp")
+    return REFUSALS.has(ctx.status) ? textOf(body?.code) : undefined;
+  return ctx.status >= 400 ? textOf(body?.error) : undefined;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "other";
+}
+
+function grantTypeOf(ctx: Context): string {
+  const grantType = String((ctx as unknown as Partial<KoaContextWithOIDC>).oidc?.params?.grant_type);
+  return GRANT_TYPES.has(grantType) ? grantType : "other";
+}
+
+function createRefusalCounter(registry: Registry): (endpoint: string, error: string) => void {
+  const refusals = new Map<string, Map<string, number>>();
+  register(
+    registry,
+    {
+      name: "linkgate_refusals_total",
+      help: "Refused requests by endpoint and error code",
+      type: "counter",
+    },
+    () =>
+      [...refusals].flatMap(([endpoint, errors]) =>
+        [...errors].map(([error, value]) => ({ value, labels: { endpoint, error } })),
+      ),
+  );
+  return (endpoint, code) => {
+    const error = ERRORS.has(code) ? code : "other";
+    const errors = refusals.get(endpoint) ?? new Map<string, number>();
+    refusals.set(endpoint, errors.set(error, (errors.get(error) ?? 0) + 1));
+  };
+}

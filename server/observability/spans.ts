@@ -1,0 +1,113 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  type Context,
+  type ContextManager,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import type { Send } from "../../resources/webhooks/send.ts";
+import type { Tracing } from "./tracing.ts";
+
+// Health checks would be most of the traces of an idle service.
+const PROBES = /^\/(healthz|readyz|metrics)(\?|$)/;
+// A long list of placeholders says no more.
+const MAX_SQL = 2000;
+// The parts of a transaction and of a wait have no span of their own.
+const WITHOUT_SPAN = new Set(["acquire", "transaction"]);
+// Only what is a method becomes a name; clients can send any token.
+const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+const propagator = new W3CTraceContextPropagator();
+const fromHeaders = {
+  keys: (headers: IncomingMessage["headers"]) => Object.keys(headers),
+  get: (headers: IncomingMessage["headers"], name: string) => headers[name],
+};
+const toHeaders = {
+  set(headers: Record<string, string>, name: string, value: string) {
+    headers[name] = value;
+  },
+};
+
+/** Creates the spans of a process. Names follow the semantic conventions of OpenTelemetry. */
+export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing {
+  function headersOf(context: Context): Record<string, string> {
+    const headers: Record<string, string> = {};
+    propagator.inject(context, headers, toHeaders);
+    return headers;
+  }
+
+  function startRequest(request: IncomingMessage, response: ServerResponse): Context {
+    const parent = propagator.extract(ROOT_CONTEXT, request.headers, fromHeaders);
+    const { method = "" } = request;
+    const name = METHODS.has(method) ? method : "HTTP";
+    const attributes = { "http.request.method": METHODS.has(method) ? method : "_OTHER" };
+    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+    response.once("close", () => span.end());
+    return trace.setSpan(parent, span);
+  }
+
+  return {
+    traceRequests: (listener) =>
+      function traceRequest(request, response) {
+        if (PROBES.test(request.url ?? "")) return listener(request, response);
+        return contexts.with(startRequest(request, response), () => listener(request, response));
+      },
+
+    describeRequest({ requestId, method, route, status }) {
+      const span = trace.getSpan(contexts.active());
+      if (!span) return;
+      span.updateName(`${METHODS.has(method) ? method : "HTTP"} ${route}`);
+      span.setAttributes({
+        "http.route": route,
+        "http.response.status_code": status,
+        "linkgate.request_id": requestId,
+      });
+      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    },
+
+    statementObserver: {
+      begin(operation, sql) {
+        const context = contexts.active();
+        // Work in the background would be traces of single statements.
+        if (WITHOUT_SPAN.has(operation) || !trace.getSpan(context)?.isRecording()) return () => {};
+        const attributes = { "db.operation.name": operation, "db.query.text": sql.slice(0, MAX_SQL) };
+        const span = tracer.startSpan(
+          operation.toUpperCase(),
+          { kind: SpanKind.CLIENT, attributes },
+          context,
+        );
+        return (error) => {
+          // Not its message, which may contain values.
+          if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+          span.end();
+        };
+      },
+    },
+
+    traceDeliveries:
+      (send: Send): Send =>
+      async (url, headers, body, signal) => {
+        // Not a part of the trace in which the queue happened to be read.
+        const attributes = {
+          "http.request.method": "POST",
+          "messaging.operation.type": "send",
+          "messaging.message.id": headers["webhook-id"] ?? "",
+        };
+        const options = { kind: SpanKind.PRODUCER, attributes };
+        const span = tracer.startSpan("deliver webhook", options, ROOT_CONTEXT);
+        const passedOn = headersOf(trace.setSpan(ROOT_CONTEXT, span));
+        const response = await send(url, { ...headers, ...passedOn }, body, signal);
+        const { status } = response;
+        if (status !== undefined) span.setAttribute("http.response.status_code", status);
+        if (status === undefined || status >= 300) span.setStatus({ code: SpanStatusCode.ERROR });
+        span.end();
+        return response;
+      },
+
+    outgoingHeaders: () => headersOf(contexts.active()),
+  };
+}

@@ -1,0 +1,138 @@
+import cluster, { type Worker } from "node:cluster";
+import { AggregatorRegistry, type Registry } from "prom-client";
+import { endsWithin } from "./ends-within.ts";
+
+/** The metrics of a process, or of several. */
+export type Metrics = { name: string; help: string; type: string; aggregator: string; values: object[] }[];
+
+const ASK = "linkgate:metrics:ask";
+const COLLECT = "linkgate:metrics:collect";
+const SNAPSHOT = "linkgate:metrics:snapshot";
+const ANSWER = "linkgate:metrics:answer";
+type Message = { channel: string; id?: number; metrics?: Metrics };
+
+// A worker that takes longer is represented by its last snapshot.
+const COLLECT_MS = 1000;
+// How long a worker waits for the primary process.
+const ANSWER_MS = 3000;
+
+/** Combines the metrics of several processes: counters are added up, delays are the longest. */
+export function combineMetrics(all: Metrics[]): Registry {
+  return AggregatorRegistry.aggregate(all);
+}
+
+async function readCombined(all: Metrics[]): Promise<Metrics> {
+  return (await combineMetrics(all).getMetricsAsJSON()) as unknown as Metrics;
+}
+
+// prom-client averages delays and leaves out what it can't add up.
+const MAXIMA = /^linkgate_(nodejs_eventloop_lag|process_max_fds|process_start_time)/;
+
+/** Reads the metrics of this process. */
+export async function readOwnMetrics(registry: Registry): Promise<Metrics> {
+  const metrics = (await registry.getMetricsAsJSON()) as unknown as Metrics;
+  return metrics.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) }));
+}
+
+function aggregatorOf({ name, type, aggregator }: Metrics[number]): string {
+  if (isCumulative({ type })) return "sum";
+  return MAXIMA.test(name) ? "max" : aggregator;
+}
+
+function isCumulative({ type }: { type: string }): boolean {
+  return type === "counter" || type === "histogram";
+}
+
+/** The metrics of all workers; without workers, those of this process. */
+export type SharedMetrics = {
+  /** @throws Error if the primary process doesn't answer */
+  read(): Promise<Metrics>;
+  /** Hands the last metrics of this process over, so that counters don't go backward when it ends. */
+  handOver(): Promise<void>;
+};
+
+/** Shares the metrics of this process with the other workers. */
+export function shareMetrics(registry: Registry): SharedMetrics {
+  if (!cluster.isWorker) return { read: () => readOwnMetrics(registry), async handOver() {} };
+  const waiting = new Map<number, (metrics: Metrics) => void>();
+  let count = 0;
+
+  async function sendSnapshot() {
+    const message = { channel: SNAPSHOT, metrics: await readOwnMetrics(registry) };
+    await new Promise<void>((resolve) => {
+      if (!process.connected) resolve();
+      else process.send?.(message, undefined, undefined, () => resolve());
+    });
+  }
+
+  process.on("message", (message: Message) => {
+    if (message.channel === COLLECT) void sendSnapshot();
+    if (message.channel === ANSWER) waiting.get(message.id as number)?.(message.metrics as Metrics);
+  });
+
+  return {
+    handOver: sendSnapshot,
+    read() {
+      const id = ++count;
+      const { promise, resolve, reject } = Promise.withResolvers<Metrics>();
+      waiting.set(id, resolve);
+      const timer = setTimeout(reject, ANSWER_MS, new Error("the primary process did not answer"));
+      process.send?.({ channel: ASK, id } satisfies Message);
+      return promise.finally(() => {
+        clearTimeout(timer);
+        waiting.delete(id);
+      });
+    },
+  };
+}
+
+/** Combines the metrics of the workers on request; for the primary process. */
+export function collectWorkerMetrics(): void {
+  const snapshots = new Map<Worker, Metrics>();
+  const collecting = new Map<Worker, PromiseWithResolvers<void>>();
+  // The counters of workers that have ended, the first of them added up.
+  const ended: Metrics[] = [];
+  let adding = Promise.resolve();
+
+  async function addUp() {
+    const { length } = ended;
+    const sum = await readCombined(ended.slice());
+    ended.splice(0, length, sum);
+  }
+
+  function collectFrom(worker: Worker): Promise<void> {
+    const collected = collecting.get(worker) ?? Promise.withResolvers<void>();
+    if (!collecting.has(worker)) worker.send({ channel: COLLECT } satisfies Message);
+    collecting.set(worker, collected);
+    return collected.promise;
+  }
+
+  async function answer(worker: Worker, id: number) {
+    const workers = (Object.values(cluster.workers ?? {}) as Worker[]).filter((each) => each.isConnected());
+    await endsWithin(COLLECT_MS, Promise.all(workers.map(collectFrom)));
+    const metrics = await readCombined([...ended, ...snapshots.values()]);
+    if (worker.isConnected()) worker.send({ channel: ANSWER, id, metrics } satisfies Message);
+  }
+
+  function settle(worker: Worker) {
+    collecting.get(worker)?.resolve();
+    collecting.delete(worker);
+  }
+
+  cluster.on("message", (worker, message: Message) => {
+    if (message.channel === ASK) void answer(worker, message.id as number);
+    if (message.channel !== SNAPSHOT) return;
+    snapshots.set(worker, message.metrics as Metrics);
+    settle(worker);
+  });
+
+  // After its last message, unlike `exit`.
+  cluster.on("disconnect", (worker) => {
+    settle(worker);
+    const last = snapshots.get(worker);
+    if (!last) return;
+    snapshots.delete(worker);
+    ended.push(last.filter(isCumulative));
+    adding = adding.then(addUp);
+  });
+}
