@@ -11,19 +11,25 @@ export class CommandError extends Error {
   }
 }
 
-export type CommandContext = {
+/** What was typed. */
+export type CommandInput = {
   args: string[];
   options: Record<string, string | boolean | string[] | undefined>;
-  settings: Settings;
-  storage: Storage;
-  /** Prompts for a new password on a terminal; otherwise reads it from stdin. */
-  readPassword(): Promise<string>;
   /** Prints a remark on stderr for a human reader; not with `--json`. */
   note(text: string): void;
 };
 
+export type CommandContext = CommandInput & {
+  settings: Settings;
+  storage: Storage;
+  /** Prompts for a new password on a terminal; otherwise reads it from stdin. */
+  readPassword(): Promise<string>;
+};
+
 /** A subcommand of `linkgate`. */
-export type Command = {
+export type Command = CommandSyntax & (StorageCommand | StandaloneCommand);
+
+type CommandSyntax = {
   /** The words typed, such as `org create`. */
   name: string;
   summary: string;
@@ -35,6 +41,10 @@ export type Command = {
   example?: string;
   /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
   isDocument?: boolean;
+};
+
+/** Uses the database of the settings. */
+export type StorageCommand = {
   /** Whether it changes nothing. Every other command is recorded in the operator's log. */
   isReadOnly?: boolean;
   /** Whether pending migrations are applied first. */
@@ -42,3 +52,6 @@ export type Command = {
   /** Returns the document that `--json` prints. */
   run(context: CommandContext): Promise<object>;
 };
+
+/** Uses no settings, but the databases that its options name. */
+type StandaloneCommand = { runAlone(input: CommandInput): Promise<object> };

@@ -1,9 +1,11 @@
 import { appCommands } from "./apps.ts";
 import { auditCommands } from "./audit.ts";
+import { backupCommands } from "./backup.ts";
 import { clientKeyCommands } from "./client-keys.ts";
 import { clientSwitchCommands } from "./client-switch.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
+import { copyCommands } from "./copy.ts";
 import { grantCommands } from "./grants.ts";
 import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
@@ -18,6 +20,8 @@ import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
   ...maintenanceCommands,
+  ...backupCommands,
+  ...copyCommands,
   ...organizationCommands,
   ...suspensionCommands,
   ...appCommands,

@@ -1,13 +1,16 @@
 import { hostname, userInfo } from "node:os";
 import type { Storage } from "../../adapters/index.ts";
-import { type Command, type CommandContext, CommandError } from "./command.ts";
+import { type CommandContext, CommandError, type StorageCommand } from "./command.ts";
 import { redact } from "./redact.ts";
 
 /**
  * Runs a command and records it in the operator's log. The start is recorded first, so every change has an entry, even if
  * this process is killed.
  */
-export async function recorded(command: Command, context: CommandContext): Promise<object> {
+export async function recorded(
+  command: StorageCommand & { name: string },
+  context: CommandContext,
+): Promise<object> {
   if (command.isReadOnly) return command.run(context);
   const { operatorLog } = context.storage;
   // A command that migrates the schema itself may find one that has no such log yet.
@@ -28,16 +31,20 @@ export async function recorded(command: Command, context: CommandContext): Promi
 }
 
 function describe(
-  { name }: Command,
+  { name }: { name: string },
   { args, options }: CommandContext,
 ): Parameters<Storage["operatorLog"]["start"]>[0] {
   return {
     command: name,
     arguments: args.map(redact) as string[],
     options: Object.fromEntries(Object.entries(options).map(([option, value]) => [option, redact(value)])),
-    osUser: osUser(),
-    host: hostname(),
+    ...whoRuns(),
   };
+}
+
+/** Returns who runs this process, and where. */
+export function whoRuns(): { osUser: string; host: string } {
+  return { osUser: osUser(), host: hostname() };
 }
 
 function osUser(): string {
