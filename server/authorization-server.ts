@@ -36,7 +36,7 @@ import { landing } from "./landing/routes.ts";
 import { createFindKey } from "./leaked-credentials/public-keys.ts";
 import { leakedCredentials } from "./leaked-credentials/routes.ts";
 import { oauthCors } from "./provider/cors.ts";
-import { serveDirectly } from "./provider/direct-routes.ts";
+import { isDirect, serveDirectly } from "./provider/direct-routes.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
 import { useKeys } from "./provider/key-set.ts";
@@ -57,11 +57,21 @@ import { originsOf } from "./public-urls.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
+export type AuthorizationServer = {
+  app: Provider;
+  /** Serves the most frequent requests. To be used before other middleware that doesn't concern them. */
+  direct: Middleware;
+  middleware: Middleware[];
+  /** Replaces the keys that sign id_tokens and cookies. */
+  useKeys(keys: Keys): void;
+  close(): Promise<void>;
+};
+
 /** Creates the authorization server: oidc-provider's Koa application, and the middleware in front of its routes. */
 export function authorizationServer(
   options: Dependencies & { services: Services },
   onError: OnError,
-): { app: Provider; middleware: Middleware[]; useKeys(keys: Keys): void; close(): Promise<void> } {
+): AuthorizationServer {
   const { settings, urls, storage, clientPolicy, keys, rateLimitStore } = options;
   const { accounts, clients, grants, replays, trustRules } = storage;
   const keySets = createKeySets(options.fetch);
@@ -113,6 +123,9 @@ export function authorizationServer(
           : authorizationErrorPage(describeError(out, error), errorResponseLink(ctx, out));
     },
   });
+  provider.on("authorization.error", (ctx: Context, { error }: { error: string }) => {
+    ctx.state.authorizationError = error;
+  });
   // The library has already set the status to 500.
   provider.on("server_error", (ctx: Context, error: unknown) => {
     onError(error, ctx);
@@ -148,10 +161,17 @@ export function authorizationServer(
     completeSignIn,
   };
 
+  const complete = completeResponses(settings);
   return {
     app: provider,
     useKeys: (latest) => useKeys(provider, latest),
     close: signInAudit.close,
+    direct: mount(isDirect, [
+      requireOauthPath(settings),
+      authenticationLimits.oauth,
+      complete,
+      serveDirectly(provider),
+    ]),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
@@ -159,8 +179,7 @@ export function authorizationServer(
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
       mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
       serveMetadataOfMcp(urls),
-      completeResponses(settings),
-      serveDirectly(provider),
+      complete,
       mount(
         isBelow("/interaction/"),
         interactions({

@@ -4,9 +4,29 @@ import { z } from "zod";
 import { validateCharacters } from "./credentials/names.ts";
 import { parseEncryptionKeys } from "./keys/parse-encryption-keys.ts";
 import { validateSender, validateSmtpUrl } from "./mail/smtp-url.ts";
+import {
+  contact,
+  count,
+  hosts,
+  httpUrl,
+  integer,
+  isPlain,
+  origins,
+  port,
+  requireHttps,
+  requireOrigin,
+  share,
+  toggle,
+  validated,
+} from "./setting-types.ts";
+import { readTelemetrySettings, type TelemetrySettings } from "./telemetry-settings.ts";
 
 /** The validated settings. `publicUrlsOf` returns the URLs that follow from them and the port. */
-export type Settings = z.output<typeof schema> & { isProduction: boolean };
+export type Settings = z.output<typeof schema> & {
+  isProduction: boolean;
+  /** How traces and metrics are sent, if OpenTelemetry is configured. */
+  telemetry?: TelemetrySettings;
+};
 
 /** One or more settings are invalid; the message lists all of them. */
 export class InvalidSettings extends Error {
@@ -15,66 +35,6 @@ export class InvalidSettings extends Error {
     this.name = "InvalidSettings";
   }
 }
-
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
-const integer = (least: number, most: number, error: string) =>
-  z
-    .string()
-    .regex(/^\d+$/, { error, abort: true })
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, { error });
-
-const port = integer(0, 65_535, "must be a port from 0 to 65535");
-const count = (least: number) =>
-  integer(least, Number.MAX_SAFE_INTEGER, `must be an integer of at least ${least}`);
-
-const toggle = (fallback: "on" | "off") =>
-  z
-    .enum(["on", "off"], { error: "must be on or off" })
-    .default(fallback)
-    .transform((word) => word === "on");
-
-/** A text that a function validates; it returns what is wrong as a predicate. */
-const validated = (rule: (text: string) => string | undefined) =>
-  z.string().check((context) => {
-    const message = rule(context.value);
-    if (message) context.issues.push({ code: "custom", input: context.value, message });
-  });
-
-const list = z
-  .string()
-  .default("")
-  .transform((text) =>
-    text
-      .split(",")
-      .map((item) => item.trim())
-      .filter(Boolean),
-  );
-
-const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
-  z.string().check((context) => {
-    const url = URL.parse(context.value);
-    const isHttp = url?.protocol === "https:" || url?.protocol === "http:";
-    const message = url && isHttp ? rule(url, context.value) : "must be an http or https URL";
-    if (message) context.issues.push({ code: "custom", input: context.value, message });
-  });
-
-const isPlain = (url: URL) => !url.search && !url.hash && !url.username && !url.password;
-const requireHttps = (url: URL) =>
-  url.protocol === "https:" || LOOPBACK.has(url.hostname)
-    ? undefined
-    : "must use https; http is for loopback hosts only";
-const requireOrigin = (url: URL, text: string) =>
-  isPlain(url) && text === url.origin
-    ? undefined
-    : "must be an origin: scheme and host in lower case, without a path or trailing slash";
-
-const contact = z
-  .string()
-  .refine((text) => /^(mailto:[^@\s]+@|https:\/\/)[^\s@]+$/.test(text) && URL.canParse(text), {
-    error: "must be a mailto: or https: URI",
-  });
 
 const schema = z.object({
   PORT: port.default(3000),
@@ -96,8 +56,16 @@ const schema = z.object({
       error: "must have no parameter but ?synchronous=full or ?synchronous=normal with sqlite:",
     })
     .default("sqlite:data/linkgate.sqlite"),
+  DATABASE_REPLICA_URL: z
+    .string()
+    .refine((text) => /^postgres(ql)?:\/\/./.test(text) && URL.canParse(text), {
+      error: "must start with postgres://",
+    })
+    .optional(),
+  DATABASE_TIMEOUT: integer(1, 300, "must be a number of seconds from 1 to 300").default(10),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
+  SHUTDOWN_DELAY: integer(0, 300, "must be a number of seconds from 0 to 300").default(0),
   CIMD: z.enum(["known", "any", "off"], { error: "must be known, any or off" }).default("known"),
   DYNAMIC_REGISTRATION: z.enum(["off", "stateless"], { error: "must be off or stateless" }).default("off"),
   IDP_ISSUER: httpUrl((url) =>
@@ -134,6 +102,7 @@ const schema = z.object({
       error: "must be one of fatal, error, warn, info, debug, trace, silent",
     })
     .default("info"),
+  ACCESS_LOG_SAMPLE: share.default(1),
   ENCRYPTION_KEY: z
     .string()
     .refine((text) => parseEncryptionKeys(text) !== undefined, {
@@ -141,25 +110,8 @@ const schema = z.object({
     })
     .optional(),
   ENCRYPTION_KEY_FILE: z.string().optional(),
-  ALLOWED_ORIGINS: list.check((context) => {
-    for (const text of context.value) {
-      if (URL.parse(text)?.origin === text) continue;
-      context.issues.push({
-        code: "custom",
-        input: text,
-        message: `${text} is not an origin, such as https://app.example.com`,
-      });
-    }
-  }),
-  WEBHOOK_ALLOW_HOSTS: list
-    .check((context) => {
-      for (const text of context.value) {
-        const { host = "" } = /^(?<host>\[.*\]|[^:]*)(:\d{1,5})?$/.exec(text)?.groups ?? {};
-        if (host && URL.parse(`http://${host}`)?.hostname === host) continue;
-        context.issues.push({ code: "custom", input: text, message: `${text} is not a host or host:port` });
-      }
-    })
-    .transform((hosts): ReadonlySet<string> => new Set(hosts)),
+  ALLOWED_ORIGINS: origins,
+  WEBHOOK_ALLOW_HOSTS: hosts,
   SMTP_URL: validated(validateSmtpUrl).optional(),
   SMTP_FROM: validated(validateSender).optional(),
   METRICS_PORT: port.optional(),
@@ -178,13 +130,16 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   const present = withoutEmpty(environment);
   const result = schema.safeParse(present);
   const isProduction = present.NODE_ENV === "production";
+  const telemetryProblems: string[] = [];
+  const telemetry = readTelemetrySettings(present, telemetryProblems);
   const problems = [
     ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
     ...findConflicts(present),
+    ...telemetryProblems,
     ...(isProduction ? findProductionErrors(present) : []),
   ];
   if (!result.success || problems.length) throw new InvalidSettings(problems);
-  return { ...result.data, isProduction };
+  return { ...result.data, isProduction, ...(telemetry && { telemetry }) };
 }
 
 const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
@@ -199,6 +154,9 @@ function findConflicts(present: NodeJS.ProcessEnv): string[] {
   }
   if (present.ENCRYPTION_KEY && present.ENCRYPTION_KEY_FILE) {
     problems.push("ENCRYPTION_KEY_FILE must not be set together with ENCRYPTION_KEY");
+  }
+  if (present.DATABASE_REPLICA_URL && !/^postgres(ql)?:/.test(present.DATABASE_URL ?? "")) {
+    problems.push("DATABASE_REPLICA_URL requires PostgreSQL: DATABASE_URL must start with postgres://");
   }
   if (Boolean(present.SMTP_URL) !== Boolean(present.SMTP_FROM)) {
     problems.push(
@@ -226,6 +184,8 @@ function findProductionErrors(present: NodeJS.ProcessEnv): string[] {
 
 function withEnvFile(): NodeJS.ProcessEnv {
   const file = existsSync(".env") ? parseEnv(readFileSync(".env", "utf8")) : {};
+  // OpenTelemetry's exporters read the environment themselves.
+  for (const name of Object.keys(file)) if (name.startsWith("OTEL_")) process.env[name] ||= file[name];
   return { ...file, ...withoutEmpty(process.env) };
 }
 

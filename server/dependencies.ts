@@ -5,6 +5,8 @@ import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Settings } from "./config.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
+import type { ProcessMetrics } from "./observability/metrics.ts";
+import type { Tracing } from "./observability/tracing.ts";
 import type { RateLimitStore } from "./rate-limits/store.ts";
 
 /** What the application is assembled from. */
@@ -16,6 +18,9 @@ export type Dependencies = {
   keys: Keys;
   rateLimitStore: RateLimitStore;
   log: Log;
+  metrics: ProcessMetrics;
+  /** Only if OpenTelemetry is configured. */
+  tracing?: Tracing | undefined;
   /** Fetches documents of clients and other issuers from the public internet. */
   fetch: GuardedFetch;
   /** Fetches documents of the identity provider, whose host may be private. What others name must not be fetched there. */

@@ -2,15 +2,16 @@ import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
 import { InvalidSettings, readSettings, type Settings } from "./config.ts";
 import { type Demo, describeDemo } from "./demo.ts";
+import { rejectLostDatabase } from "./keys/lost-database.ts";
 import { createLog, type Log } from "./log.ts";
 import { productionWarningsOf } from "./production-warnings.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startService } from "./service.ts";
-import { type RunningProcess, stopOnSignals } from "./shutdown/signals.ts";
-import { StartupError } from "./startup-errors.ts";
+import { followSignals, type RunningProcess } from "./shutdown/signals.ts";
+import { StartupError, toFileError } from "./startup-errors.ts";
 import { startWorkers } from "./workers.ts";
 
-// Requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
+// Beyond SHUTDOWN_DELAY: requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
 const STOP_MS = 15_000;
 // The primary process lets the workers report first what they wait for.
 const STOP_WORKERS_MS = STOP_MS + 2_000;
@@ -19,13 +20,17 @@ async function main(): Promise<void> {
   const settings = readSettings();
   const log = createLog(settings.LOG_LEVEL);
   if (cluster.isPrimary) for (const warning of productionWarningsOf(settings)) log.warn(warning);
-  const starting = start(settings, log);
+  const starting = start(settings, log).catch((error) => {
+    throw toFileError(error);
+  });
   const hasWorkers = cluster.isPrimary && settings.WORKERS > 1;
-  stopOnSignals(starting, log, hasWorkers ? STOP_WORKERS_MS : STOP_MS);
+  const limit = hasWorkers ? STOP_WORKERS_MS : STOP_MS;
+  followSignals(starting, log, settings.SHUTDOWN_DELAY * 1000 + limit);
   await starting;
 }
 
 async function start(settings: Settings, log: Log): Promise<RunningProcess> {
+  if (cluster.isPrimary) rejectLostDatabase(settings);
   if (cluster.isWorker) return serveAsWorker(settings, log);
   if (settings.WORKERS > 1) {
     const workers = await startWorkers(settings, log);

@@ -14,10 +14,21 @@ export class IntrospectionUnavailable extends Error {
 
 const TIMEOUT_MS = 5000;
 
-type Options = { url: string; clientId: string; clientSecret: string };
+type Options = {
+  url: string;
+  clientId: string;
+  clientSecret: string;
+  /** Returns the headers that pass the trace of a request on. */
+  traceHeaders?: (() => Record<string, string>) | undefined;
+};
 
 /** Creates an introspection client (RFC 7662) of an authorization server, which knows it as `resource-server`. */
-export function createRemoteIntrospect({ url, clientId, clientSecret }: Options): Introspect {
+export function createRemoteIntrospect({
+  url,
+  clientId,
+  clientSecret,
+  traceHeaders = () => ({}),
+}: Options): Introspect {
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
 
   return async (token) => {
@@ -25,7 +36,7 @@ export function createRemoteIntrospect({ url, clientId, clientSecret }: Options)
     try {
       const response = await fetch(url, {
         method: "POST",
-        headers: { authorization, accept: "application/json" },
+        headers: { ...traceHeaders(), authorization, accept: "application/json" },
         body: new URLSearchParams({ token, token_type_hint: "access_token" }),
         redirect: "error",
         signal: AbortSignal.timeout(TIMEOUT_MS),

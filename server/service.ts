@@ -1,8 +1,10 @@
+import cluster from "node:cluster";
 import { once } from "node:events";
 import type { RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
+import { observeWithBoth } from "../adapters/database/statement-observer.ts";
 import { openStorage, type Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import { createGuardedFetch } from "../resources/outbound/guarded-fetch.ts";
@@ -21,6 +23,8 @@ import { type Keys, loadKeys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
 import { startMails } from "./mail/dispatcher.ts";
 import { createMailer } from "./mail/mailer.ts";
+import { createMetrics, type ProcessMetrics } from "./observability/metrics.ts";
+import type { Telemetry } from "./observability/tracing.ts";
 import { fetchableHosts, identityProviderHosts } from "./outbound-hosts.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";
@@ -28,10 +32,10 @@ import { createRateLimitStore } from "./rate-limits/store.ts";
 import { createGracefulServer } from "./shutdown/graceful-server.ts";
 import type { RunningProcess } from "./shutdown/signals.ts";
 import { takeConnections } from "./shutdown/worker-handover.ts";
-import { describeStartupError, StartupError, toListenError } from "./startup-errors.ts";
+import { toListenError, toStartupError } from "./startup-errors.ts";
 import { VERSION } from "./version.ts";
 
-/** A server that listens. `close` finishes the requests in flight, then releases everything. */
+/** A server that listens. `close` waits for `SHUTDOWN_DELAY`, finishes the requests in flight, then releases everything. */
 export type Service = RunningProcess & {
   urls: PublicUrls;
   storage: Storage;
@@ -53,11 +57,27 @@ export async function startService(
   sendDefaults: SendDefaults = {},
 ): Promise<Service> {
   const clientPolicy = clientPolicyOf(settings);
-  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), { clientPolicy, limitsOf });
+  const metrics = createMetrics();
+  const telemetry = await startTelemetry(settings, metrics);
+  const tracing = telemetry?.tracing;
+  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
+    clientPolicy,
+    limitsOf,
+    replicaUrl: settings.DATABASE_REPLICA_URL,
+    timeoutMs: settings.DATABASE_TIMEOUT * 1000,
+    observer: tracing
+      ? observeWithBoth(metrics.statementObserver, tracing.statementObserver)
+      : metrics.statementObserver,
+  });
   storage.onCheckpointError((error) => log.error({ err: error }, "checkpoint failed, will retry"));
-  const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log);
+  storage.replica?.onChange(({ isInUse, problem }) =>
+    isInUse
+      ? log.info("redirects read the replica")
+      : log.warn({ err: problem }, "the replica is left out, redirects read the primary"),
+  );
+  const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log, metrics.countLimited);
   try {
-    const { keys, demo } = await prepareStorage(settings, storage);
+    const { keys, demo } = await prepareStorage(settings, storage, log);
 
     // The provider needs the issuer when it is created, and with PORT=0 the issuer contains the port: listen first,
     // answer later.
@@ -73,8 +93,9 @@ export async function startService(
         ...sendDefaults,
         allowed: new Set(exempt.flatMap((hosts) => [...hosts])),
         userAgent: `linkgate/${VERSION}`,
+        traceHeaders: tracing?.outgoingHeaders,
       });
-    const { app, observability, useKeys, close } = createApp({
+    const { listener, observability, useKeys, close } = createApp({
       settings,
       urls,
       storage,
@@ -82,25 +103,28 @@ export async function startService(
       keys,
       rateLimitStore,
       log,
+      metrics,
+      tracing,
       fetch: createFetch(fetchableHosts(settings)),
       fetchFromProvider: createFetch(fetchableHosts(settings), identityProviderHosts(settings)),
     });
-    answerWith(app.callback());
+    answerWith(listener);
 
-    const metrics = createGracefulServer(new Koa().use(observability.metrics).callback());
-    if (settings.METRICS_PORT !== undefined) await listen(metrics.server, "METRICS_PORT", settings);
+    const metricsServer = createGracefulServer(new Koa().use(observability.metrics).callback());
+    if (settings.METRICS_PORT !== undefined) await listen(metricsServer.server, "METRICS_PORT", settings);
     const sweeper = startPurgeSchedule(storage, log);
     const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
     const auditChain = startAuditChainSchedule(storage, log);
+    const send = createSend({
+      ...sendDefaults,
+      allowed: settings.WEBHOOK_ALLOW_HOSTS,
+      userAgent: `linkgate/${VERSION}`,
+    });
     const deliveries = startDeliveries({
       queue: storage.deliveries,
-      send: createSend({
-        ...sendDefaults,
-        allowed: settings.WEBHOOK_ALLOW_HOSTS,
-        userAgent: `linkgate/${VERSION}`,
-      }),
+      send: tracing ? tracing.traceDeliveries(send) : send,
       shortUrl: urls.short,
-      onSettled: observability.countAttempt,
+      onSettled: metrics.countAttempt,
       onError: (error) => log.error({ err: error }, "delivery failed, will retry"),
     });
 
@@ -120,9 +144,13 @@ export async function startService(
       ...(demo && { demo }),
       async close() {
         observability.announceStop();
+        if (settings.SHUTDOWN_DELAY > 0) {
+          web.announceStop();
+          await waitFor("SHUTDOWN_DELAY", sleep(settings.SHUTDOWN_DELAY * 1000));
+        }
         const work = Promise.all([
           waitFor("requests", web.shutDown()),
-          metrics.server.listening ? waitFor("metrics", metrics.shutDown()) : undefined,
+          metricsServer.server.listening ? waitFor("metrics", metricsServer.shutDown()) : undefined,
           waitFor("sweep", sweeper.stop()),
           waitFor("keys", keyRefresh.stop()),
           waitFor("audit log", auditChain.stop()),
@@ -132,6 +160,8 @@ export async function startService(
         await Promise.race([work.then(close), sleep(WORK_MS, undefined, { ref: false })]);
         rateLimitStore.close();
         await waitFor("database", storage.close());
+        await metrics.handOver();
+        if (telemetry) await waitFor("OpenTelemetry", telemetry.stop());
       },
       waitingFor: () => [...waiting],
     };
@@ -150,16 +180,29 @@ export async function startService(
 export async function prepareStorage(
   settings: Settings,
   storage: Storage,
+  log: Log,
 ): Promise<{ keys: Keys; demo?: Demo }> {
   try {
     await storage.migrate();
+    const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
+    if (newer.length > 0)
+      log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
     const keys = await loadKeys(storage.keys);
     const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
     return { keys, ...(demo && { demo }) };
   } catch (error) {
-    const message = describeStartupError(error, settings.DATABASE_URL);
-    throw message ? new StartupError(message, { cause: error }) : error;
+    throw toStartupError(error, settings.DATABASE_URL);
   }
+}
+
+/** Starts to send traces and metrics if OpenTelemetry is configured. Its packages are not loaded otherwise. */
+async function startTelemetry(
+  { telemetry }: Settings,
+  metrics: ProcessMetrics,
+): Promise<Telemetry | undefined> {
+  if (!telemetry) return undefined;
+  const { startOpenTelemetry } = await import("./observability/opentelemetry.ts");
+  return startOpenTelemetry(telemetry, metrics.read);
 }
 
 /** Listens on the port of a setting; returns the actual port. @throws StartupError */

@@ -1,4 +1,5 @@
-import { NewerSchema } from "../adapters/database/migrations/migrate.ts";
+import { IncompatibleSchema } from "../adapters/database/migrations/compatibility.ts";
+import { IncompleteSchema } from "../adapters/database/migrations/migrate.ts";
 
 /** What stops the server from starting and an operator can fix: one sentence, shown without a stack. */
 export class StartupError extends Error {
@@ -33,45 +34,82 @@ export function toListenError(
   }
 }
 
-const UNREACHABLE: Record<string, string> = {
-  ECONNREFUSED: "connection refused",
-  ECONNRESET: "connection reset",
-  ENOTFOUND: "host not found",
-  EAI_AGAIN: "host not found",
-  ETIMEDOUT: "timed out",
-  EHOSTUNREACH: "host unreachable",
-  "28P01": "wrong user or password", // PostgreSQL invalid_password
-  "28000": "the user doesn't exist or can't log in", // PostgreSQL invalid_authorization_specification
-  "3D000": "the database doesn't exist; create it first", // PostgreSQL invalid_catalog_name
-  "53300": "too many connections", // PostgreSQL too_many_connections
-  "57P03": "the server is starting", // PostgreSQL cannot_connect_now
-  ER_ACCESS_DENIED_ERROR: "wrong user or password",
-  ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "wrong user or password",
-  ER_DBACCESS_DENIED_ERROR: "the user has no access to the database",
-  ER_BAD_DB_ERROR: "the database doesn't exist; create it first",
-  ER_CON_COUNT_ERROR: "too many connections",
-  SQLITE_CANTOPEN: "the file cannot be opened",
-  SQLITE_NOTADB: "the file is not a SQLite database",
-  SQLITE_READONLY: "the file is read-only",
+type Reason = [reason: string, advice: string];
+
+const NOT_REACHED = "Check the host and port, and that the server is running.";
+const CREDENTIALS = "Check the user and password.";
+const NO_HOST: Reason = ["host not found", "Check the host."];
+const TIMED_OUT: Reason = ["timed out", NOT_REACHED];
+const WRONG_PASSWORD: Reason = ["wrong user or password", CREDENTIALS];
+const NO_DATABASE: Reason = ["the database doesn't exist", "Create it first."];
+const FULL: Reason = ["too many connections", "Raise the server's limit, or use fewer processes."];
+const NO_PRIVILEGES: Reason = ["the user lacks privileges", "Grant it all privileges on the database."];
+const BROKEN: Reason = ["the file is damaged, or not a SQLite database", "Restore a backup."];
+
+const REASONS: Record<string, Reason> = {
+  ECONNREFUSED: ["connection refused", NOT_REACHED],
+  ECONNRESET: ["connection reset", NOT_REACHED],
+  ENOTFOUND: NO_HOST,
+  EAI_AGAIN: NO_HOST,
+  ETIMEDOUT: TIMED_OUT,
+  ERR_DATABASE_TIMEOUT: TIMED_OUT,
+  EHOSTUNREACH: ["host unreachable", NOT_REACHED],
+  "28P01": WRONG_PASSWORD, // PostgreSQL invalid_password
+  "28000": ["the user doesn't exist or can't log in", CREDENTIALS], // PostgreSQL invalid_authorization_specification
+  "3D000": NO_DATABASE, // PostgreSQL invalid_catalog_name
+  "42501": NO_PRIVILEGES, // PostgreSQL insufficient_privilege
+  "53300": FULL, // PostgreSQL too_many_connections
+  "57P03": ["the server is starting", "Try again."], // PostgreSQL cannot_connect_now
+  ER_ACCESS_DENIED_ERROR: WRONG_PASSWORD,
+  ER_ACCESS_DENIED_NO_PASSWORD_ERROR: WRONG_PASSWORD,
+  ER_DBACCESS_DENIED_ERROR: NO_PRIVILEGES,
+  ER_TABLEACCESS_DENIED_ERROR: NO_PRIVILEGES,
+  ER_BAD_DB_ERROR: NO_DATABASE,
+  ER_CON_COUNT_ERROR: FULL,
+  SQLITE_BUSY: ["another process locks the file", "Stop that process, or try again."],
+  SQLITE_CANTOPEN: ["the file cannot be opened", "Check the permissions of the file and its folder."],
+  SQLITE_CORRUPT: BROKEN,
+  SQLITE_NOTADB: BROKEN,
+  SQLITE_READONLY: ["the file is read-only", "Make the file and its folder writable."],
 };
 const TIMEOUT = /timeout expired|Timeout acquiring a connection/;
 
-/** Says in one sentence why the database or a file cannot be used; undefined if the error is anything else. */
+/** Says why the database or a file cannot be used, and what to do; undefined if the error is anything else. */
 export function describeStartupError(error: unknown, databaseUrl?: string): string | undefined {
-  if (error instanceof NewerSchema) return error.message;
+  if (error instanceof IncompatibleSchema || error instanceof IncompleteSchema) return error.message;
   const { code = "", message, path, cause, errors } = error as SystemError;
-  const reason = UNREACHABLE[code] ?? (TIMEOUT.test(message) ? "timed out" : undefined);
-  if (reason) return `DATABASE_URL: cannot connect to ${placeOf(databaseUrl)} (${reason}).`;
-  if (path && (code === "EACCES" || code === "EROFS" || code === "EPERM"))
-    return `Cannot write ${path}: permission denied.`;
+  // SQLite's extended codes begin with the basic one.
+  const basic = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code;
+  const [reason, advice] = REASONS[basic] ?? (TIMEOUT.test(message) ? TIMED_OUT : []);
+  if (reason) return `DATABASE_URL: cannot ${useOf(databaseUrl)} (${reason}). ${advice}`;
+  if (isUnwritable(error as SystemError)) return `Cannot write ${path}: permission denied.`;
   const inner = cause ?? errors?.[0]; // Node tries every address of a host name and collects the errors
   return inner ? describeStartupError(inner, databaseUrl) : undefined;
 }
 
-/** Names the database without its credentials. */
-function placeOf(databaseUrl: string | undefined): string {
+function isUnwritable({ path, code = "" }: SystemError): boolean {
+  return path !== undefined && ["EACCES", "EROFS", "EPERM"].includes(code);
+}
+
+/** Returns the error to throw for one of a start that doesn't concern the database. */
+export function toFileError(error: unknown): unknown {
+  const { path } = error as SystemError;
+  if (!isUnwritable(error as SystemError)) return error;
+  return new StartupError(`Cannot write ${path}: permission denied.`, { cause: error });
+}
+
+/** Returns the error to throw for one of the database or its files: one for the operator if it can be described. */
+export function toStartupError(error: unknown, databaseUrl: string): unknown {
+  if (error instanceof StartupError) return error;
+  const message = describeStartupError(error, databaseUrl);
+  return message ? new StartupError(message, { cause: error }) : error;
+}
+
+/** Names the database and the user, without the password. */
+function useOf(databaseUrl: string | undefined): string {
   const url = databaseUrl ? URL.parse(databaseUrl) : null;
-  if (!url) return "the database";
-  if (url.protocol === "sqlite:") return url.pathname;
-  return `${url.protocol}//${url.host}${url.pathname}`;
+  if (!url) return "use the database";
+  if (url.protocol === "sqlite:") return `use ${url.pathname}`;
+  const user = url.username ? `${url.username}@` : "";
+  return `connect to ${url.protocol}//${user}${url.host}${url.pathname}`;
 }

@@ -5,6 +5,7 @@ import type { Settings } from "./config.ts";
 import type { Demo } from "./demo.ts";
 import { encryptionKeys } from "./keys/encryption-keys.ts";
 import type { Log } from "./log.ts";
+import { collectWorkerMetrics } from "./observability/worker-metrics.ts";
 import { shareCounters } from "./rate-limits/cluster.ts";
 import { prepareStorage } from "./service.ts";
 import type { RunningProcess } from "./shutdown/signals.ts";
@@ -23,22 +24,65 @@ const RESTART_MS = 1000;
  * @throws StartupError if the database can't be reached, or a worker fails to start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
-  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings));
-  const { demo } = await prepareStorage(settings, storage).finally(() => storage.close());
+  const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
+    timeoutMs: settings.DATABASE_TIMEOUT * 1000,
+  });
+  const { demo } = await prepareStorage(settings, storage, log).finally(() => storage.close());
   let stopping = false;
+  let restarting: Promise<void> | undefined;
+  // Workers that are being started or stopped by a restart, which handles their exit itself.
+  const changing = new WeakSet<Worker>();
 
   answerWorkers();
   shareCounters();
+  collectWorkerMetrics();
   cluster.on("exit", (worker, code, signal) => {
-    if (stopping) return;
+    if (stopping || changing.has(worker)) return;
     log.error({ pid: worker.process.pid, code, signal }, "worker died, starting another one");
-    setTimeout(() => stopping || cluster.fork(), RESTART_MS);
+    setTimeout(startAnother, RESTART_MS);
   });
   const bases = await Promise.all(Array.from({ length: settings.WORKERS }, () => listening(cluster.fork())));
+
+  function startAnother() {
+    if (!stopping) cluster.fork();
+  }
+
+  /** Starts a worker, and stops another one as soon as the new one listens. */
+  async function replace(worker: Worker) {
+    const next = cluster.fork();
+    changing.add(next).add(worker);
+    try {
+      await listening(next);
+    } catch (error) {
+      changing.delete(worker);
+      if (worker.isDead()) startAnother();
+      throw error;
+    }
+    changing.delete(next);
+    await stopWorker(worker).catch((error) => log.error({ err: error }, "a replaced worker failed to stop"));
+  }
+
+  async function restartAll() {
+    try {
+      // Those that died in the meantime have been replaced already.
+      for (const worker of workers()) if (!stopping && !worker.isDead()) await replace(worker);
+      log.info("restarted all workers");
+    } catch (error) {
+      if (!stopping) log.error({ err: error }, "a new worker failed to start, the remaining ones are kept");
+    }
+  }
 
   return {
     base: bases[0] as string,
     ...(demo && { demo }),
+    /** Replaces the workers one after the other. If a new one doesn't start, the others keep running. */
+    restart() {
+      restarting ??= restartAll().finally(() => {
+        restarting = undefined;
+      });
+      return restarting;
+    },
+
     /** Stops the workers. @throws Error if one doesn't stop cleanly */
     async close() {
       stopping = true;
@@ -51,11 +95,22 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
 
 const workers = () => Object.values(cluster.workers ?? {}) as Worker[];
 
-async function stopWorker(worker: Worker): Promise<void> {
+const stops = new WeakMap<Worker, Promise<void>>();
+
+/** Stops a worker. Sends only one signal, because a second one would terminate it immediately. */
+function stopWorker(worker: Worker): Promise<void> {
+  const stop = stops.get(worker) ?? signalWorker(worker);
+  stops.set(worker, stop);
+  return stop;
+}
+
+async function signalWorker(worker: Worker): Promise<void> {
+  if (worker.isDead()) return;
   const { pid } = worker.process;
   worker.process.kill("SIGTERM");
   const [code, signal] = await once(worker, "exit");
-  if (code !== 0) throw new Error(`worker ${pid} exited with ${signal ?? code}`);
+  // A worker that has only just started doesn't handle the signal yet, and dies of it.
+  if (code !== 0 && signal !== "SIGTERM") throw new Error(`worker ${pid} exited with ${signal ?? code}`);
 }
 
 /** Resolves to the base URL that a worker reports; rejects if it exits first. */

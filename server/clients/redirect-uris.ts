@@ -46,7 +46,7 @@ function validateRedirectUri(uri: string): string | undefined {
 }
 
 function isIpAddress({ hostname }: URL): boolean {
-  return hostname.startsWith("[") || isIP(hostname.replace(/\.$/, "")) !== 0;
+  return hostname.startsWith("[") || isIP(hostname) !== 0;
 }
 
 /**

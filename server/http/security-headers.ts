@@ -21,9 +21,9 @@ const AUTHORIZATION_FORMS = /^\/interaction\//;
 // Apps may open an authorization in a popup. `same-origin` would disconnect it from its opener, even on a redirect.
 const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
-/** Sets the security headers of every response and the request ID, which the log contains as well. */
-export function commonHeaders({ secure }: { secure: boolean }): Middleware {
-  const headers = Object.entries({
+/** The names and values of the security headers of every response. @param secure whether the service is on https */
+export function securityHeaders(secure: boolean): [name: string, value: string][] {
+  return Object.entries({
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -31,6 +31,11 @@ export function commonHeaders({ secure }: { secure: boolean }): Middleware {
     "Content-Security-Policy": PAGE_POLICY,
     ...(secure && { "Strict-Transport-Security": HSTS }),
   });
+}
+
+/** Sets the security headers of every response and the request ID, which the log contains as well. */
+export function commonHeaders({ secure }: { secure: boolean }): Middleware {
+  const headers = securityHeaders(secure);
   return function setCommonHeaders(ctx, next) {
     const id = randomUUID();
     ctx.state.requestId = id;

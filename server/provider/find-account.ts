@@ -1,5 +1,6 @@
 import { type Account, errors, type FindAccount, type KoaContextWithOIDC } from "oidc-provider";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
+import type { GrantHolder, GrantStatus } from "../../adapters/oauth/grant-status.ts";
 import type { GrantStore } from "../../adapters/oauth/grants.ts";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
@@ -7,7 +8,12 @@ import { requireApiAccess } from "./require-api-access.ts";
 
 type Stores = { accounts: AccountStore; grants: GrantStore };
 type Source =
-  | { grantId?: string | undefined; scope?: string | undefined; active?: ActiveToken | undefined }
+  | {
+      grantId?: string | undefined;
+      scope?: string | undefined;
+      active?: ActiveToken | undefined;
+      holder?: GrantHolder | undefined;
+    }
   | undefined;
 
 /**
@@ -18,7 +24,9 @@ type Source =
  */
 export function findAccount({ accounts, grants }: Stores): FindAccount {
   return async (_ctx: KoaContextWithOIDC, id: string, source?: Source): Promise<Account | undefined> => {
-    const account = await accounts.find(id);
+    const holder = source?.holder;
+    // A code or a refresh token was read in the same request, together with its user.
+    const account = holder?.userId === id ? holder : await accounts.find(id);
     if (!account || account.disabled) return undefined;
     const membership = await membershipOf(grants, source);
     return {
@@ -37,14 +45,13 @@ export function findAccount({ accounts, grants }: Stores): FindAccount {
 async function membershipOf(grants: GrantStore, source: Source) {
   if (source?.active) return source.active;
   if (!source?.grantId) return undefined;
-  const membership = await requireMembership(grants, source.grantId);
+  const membership = requireMembership(source.holder?.status ?? (await grants.findStatus(source.grantId)));
   requireScopes(source.scope, membership.role);
   return membership;
 }
 
 /** @throws InvalidGrant if the user has left the organization; UnauthorizedClient if its plan, suspension or policy forbids the client */
-async function requireMembership(grants: GrantStore, grantId: string) {
-  const status = await grants.findStatus(grantId);
+function requireMembership(status: GrantStatus | undefined) {
   if (!status?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
   // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades, is resumed or allows it.
   requireApiAccess(status, "the user's organization");

@@ -2,6 +2,7 @@ import { type Client, errors, Provider } from "oidc-provider";
 import { withChecksum } from "../../adapters/crypto/checksum.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
+import { tokenTime } from "../../adapters/oauth/token-keys.ts";
 import { withImplied } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { createClientKeys } from "../clients/client-keys.ts";
@@ -100,14 +101,18 @@ function detectReplays({ ReplayDetection }: Provider, replays: ReplayStore): voi
   });
 }
 
-/** Prefixes and checksums let scanners find leaked tokens, and help people to tell one kind from another. */
+/**
+ * Prefixes and checksums let scanners find leaked tokens, and help people to tell one kind from another. With the time,
+ * tokens are stored in the order in which they were issued.
+ */
 function prefixTokens(provider: Provider): void {
-  const withPrefix = (prefix: string) => (id: string) => withChecksum(prefix + id);
+  const withPrefix = (prefix: string) => (id: string) => withChecksum(prefix + tokenTime() + id);
   onNewId(provider.AccessToken, withPrefix("lga_"));
   onNewId(provider.ClientCredentials, withPrefix("lga_"));
+  const withRefreshPrefix = withPrefix("lgr_");
   onNewId(provider.RefreshToken, (id, token) => {
     unbindConfidential(token);
-    return withChecksum(`lgr_${id}`);
+    return withRefreshPrefix(id);
   });
 }
 
@@ -119,7 +124,8 @@ function prefixTokens(provider: Provider): void {
  * - tokens: the generation of their client when it authenticated. Raising the client's generation revokes all of them,
  *   even one that is being issued;
  * - access tokens: `active`, what the database says about their validity;
- * - codes and refresh tokens: whether the organization requires DPoP. Read from the database and never stored.
+ * - codes and refresh tokens: `holder`, the user and the state of the grant, and whether the organization requires DPoP.
+ *   Read from the database and never stored.
  */
 function extendModels(provider: Provider): void {
   for (const field of ["organizationId", "address", "answers", "remembers", "methods", "amr"])
@@ -128,7 +134,10 @@ function extendModels(provider: Provider): void {
     extendPayload(provider.Session, field);
   const { AccessToken, AuthorizationCode, ClientCredentials, RefreshToken } = provider;
   for (const model of [AccessToken, ClientCredentials]) extendPayload(model, "active");
-  for (const model of [AuthorizationCode, RefreshToken]) extendPayload(model, "requiresDpop");
+  for (const model of [AuthorizationCode, RefreshToken]) {
+    extendPayload(model, "holder");
+    extendPayload(model, "requiresDpop");
+  }
   for (const model of [AccessToken, ClientCredentials, RefreshToken]) {
     extendPayload(model, "generation");
     onNewId(model, (id, token) => {

@@ -15,7 +15,10 @@ const UNSUPPORTED = "unsupported";
 // Not `max_age` and `id_token_hint`: they restrict who may sign in, so the library is right to reject them.
 const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
 
+const PARAMS = Symbol("the normalized parameters");
+
 type Params = Record<string, unknown>;
+type Context = { route?: string; [PARAMS]?: Params };
 // The library's types don't include the context class.
 type Contexts = { OIDCContext: { prototype: object } };
 
@@ -24,26 +27,37 @@ type Contexts = { OIDCContext: { prototype: object } };
  * rejected before any of it is stored.
  */
 export function normalizeParameters(provider: Provider, assertions: ClientAssertions): void {
-  const values = new WeakMap<object, Params>();
   Object.defineProperty((provider as unknown as Contexts).OIDCContext.prototype, "params", {
     configurable: true,
-    get(this: object) {
-      return values.get(this);
+    get(this: Context) {
+      return this[PARAMS];
     },
-    set(this: { route?: string }, params: Params) {
-      if (AUTHORIZATION_ROUTES.has(this.route)) {
+    set(this: Context, all: Params) {
+      const isAuthorization = AUTHORIZATION_ROUTES.has(this.route);
+      const params = isAuthorization ? all : withoutMissing(all);
+      if (isAuthorization) {
         checkSize(params);
         requireResponseType(params);
       }
       if (this.route === "pushed_authorization_request") rejectRequestUri(params);
       respondInQuery(params);
-      canonicalizeRedirectUri(params);
+      if (isAuthorization || params.grant_type === "authorization_code") canonicalizeRedirectUri(params);
       canonicalizeResource(params);
       ignoreOpenIdParameters(params);
       assertions.setAside(params);
-      values.set(this, params);
+      this[PARAMS] = params;
     },
   });
+}
+
+/**
+ * Returns the parameters that were sent. The library goes through all parameters several times, and deletes those that the
+ * grant type doesn't have; most of the dozens that it knows are missing.
+ */
+function withoutMissing(all: Params): Params {
+  const sent: Params = Object.create(Object.getPrototypeOf(all));
+  for (const name in all) if (all[name] !== undefined) sent[name] = all[name];
+  return sent;
 }
 
 /** @throws InvalidRequest naming the parameter and the limit */

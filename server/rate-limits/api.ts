@@ -15,5 +15,6 @@ export function createCallCounter(rateLimitStore: RateLimitStore): CallCounter {
   return {
     ofOrganization: (id, calls) => count(organizations, id, calls),
     ofAddress: (address) => count(addresses, hostKeyOf(address)),
+    refused: (limit) => (limit === "organization" ? organizations : addresses).refused(),
   };
 }

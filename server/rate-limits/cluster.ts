@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { RateLimiterCluster, RateLimiterClusterMaster, RateLimiterMemory } from "rate-limiter-flexible";
-import type { Counter } from "./counter.ts";
+import type { SilentCounter } from "./counter.ts";
 
 // If the primary process takes longer, the worker counts for itself: limits must not delay requests.
 const TIMEOUT_MS = 250;
@@ -24,7 +24,7 @@ export function shareCounters(): void {
 type Options = { keyPrefix: string; points: number; duration: number };
 
 /** Creates a counter of all workers of this machine. Each count asks the primary process, so it is exact. */
-export function createExactCounter(options: Options): Counter {
+export function createExactCounter(options: Options): SilentCounter {
   const shared = new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS });
   const own = new RateLimiterMemory(options);
   return {
@@ -37,7 +37,7 @@ export function createExactCounter(options: Options): Counter {
 }
 
 /** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
-export function createExchange(): { create(options: Options): Counter; close(): void } {
+export function createExchange(): { create(options: Options): SilentCounter; close(): void } {
   const counters = new Map<string, RateLimiterMemory>();
   let counts: Exchange["counts"] = {};
 

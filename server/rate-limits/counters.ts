@@ -5,11 +5,21 @@ import { toSeconds } from "./store.ts";
 /** Counts one more; returns the seconds to wait if that exceeds the limit, or 0. */
 export async function count(counter: Counter, key: string): Promise<number> {
   const { consumedPoints, msBeforeNext } = await counter.penalty(key);
-  return consumedPoints > counter.points ? toSeconds(msBeforeNext) : 0;
+  return refuse(counter, consumedPoints > counter.points ? toSeconds(msBeforeNext) : 0);
 }
 
 /** Returns the seconds to wait if the limit is reached, or 0; counts nothing. */
-export async function secondsUntilOpen(counter: Counter, key: string, share = 1): Promise<number> {
+export async function secondsUntilOpen(counter: Counter, key: string): Promise<number> {
+  return refuse(counter, await waitFor(counter, key));
+}
+
+/** Reports a refusal if there are seconds to wait, which it returns. */
+function refuse(counter: Counter, seconds: number): number {
+  if (seconds > 0) counter.refused();
+  return seconds;
+}
+
+async function waitFor(counter: Counter, key: string, share = 1): Promise<number> {
   const state = await counter.get(key);
   if (!state || state.msBeforeNext <= 0 || state.consumedPoints < counter.points * share) return 0;
   return toSeconds(state.msBeforeNext);
@@ -30,13 +40,13 @@ export async function countNetworks(counter: Counter, address: string): Promise<
       return consumedPoints > counter.points * share ? toSeconds(msBeforeNext) : 0;
     }),
   );
-  return Math.max(...counts);
+  return refuse(counter, Math.max(...counts));
 }
 
 /** Returns the seconds to wait if one of the networks of an address has reached its limit, or 0; counts nothing. */
 export async function secondsUntilNetworksOpen(counter: Counter, address: string): Promise<number> {
-  const wait = ({ key, share }: Network) => secondsUntilOpen(counter, key, share);
-  return Math.max(...(await Promise.all(networksOf(address).map(wait))));
+  const wait = ({ key, share }: Network) => waitFor(counter, key, share);
+  return refuse(counter, Math.max(...(await Promise.all(networksOf(address).map(wait)))));
 }
 
 /** Uncounts one in each network that an address is in. */

@@ -3,11 +3,12 @@ import type { Redis } from "ioredis";
 import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
 import type { Log } from "../log.ts";
 import { createExactCounter, createExchange } from "./cluster.ts";
-import type { Counter } from "./counter.ts";
+import type { Counter, SilentCounter } from "./counter.ts";
 
 const WINDOW_S = 60;
-// If Redis takes longer, it counts as unavailable: rate limits must not delay requests.
-const TIMEOUT_MS = 250;
+// If Redis takes longer, it counts as unavailable, because rate limits must not delay requests. The connection is closed,
+// so only the requests of that moment wait. Those that follow are counted by this process until Redis responds again.
+const TIMEOUT_MS = 100;
 
 type CounterOptions = {
   /** The window. A minute by default. */
@@ -23,8 +24,31 @@ export type RateLimitStore = {
   close(): void;
 };
 
-/** While Redis is unavailable, each process counts for itself; this is logged once per outage. */
-export async function createRateLimitStore(redisUrl: string | undefined, log: Log): Promise<RateLimitStore> {
+/**
+ * Creates the store of rate limits. While Redis is unavailable, each process counts for itself; this is logged once per
+ * outage.
+ * @param onRefused called with the name of the limit for each request that is refused
+ */
+export async function createRateLimitStore(
+  redisUrl: string | undefined,
+  log: Log,
+  onRefused: (limit: string) => void = () => {},
+): Promise<RateLimitStore> {
+  const { create, close } = await openStore(redisUrl, log);
+  return {
+    close,
+    create: (name, points, options) =>
+      Object.assign(create(name, points, options), { refused: () => onRefused(name) }),
+  };
+}
+
+/** A store whose counters don't report refusals. */
+type SilentStore = {
+  create(name: string, points: number, options?: CounterOptions): SilentCounter;
+  close(): void;
+};
+
+async function openStore(redisUrl: string | undefined, log: Log): Promise<SilentStore> {
   if (redisUrl) return createRedisStore(await connect(redisUrl, log));
   if (cluster.isWorker) return createClusterStore();
   return {
@@ -34,7 +58,7 @@ export async function createRateLimitStore(redisUrl: string | undefined, log: Lo
   };
 }
 
-function createClusterStore(): RateLimitStore {
+function createClusterStore(): SilentStore {
   const exchange = createExchange();
   return {
     create(name, points, { seconds = WINDOW_S, isHot = false } = {}) {
@@ -45,7 +69,7 @@ function createClusterStore(): RateLimitStore {
   };
 }
 
-function createRedisStore(redis: Redis): RateLimitStore {
+function createRedisStore(redis: Redis): SilentStore {
   return {
     create: (name, points, { seconds = WINDOW_S } = {}) =>
       new RateLimiterRedis({
@@ -68,7 +92,7 @@ async function connect(url: string, log: Log): Promise<Redis> {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 1000,
-    commandTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
   });
   let isDown = false;
   redis.on("error", (error) => {

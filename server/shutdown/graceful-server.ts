@@ -13,9 +13,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 /** An HTTP server that stops without losing requests. */
 export type GracefulServer = {
   server: Server;
+  /** Makes each response from now on carry `Connection: close` (RFC 9112 §9.6). New connections are still accepted. */
+  announceStop(): void;
   /**
-   * Resolves when the last connection is closed, after 10 s at most. From the call on, each response carries
-   * `Connection: close` (RFC 9112 §9.6). New connections are accepted until all that waited before the call are served.
+   * Announces the stop, and resolves when the last connection is closed, after 10 s at most. New connections are
+   * accepted until all that waited before the call are served. If the stop was announced before the call, connections are
+   * kept alive again until the port is closed: clients that come back all the same would otherwise be connecting just then.
    */
   shutDown(): Promise<void>;
 };
@@ -33,6 +36,9 @@ const STALLED_MS = 2000;
 // Connections that are still busy after this time are cut.
 const LIMIT_MS = 10_000;
 const CHECK_MS = 20;
+// For how long requests are held back at most, to close the port in a turn of the event loop that is as short as this.
+const HOLD_MS = 250;
+const SHORT_TURN_MS = 1;
 
 type Connection = {
   socket: Socket;
@@ -55,8 +61,11 @@ export function createGracefulServer(
 ): GracefulServer {
   const connections = new Map<Socket, Connection>();
   let isStopping = false;
+  let accepted = 0;
+  let held: (() => void)[] | undefined;
 
   function accept(socket: Socket) {
+    accepted++;
     const connection = { socket, pending: [], settledBytes: 0, checkedBytes: -1, changedAt: 0 };
     connections.set(socket, connection);
     socket.once("close", () => connections.delete(socket));
@@ -69,18 +78,41 @@ export function createGracefulServer(
     if (socket.writableEnded) return;
     const connection = connections.get(socket) as Connection;
     connection.pending.push(response);
-    response.once("close", () => {
+    response.on("close", () => {
       connection.pending.splice(connection.pending.indexOf(response), 1);
       connection.settledBytes = socket.bytesRead;
     });
     if (isStopping) announceClose(connection);
-    listener(request, response);
+    if (held) held.push(() => listener(request, response));
+    else listener(request, response);
   }
 
   const server = createServer(TIMEOUTS, serve).on("connection", accept);
 
   async function serveWhatIsWaiting() {
     await Promise.all([sleep(LINGER_MS), passBacklog(server).then(handedOver)]);
+  }
+
+  /**
+   * Closes the port. The kernel resets connections that wait to be accepted at that moment, so requests are held back
+   * first: the turns of the event loop become short, and one in which no connection arrived is soon found.
+   */
+  async function closePort() {
+    held = [];
+    const end = performance.now() + HOLD_MS;
+    for (let before = -1, took = Infinity; before !== accepted || took > SHORT_TURN_MS; ) {
+      const started = performance.now();
+      if (started > end) break;
+      before = accepted;
+      await nextTurn();
+      took = performance.now() - started;
+    }
+    // `http.Server.close` would destroy connections whose last response is still being sent.
+    NetServer.prototype.close.call(server);
+    announceStop();
+    const requests = held;
+    held = undefined;
+    for (const serveHeld of requests) serveHeld();
   }
 
   async function closeConnections() {
@@ -92,21 +124,28 @@ export function createGracefulServer(
     }
   }
 
+  function announceStop() {
+    if (isStopping) return;
+    isStopping = true;
+    for (const connection of connections.values()) {
+      closeGently(connection.socket);
+      announceClose(connection);
+    }
+  }
+
   return {
     server,
+    announceStop,
 
     async shutDown() {
-      isStopping = true;
-      for (const connection of connections.values()) {
-        closeGently(connection.socket);
-        announceClose(connection);
-      }
+      const wasAnnounced = isStopping;
+      if (wasAnnounced) isStopping = false;
+      else announceStop();
       const cut = setTimeout(() => server.closeAllConnections(), LIMIT_MS);
       await Promise.race([serveWhatIsWaiting(), sleep(LIMIT_MS, undefined, { ref: false })]);
-      await nextTurn();
       const closed = once(server, "close");
-      // `http.Server.close` would destroy connections whose last response is still being sent.
-      NetServer.prototype.close.call(server);
+      await closePort();
+      if (wasAnnounced) await Promise.race([closed, sleep(LINGER_MS)]);
       await Promise.all([closeConnections(), closed]);
       clearTimeout(cut);
       server.close(); // clears its timers

@@ -3,6 +3,8 @@ import type { Log } from "../log.ts";
 /** A process that is running. */
 export type RunningProcess = {
   close(): Promise<void>;
+  /** Replaces the workers, if there are any, one after the other. */
+  restart?(): Promise<void>;
   /** Returns what `close` is still waiting for. */
   waitingFor(): string[];
 };
@@ -12,9 +14,10 @@ const ONE_SIGNAL_MS = 500;
 
 /**
  * Stops on SIGTERM or SIGINT and exits with 0. On a second signal, or if stopping takes longer than `limitMs`, exits
- * immediately with 1, so that an operator never has to kill the process.
+ * immediately with 1, so that an operator never has to kill the process. On SIGHUP, restarts the workers; a process
+ * without workers, or whose terminal was closed, stops instead.
  */
-export function stopOnSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
+export function followSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
   let running: RunningProcess | undefined;
   let signaledAt: number | undefined;
 
@@ -37,6 +40,12 @@ export function stopOnSignals(starting: Promise<RunningProcess>, log: Log, limit
     }
   }
 
+  async function onHangup() {
+    const restart = isInTerminal() ? undefined : (await starting).restart;
+    if (!restart) return onSignal();
+    if (signaledAt === undefined) await restart();
+  }
+
   function exitLate() {
     const waiting_for = running?.waitingFor() ?? ["start"];
     log.error({ waiting_for }, "took too long to stop");
@@ -45,4 +54,7 @@ export function stopOnSignals(starting: Promise<RunningProcess>, log: Log, limit
 
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  process.on("SIGHUP", () => void onHangup().catch(onSignal));
 }
+
+const isInTerminal = () => process.stdin.isTTY || process.stdout.isTTY;

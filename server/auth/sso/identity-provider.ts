@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as oidc from "openid-client";
 import type { Settings } from "../../config.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
 
 /** A user as the identity provider describes them, identified by `issuer` and `subject` together. */
 export type Identity = {
@@ -20,7 +21,10 @@ export type TransactionSecrets = { state: string; nonce: string; verifier: strin
 /** An OpenID Connect client of the external identity provider. */
 export type IdentityProvider = {
   name: string;
-  /** Resolves to whether the provider is reachable, true if that isn't known after a second. */
+  /**
+   * Resolves to whether the provider is reachable. If that isn't known after a second, resolves to what was known last, true
+   * at first; while the provider is so slow, further calls don't wait.
+   */
   isReachable(): Promise<boolean>;
   /** Returns the URL to redirect the browser to. With `maxAge`, in seconds, the user has to authenticate again there. */
   begin(maxAge?: number): Promise<{ url: string; secrets: TransactionSecrets }>;
@@ -52,6 +56,9 @@ export function createIdentityProvider(
   const { IDP_ISSUER, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: secret, IDP_NAME: name } = settings;
   if (!IDP_ISSUER || !clientId || !secret || !name) return undefined;
   const configuration = cacheDiscovery(() => discover(IDP_ISSUER, clientId, secret), onError);
+  // What sign-in pages show while an attempt takes long.
+  let wasReachable = true;
+  let isSlow = false;
 
   return {
     name,
@@ -61,7 +68,15 @@ export function createIdentityProvider(
         () => true,
         () => false,
       );
-      return Promise.race([attempt, sleep(REACHABLE_WITHIN_MS, true, { ref: false })]);
+      void attempt.then((isReachable) => {
+        wasReachable = isReachable;
+        if (isReachable) isSlow = false;
+      });
+      const late = sleep(isSlow ? 0 : REACHABLE_WITHIN_MS, undefined, { ref: false });
+      const isReachable = await Promise.race([attempt, late]);
+      if (isReachable !== undefined) return isReachable;
+      isSlow = true;
+      return wasReachable;
     },
 
     async begin(maxAge) {
@@ -126,6 +141,7 @@ async function discover(issuer: string, clientId: string, secret: string): Promi
   const found = await oidc.discovery(new URL(issuer), clientId, secret, undefined, {
     execute,
     timeout: TIMEOUT_S,
+    [oidc.customFetch]: boundedFetch,
   });
   const { supportsPKCE: _, ...metadata } = found.serverMetadata();
   const methods = metadata.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
@@ -142,6 +158,7 @@ async function discover(issuer: string, clientId: string, secret: string): Promi
     authenticate(secret),
   );
   configuration.timeout = TIMEOUT_S;
+  configuration[oidc.customFetch] = boundedFetch;
   // By default, the library trusts TLS and doesn't verify the signature.
   oidc.enableNonRepudiationChecks(configuration);
   for (const step of execute) step(configuration);
