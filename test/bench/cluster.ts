@@ -2,85 +2,125 @@ import { randomBytes } from "node:crypto";
 import knexFactory from "knex";
 import { knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
-import { answered, rates, spread } from "./engine.ts";
-import { interleaved, type Measured } from "./measure.ts";
-import { compare, type Row } from "./table.ts";
-import { fetchToken, links, MIX_ANSWERS, mix, redirects, tokens } from "./workloads.ts";
-import { count, expectStored, section, type Workspace } from "./workspace.ts";
+import { cleanUp } from "./cleanup.ts";
+import { cpuMsOfCommands } from "./cpu-time.ts";
+import { createsLinks } from "./engine.ts";
+import { interleaved, type Measured, type Subject } from "./measure.ts";
+import { answered, compare, judged, type Row, rateRow } from "./table.ts";
+import { OURS, versions } from "./versions.ts";
+import { fetchToken, MIX_ANSWERS, mix, redirects, tokens } from "./workloads.ts";
+import { count, expectStored, type Ours, section, type Workspace } from "./workspace.ts";
 
-const SECONDS = 4;
+type Load = { subject: Subject; version: string; workload: string };
 
 /** T, R and the redirect on PostgreSQL. */
 export const postgresRows = () =>
-  onPostgres(async (workspace, url) => {
-    const { host, port, clients, slug, server } = await workspace.oursOn(url);
-    const token = await fetchToken(host, clients[0] as NewClient);
-    const measured = await interleaved(
-      [
-        { name: "T", port, next: tokens(host, clients), expected: 200 },
-        { name: "R", port, next: links(host, token), expected: 201 },
-        { name: "redirect", port, next: redirects(host, [slug]), expected: 302 },
-      ],
-      SECONDS,
-    );
-    await server.stop(); // a graceful stop stores the last clicks
-    expectStored("T", await count(url, "tokens"), answered(measured, "T"));
-    expectStored("R", await count(url, "links"), answered(measured, "R"));
-    expectStored("redirect", await count(url, "links", "clicks"), answered(measured, "redirect"));
-    return [...measured].map(([name, { rate }]) => ({
-      name: `${name}, PostgreSQL, per second`,
-      ours: rate,
-      note: spread(measured, name),
-    }));
+  onPostgres(
+    async (workspace, urls) => {
+      const servers: Ours[] = [];
+      const loads: Load[] = [];
+      for (const [index, { name, root }] of versions.entries()) {
+        const server = await workspace.oursOn(urls[index] as string, { root });
+        servers.push(server);
+        loads.push(...(await loadsOf(name, server)));
+      }
+      const measured = await interleaved(loads.map(({ subject }) => subject));
+      const [{ url, server }] = servers as [Ours];
+      await server.stop(); // a graceful stop stores the last clicks
+      expectStored("T", await count(url, "tokens"), answered(measured, `T ${OURS}`));
+      expectStored("R", await count(url, "links"), answered(measured, `R ${OURS}`));
+      expectStored("redirect", await count(url, "links", "clicks"), answered(measured, `redirect ${OURS}`));
+      const note = workspace.syncNote();
+      return [
+        compare("R / T, PostgreSQL", measured, [`R ${OURS}`, `T ${OURS}`], { atLeast: 0.8, note }),
+        rateRow("redirect, PostgreSQL, per second", measured, `redirect ${OURS}`, note),
+        ...loads
+          .filter(({ version }) => version !== OURS)
+          .map(({ subject, version, workload }) =>
+            compare(`${workload}, PostgreSQL / ${version}`, measured, [`${workload} ${OURS}`, subject.name]),
+          ),
+      ];
+    },
+    { databases: versions.length },
+  );
+
+async function loadsOf(version: string, ours: Ours): Promise<Load[]> {
+  const { server, host, clients, slug } = ours;
+  const load = (workload: string, rest: Pick<Subject, "next" | "expected">): Load => ({
+    subject: { name: `${workload} ${version}`, server, ...rest },
+    version,
+    workload,
   });
+  return [
+    load("T", { next: tokens(host, clients), expected: 200 }),
+    load("R", await createsLinks(ours)),
+    load("redirect", { next: redirects(host, [slug]), expected: 302 }),
+  ];
+}
+
+// Workers don't have to cost more than this.
+const MAX_CPU_RATIO = 1.1;
 
 /** The mix, with one process and with two on the same database. */
 export const workerRows = () =>
-  onPostgres(async (workspace, url) => {
+  onPostgres(async (workspace, [url]) => {
+    const database = new URL(url as string).pathname.slice(1);
     const cores = [0, 1];
-    const one = await workspace.oursOn(url, { cores });
+    const one = await workspace.oursOn(url as string, { cores });
     const two = await workspace.restart(one, { workers: 2, cores });
-    const of = async (name: string, { host, port, clients, slug }: typeof one) => ({
+    const of = async (name: string, { server, host, clients, slug }: Ours) => ({
       name,
-      port,
+      server,
       next: mix(host, clients, await fetchToken(host, clients[0] as NewClient), [slug]),
       expected: MIX_ANSWERS,
     });
-    const measured = await interleaved([await of("one", one), await of("two", two)], SECONDS);
+    const before = cpuMsOfCommands(database);
+    const measured = await interleaved([await of("one", one), await of("two", two)]);
+    const requests = answered(measured, "one") + answered(measured, "two");
+    const databaseUs = ((cpuMsOfCommands(database) - before) * 1000) / requests;
     await Promise.all([one.server.stop(), two.server.stop()]);
-    const [grants, made, clicks] = [count(url, "tokens"), count(url, "links"), count(url, "links", "clicks")];
+    const [grants, made, clicks] = [
+      count(one.url, "tokens"),
+      count(one.url, "links"),
+      count(one.url, "links", "clicks"),
+    ];
     const stored = (await grants) + (await made) + (await clicks);
-    expectStored("the mix", stored, answered(measured, "one") + answered(measured, "two"));
-    const { rate } = measured.get("one") as Measured;
+    expectStored("the mix", stored, requests);
+    const [single, double] = [measured.get("one") as Measured, measured.get("two") as Measured];
+    const cpu = double.levels.map(({ cpuUs }) => cpuUs);
+    const reference = single.levels.map(({ cpuUs }) => cpuUs);
+    const ratio = cpu.map((value, index) => value / (reference[index] as number));
+    const note = `µs per request; PostgreSQL: ${databaseUs.toFixed(0)} µs`;
     return [
-      compare(
-        "the mix, PostgreSQL, WORKERS=2 / 1",
-        ...rates(measured, "two", "one"),
-        1.5,
-        spread(measured, "two"),
+      judged(
+        { name: "CPU of the mix, PostgreSQL, WORKERS=2 / 1", ours: cpu, reference, ratio, note },
+        { atMost: MAX_CPU_RATIO },
       ),
-      { name: "the mix, PostgreSQL, WORKERS=1, per second", ours: rate },
+      compare("the mix, PostgreSQL, WORKERS=2 / 1", measured, ["two", "one"]),
     ];
   });
 
-/** Runs on a new database of the server that `TEST_POSTGRES_URL` names. */
-export async function onPostgres(run: (workspace: Workspace, url: string) => Promise<Row[]>): Promise<Row[]> {
+/** Runs on new databases of the server that `TEST_POSTGRES_URL` names. */
+export async function onPostgres(
+  run: (workspace: Workspace, urls: string[]) => Promise<Row[]>,
+  { databases = 1 } = {},
+): Promise<Row[]> {
   const server = process.env.TEST_POSTGRES_URL;
   if (!server) {
     console.log("SKIPPED PostgreSQL: TEST_POSTGRES_URL is not set");
     return [];
   }
-  const name = `linkgate_bench_${randomBytes(4).toString("hex")}`;
-  const administer = async (statement: string) => {
-    const knex = knexFactory(knexConfig(server));
-    await knex.raw(statement).finally(() => knex.destroy());
-  };
-  await administer(`create database ${name}`);
-  const url = new URL(server);
-  url.pathname = `/${name}`;
+  const names = Array.from({ length: databases }, () => `linkgate_bench_${randomBytes(4).toString("hex")}`);
+  const urls = names.map((name) => Object.assign(new URL(server), { pathname: `/${name}` }).href);
+  const knex = knexFactory(knexConfig(server));
+  const drop = cleanUp(async () => {
+    for (const name of names) await knex.raw(`drop database if exists ${name} with (force)`);
+    await knex.destroy();
+  });
   try {
-    return await section((workspace) => run(workspace, url.href));
+    for (const name of names) await knex.raw(`create database ${name}`);
+    return await section((workspace) => run(workspace, urls));
   } finally {
-    await administer(`drop database ${name} with (force)`);
+    await drop();
   }
 }

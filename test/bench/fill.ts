@@ -1,40 +1,132 @@
-import Sqlite from "better-sqlite3";
+import type { Knex } from "knex";
+import knexFactory from "knex";
+import { engineOf, knexConfig } from "../../adapters/database/engine.ts";
 
-// SQLite generates the rows itself: ten million take minutes instead of hours.
-const NUMBERS =
-  "with recursive n(i) as (select cast(? as integer) union all select i + 1 from n where i < ?)";
+// The database generates the rows itself: ten million take minutes instead of hours.
 const CHUNK = 500_000;
+const DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+const ORDERED_DIGITS = 5;
+const PAYLOAD = JSON.stringify({
+  iat: 1,
+  exp: 2,
+  scope: "links:write",
+  kind: "ClientCredentials",
+  clientId: "lgc_filler",
+  aud: "http://localhost",
+});
 
-/** Adds tokens without a client that expire at `expiresAt`. */
-export function fillTokens(file: string, count: number, expiresAt: number): void {
-  fill(
-    file,
-    count,
-    `${NUMBERS} insert into tokens (id_hash, kind, client_id, payload, expires_at)
-     select substr(hex(randomblob(22)), 1, 43), 'ClientCredentials', 'lgc_filler',
-            '{"iat":1,"exp":2,"scope":"links:write","kind":"ClientCredentials","clientId":"lgc_filler","aud":"http://localhost"}',
-            ${expiresAt} + i % 1000 from n`,
-  );
+// A statement may add or count millions of rows.
+const STATEMENT_MS = 3_600_000;
+
+/** Rows of a table: the columns, and the SQL of their values for the number `i`. */
+type Rows = { table: string; values: Record<string, string> };
+
+/** How many rows of each table to add. */
+export type Fill = {
+  tokens?: { count: number; expiresAt: number };
+  links?: { count: number; organizationId: string };
+};
+
+/** Adds tokens without a client and links with the slugs `f<number>` to a database. Returns how long it took, and its size. */
+export async function fill(
+  url: string,
+  { tokens, links }: Fill,
+): Promise<{ seconds: number; bytes: number }> {
+  const start = performance.now();
+  const knex = knexFactory(knexConfig(url, { timeoutMs: STATEMENT_MS }));
+  const isSqlite = engineOf(url) === "sqlite";
+  try {
+    const insert = isSqlite ? await prepareSqlite(knex) : insertWithoutIndexes(knex);
+    if (tokens) await insert(tokenRows(tokens.count, tokens.expiresAt, isSqlite), tokens.count);
+    if (links) await insert(linkRows(links.organizationId, isSqlite), links.count);
+    const size = isSqlite
+      ? "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()"
+      : "select pg_database_size(current_database()) as bytes";
+    if (!isSqlite) await knex.raw("vacuum analyze");
+    const result = await knex.raw(size);
+    const [{ bytes }] = isSqlite ? result : result.rows;
+    return { seconds: (performance.now() - start) / 1000, bytes: Number(bytes) };
+  } finally {
+    await knex.destroy();
+  }
 }
 
-/** Adds links of one organization, with slugs `f<number>`. */
-export function fillLinks(file: string, count: number, organizationId: string): void {
-  fill(
-    file,
-    count,
-    `${NUMBERS} insert into links (id, organization_id, slug, url, tags, metadata, redirect_type, created_by, created_at, updated_at)
-     select 'lnk_00' || printf('%024d', i), '${organizationId}', 'f' || i, 'https://example.com/page/' || i, '', '{}', 302,
-            'lgc_filler', 1, 1 from n`,
-  );
+/** The keys are spread like hashes, but generated in order, because the index is then written once. */
+function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
+  const position = `(i * cast(${DIGITS.length ** ORDERED_DIGITS} as bigint) / ${count})`;
+  const digits = Array.from({ length: ORDERED_DIGITS }, (_, index) => {
+    const shift = 6 * (ORDERED_DIGITS - 1 - index);
+    return `substr('${DIGITS}', cast((${position} >> ${shift}) & 63 as integer) + 1, 1)`;
+  });
+  const random = isSqlite
+    ? "substr(hex(randomblob(19)), 1, 38)"
+    : "substr(md5(random()::text) || md5(random()::text), 1, 38)";
+  return {
+    table: "tokens",
+    values: {
+      id_hash: [...digits, random].join(" || "),
+      kind: "'ClientCredentials'",
+      client_id: "'lgc_filler'",
+      payload: `'${PAYLOAD}'`,
+      expires_at: `${expiresAt} + i % 1000`,
+    },
+  };
 }
 
-function fill(file: string, count: number, sql: string): void {
-  const database = new Sqlite(file);
-  database.pragma("journal_mode = WAL");
-  database.pragma("synchronous = OFF");
-  database.pragma("cache_size = -1000000");
-  const insert = database.prepare(sql);
-  for (let start = 1; start <= count; start += CHUNK) insert.run(start, Math.min(count, start + CHUNK - 1));
-  database.pragma("wal_checkpoint(TRUNCATE)");
-  database.close();
+function linkRows(organizationId: string, isSqlite: boolean): Rows {
+  return {
+    table: "links",
+    values: {
+      id: isSqlite ? "'lnk_00' || printf('%024d', i)" : "'lnk_00' || lpad(i::text, 24, '0')",
+      organization_id: `'${organizationId}'`,
+      slug: "'f' || i",
+      url: "'https://example.com/page/' || i",
+      tags: "''",
+      metadata: "'{}'",
+      redirect_type: "302",
+      created_by: "'lgc_filler'",
+      created_at: "1",
+      updated_at: "1",
+    },
+  };
+}
+
+type Insert = (rows: Rows, count: number) => Promise<void>;
+
+async function prepareSqlite(knex: Knex): Promise<Insert> {
+  await knex.raw("pragma synchronous = OFF");
+  await knex.raw("pragma cache_size = -1000000");
+  const numbers =
+    "with recursive n(i) as (select cast(? as integer) union all select i + 1 from n where i < ?)";
+  return async ({ table, values }, count) => {
+    const sql = `insert into ${table} (${Object.keys(values)}) ${numbers} select ${Object.values(values)} from n`;
+    for (let start = 1; start <= count; start += CHUNK)
+      await knex.raw(sql, [start, Math.min(count, start + CHUNK - 1)]);
+    await knex.raw("pragma wal_checkpoint(TRUNCATE)");
+  };
+}
+
+/** Creates the indexes again after the rows, which takes a fraction of the time. */
+function insertWithoutIndexes(knex: Knex): Insert {
+  return async ({ table, values }, count) => {
+    const { rows: constraints } = await knex.raw(
+      `select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint
+       where conrelid = ?::regclass and contype in ('p', 'u')`,
+      [table],
+    );
+    for (const { name } of constraints) await knex.raw("alter table ?? drop constraint ??", [table, name]);
+    const { rows: indexes } = await knex.raw(
+      "select indexname as name, indexdef as definition from pg_indexes where tablename = ?",
+      [table],
+    );
+    for (const { name } of indexes) await knex.raw("drop index ??", [name]);
+    await knex.raw(
+      `insert into ${table} (${Object.keys(values)}) select ${Object.values(values)} from generate_series(1, ?::bigint) as n(i)`,
+      [count],
+    );
+    await knex.raw("set maintenance_work_mem = '1GB'");
+    for (const { name, definition } of constraints)
+      await knex.raw(`alter table ?? add constraint ?? ${definition}`, [table, name]);
+    for (const { definition } of indexes) await knex.raw(definition);
+  };
 }

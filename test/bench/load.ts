@@ -1,7 +1,10 @@
-import { connect, type Socket } from "node:net";
+import { type Connection, openConnection } from "./connection.ts";
 
-/** Returns the bytes of the next request. `index` counts from 0 within a tally. */
-export type NextRequest = (index: number) => string;
+/** The bytes of a request, or with a function that gets the body of the response. */
+export type Request = string | { text: string; answered(body: string): void };
+
+/** Returns the next request. `index` counts from 0 within a tally. */
+export type NextRequest = (index: number) => Request;
 
 export type Result = {
   /** Responses per second. */
@@ -16,30 +19,22 @@ export type Result = {
 
 type LoadOptions = { port: number; next: NextRequest; expected: number | number[]; seconds: number };
 
-const CONNECTIONS = 16;
 // Enough connections to send the requests that become due while a server stalls.
 const SCHEDULED_CONNECTIONS = 64;
 
-/**
- * Runs a closed loop: each connection sends its next request after the response. It uses sockets directly, because a
- * generator that is slower than the server would measure itself.
- */
+/** Runs a closed loop: each connection sends its next request after the response. */
 export async function saturate(
-  { port, next, seconds }: Omit<LoadOptions, "expected">,
+  { port, next, seconds, connections }: Omit<LoadOptions, "expected"> & { connections: number },
   tally: Tally,
 ): Promise<void> {
   const start = performance.now();
   const end = start + seconds * 1000;
-  await Promise.all(
-    Array.from({ length: CONNECTIONS }, async () => {
-      const connection = await open(port);
-      while (performance.now() < end) {
-        const sent = performance.now();
-        tally.note(await connection.ask(next(tally.take())), sent);
-      }
-      connection.close();
-    }),
-  );
+  await onConnections(port, connections, async (connection) => {
+    while (performance.now() < end) {
+      const sent = performance.now();
+      tally.note(await connection.ask(next(tally.take())), sent);
+    }
+  });
   tally.lasted((performance.now() - start) / 1000);
 }
 
@@ -49,19 +44,24 @@ export async function onSchedule(options: LoadOptions & { rate: number }): Promi
   const tally = createTally(expected);
   const start = performance.now();
   const total = Math.floor(rate * seconds);
-  await Promise.all(
-    Array.from({ length: SCHEDULED_CONNECTIONS }, async () => {
-      const connection = await open(port);
-      for (let mine = tally.take(); mine < total; mine = tally.take()) {
-        const due = start + (mine / rate) * 1000;
-        await until(due);
-        tally.note(await connection.ask(next(mine)), due);
-      }
-      connection.close();
-    }),
-  );
+  await onConnections(port, SCHEDULED_CONNECTIONS, async (connection) => {
+    for (let mine = tally.take(); mine < total; mine = tally.take()) {
+      const due = start + (mine / rate) * 1000;
+      await until(due);
+      tally.note(await connection.ask(next(mine)), due);
+    }
+  });
   tally.lasted((performance.now() - start) / 1000);
   return tally.result();
+}
+
+async function onConnections(port: number, count: number, use: (connection: Connection) => Promise<void>) {
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const connection = await openConnection(port);
+      await use(connection).finally(() => connection.close());
+    }),
+  );
 }
 
 async function until(due: number): Promise<void> {
@@ -91,6 +91,10 @@ export function createTally(expected: number | number[]) {
     lasted(further: number) {
       seconds += further;
     },
+    /** The number of responses so far. */
+    count: () => times.length,
+    /** The number of unexpected responses so far. */
+    wrong: () => wrong,
     result(): Result {
       times.sort((a, b) => a - b);
       const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
@@ -103,49 +107,4 @@ export function createTally(expected: number | number[]) {
       };
     },
   };
-}
-
-type Connection = { ask(request: string): Promise<number>; close(): void };
-
-/** A keep-alive connection that parses responses with a Content-Length, which all of these servers send. */
-async function open(port: number): Promise<Connection> {
-  const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
-  await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-  let received = "";
-  let answer: ((status: number) => void) | undefined;
-  let fail: ((error: Error) => void) | undefined;
-
-  socket.setEncoding("latin1");
-  socket.on("data", (chunk: string) => {
-    received += chunk;
-    const head = received.indexOf("\r\n\r\n");
-    if (head < 0) return;
-    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(received.slice(0, head))?.[1] ?? 0);
-    if (received.length < head + 4 + length) return;
-    const status = Number(received.slice(9, 12));
-    received = received.slice(head + 4 + length);
-    answer?.(status);
-  });
-  socket.on("error", (error) => fail?.(error));
-  socket.on("close", () => fail?.(new Error("the server closed the connection")));
-
-  return {
-    ask: (request) =>
-      new Promise((resolve, reject) => {
-        answer = resolve;
-        fail = reject;
-        socket.write(request, "latin1");
-      }),
-    close: () => socket.destroy(),
-  };
-}
-
-/** Returns a request with a body. */
-export function post(host: string, path: string, type: string, body: string, headers = ""): string {
-  return `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`;
-}
-
-/** Returns a request without a body. */
-export function get(host: string, path: string): string {
-  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
 }

@@ -1,15 +1,20 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { cpuMsOf } from "./cpu-time.ts";
 
 /** A server that runs as a child process. */
 export type ServerProcess = {
   port: number;
   /** Resident memory in MB. */
   memory(): number;
-  /** The processor time that it has used, with all threads, in milliseconds. */
+  /** The processor time that it has used, with all threads and workers, in milliseconds. */
   cpuMs(): number;
+  /** The number of open files and sockets. */
+  openFiles(): number;
+  /** The bytes that it has written to its standard output since it listens. */
+  logged(): number;
   stop(): Promise<void>;
 };
 
@@ -62,11 +67,17 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
     stdio: ["ignore", "pipe", "inherit"],
   });
   const port = await readPort(child, ready);
+  let logged = 0;
+  child.stdout?.on("data", (chunk: Buffer) => {
+    logged += chunk.length;
+  });
   return {
     port,
     memory: () =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
-    cpuMs: () => cpuMs(readFileSync(`/proc/${child.pid}/stat`, "utf8")),
+    cpuMs: () => cpuMsOf(child.pid as number),
+    openFiles: () => readdirSync(`/proc/${child.pid}/fd`).length,
+    logged: () => logged,
     async stop() {
       child.kill("SIGTERM");
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
@@ -74,26 +85,11 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
   };
 }
 
-// Linux reports processor time in hundredths of a second.
-const TICK_MS = 10;
-
-/** Returns the user and system time of a process (proc_pid_stat(5)). Its name, in parentheses, may contain spaces. */
-function cpuMs(stat: string): number {
-  const [utime, stime] = stat
-    .slice(stat.lastIndexOf(")") + 2)
-    .split(" ")
-    .slice(11);
-  return (Number(utime) + Number(stime)) * TICK_MS;
-}
-
 async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   for await (const line of lines) {
     const port = ready.exec(line)?.[1];
-    if (port) {
-      child.stdout?.resume();
-      return Number(port);
-    }
+    if (port) return Number(port);
   }
   throw new Error("the server exited before it listened");
 }

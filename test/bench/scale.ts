@@ -1,131 +1,135 @@
-import type { NewClient } from "../../adapters/oauth/clients.ts";
-import { freePort } from "../harness/port.ts";
-import { answered, rates, spread } from "./engine.ts";
-import { fillLinks, fillTokens } from "./fill.ts";
-import { interleaved, scheduled } from "./measure.ts";
+import { onPostgres } from "./cluster.ts";
+import { createsLinks } from "./engine.ts";
+import { type Fill, fill } from "./fill.ts";
+import { interleaved, median, type Subject } from "./measure.ts";
 import { seed } from "./ours.ts";
-import { compare, type Row } from "./table.ts";
-import { fetchToken, links, redirects, tokens } from "./workloads.ts";
-import { count, expectStored, section, type Workspace } from "./workspace.ts";
+import type { Seeded } from "./seed.ts";
+import { answered, compare, judged, type Row } from "./table.ts";
+import { redirects, tokens } from "./workloads.ts";
+import { count, expectStored, type Ours, section, type Workspace } from "./workspace.ts";
 
-const SECONDS = 4;
+// BENCH_SCALE=0.01 makes the tables smaller, to try a change of the benchmark.
+const SCALE = Number(process.env.BENCH_SCALE ?? 1);
+const LINKS = 10_000_000 * SCALE;
+const FOLLOWED = 5000;
+const MANY_TOKENS = 50_000_000 * SCALE;
+const MANY_LINKS = 20_000_000 * SCALE;
+const MONTH_MS = 30 * 86_400_000;
+const MIN_RATIO = 0.9;
 
-/** Latencies of scheduled requests, at about half of the service's maximum rate. */
-export const latencyRows = () =>
-  section(async (workspace): Promise<Row[]> => {
-    const { url, host, port, clients, slug, server } = await workspace.ours("latency");
-    const token = await fetchToken(host, clients[0] as NewClient);
-    const loads = [
-      { name: "T", port, next: tokens(host, clients), expected: 200, rate: 1500 },
-      { name: "R", port, next: links(host, token), expected: 201, rate: 2500 },
-      { name: "redirect", port, next: redirects(host, [slug]), expected: 302, rate: 4000 },
-    ];
+type Part = () => Promise<Row[]>;
+const parts: Record<string, Part> = {
+  links: () => section((workspace) => linkRows(workspace)),
+  sqlite: () =>
+    section((workspace) => {
+      const urls = ["large", "empty"].map((name) => `sqlite:${workspace.file(name)}.sqlite`);
+      return tokenRows(workspace, urls, "SQLite full");
+    }),
+  postgres: () => onPostgres((workspace, urls) => tokenRows(workspace, urls, "PostgreSQL"), { databases: 2 }),
+};
+
+/** Large tables compared with small ones. */
+export const sizeRows = Object.assign(
+  async (wanted: string[]): Promise<Row[]> => {
     const rows: Row[] = [];
-    const answers: number[] = [];
-    for (const { rate, ...subject } of loads) {
-      await scheduled(subject, rate, 2);
-      const { p50, p99, answered } = await scheduled(subject, rate, 8);
-      answers.push(answered);
-      rows.push({
-        name: `${subject.name} at ${rate.toLocaleString("en")} per second, p99 in ms`,
-        ours: p99,
-        note: `p50 ${p50.toFixed(2)} ms`,
-      });
-    }
-    await server.stop(); // a graceful stop stores the last clicks
-    const [grants = 0, made = 0, clicks = 0] = answers;
-    expectStored("T on schedule", await count(url, "tokens"), grants);
-    expectStored("R on schedule", await count(url, "links"), made);
-    expectStored("redirect on schedule", await count(url, "links", "clicks"), clicks);
+    for (const [name, part] of Object.entries(parts))
+      if (wanted.length === 0 || wanted.includes(name)) rows.push(...(await part()));
     return rows;
-  });
+  },
+  { parts: Object.keys(parts) },
+);
 
-/** Scheduled T while a million expired rows are purged, compared with T without a purge. */
-export const sweepRows = () =>
-  section(async (workspace): Promise<Row[]> => {
-    const EXPIRED = 1_000_000;
-    const RATE = 500;
-    const T = ({ host, port, clients }: Awaited<ReturnType<Workspace["ours"]>>) => ({
-      name: "T",
-      port,
-      next: tokens(host, clients),
-      expected: 200,
-    });
-    const idle = await workspace.ours("idle");
-    await scheduled(T(idle), RATE, 8); // as long as the purge takes to start
-    const without = await scheduled(T(idle), RATE, 25);
-    expectStored("T without a purge", await count(idle.url, "tokens"), without.answered);
+/** Redirects and the start with many links. Clicks go to equally many links in both databases. */
+async function linkRows(workspace: Workspace): Promise<Row[]> {
+  const [large, small] = [await seedFile(workspace, "large"), await seedFile(workspace, "small")];
+  const note = await filled(large.url, { links: { count: LINKS, organizationId: large.organizationId } });
+  await filled(small.url, { links: { count: FOLLOWED, organizationId: small.organizationId } });
+  const empty = await seedFile(workspace, "empty");
+  const [emptyS, largeS] = [await startSeconds(workspace, empty), await startSeconds(workspace, large)];
+  const followed = Array.from({ length: FOLLOWED }, () => 1 + Math.floor(Math.random() * LINKS));
+  const servers = { large: await workspace.restart(large), small: await workspace.restart(small) };
+  const slugs = { large: followed, small: followed.map((_, index) => index + 1) };
+  const measured = await interleaved(
+    (["large", "small"] as const).map((name) => ({
+      name,
+      server: servers[name].server,
+      next: redirects(
+        servers[name].host,
+        slugs[name].map((number) => `f${number}`),
+      ),
+      expected: 302,
+    })),
+  );
+  await servers.large.server.stop(); // a graceful stop stores the last clicks
+  expectStored("redirect", await count(large.url, "links", "clicks"), answered(measured, "large"));
+  const links = `${(LINKS / 1e6).toLocaleString("en")} M links`;
+  const target = { atMost: 1.5 };
+  return [
+    compare(`redirect, ${links} / ${FOLLOWED.toLocaleString("en")}`, measured, ["large", "small"], {
+      atLeast: MIN_RATIO,
+      note: `${note}, ${workspace.syncNote()}`,
+    }),
+    judged({ name: "start to ready, new database, s", ours: [emptyS] }, target),
+    judged(
+      { name: `start to ready, ${links}, beside a new database, s`, ours: [largeS], reference: [emptyS] },
+      target,
+    ),
+  ];
+}
 
-    const seeded = await seed(`sqlite:${workspace.file("sweep")}.sqlite`);
-    fillTokens(`${workspace.file("sweep")}.sqlite`, EXPIRED, Date.now() - 3_600_000);
-    const busy = await workspace.restart(seeded);
-    await scheduled(T(busy), RATE, 8);
-    const before = await count(busy.url, "tokens");
-    const during = await scheduled(T(busy), RATE, 25);
-    const purged = before - (await count(busy.url, "tokens")) + during.answered;
-    if (purged < 1000) throw new Error(`only ${purged} rows were purged meanwhile`);
-    const ratio = during.p99 / without.p99;
-    return [
-      {
-        name: "p99 of T during a purge / without, ms",
-        ours: during.p99,
-        reference: without.p99,
-        ratio,
-        at_most: 2,
-        ok: ratio <= 2,
-        note: `${Math.round(purged / 25).toLocaleString("en")} rows purged per second`,
-      },
-    ];
-  });
+const STARTS = 5;
 
-/** Large tables compared with empty ones. */
-export const sizeRows = () =>
-  section(async (workspace): Promise<Row[]> => {
-    const TOKENS = 5_000_000;
-    const LINKS = 10_000_000;
-    const FOLLOWED = 5000;
-    const file = `${workspace.file("large")}.sqlite`;
-    const port = await freePort();
-    const seeded = await seed(`sqlite:${file}`, { port });
-    fillTokens(file, TOKENS, Date.now() + 30 * 86_400_000);
-    fillLinks(file, LINKS, seeded.organizationId);
-    const large = await workspace.restart(seeded, { port });
-    // Both databases have the same number of followed links, because clicks are counted per link.
-    const small = await seed(`sqlite:${workspace.file("small")}.sqlite`);
-    fillLinks(`${workspace.file("small")}.sqlite`, FOLLOWED, small.organizationId);
-    const empty = await workspace.restart(small);
-    const slugs = (links: number) =>
-      Array.from({ length: FOLLOWED }, () => `f${1 + Math.floor(Math.random() * links)}`);
-    const rows: Row[] = [];
-    const pairs = {
-      T: (server: typeof empty) => tokens(server.host, server.clients),
-      R: async (server: typeof empty) =>
-        links(server.host, await fetchToken(server.host, server.clients[0] as NewClient)),
-      redirect: (server: typeof empty) => redirects(server.host, slugs(server === large ? LINKS : FOLLOWED)),
-    };
-    const expected = { T: 200, R: 201, redirect: 302 };
-    const answers = { T: 0, R: 0, redirect: 0 };
-    for (const name of ["T", "R", "redirect"] as const) {
-      const measured = await interleaved(
-        [
-          { name: "large", port: large.port, next: await pairs[name](large), expected: expected[name] },
-          { name: "empty", port: empty.port, next: await pairs[name](empty), expected: expected[name] },
-        ],
-        SECONDS,
-      );
-      answers[name] = answered(measured, "large");
-      rows.push(
-        compare(
-          `${name}, 5 M tokens and 10 M links / none`,
-          ...rates(measured, "large", "empty"),
-          0.85,
-          spread(measured, "large"),
-        ),
-      );
-    }
-    await large.server.stop(); // a graceful stop stores the last clicks
-    expectStored("T", (await count(large.url, "tokens")) - TOKENS, answers.T);
-    expectStored("R", (await count(large.url, "links")) - LINKS, answers.R);
-    expectStored("redirect", await count(large.url, "links", "clicks"), answers.redirect);
-    return rows;
+/** Returns how long the server takes from its start to its first 200 for `/readyz`: the median, in seconds. */
+export async function startSeconds(workspace: Workspace, seeded: Seeded): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < STARTS; round++) {
+    const start = performance.now();
+    const { host, server } = await workspace.restart(seeded);
+    while ((await fetch(`http://${host}/readyz`)).status !== 200);
+    times.push((performance.now() - start) / 1000);
+    await server.stop();
+  }
+  return median(times);
+}
+
+/** T and R with large tables and with empty ones. */
+async function tokenRows(workspace: Workspace, urls: string[], name: string): Promise<Row[]> {
+  const [large, empty] = (await Promise.all(urls.map((url) => seed(url)))) as [Seeded, Seeded];
+  const note = await filled(large.url, {
+    tokens: { count: MANY_TOKENS, expiresAt: Date.now() + MONTH_MS },
+    links: { count: MANY_LINKS, organizationId: large.organizationId },
   });
+  const before = { T: await count(large.url, "tokens"), R: await count(large.url, "links") };
+  const [largeServer, emptyServer] = [await workspace.restart(large), await workspace.restart(empty)];
+  const workloads: Record<"T" | "R", (server: Ours) => Promise<Pick<Subject, "next" | "expected">>> = {
+    T: async ({ host, clients }) => ({ next: tokens(host, clients), expected: 200 }),
+    R: createsLinks,
+  };
+  const rows: Row[] = [];
+  const sizes = `${(MANY_TOKENS / 1e6).toLocaleString("en")} M tokens and ${(MANY_LINKS / 1e6).toLocaleString("en")} M links`;
+  for (const workload of ["T", "R"] as const) {
+    const measured = await interleaved([
+      { name: "large", server: largeServer.server, ...(await workloads[workload](largeServer)) },
+      { name: "empty", server: emptyServer.server, ...(await workloads[workload](emptyServer)) },
+    ]);
+    const stored = (await count(large.url, workload === "T" ? "tokens" : "links")) - before[workload];
+    expectStored(workload, stored, answered(measured, "large"));
+    rows.push(
+      compare(`${workload}, ${name}, ${sizes} / none`, measured, ["large", "empty"], {
+        atLeast: MIN_RATIO,
+        note: `${note}, ${workspace.syncNote()}`,
+      }),
+    );
+  }
+  return rows;
+}
+
+/** Fills a database, and describes it. */
+async function filled(url: string, rows: Fill): Promise<string> {
+  const { seconds, bytes } = await fill(url, rows);
+  return `${(bytes / 1e9).toFixed(1)} GB, filled in ${seconds.toFixed(0)} s`;
+}
+
+function seedFile(workspace: Workspace, name: string): Promise<Seeded> {
+  return seed(`sqlite:${workspace.file(name)}.sqlite`);
+}

@@ -1,25 +1,16 @@
-import { randomBytes } from "node:crypto";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
-import { get, type NextRequest, post } from "./load.ts";
-import { RESOURCE_SERVER_SECRET, VERIFIER } from "./ours.ts";
+import { get, post } from "./connection.ts";
+import type { NextRequest } from "./load.ts";
+import { RESOURCE_SERVER_SECRET } from "./ours.ts";
+import type { Seeded } from "./seed.ts";
 
 const FORM = "application/x-www-form-urlencoded";
 const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
 
 /** T: a token with the client credentials grant and two scopes. The clients take turns. */
 export function tokens(host: string, clients: NewClient[]): NextRequest {
-  const requests = clients.map(({ clientId, clientSecret }) =>
-    post(
-      host,
-      "/oauth/token",
-      FORM,
-      form({
-        grant_type: "client_credentials",
-        client_id: clientId,
-        client_secret: clientSecret,
-        scope: "links:write webhooks:write",
-      }),
-    ),
+  const requests = clients.map((client) =>
+    tokenRequest(host, client, { grant_type: "client_credentials", scope: "links:write webhooks:write" }),
   );
   return (index) => requests[index % requests.length] as string;
 }
@@ -34,6 +25,13 @@ export function links(host: string, token: string): NextRequest {
     `Authorization: Bearer ${token}\r\n`,
   );
   return () => request;
+}
+
+/** Searches of links for a text each. */
+export function searches(host: string, token: string, texts: string[]): NextRequest {
+  const authorization = `Authorization: Bearer ${token}\r\n`;
+  const requests = texts.map((text) => get(host, `/v1/links?search=${text}`, authorization));
+  return (index) => requests[index % requests.length] as string;
 }
 
 /** I: introspection by a confidential client. */
@@ -76,26 +74,39 @@ export function mix(host: string, clients: NewClient[], token: string, slugs: st
 /** The statuses of successful responses in the mix. */
 export const MIX_ANSWERS = [200, 201, 302];
 
-/** The exchange of an authorization code, once each. */
-export function exchanges(host: string, { clientId, clientSecret }: NewClient, codes: string[]): NextRequest {
+/** The exchange of an authorization code, once each. Puts the refresh tokens into `refreshTokens`. */
+export function exchanges(host: string, seeded: Seeded, refreshTokens: string[] = []): NextRequest {
+  const { codes, verifier } = seeded;
+  const [client] = seeded.clients as [NewClient];
   let next = 0;
   return () => {
     const code = codes[next++];
     if (!code) throw new Error("all codes are used: seed more");
-    return post(
-      host,
-      "/oauth/token",
-      FORM,
-      form({
-        grant_type: "authorization_code",
-        code,
-        code_verifier: VERIFIER,
-        redirect_uri: "https://app.example.com/callback",
-        client_id: clientId,
-        client_secret: clientSecret,
-      }),
-    );
+    const text = tokenRequest(host, client, {
+      grant_type: "authorization_code",
+      code,
+      code_verifier: verifier,
+      redirect_uri: "https://app.example.com/callback",
+    });
+    // Every answer is parsed in the warm-up only, because that takes the generator's time.
+    if (refreshTokens.length >= REFRESHED) return text;
+    return { text, answered: (body) => refreshTokens.push(JSON.parse(body).refresh_token) };
   };
+}
+
+const REFRESHED = 500;
+
+/** The refresh of tokens, in turn. They are not rotated: the client is confidential, and they are new. */
+export function refreshes(host: string, client: NewClient, refreshTokens: string[]): NextRequest {
+  const requests = refreshTokens.map((refresh_token) =>
+    tokenRequest(host, client, { grant_type: "refresh_token", refresh_token }),
+  );
+  return (index) => requests[index % requests.length] as string;
+}
+
+function tokenRequest(host: string, client: NewClient, fields: Record<string, string>): string {
+  const credentials = { client_id: client.clientId, client_secret: client.clientSecret };
+  return post(host, "/oauth/token", FORM, form({ ...fields, ...credentials }));
 }
 
 /** Fetches one token, for the workloads that need one. */
@@ -112,12 +123,4 @@ export async function fetchToken(host: string, { clientId, clientSecret }: NewCl
   const { access_token } = (await answer.json()) as { access_token?: string };
   if (!access_token) throw new Error(`${host} issued no token: ${answer.status}`);
   return access_token;
-}
-
-/** A client that only a reference server knows. */
-export function inventClient(): NewClient {
-  return {
-    clientId: `lgc_${randomBytes(16).toString("base64url")}`,
-    clientSecret: randomBytes(32).toString("base64url"),
-  };
 }

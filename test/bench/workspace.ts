@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,8 +7,23 @@ import knexFactory from "knex";
 import { knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { freePort } from "../harness/port.ts";
-import { type Seeded, seed, startOurs } from "./ours.ts";
+import { cleanUp } from "./cleanup.ts";
+import { seed, startOurs } from "./ours.ts";
 import { type ServerProcess, type StartOptions, startServer } from "./process.ts";
+import type { Seeded, SeedOptions } from "./seed.ts";
+import { syncMs } from "./sync.ts";
+
+export type Ours = Seeded & { server: ServerProcess; port: number; host: string };
+
+type Seeds = Partial<Pick<SeedOptions, "clients" | "codes">>;
+type Options = Seeds & { cores?: number[]; root?: string };
+type Restart = {
+  port?: number;
+  workers?: number;
+  cores?: number[];
+  env?: Record<string, string>;
+  root?: string;
+};
 
 /** Starts the servers and databases of a section, and removes them after it. */
 export class Workspace {
@@ -19,45 +35,65 @@ export class Workspace {
     return path.join(this.#folder, name);
   }
 
+  /** Describes how long the disk takes to sync, for the rows that depend on it. */
+  syncNote(): string {
+    return `sync ${this.syncMs().toFixed(2)} ms`;
+  }
+
+  /** Returns how long the disk takes to sync, in milliseconds. */
+  syncMs(): number {
+    return syncMs(this.file("sync"));
+  }
+
   /** Starts linkgate on a new SQLite database. */
-  async ours(name: string, options: { clients?: number; codes?: number; normal?: boolean } = {}) {
-    const url = `sqlite:${this.file(name)}.sqlite${options.normal ? "?synchronous=normal" : ""}`;
-    return this.oursOn(url, options);
+  async ours(name: string, options: Options = {}): Promise<Ours> {
+    return this.oursOn(`sqlite:${this.file(name)}.sqlite`, options);
   }
 
   /** Starts linkgate on an empty database of any engine. */
-  async oursOn(
-    url: string,
-    { cores, ...seeds }: { clients?: number; codes?: number; cores?: number[] } = {},
-  ): Promise<Ours> {
+  async oursOn(url: string, { cores, root, ...seeds }: Options = {}): Promise<Ours> {
     const port = await freePort();
-    const seeded = await seed(url, { ...seeds, port });
-    return this.restart(seeded, { port, ...(cores && { cores }) });
+    const seeded = await seed(url, { ...seeds, port }, root);
+    return this.restart(seeded, { port, ...(cores && { cores }), ...(root && { root }) });
   }
 
   /** Starts linkgate on a seeded database. */
-  async restart(
-    seeded: Seeded,
-    options: { port?: number; workers?: number; cores?: number[]; env?: Record<string, string> } = {},
-  ): Promise<Ours> {
+  async restart(seeded: Seeded, options: Restart = {}): Promise<Ours> {
     const port = options.port ?? (await freePort());
     const server = this.#keep(await startOurs(seeded.url, { ...options, port }));
     return { ...seeded, server, port, host: `localhost:${port}` };
   }
 
-  /** Starts a reference server. */
+  /** Starts a reference server, with a client and a SQLite database of its own. */
   async reference(
-    script: "memory" | "nodeoauth" | "floor",
-    client: NewClient,
+    name: string,
     env: Record<string, string> = {},
-  ) {
-    return this.#keep(
-      await startServer({
-        script: fileURLToPath(new URL(`./servers/${script}.ts`, import.meta.url)),
-        env: { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret, ...env },
-        ready: /^listening on (\d+)$/,
-      }),
-    );
+    script = `servers/${name}.ts`,
+  ): Promise<Reference> {
+    const client = inventClient();
+    const server = await this.start({
+      script: fileURLToPath(new URL(script, import.meta.url)),
+      env: {
+        CLIENT_ID: client.clientId,
+        CLIENT_SECRET: client.clientSecret,
+        DATABASE: this.file(`${name}.sqlite`),
+        ...env,
+      },
+      ready: /^listening on (\d+)$/,
+    });
+    return { server, clients: [client], host: `localhost:${server.port}` };
+  }
+
+  /** Starts the floor on a new linkgate database. */
+  async floor(): Promise<Reference & { token: string; slug: string }> {
+    const { slug } = await seed(`sqlite:${this.file("floor")}.sqlite`);
+    const token = randomBytes(32).toString("base64url");
+    return { ...(await this.reference("floor", { TOKEN: token, SLUG: slug })), token, slug };
+  }
+
+  /** Returns whether the package of better-auth is installed. */
+  hasBetterAuth(): boolean {
+    return existsSync(new URL("references/node_modules/better-auth", import.meta.url));
   }
 
   /** Starts another server. */
@@ -65,10 +101,11 @@ export class Workspace {
     return this.#keep(await startServer(options));
   }
 
-  async close(): Promise<void> {
+  /** Stops the servers and removes the files. */
+  readonly close = cleanUp(async () => {
     await Promise.all(this.#servers.map((server) => server.stop()));
     rmSync(this.#folder, { recursive: true, force: true });
-  }
+  });
 
   #keep(server: ServerProcess): ServerProcess {
     this.#servers.push(server);
@@ -76,11 +113,22 @@ export class Workspace {
   }
 }
 
-export type Ours = Seeded & { server: ServerProcess; port: number; host: string };
+export type Reference = { server: ServerProcess; clients: NewClient[]; host: string; token?: string };
+
+/** Creates a client that only a reference server knows. */
+function inventClient(): NewClient {
+  return {
+    clientId: `lgc_${randomBytes(16).toString("base64url")}`,
+    clientSecret: randomBytes(32).toString("base64url"),
+  };
+}
+
+// Large tables are counted, too.
+const STATEMENT_MS = 3_600_000;
 
 /** Counts rows or sums a column, to check that every confirmed write is stored. */
 export async function count(url: string, table: string, column?: string): Promise<number> {
-  const knex = knexFactory(knexConfig(url));
+  const knex = knexFactory(knexConfig(url, { timeoutMs: STATEMENT_MS }));
   try {
     const [row] = column ? await knex(table).sum({ total: column }) : await knex(table).count({ total: "*" });
     return Number(row?.total ?? 0);

@@ -1,46 +1,54 @@
 import { hash, randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import Sqlite from "better-sqlite3";
 import Koa from "koa";
 import bodyParser from "koa-bodyparser";
+import { newId } from "../../../adapters/crypto/ids.ts";
 import { createGroup } from "./group.ts";
+import { listen } from "./listen.ts";
 
-// The floor: the cost of Koa, a JSON body and SQLite. One lookup, one row or count, one response.
-const { DATABASE = "", SYNCHRONOUS = "FULL", TOKEN = "", SLUG = "" } = process.env;
+// The floor: the cost of Koa, a JSON body and SQLite on a new linkgate database, so with its tables and indexes. A redirect
+// is a look-up and a grouped count. A link is a look-up of the token and two rows, the link and its event, as linkgate
+// writes them. Nothing else is checked or written.
+const { DATABASE = "", TOKEN = "", SLUG = "" } = process.env;
 const database = new Sqlite(DATABASE);
 database.pragma("journal_mode = WAL");
-database.pragma(`synchronous = ${SYNCHRONOUS}`);
-database.exec(`
-  create table if not exists tokens (id_hash text primary key, organization_id text not null, expires_at integer not null);
-  create table if not exists links (
-    id text primary key, organization_id text not null, slug text not null unique, url text not null,
-    clicks integer not null default 0, created_at integer not null
-  );
-  create index if not exists links_list on links (organization_id, id);
-`);
+database.pragma("synchronous = FULL");
 const sha256 = (value: string) => hash("sha256", value, "base64url");
-database
-  .prepare("insert or ignore into tokens values (?, ?, ?)")
-  .run(sha256(TOKEN), "org_1", Date.now() + 3_600_000);
-database
-  .prepare("insert or ignore into links (id, organization_id, slug, url, created_at) values (?, ?, ?, ?, ?)")
-  .run("lnk_bench", "org_1", SLUG, "https://example.com/bench", Date.now());
+const group = createGroup(database);
 
-const findToken = database.prepare<[string], { organization_id: string; expires_at: number }>(
-  "select organization_id, expires_at from tokens where id_hash = ?",
+type Row = Record<string, unknown>;
+type Data = { link: Record<string, unknown> };
+// New rows differ from these, which linkgate wrote, only in what has to differ.
+const linkRow = database.prepare("select * from links where slug = ?").get(SLUG) as Row;
+const eventRow = database.prepare("select * from events where subject = ?").get(linkRow.id) as Row;
+const { link: linkData } = JSON.parse(eventRow.data as string) as Data;
+
+function prepareInsert(table: string, row: Row) {
+  const columns = Object.keys(row);
+  return database.prepare(
+    `insert into ${table} (${columns.join(", ")}) values (${columns.map((column) => `@${column}`).join(", ")})`,
+  );
+}
+
+prepareInsert("tokens", { id_hash: 0, kind: 0, payload: 0, expires_at: 0 }).run({
+  id_hash: sha256(TOKEN),
+  kind: "ClientCredentials",
+  payload: "{}",
+  expires_at: Date.now() + 3_600_000,
+});
+const findToken = database.prepare<[string], { expires_at: number }>(
+  "select payload, expires_at from tokens where id_hash = ?",
 );
-const insertLink = database.prepare(
-  "insert into links (id, organization_id, slug, url, created_at) values (?, ?, ?, ?, ?)",
-);
+const insertLink = prepareInsert("links", linkRow);
+const insertEvent = prepareInsert("events", eventRow);
 const findLink = database.prepare<[string], { id: string; url: string }>(
   "select id, url from links where slug = ?",
 );
 const countClicks = database.prepare("update links set clicks = clicks + ? where id = ?");
-const group = createGroup(database);
 
+let seq = eventRow.seq as number;
 let clicks = new Map<string, number>();
+
 function count(id: string) {
   if (clicks.size === 0) {
     void group(() => {
@@ -49,6 +57,20 @@ function count(id: string) {
     });
   }
   clicks.set(id, (clicks.get(id) ?? 0) + 1);
+}
+
+async function createLink(url: string) {
+  const id = newId("lnk");
+  const slug = randomBytes(6).toString("base64url");
+  const now = Date.now();
+  const link = { ...linkData, id, slug, url, createdAt: now, updatedAt: now };
+  const data = JSON.stringify({ link });
+  const event = { id: newId("evt"), subject: id, data, created_at: now, seq: ++seq, hash: sha256(data) };
+  await group(() => {
+    insertLink.run({ ...linkRow, id, slug, url, created_at: now, updated_at: now });
+    insertEvent.run({ ...eventRow, ...event });
+  });
+  return link;
 }
 
 const app = new Koa();
@@ -65,16 +87,8 @@ app.use(bodyParser());
 app.use(async (ctx) => {
   const token = findToken.get(sha256(ctx.get("authorization").slice(7)));
   if (!token || token.expires_at < Date.now()) return;
-  const { url } = ctx.request.body as { url: string };
-  const id = `lnk_${randomBytes(16).toString("hex")}`;
-  const slug = randomBytes(6).toString("base64url");
-  const now = Date.now();
-  await group(() => insertLink.run(id, token.organization_id, slug, url, now));
   ctx.status = 201;
-  ctx.body = { id, slug, url, clicks: 0, created_at: new Date(now).toISOString() };
+  ctx.body = await createLink((ctx.request.body as { url: string }).url);
 });
 
-const server = createServer(app.callback()).listen(0, "127.0.0.1");
-await once(server, "listening");
-console.log(`listening on ${(server.address() as AddressInfo).port}`);
-process.on("SIGTERM", () => process.exit(0));
+await listen(app.callback());

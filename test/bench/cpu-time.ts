@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Returns the processor time of a process with all its threads and child processes so far, in milliseconds. */
+export function cpuMsOf(pid: number, withChildren = true): number {
+  return withChildren ? processesOf(pid).reduce((sum, each) => sum + ownCpuMs(each), 0) : ownCpuMs(pid);
+}
+
+/** Returns the processor time of all processes whose command line contains a text, in milliseconds. */
+export function cpuMsOfCommands(text: string): number {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const own = pids.filter((pid) => read(`/proc/${pid}/cmdline`).includes(text));
+  return own.reduce((sum, pid) => sum + ownCpuMs(Number(pid)), 0);
+}
+
+function processesOf(pid: number): number[] {
+  const children = read(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
+  return [pid, ...children.flatMap(processesOf)];
+}
+
+/** Adds up the threads: the first number of schedstat is nanoseconds on a processor. */
+function ownCpuMs(pid: number): number {
+  const threads = list(`/proc/${pid}/task`).map((thread) => read(`/proc/${pid}/task/${thread}/schedstat`));
+  return threads.reduce((sum, stat) => sum + Number(stat.split(" ", 1)[0]), 0) / 1e6;
+}
+
+// A thread or process may have ended since it was listed.
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
