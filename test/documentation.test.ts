@@ -10,7 +10,10 @@ import { startTestService, type TestOrganization } from "./harness/service.ts";
 
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost:8080" });
 const documents = await Array.fromAsync(
-  glob("{*.md,docs/*.md,{server,adapters,resources,test}/**/README.md}", { cwd: ROOT }),
+  glob("{*.md,docs/**/*.md,{server,adapters,resources,test}/**/README.md}", {
+    cwd: ROOT,
+    exclude: ["**/node_modules"], // the benchmark's references have their own
+  }),
 );
 test.after.always(async () => {
   stopPrograms();

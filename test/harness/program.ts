@@ -104,6 +104,14 @@ export function startServer({ node = process.execPath, ...options }: ProgramOpti
   return new Program(node, ["--import", `${SERVER}runtime.js`, `${SERVER}main.ts`], options);
 }
 
+/** Resolves to how a server ended that must not start. One that starts is stopped, so its exit code is 0. */
+export function endingOf(server: Program): Promise<Ending> {
+  return addressOf(server).then(
+    () => server.stop(),
+    () => server.ended,
+  );
+}
+
 /** Resolves to the URL that a server prints when it listens. */
 export async function addressOf(server: Program): Promise<string> {
   const [, address] = await server.says(/^linkgate listening on (\S+)$/m);

@@ -43,6 +43,8 @@ export async function startTestService(
       ...(database && { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") }),
       RATE_LIMIT: "off",
       LOG_LEVEL: "silent",
+      // On a machine that is busy with other tests, a server with less patience would rightly refuse requests.
+      DATABASE_TIMEOUT: "60",
       ...settings,
     }),
     createLog("silent"),

@@ -6,11 +6,15 @@ import { Transform } from "node:stream";
 export type TcpProxy = {
   /** Returns the URL with its host and port replaced by those of this proxy. */
   through(url: string): string;
+  /** Returns how many connections it has accepted. */
+  accepted(): number;
   /** Closes every connection, and accepts new ones. */
   drop(): void;
   /** Closes every connection, and refuses new ones or never answers them. `freeze` also stops answering open ones. */
   cut(how?: "refuse" | "silence" | "freeze"): Promise<void>;
   restore(): Promise<void>;
+  /** Passes on new connections. Those that were frozen stay as they are. */
+  reopen(): void;
   close(): Promise<void>;
 };
 
@@ -19,7 +23,9 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let silent = false;
+  let accepted = 0;
   const server = createServer((near) => {
+    accepted++;
     keep(near);
     if (silent) return;
     const far = connect(Number(port), hostname);
@@ -65,12 +71,16 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
       changed.port = String(own);
       return changed.href;
     },
+    accepted: () => accepted,
     drop,
     async cut(how = "refuse") {
       silent = how !== "refuse";
       if (how === "freeze") freeze();
       else if (silent) drop();
       else await refuse();
+    },
+    reopen() {
+      silent = false;
     },
     async restore() {
       silent = false;

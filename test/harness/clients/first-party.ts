@@ -35,8 +35,8 @@ export function firstPartyAt(url: string) {
 
 /** Asserts that a response contains tokens and sets no session cookie. */
 export function isTokenAnswer(t: ExecutionContext, { headers, body }: Reply<FirstPartyTokens>): void {
-  t.regex(body.access_token, /^lga_[\w-]{49}$/);
-  t.regex(body.refresh_token, /^lgr_[\w-]{49}$/);
+  t.regex(body.access_token, /^lga_[\w-]{58}$/);
+  t.regex(body.refresh_token, /^lgr_[\w-]{58}$/);
   t.is(body.token_type, "Bearer");
   t.is(body.expires_in, 3600);
   t.is(headers.get("cache-control"), "no-store");

@@ -31,8 +31,11 @@ export function codeOf(secret: string, steps = 0): string {
 }
 
 /** Sets up an authenticator app for a user, by JSON. */
-export async function addTotp(service: TestService, user: TestUser & { token: string }): Promise<Protected> {
-  const api = apiAt(service.url, user.token);
+export async function addTotp(
+  { url }: Pick<TestService, "url">,
+  user: TestUser & { token: string },
+): Promise<Protected> {
+  const api = apiAt(url, user.token);
   const started = await api.send<{ secret: string }>("POST", "/dashboard/account/totp");
   const { secret } = started.body;
   const usedCode = codeOf(secret);

@@ -14,23 +14,32 @@ export const engine = process.env.TEST_DATABASE ?? "sqlite";
 // A migrated database, if the run has one. Copies of it save each test file the migrations, which take MariaDB seconds.
 const { TEST_TEMPLATE } = process.env;
 
+// Copying a template may take long while other tests do the same.
+const SETUP_MS = 120_000;
+
 /**
  * Creates a database: a file, or a database on the server of `TEST_POSTGRES_URL` or `TEST_MYSQL_URL`. It is migrated if
- * the run has a template, unless it has to be empty.
+ * the run has a template, unless it has to be empty or `on` names another engine than that of the run.
  */
-export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
-  const template = empty ? undefined : TEST_TEMPLATE;
-  if (engine === "sqlite") return createFile(template);
-  const server = engine === "postgres" ? process.env.TEST_POSTGRES_URL : process.env.TEST_MYSQL_URL;
-  if (!server) throw new Error(`TEST_DATABASE=${engine} needs the URL of a server`);
+export async function createTestDatabase({ empty = false, on = engine } = {}): Promise<TestDatabase> {
+  const template = empty || on !== engine ? undefined : TEST_TEMPLATE;
+  if (on === "sqlite") return createFile(template);
+  const server = serverOf(on);
+  if (!server) throw new Error(`${on} needs the URL of a server`);
   const name = `linkgate_test_${randomBytes(6).toString("hex")}`;
-  const copied = engine === "postgres" && template ? ` template ${databaseOf(template)}` : "";
+  const copied = on === "postgres" && template ? ` template ${databaseOf(template)}` : "";
   await administer(server, `create database ${name}${copied}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
-  if (engine === "mysql" && template) await copyTables(template, url.href);
-  const force = engine === "postgres" ? " with (force)" : "";
+  if (on === "mysql" && template) await copyTables(template, url.href);
+  const force = on === "postgres" ? " with (force)" : "";
   return { url: url.href, drop: () => administer(server, `drop database ${name}${force}`) };
+}
+
+/** Returns the URL of the server of an engine; undefined for SQLite, and if it isn't set. */
+export function serverOf(name: string): string | undefined {
+  const { TEST_POSTGRES_URL, TEST_MYSQL_URL } = process.env;
+  return { postgres: TEST_POSTGRES_URL, mysql: TEST_MYSQL_URL }[name];
 }
 
 function createFile(template: string | undefined): TestDatabase {
@@ -66,7 +75,7 @@ async function administer(url: string, statement: string): Promise<void> {
 }
 
 async function withKnex(url: string, use: (knex: Knex) => Promise<void>): Promise<void> {
-  const knex = knexFactory({ ...knexConfig(url), pool: { min: 1, max: 1 } });
+  const knex = knexFactory({ ...knexConfig(url, { timeoutMs: SETUP_MS }), pool: { min: 1, max: 1 } });
   try {
     await use(knex);
   } finally {

@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { openStorage } from "../../adapters/index.ts";
+import { createApp } from "../../server/app.ts";
+import { clientPolicyOf } from "../../server/clients/client-policy.ts";
+import { readSettings } from "../../server/config.ts";
+import { createLog } from "../../server/log.ts";
+import { createMetrics } from "../../server/observability/metrics.ts";
+import { publicUrlsOf } from "../../server/public-urls.ts";
+import { createRateLimitStore } from "../../server/rate-limits/store.ts";
+import { prepareStorage } from "../../server/service.ts";
+import { createTestDatabase } from "./database/test-database.ts";
+
+export const BASE = "https://links.example.com";
+export const HOST = "Host: links.example.com";
+
+// Some requests leave the connection open, such as an upgrade.
+const TIMEOUTS = { keepAliveTimeout: 1000, keepAliveTimeoutBuffer: 1 };
+
+/** Opens a new database, and serves applications on it twice each: with the listener in front, and without it. */
+export async function createFronts() {
+  const database = await createTestDatabase();
+  const key = randomBytes(32);
+  const storage = openStorage(database.url, key);
+  await storage.migrate();
+  const servers: Server[] = [];
+
+  async function listen(server: Server): Promise<number> {
+    servers.push(server);
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    return (server.address() as AddressInfo).port;
+  }
+
+  return {
+    storage,
+
+    /** Serves an application. `reached` returns the number of requests that reached it, of both servers. */
+    async serve(changes: Record<string, string> = {}, served = storage) {
+      const log = createLog("silent");
+      const settings = readSettings({
+        BASE_URL: BASE,
+        DATABASE_URL: database.url,
+        ENCRYPTION_KEY: key.toString("base64url"),
+        RATE_LIMIT: "off",
+        LOG_LEVEL: "silent",
+        ...changes,
+      });
+      const { keys } = await prepareStorage(settings, storage, log);
+      const unused = () => Promise.reject(new Error("nothing is fetched"));
+      const { app, listener, observability } = createApp({
+        settings,
+        urls: publicUrlsOf(settings, 0),
+        storage: served,
+        clientPolicy: clientPolicyOf(settings),
+        keys,
+        rateLimitStore: await createRateLimitStore(undefined, log),
+        metrics: createMetrics(),
+        log,
+        fetch: unused,
+        fetchFromProvider: unused,
+      });
+      let reached = 0;
+      const createContext = app.createContext.bind(app);
+      app.createContext = (...args) => {
+        reached++;
+        return createContext(...args);
+      };
+      const front = await listen(createServer(TIMEOUTS, listener));
+      const behind = await listen(createServer(TIMEOUTS, app.callback()));
+      return { front, behind, reached: () => reached, observability };
+    },
+
+    async close() {
+      for (const server of servers) server.close();
+      await storage.close();
+      await database.drop();
+    },
+  };
+}
+
+const LAST = `GET /healthz HTTP/1.1\r\n${HOST}\r\nConnection: close\r\n\r\n`;
+
+// Node rejects what follows such a request, before a slow response.
+const CLOSING = /^Connection: close|HTTP\/1\.0\r\n(?![\s\S]*keep-alive)/im;
+
+/** Sends bytes and a last request that closes the connection, unless they do. Returns all responses without what differs each time. */
+export async function send(port: number, bytes: string | Buffer): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  socket.write(bytes);
+  if (!CLOSING.test(bytes.toString("latin1"))) socket.write(LAST);
+  return (await text(socket))
+    .replaceAll(/^(X-Request-Id|Date): .+$/gm, "$1: …")
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "…");
+}
+
+/** Returns the bytes of a request without a body. */
+export function request(method: string, path: string, ...headers: string[]): string {
+  return `${[`${method} ${path} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`;
+}

@@ -1,0 +1,113 @@
+import { apiAt } from "./clients/api.ts";
+import { codeFor, postAsClient, redeemCode, refresh } from "./clients/oauth.ts";
+import { TestBrowser } from "./clients/test-browser.ts";
+import { bearer, type TestOrganization, type TestService, type TestUser } from "./service.ts";
+import type { TwoVersions } from "./two-versions.ts";
+
+/** What servers acknowledged. */
+export type Acknowledged = {
+  /** Slugs by link ID. Each link has redirected once. */
+  links: Map<string, string>;
+  tokens: string[];
+  refreshTokens: string[];
+  failures: string[];
+};
+
+/** A user who keeps using an app. */
+export type UpgradeLoad = Acknowledged & {
+  /** Resolves when so many more rounds are complete. */
+  rounds(count: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+type Caller = { app: TestOrganization; user: TestUser };
+
+/**
+ * Repeats, each time at the server whose turn it is: client credentials, new links, one redirect of each, introspection, the code flow
+ * with its pages, and refreshes.
+ * @param readersOf the servers that accept tokens of the given one
+ */
+export function startUpgradeLoad(
+  { both }: TwoVersions,
+  { app, user }: Caller,
+  serversNow: () => TestService[],
+  readersOf: (issuer: TestService) => TestService[],
+): UpgradeLoad {
+  const known: Acknowledged = {
+    links: new Map(),
+    tokens: [],
+    refreshTokens: [],
+    failures: [],
+  };
+  const waiting = new Set<() => void>();
+  let rounds = 0;
+  let turn = 0;
+  let isStopped = false;
+  const next = (servers: TestService[]) => servers[turn++ % servers.length] as TestService;
+  const readerOf = (issuer: TestService) => {
+    const running = serversNow();
+    return next(readersOf(issuer).filter((server) => running.includes(server)));
+  };
+
+  async function useToken(token: string, issuer: TestService) {
+    const { id, slug } = await apiAt(readerOf(issuer).url, token).createLink();
+    known.links.set(id, slug);
+    const redirect = await fetch(`${next(serversNow()).url}/${slug}`, { redirect: "manual" });
+    if (redirect.status !== 302) throw new Error(`redirect: ${redirect.status}`);
+    const { body } = await postAsClient(readerOf(issuer), "introspect", app, { token });
+    if (body.active !== true) throw new Error("introspection: inactive");
+  }
+
+  async function useCredentials() {
+    const issuer = next(serversNow());
+    const token = await issuer.token(app);
+    known.tokens.push(token);
+    await useToken(token, issuer);
+  }
+
+  /** The pages come from all servers in turn. */
+  async function useCode(browser: TestBrowser) {
+    const code = await codeFor(both, app, user, { browser });
+    const issuer = next(serversNow());
+    const issued = await redeemCode(issuer, app, code);
+    if (issued.status !== 200) throw new Error(`code: ${issued.status} ${issued.text}`);
+    const [accessToken, refreshToken] = [String(issued.body.access_token), String(issued.body.refresh_token)];
+    const refresher = readerOf(issuer);
+    const { status, body, text } = await refresh(refresher, app, refreshToken);
+    if (status !== 200) throw new Error(`refresh: ${status} ${text}`);
+    known.tokens.push(accessToken, String(body.access_token));
+    known.refreshTokens.push(refreshToken);
+    const answer = await fetch(`${readerOf(refresher).url}/v1/organization`, {
+      headers: bearer(String(body.access_token)),
+    });
+    if (answer.status !== 200) throw new Error(`API: ${answer.status} ${await answer.text()}`);
+  }
+
+  async function repeat(work: () => Promise<void>) {
+    while (!isStopped) {
+      await work().catch((error) => known.failures.push(String(error)));
+      rounds++;
+      for (const look of waiting) look();
+    }
+  }
+
+  const browser = new TestBrowser(both.url);
+  const running = [repeat(useCredentials), repeat(useCredentials), repeat(() => useCode(browser))];
+
+  return {
+    ...known,
+    rounds(count) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const goal = rounds + count;
+      const look = () => {
+        if (rounds >= goal) resolve();
+      };
+      waiting.add(look);
+      return promise.finally(() => waiting.delete(look));
+    },
+    async stop() {
+      isStopped = true;
+      await Promise.all(running);
+    },
+  };
+}
