@@ -45,6 +45,6 @@ test.serial("two workers soon know of each other's calls of an organization", as
     calls++;
     const { headers: answer } = await send("/v1/organization", headers);
     remaining = Number(/;r=(\d+)/.exec(String(answer.ratelimit))?.[1]);
-  } while (calls < 20 || remaining !== 600 - calls);
+  } while (calls < 20 || (remaining !== 600 - calls && calls < 600));
   t.true(calls < 600);
 });

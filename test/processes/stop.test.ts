@@ -175,9 +175,7 @@ async function ask(url: string, path: string, agent: Agent): Promise<void> {
 if (engine !== "sqlite") {
   for (const WORKERS of ["1", "2"]) {
     test.serial(`WORKERS=${WORKERS}: the server exits although the database hangs`, async (t) => {
-      const { code, stdout } = await stopWithoutDatabase({ WORKERS }, "freeze");
-      t.is(code, 1);
-      t.regex(stdout, /"waiting_for":\[.*"database".*\].*"took too long to stop"/);
+      t.is((await stopWithoutDatabase({ WORKERS, DATABASE_TIMEOUT: "5" }, "freeze")).code, 0);
     });
   }
 

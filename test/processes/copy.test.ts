@@ -1,0 +1,158 @@
+import test from "ava";
+import { tablesOf } from "../../adapters/copy/schema.ts";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { storeManyLinks } from "../harness/database/many-links.ts";
+import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
+import { inhabit, settingsFor } from "../harness/inhabited.ts";
+import { Program, ROOT, runCommand, stopPrograms } from "../harness/program.ts";
+import { until } from "../harness/webhooks.ts";
+
+const PASSWORD = /:([^:@/]+)@/;
+const others = ["sqlite", "postgres", "mysql"].filter(
+  (name) => name !== engine && (name === "sqlite" || serverOf(name)),
+);
+const source = await createTestDatabase({ empty: true });
+const settings = await settingsFor(source.url);
+const inhabited = await inhabit(settings);
+const database = openDatabase(source.url);
+const LINKS = 20_000;
+await storeManyLinks(database.knex, inhabited.app.id, LINKS, () => ({}));
+await database.close();
+test.after.always(stopPrograms);
+test.after.always(async () => {
+  await inhabited.close();
+  await source.drop();
+});
+
+const words = (to: string, from = source.url) => ["copy", "--from", from, "--to", to, "--json"];
+async function copy(to: string, from?: string) {
+  const { code, stdout, stderr } = await runCommand(words(to, from), {});
+  return JSON.parse(code === 0 ? stdout : stderr);
+}
+
+for (const other of others) {
+  test.serial(`a copy on ${other} accepts every token, secret, cookie and link of the source`, async (t) => {
+    const target = await createTestDatabase({ empty: true, on: other });
+    const result = await copy(target.url);
+    t.is(result.error, undefined);
+    t.is(result.tables.find(({ name }: { name: string }) => name === "links").rows, LINKS + 1);
+    const [, password] = PASSWORD.exec(target.url) ?? [];
+    if (password) t.false(JSON.stringify([result.from, result.to]).includes(`:${password}@`));
+    const again = await copy(target.url);
+    t.is(again.error.code, "not_empty");
+    await inhabited.useAll(t, { DATABASE_URL: target.url });
+    const { stdout } = await runCommand(["audit", "operator", "--json"], {
+      settings: { ...settings, DATABASE_URL: target.url },
+    });
+    t.like(JSON.parse(stdout).commands[0], { command: "copy", outcome: "succeeded" });
+    // A copy of the copy, back on the first engine, is the source with what was done meanwhile.
+    const back = await createTestDatabase({ empty: true });
+    t.is((await copy(back.url, target.url)).error, undefined);
+    await back.drop();
+    await target.drop();
+  });
+
+  test.serial(
+    `a copy to ${other} that is killed continues where it stopped, and notices changes`,
+    async (t) => {
+      const target = await createTestDatabase({ empty: true, on: other });
+      const command = new Program(
+        process.execPath,
+        [
+          "--import",
+          `${ROOT}server/runtime.js`,
+          `${ROOT}server/cli/index.ts`,
+          ...words(target.url).slice(0, -1),
+        ],
+        {},
+      );
+      await command.says(/copied link_search_segments/, "stderr");
+      const inspected = openDatabase(target.url);
+      const copiedLinks = async () => {
+        const row = await inspected
+          .knex("copy_progress" as never)
+          .where({ name: "links" } as never)
+          .first();
+        return Number((row as { rows_copied: number } | undefined)?.rows_copied ?? 0);
+      };
+      await until(async () => ((await copiedLinks()) > 0 ? true : undefined));
+      command.kill("SIGKILL");
+      t.is((await command.ended).signal, "SIGKILL");
+      const before = await copiedLinks();
+      t.true(before > 0 && before < LINKS);
+      t.is((await inspected.knex("links")).length, before);
+      await inspected.close();
+
+      const elsewhere = await createTestDatabase();
+      await openAndMigrate(elsewhere.url);
+      t.is((await copy(target.url, elsewhere.url)).error.code, "other_source");
+      await elsewhere.drop();
+
+      // What changes behind the copy is noticed.
+      const changing = openDatabase(source.url);
+      t.true((await changing.knex("click_stats").increment("clicks", 1)) > 0);
+      t.regex((await copy(target.url)).error.message, /^click_stats differs: /);
+      await changing.knex("click_stats").decrement("clicks", 1);
+      await changing.close();
+
+      const result = await copy(target.url);
+      t.is(result.error, undefined);
+      t.is(result.tables.find(({ name }: { name: string }) => name === "links").rows, LINKS + 1);
+      await target.drop();
+    },
+  );
+}
+
+test("a source that isn't migrated, and one that doesn't exist, are refused", async (t) => {
+  const [from, to] = [await createTestDatabase({ empty: true }), await createTestDatabase({ empty: true })];
+  const unmigrated = openDatabase(from.url);
+  t.true((await unmigrated.pendingMigrations()).length > 0);
+  await unmigrated.close();
+  t.is((await copy(to.url, from.url)).error.code, "outdated_source");
+  t.is((await copy(to.url, "sqlite:/nowhere/missing.sqlite")).error.code, "no_source");
+  t.is((await copy(source.url)).error.code, "same_database");
+  t.is((await copy("redis://localhost")).error.code, "invalid_url");
+  await from.drop();
+  await to.drop();
+});
+
+test("a target that contains something else is refused and not changed", async (t) => {
+  const other = await createTestDatabase({ empty: true });
+  const { knex, close } = openDatabase(other.url);
+  await knex.schema.createTable("notes", (table) => void table.text("note"));
+  await knex("notes" as never).insert({ note: "keep me" } as never);
+  const { error } = await copy(other.url);
+  t.is(error.code, "not_empty");
+  t.is(error.message, "The target isn't empty (notes has rows). Use an empty database.");
+  t.false(await knex.schema.hasTable("links"));
+  await close();
+  await other.drop();
+});
+
+test("a database that can't be reached is named without its password", async (t) => {
+  const { error } = await copy("postgres://ada:hidden-word@127.0.0.1:1/linkgate");
+  t.regex(error.message, /^--to: cannot connect to postgres:\/\/ada@127\.0\.0\.1:1\/linkgate/);
+  t.false(JSON.stringify(error).includes("hidden-word"));
+});
+
+test("every table except those of the migrations is copied", async (t) => {
+  const { knex, close } = openDatabase(source.url);
+  const names = (await tablesOf({ knex, engine: engine as "sqlite" })).map(({ name }) => name);
+  const all = {
+    sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite%'",
+    postgres:
+      "select table_name as name from information_schema.tables where table_schema = current_schema()",
+    mysql: "select table_name as name from information_schema.tables where table_schema = database()",
+  }[engine as "sqlite"];
+  const result = await knex.raw(all);
+  const rows: { name: string }[] = result.rows ?? (engine === "mysql" ? result[0] : result);
+  const left = rows.map(({ name }) => name).filter((name) => !names.includes(name));
+  t.deepEqual(left.sort(), ["knex_migrations", "knex_migrations_lock", "schema_compatibility"]);
+  await close();
+});
+
+async function openAndMigrate(url: string): Promise<void> {
+  const { migrate, close } = openDatabase(url);
+  await migrate();
+  await close();
+}

@@ -1,0 +1,165 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { parse, parseAllDocuments } from "yaml";
+import manifest from "../../package.json" with { type: "json" };
+import { HAS_NGINX, prepareNginx } from "../harness/nginx.ts";
+import { freePort } from "../harness/port.ts";
+import { addressOf, Program, ROOT, startServer, stopPrograms } from "../harness/program.ts";
+import { skip } from "../harness/skip.ts";
+import { sendRequest } from "../harness/steady-load.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-deploy-"));
+test.after.always(() => {
+  stopPrograms();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const read = (file: string) => readFileSync(`${ROOT}docs/operate/deploy/${file}`, "utf8");
+const compose = parse(read("compose.yaml"));
+const manifests = parseAllDocuments(read("kubernetes.yaml")).map((document) => document.toJS());
+const pod = manifests.find(({ kind }) => kind === "Deployment").spec.template.spec;
+const [container] = pod.containers;
+
+test("the files that the Containerfile copies are all that the server needs", async (t) => {
+  const app = path.join(folder, "app");
+  for (const [, source = "", target = ""] of read("Containerfile").matchAll(/^COPY (?!--)(.+) (\S+)$/gm)) {
+    for (const file of source.split(" ")) {
+      const isFolder = target.startsWith("./") || target.endsWith("/");
+      const to = isFolder ? path.join(app, target, path.basename(file)) : path.join(app, target);
+      mkdirSync(path.dirname(to), { recursive: true });
+      cpSync(ROOT + file, to, { recursive: true });
+    }
+  }
+  symlinkSync(`${ROOT}node_modules`, path.join(app, "node_modules"));
+  const [, command = ""] = /^CMD (.*)$/m.exec(read("Containerfile")) ?? [];
+  const [, ...args] = JSON.parse(command) as string[];
+  const server = new Program(process.execPath, args, {
+    cwd: app,
+    settings: { NODE_ENV: "production", PORT: "0", DATABASE_URL: `sqlite:${folder}/container.sqlite` },
+  });
+  const url = await addressOf(server);
+  for (const page of ["/readyz", "/docs", "/auth/login"]) t.is((await fetch(url + page)).status, 200, page);
+  const { code, stderr } = await server.stop();
+  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+});
+
+test("containers and the unit start the server as npm start does", (t) => {
+  const command = manifest.scripts.start.replace(/^exec /, "");
+  const [, containers = ""] = /^CMD (.*)$/m.exec(read("Containerfile")) ?? [];
+  t.is(JSON.parse(containers).join(" "), command);
+  t.true(read("linkgate.service").includes(`\nExecStart=/usr/bin/${command}\n`));
+});
+
+test("every file that the Containerfile copies is in the build context", (t) => {
+  const ignored = readFileSync(`${ROOT}.dockerignore`, "utf8").trim().split("\n");
+  t.is(ignored[0], "*");
+  const copied = [...read("Containerfile").matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, files = ""]) =>
+    files.split(" "),
+  );
+  t.deepEqual(ignored.slice(1).toSorted(), copied.map((file) => `!${file}`).toSorted());
+});
+
+test("the examples only use settings that exist", (t) => {
+  const settings = new Set(
+    [...readFileSync(`${ROOT}docs/settings.md`, "utf8").matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
+  );
+  const used = [
+    ...Object.keys(compose.services.linkgate.environment),
+    ...container.env.map(({ name }: { name: string }) => name),
+    ...[...read("linkgate.service").matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) =>
+      line.split(" ").map((pair) => pair.split("=")[0] as string),
+    ),
+    ...[...read("Containerfile").matchAll(/^ENV (.*)$/gm)].flatMap(([, line = ""]) =>
+      line.split(" ").map((pair) => pair.split("=")[0] as string),
+    ),
+  ];
+  t.true(used.length > 12);
+  t.deepEqual(
+    used.filter((name) => !settings.has(name)),
+    [],
+  );
+});
+
+test("each example kills a server later than it ends by itself", (t) => {
+  // See docs/operations.md: 20 seconds more than SHUTDOWN_DELAY.
+  const { linkgate } = compose.services;
+  t.true(Number.parseInt(linkgate.stop_grace_period, 10) >= linkgate.environment.SHUTDOWN_DELAY + 20);
+  const delay = container.env.find(({ name }: { name: string }) => name === "SHUTDOWN_DELAY").value;
+  t.true(pod.terminationGracePeriodSeconds >= Number(delay) + 20);
+  t.true(Number(/^TimeoutStopSec=(\d+)$/m.exec(read("linkgate.service"))?.[1]) >= 20);
+});
+
+test("containers run without privileges, and can't write to their root", (t) => {
+  t.regex(read("Containerfile"), /^USER node$/m);
+  const { linkgate } = compose.services;
+  t.deepEqual([linkgate.read_only, linkgate.cap_drop], [true, ["ALL"]]);
+  t.true(pod.securityContext.runAsNonRoot);
+  t.deepEqual(container.securityContext, {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"] },
+  });
+});
+
+const ANALYZE = "/usr/bin/systemd-analyze";
+const unitTitle = "systemd rates the exposure of the unit below 2";
+if (!existsSync(ANALYZE)) skip(unitTitle, "systemd-analyze is not installed");
+else
+  test(unitTitle, (t) => {
+    const unit = `${ROOT}docs/operate/deploy/linkgate.service`;
+    const report = execFileSync(ANALYZE, ["security", "--offline=yes", unit], { encoding: "utf8" });
+    const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(report) ?? [];
+    t.true(Number(exposure) < 2, exposure);
+  });
+
+const proxyTitle = "nginx passes on what the server needs, and the server's own errors";
+if (!HAS_NGINX) skip(proxyTitle, "nginx is not installed");
+else
+  test(proxyTitle, async (t) => {
+    const nginx = await prepareNginx();
+    t.teardown(nginx.stop);
+    const port = await freePort();
+    const server = startServer({
+      settings: {
+        DATABASE_URL: `sqlite:${folder}/proxied.sqlite`,
+        BASE_URL: nginx.url,
+        TRUST_PROXY: "1",
+        PORT: String(port),
+        LOG_LEVEL: "error",
+      },
+    });
+    await addressOf(server);
+    await nginx.start([port, await freePort()]);
+    const metadata = await sendRequest(nginx, {
+      method: "GET",
+      path: "/.well-known/oauth-authorization-server",
+      expected: 200,
+    });
+    t.is(JSON.parse(metadata).issuer, nginx.url);
+
+    const post = (path: string, expected: number, bytes: number, headers = {}) =>
+      sendRequest(nginx, {
+        ...{ method: "POST", path, expected, body: JSON.stringify({ url: "x".repeat(bytes) }) },
+        headers: { "content-type": "application/json", ...headers },
+      });
+    t.is(JSON.parse(await post("/auth/login", 413, 1_500_000)).code, "body_too_large");
+    t.regex(await post("/auth/login", 413, 3_000_000), /<center>nginx/);
+
+    // Each attempt claims another address, but all come from the same one.
+    const attempt = (index: number) =>
+      sendRequest(nginx, {
+        ...{ method: "POST", path: "/auth/login", expected: 401 },
+        headers: { "content-type": "application/json", "x-forwarded-for": `198.51.100.${index}` },
+        body: JSON.stringify({ username: `user-${index}`, password: "not this one" }),
+      });
+    await t.throwsAsync(
+      async () => {
+        for (let index = 0; index < 250; index++) await attempt(index);
+      },
+      { message: /^429 / },
+    );
+    await server.stop();
+  });

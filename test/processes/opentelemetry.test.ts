@@ -1,0 +1,205 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { attributesOf, startCollector } from "../harness/collector.ts";
+import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { addressOf, endingOf, startServer, stopPrograms } from "../harness/program.ts";
+import { startReceiver } from "../harness/receiver.ts";
+import { bearer, populate, postForm } from "../harness/service.ts";
+import { createWebhook } from "../harness/webhooks.ts";
+
+test.after.always(stopPrograms);
+
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const PARENT = "b7ad6b7169203331";
+const traceparent = `00-${TRACE}-${PARENT}-01`;
+
+async function start(settings: Record<string, string>) {
+  const database = await createTestDatabase();
+  const key = randomBytes(32);
+  const server = startServer({
+    settings: {
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: key.toString("base64url"),
+      PORT: "0",
+      RATE_LIMIT: "off",
+      WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+      ...settings,
+    },
+  });
+  const url = await addressOf(server);
+  const storage = openStorage(database.url, key);
+  return {
+    url,
+    server,
+    ...populate(url, storage),
+    async stop() {
+      const ending = await server.stop();
+      await storage.close();
+      await database.drop();
+      return ending;
+    },
+  };
+}
+
+test.serial("requests, statements and deliveries are traced, and contain no secret", async (t) => {
+  const collector = await startCollector();
+  const receiver = await startReceiver();
+  const { url, createOrganization, token, stop } = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+    OTEL_SERVICE_NAME: "links",
+    OTEL_BSP_SCHEDULE_DELAY: "50",
+    OTEL_METRIC_EXPORT_INTERVAL: "200",
+  });
+  const app = await createOrganization();
+  const access = await token(app);
+  const api = apiAt(url, access);
+  const { body: link } = await api.send<{ slug: string }>("POST", "/v1/links?secret-query=1", {
+    json: { url: "https://example.com/secret-target" },
+    headers: { traceparent },
+  });
+  await fetch(`${url}/${link.slug}?secret-click=1`, { redirect: "manual", headers: { traceparent } });
+  await fetch(`${url}/oauth/token`, { method: "POST", body: "grant_type=secret-grant" });
+  receiver.exposeVerification("/secret-hook");
+  const webhook = await createWebhook(api, receiver.url("/secret-hook"), ["webhook.test"]);
+  await receiver.waitFor("/secret-hook", 1);
+
+  const create = await collector.waitForSpan(({ name }) => name === "POST /v1/links");
+  t.is(create.traceId, TRACE);
+  t.is(create.parentSpanId, PARENT);
+  t.like(attributesOf(create), {
+    "http.route": "/v1/links",
+    "http.request.method": "POST",
+    "http.response.status_code": 201,
+  });
+  const redirect = await collector.waitForSpan(({ name }) => name === "GET /:slug");
+  t.is(redirect.traceId, TRACE);
+  t.is(attributesOf(redirect)["http.response.status_code"], 302);
+  const statement = await collector.waitForSpan(
+    ({ name, parentSpanId }) => name === "SELECT" && parentSpanId === redirect.spanId,
+  );
+  t.regex(String(attributesOf(statement)["db.query.text"]), /links/);
+  const delivery = await collector.waitForSpan(({ name }) => name === "deliver webhook");
+  const [received] = receiver.received("/secret-hook");
+  t.is(received?.headers.traceparent, `00-${delivery.traceId}-${delivery.spanId}-01`);
+  await collector.waitForPath("/v1/metrics");
+  const metrics = new Map(collector.metrics().map((metric) => [metric.name, metric]));
+  t.truthy(metrics.get("linkgate_http_requests_total")?.sum);
+  t.truthy(metrics.get("linkgate_http_request_duration_seconds")?.histogram);
+  t.truthy(metrics.get("linkgate_processes")?.gauge);
+  t.like(
+    attributesOf(collector.payloads.find((one) => one.resourceSpans)?.resourceSpans?.[0]?.resource as never),
+    {
+      "service.name": "links",
+    },
+  );
+
+  const { code, stderr } = await stop();
+  t.deepEqual([code, stderr], [0, ""]);
+  const sent = collector.bodies.join("\n");
+  const secrets = [access, app.clientSecret, webhook.secret as string, link.slug, "secret-"];
+  for (const secret of secrets) t.false(sent.includes(secret), secret);
+  collector.close();
+  await receiver.close();
+});
+
+if (engine === "sqlite") {
+  test.serial(
+    "a resource server passes the trace of a request on to the introspection endpoint",
+    async (t) => {
+      const collector = await startCollector();
+      const passedOn: (string | undefined)[] = [];
+      const issuer = createServer((request, response) => {
+        passedOn.push(request.headers.traceparent as string | undefined);
+        response.writeHead(200, { "content-type": "application/json" }).end('{"active":false}');
+      });
+      await once(issuer.listen(0, "127.0.0.1"), "listening");
+      const { url, stop } = await start({
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_BSP_SCHEDULE_DELAY: "50",
+        INTROSPECTION_URL: `http://127.0.0.1:${(issuer.address() as AddressInfo).port}/oauth/introspect`,
+        INTROSPECTION_CLIENT_SECRET: "the secret of the resource server",
+      });
+      const headers = { ...bearer("lga_a-token"), traceparent };
+      const { status } = await fetch(`${url}/v1/links`, { headers });
+      t.is(status, 401);
+      const { spanId } = await collector.waitForSpan(({ name }) => name === "GET /v1/links");
+      t.deepEqual(passedOn, [`00-${TRACE}-${spanId}-01`]);
+      await stop();
+      issuer.close();
+      collector.close();
+    },
+  );
+
+  test.serial(
+    "traces are sent as Protocol Buffers by default, and only those that are exported",
+    async (t) => {
+      const collector = await startCollector();
+      const { url, stop } = await start({
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+        OTEL_BSP_SCHEDULE_DELAY: "50",
+      });
+      await fetch(`${url}/healthz`);
+      await postForm(`${url}/oauth/token`, { grant_type: "client_credentials" });
+      await collector.waitForPath("/v1/traces");
+      const { code } = await stop();
+      t.is(code, 0);
+      t.deepEqual([...new Set(collector.contentTypes)], ["application/x-protobuf"]);
+      t.regex(collector.bodies.join(), /POST \/oauth\/token/);
+      t.notRegex(collector.bodies.join(), /healthz/);
+      collector.close();
+    },
+  );
+
+  test.serial("a collector that can't be reached neither fails requests nor the shutdown", async (t) => {
+    const { url, stop } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
+    t.is((await fetch(`${url}/oauth/jwks`)).status, 200);
+    t.is((await stop()).code, 0);
+  });
+
+  test.serial(
+    "without OTEL_ variables, and when disabled, the SDK of OpenTelemetry isn't loaded",
+    async (t) => {
+      const report = `import { registerHooks } from "node:module";
+      registerHooks({ load(url, context, next) {
+        if (url.includes("/@opentelemetry/")) process._rawDebug("loaded " + url);
+        return next(url, context);
+      } });`;
+      const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(report)}`;
+      const loaded = async (settings: Record<string, string>) => {
+        const { url, stop } = await start({ NODE_OPTIONS, LOG_LEVEL: "silent", ...settings });
+        await fetch(`${url}/oauth/jwks`);
+        const packages = (await stop()).stderr.matchAll(/loaded .*\/@opentelemetry\/([\w-]+)\//g);
+        return [...new Set([...packages].map(([, name]) => name))].sort();
+      };
+      const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
+      // prom-client always loads the interfaces.
+      t.deepEqual(await loaded({}), ["api"]);
+      t.deepEqual(await loaded({ ...endpoint, OTEL_SDK_DISABLED: "true" }), ["api"]);
+      t.true((await loaded(endpoint)).includes("sdk-trace"), "the test can tell");
+    },
+  );
+
+  test.serial("invalid variables are named at startup", async (t) => {
+    const { code, stderr } = await endingOf(
+      startServer({
+        settings: {
+          OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
+          OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+          OTEL_TRACES_SAMPLER: "sometimes",
+          OTEL_METRIC_EXPORT_INTERVAL: "soon",
+        },
+      }),
+    );
+    t.is(code, 1);
+    t.regex(stderr, /OTEL_EXPORTER_OTLP_PROTOCOL must be http\/protobuf or http\/json/);
+    t.regex(stderr, /OTEL_TRACES_SAMPLER must be one of/);
+    t.regex(stderr, /OTEL_METRIC_EXPORT_INTERVAL must be a positive whole number/);
+  });
+}

@@ -1,0 +1,114 @@
+import test from "ava";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
+import { firstPartyToken } from "../harness/clients/dashboard.ts";
+import { isAcceptedByApi, postAsClient } from "../harness/clients/oauth.ts";
+import { addTotp, logIn } from "../harness/clients/second-factor.ts";
+import { engine } from "../harness/database/test-database.ts";
+import { stopPrograms } from "../harness/program.ts";
+import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
+import { startPreviousRelease } from "../harness/two-versions.ts";
+
+// docs/operate/upgrade.md lists what processes of the previous version do with what this one changes.
+
+const versions = await startPreviousRelease();
+const { both, old, current } = versions;
+const counted = await both.createOrganization();
+await versions.startCurrent();
+const { storage } = current;
+test.after.always(stopPrograms);
+test.after.always(() => versions.close());
+
+const requestToken = (server: TestService, app: TestOrganization) =>
+  postAsClient(server, "token", app, { grant_type: "client_credentials" });
+
+async function statusOf(server: TestService, path: string, token?: string): Promise<number> {
+  const headers = token ? bearer(token) : {};
+  return (await fetch(server.url + path, { headers, redirect: "manual" })).status;
+}
+
+type Switch = [change: string, switchOff: (app: TestOrganization) => Promise<unknown>, status: number];
+const SWITCHES: Switch[] = [
+  ["disables a client", ({ id }) => storage.clients.disable(id, null, OPERATOR), 401],
+  ["suspends an organization", ({ id }) => storage.suspensions.suspend(id, null, OPERATOR), 403],
+];
+
+for (const [change, switchOff, status] of SWITCHES) {
+  test(`this version ${change}: the previous one issues tokens, which this one refuses`, async (t) => {
+    const app = await both.createOrganization();
+    const before = await old.token(app);
+    t.true(await isAcceptedByApi(current, before));
+    await switchOff(app);
+    const after = await requestToken(old, app);
+    t.is(after.status, 200);
+    for (const token of [before, String(after.body.access_token)]) {
+      t.is(await statusOf(old, "/v1/organization", token), 200);
+      t.is(await statusOf(current, "/v1/organization", token), status);
+    }
+    t.is((await requestToken(current, app)).status, 400);
+  });
+}
+
+const LINK_SWITCHES: Record<string, (app: TestOrganization, link: LinkBody) => Promise<unknown>> = {
+  "disables a link": (_, { id }) => storage.linkSwitches.disable(id, null, OPERATOR),
+  "suspends a link's organization": ({ id }) => storage.suspensions.suspend(id, null, OPERATOR),
+};
+
+for (const [change, switchOff] of Object.entries(LINK_SWITCHES)) {
+  test(`this version ${change}: the previous one still redirects`, async (t) => {
+    const app = await both.createOrganization();
+    const link = await apiAt(old.url, await old.token(app)).createLink();
+    for (const server of [old, current]) t.is(await statusOf(server, `/${link.slug}`), 302);
+    await switchOff(app, link);
+    t.is(await statusOf(old, `/${link.slug}`), 302);
+    t.is(await statusOf(current, `/${link.slug}`), 410);
+  });
+}
+
+test("this version disables a user: the previous one refuses the user, too", async (t) => {
+  const user = await both.createUser([]);
+  const token = await firstPartyToken(old, user);
+  for (const server of [old, current]) t.is(await statusOf(server, "/dashboard/me", token), 200);
+  await storage.accountSwitches.disable(user.id, null, OPERATOR);
+  for (const server of [old, current]) {
+    t.is(await statusOf(server, "/dashboard/me", token), 401);
+    t.is((await logIn(server, user)).status, 401);
+  }
+});
+
+test("this version adds an authenticator app: the previous one asks only for the password", async (t) => {
+  const user = await both.createUser([]);
+  await addTotp(current, { ...user, token: await firstPartyToken(current, user) });
+  t.is((await logIn(current, user)).status, 403);
+  const token = String((await logIn(old, user)).body.access_token);
+  t.is(await statusOf(current, "/dashboard/me", token), 200);
+  const weak = await apiAt(current.url, token).send("POST", "/dashboard/account/recovery-codes");
+  isProblem(t, weak, { status: 403, code: "reauthentication_required" });
+  await storage.accountSwitches.signOut(user.id, { apps: false }, OPERATOR);
+  for (const server of [old, current]) t.is(await statusOf(server, "/dashboard/me", token), 401);
+});
+
+test("this version creates a webhook: the previous one shows an encrypted text instead of its URL", async (t) => {
+  const app = await both.createOrganization();
+  const json = { url: "http://127.0.0.1:9/private", events: ["link.created"] };
+  const token = await old.token(app);
+  const created = await apiAt(current.url, token).send<{ id: string }>("POST", "/v1/webhooks", { json });
+  t.is(created.status, 201);
+  const shown = await fetch(`${old.url}/v1/webhooks/${created.body.id}`, { headers: bearer(token) });
+  t.is(shown.status, 200);
+  t.notRegex(await shown.text(), /127\.0\.0\.1|private/);
+});
+
+test(`this version issues a token: the previous one ${engine === "sqlite" ? "refuses" : "accepts"} it`, async (t) => {
+  const app = await both.createOrganization();
+  const token = await current.token(app);
+  t.true(await isAcceptedByApi(current, token));
+  t.is(await isAcceptedByApi(old, token), engine !== "sqlite");
+});
+
+test("the previous version creates a link: it doesn't count toward the quota", async (t) => {
+  const token = await old.token(counted);
+  await apiAt(old.url, token).createLink();
+  await apiAt(current.url, token).createLink();
+  t.is((await storage.links.usage(counted.id)).links, 1);
+});
