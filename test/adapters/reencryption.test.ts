@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import test from "ava";
-import { createEncryption } from "../../adapters/crypto/encryption.ts";
+import { createEncryption, type Encryption } from "../../adapters/crypto/encryption.ts";
+import { createLeases } from "../../adapters/database/leases.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { ENCRYPTED_COLUMNS } from "../../adapters/reencryption.ts";
+import { ENCRYPTED_COLUMNS, reencrypt } from "../../adapters/reencryption.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { ROOT } from "../harness/program.ts";
 
@@ -73,4 +74,25 @@ test.serial("a value that no key decrypts is counted and left as it is", async (
   t.like(await first.reencrypt(), { unreadable: 1 });
   const row = await database.knex("sealed_keys").where({ purpose: "lost" }).first();
   t.is(row?.sealed, lost);
+});
+
+test.serial("a value that changes after it was read is left to the change", async (t) => {
+  const purposes = Array.from({ length: 50 }, (_, index) => `a-${String(index).padStart(2, "0")}`);
+  for (const purpose of purposes) await first.keys.load(purpose, async () => "before");
+  const keys = [randomBytes(32), newKey, oldKey];
+  first.useEncryptionKeys(keys);
+  const encryption = createEncryption(keys);
+  let changing: Promise<void> | undefined;
+  // Values are read in batches of a hundred. One of the first batch changes after that, before its turn.
+  const late: Encryption = {
+    ...encryption,
+    encrypt(text, context) {
+      changing ??= first.keys.replace("a-49", () => "after");
+      return encryption.encrypt(text, context);
+    },
+  };
+  await reencrypt(database, late, createLeases(database));
+  await changing;
+  t.is(await first.keys.load("a-49", () => Promise.reject(new Error("generated"))), "after");
+  t.is(await first.countOutdatedCiphertexts(), 0);
 });

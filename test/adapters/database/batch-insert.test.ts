@@ -143,4 +143,24 @@ if (engine !== "sqlite") {
       }
     },
   );
+
+  test.serial("batches that wait for a lock don't hold up the others", async (t) => {
+    const { first, database } = storage;
+    const { organization } = await first.organizations.create("Stalled", "growth", OPERATOR);
+    const create = (slug: string) => first.links.create(organization.id, OPERATOR, linkFields({ slug }));
+    await create("stalled");
+    const holder = await database.knex.transaction();
+    await holder("links").where({ slug: "stalled" }).delete();
+    const stalled: Promise<unknown>[] = [];
+    for (let index = 0; index < 3; index++) {
+      const { promise: sent, resolve } = Promise.withResolvers<void>();
+      const stop = first.onStatement((sql) => void (/insert into .links/.test(sql) && resolve()));
+      stalled.push(create("stalled"));
+      await sent;
+      stop();
+    }
+    t.true("id" in (await create("not-stalled")));
+    await holder.rollback();
+    t.deepEqual(await Promise.all(stalled), Array(3).fill({ taken: "slug" }));
+  });
 }

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import test from "ava";
 import type { Knex } from "knex";
+import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields, type TestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
@@ -92,6 +93,18 @@ if (engine === "sqlite") {
     await writes;
     t.is(completed, 10);
     t.is(syncs, before + 1);
+  });
+
+  test.serial("SQLite: the file can be a symbolic link", async (t) => {
+    const storage = await createTestStorage();
+    t.teardown(storage.close);
+    const file = storage.url.replace(/^sqlite:/, "");
+    fs.symlinkSync(file, `${file}.link`);
+    t.teardown(() => fs.rmSync(`${file}.link`));
+    const linked = openStorage(`sqlite:${file}.link`, storage.encryptionKey);
+    t.teardown(linked.close);
+    await createOrganization({ ...storage, first: linked }, "Linked");
+    t.truthy(await storage.second.links.resolve("linked-first"));
   });
 
   test.serial("SQLite: the commit of a transaction waits for the disk", async (t) => {

@@ -1,4 +1,6 @@
 import test from "ava";
+import { withChecksum } from "../../../adapters/crypto/checksum.ts";
+import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
@@ -8,9 +10,11 @@ const { organization, client } = await first.organizations.create("Bytes", "grow
 const clientId = client?.clientId as string;
 const user = await first.accounts.create("Zoë", "a hash", OPERATOR);
 const token = "lga_AbCdEf";
-await first
-  .oidcAdapter("AccessToken")
-  .upsert(token, { clientId, exp: Math.floor(Date.now() / 1000) + 60 }, 60);
+const timedToken = withChecksum(`lga_${tokenTime()}${"AbCdEf-_0".repeat(5).slice(2)}`);
+for (const id of [token, timedToken])
+  await first
+    .oidcAdapter("AccessToken")
+    .upsert(id, { clientId, exp: Math.floor(Date.now() / 1000) + 60 }, 60);
 await first.links.create(organization.id, OPERATOR, linkFields({ slug: "Slug-a", externalId: "Ext-é" }));
 const grant = { clientId, accountId: user?.id as string, exp: Math.floor(Date.now() / 1000) + 60 };
 await first.oidcAdapter("Grant").upsert("Grant-a", grant, 60);
@@ -28,6 +32,11 @@ const LOOKUPS: { name: string; stored: string; find: (id: string) => Promise<unk
     find: async (id) => second.oidcAdapter("Client").find(id),
   },
   { name: "token", stored: token, find: async (id) => second.oidcAdapter("AccessToken").find(id) },
+  {
+    name: "token with a time",
+    stored: timedToken,
+    find: async (id) => second.oidcAdapter("AccessToken").find(id),
+  },
   { name: "grant id", stored: "Grant-a", find: async (id) => second.oidcAdapter("Grant").find(id) },
   { name: "session id", stored: "Session-a", find: async (id) => second.oidcAdapter("Session").find(id) },
   { name: "session uid", stored: "Uid-a", find: async (uid) => second.oidcAdapter("Session").findByUid(uid) },

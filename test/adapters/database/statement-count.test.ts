@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { postAsClient } from "../../harness/clients/oauth.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
+import { codeFor, postAsClient, redeemCode, refresh, runCodeFlow } from "../../harness/clients/oauth.ts";
 import { clickAt } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -12,6 +14,13 @@ const app = await service.createOrganization();
 const token = await service.token(app);
 const api = apiAt(service.url, token);
 const { slug } = await api.createLink();
+await service.storage.clients.setRedirectUris(app.id, [REDIRECT_URI], OPERATOR);
+const user = await service.createUser([app.id]);
+const codes: string[] = [];
+for (let round = 0; round < 3; round++) codes.push(await codeFor(service, app, user));
+const { refreshToken } = await runCodeFlow(service, app, user);
+// On SQLite, creating a link would chain the events of these flows.
+await service.storage.auditChain.append();
 // Requested once before counting, because the first use of a secret in a minute is recorded.
 await service.token(app);
 test.after.always(() => service.close());
@@ -22,8 +31,10 @@ const CLICKS =
 // After a commit that may have added deliveries, the queue looks for due ones.
 const QUEUE = /^select .d.\..webhook_id., .* from .deliveries. as .d./;
 
-// The periodic purge of expired rows and check of the keys, which start seconds after the service.
-const PURGE = /.leases.|.sealed_keys.|.knex_migrations.|from .sign_in_failures.|.expires_at. <= /;
+// The periodic purge of expired rows, search for links to erase or index and for logged clicks, and check of the keys, which
+// start seconds after the service.
+const PURGE =
+  /[`"]organization_usage[`"]|.leases.|.sealed_keys.|.knex_migrations.|from .sign_in_failures.|^select 1 from click_log|.expires_at. <= /;
 // The background job that chains new entries of the audit log.
 const CHAIN =
   /[`"]audit_chains[`"]|unchained = 1|[`"].* seq is null|.seq. is null|^with v \(|^update events e join|^select .id., .plan. from .organizations. where .id. in/;
@@ -52,17 +63,19 @@ async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: stri
 }
 
 // The link, its event with its place in the audit log, its deliveries, and the quota. The groups of SQLite's writer share
-// what they read and store about the organization, and their transaction.
+// what they read and store about the organization, and their transaction. Without a webhook, they insert no deliveries.
 const CREATE_LINK = {
-  sqlite: ["insert", "select", "select", "insert", "insert", "select", "insert", "update"],
+  sqlite: ["insert", "select", "select", "insert", "select", "select", "insert", "update"],
   postgres: ["with"],
   mysql: ["BEGIN;", "insert", "insert", "insert", "update", "COMMIT;"],
 }[engine as Engine];
 
+const INSERT = engine === "postgres" ? "with" : "insert";
+
 const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[] = [
   {
     title: "a client-credentials token: read the client, write the token",
-    verbs: ["select", engine === "postgres" ? "with" : "insert"],
+    verbs: ["select", INSERT],
     run: () => service.token(app),
   },
   {
@@ -94,6 +107,16 @@ const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[
     title: "POST /oauth/introspect: read the client and the token",
     verbs: ["select", "select"],
     run: () => postAsClient(service, "introspect", app, { token }),
+  },
+  {
+    title: "the exchange of a code: read the client and the code, use it up, write two tokens",
+    verbs: ["select", "select", "update", INSERT, INSERT],
+    run: () => redeemCode(service, app, codes.pop() as string),
+  },
+  {
+    title: "a refresh: read the client and the token, write an access token",
+    verbs: ["select", "select", INSERT],
+    run: () => refresh(service, app, refreshToken),
   },
 ];
 
@@ -132,7 +155,7 @@ test.serial(
       clicks.map((sql) => sql.split(" ", 1)[0]),
       ["select", "update", "insert"],
     );
-    t.is(direct.length, 4, "those of the list and the analytics");
+    t.is(direct.length, 4, `not only those of the list and the analytics: ${direct.join("\n")}`);
     t.is((await api.get(`/v1/links/${id}`)).body.clicks, 100);
   },
 );

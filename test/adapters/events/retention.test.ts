@@ -61,7 +61,9 @@ test.serial(
     t.like(entry, { seq: 151, hash: head?.hash });
     t.regex(entry?.previousHash ?? "", /^[0-9a-f]{64}$/);
 
-    await knex("events").where({ organization_id: id, seq: 151 }).delete();
+    await knex("events").where({ organization_id: id, seq: 151 }).update({ seq: 150 });
+    t.like(await verify(id), { ok: false, broken: { seq: 150, reason: "the entry was inserted" } });
+    await knex("events").where({ organization_id: id, seq: 150 }).delete();
     t.like(await verify(id), { ok: false, broken: { seq: 151, reason: "the entry is missing" } });
   },
 );

@@ -86,6 +86,17 @@ test("concurrent revocations and removals delete each webhook exactly once", asy
   }
 });
 
+test("of webhooks that an app creates during the revocation that deletes them, none remains", async (t) => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const { id, admin, grantId } = await createGrant();
+    await Promise.all([
+      first.grants.revoke(id, grantId, { id: admin }, { deletesWebhooks: true }),
+      ...Array.from({ length: 4 }, () => createUnlessRevoked(second, id, admin)),
+    ]);
+    t.deepEqual(await first.webhooks.list(id, 100), [], `round ${round}`);
+  }
+});
+
 test("a deleted webhook doesn't receive the event of the revocation that deleted it", async (t) => {
   const { id, admin, grantId } = await createGrant();
   const webhookId = await createWebhook(first, id, admin);

@@ -1,0 +1,91 @@
+import { setImmediate as turn } from "node:timers/promises";
+import test from "ava";
+import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { newSecret } from "../../../adapters/crypto/ids.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../../harness/clients/oauth.ts";
+import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const { url, drop } = await createTestDatabase();
+const service = await startTestService({
+  DATABASE_URL: url,
+  ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64url"),
+});
+const { knex, close } = openDatabase(url);
+const { app, user } = await createApp(service);
+test.after.always(async () => {
+  await service.close();
+  await close();
+  await drop();
+});
+
+const keys = (): Promise<string[]> => knex("tokens").orderBy("id_hash").pluck("id_hash");
+
+/** Returns the key of what `issue` stores. */
+async function keyOf(issue: () => Promise<unknown>): Promise<string> {
+  const before = new Set(await keys());
+  await issue();
+  const added = (await keys()).filter((key) => !before.has(key));
+  if (added.length !== 1) throw new Error(`${added.length} rows`);
+  return added[0] as string;
+}
+
+test.serial("a token contains the time when it was issued", async (t) => {
+  const before = Date.now();
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+  for (const token of [await service.token(app), accessToken, refreshToken]) {
+    t.regex(token, /^lg[ar]_[0-9a-z]{9}[\w-]{43}[0-9A-Za-z]{6}$/);
+    const issued = Number.parseInt(token.slice(4, 13), 36);
+    t.true(issued >= before && issued <= Date.now());
+  }
+});
+
+test.serial("a key is a hash, on SQLite in the order of issue", async (t) => {
+  const issued: string[] = [];
+  for (let count = 0; count < 20; count++) {
+    let token = "";
+    const key = await keyOf(async () => {
+      token = await service.token(app);
+    });
+    t.is(key.length, 43);
+    const expected = engine === "sqlite" ? (token.slice(4, 13) + sha256(token)).slice(0, 43) : sha256(token);
+    t.is(key, expected);
+    issued.push(key);
+    // Tokens of one millisecond have no order.
+    for (const last = Date.now(); Date.now() === last; ) await turn();
+  }
+  if (engine === "sqlite") t.deepEqual(issued, issued.toSorted());
+});
+
+test.serial("tokens of the previous version stay valid", async (t) => {
+  await knex("tokens").delete();
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+  const rename = async (kind: string, prefix: string) => {
+    const [newest = ""] = await knex("tokens").where({ kind }).orderBy("expires_at", "desc").pluck("id_hash");
+    const token = newSecret(prefix);
+    await knex("tokens")
+      .where({ id_hash: newest })
+      .update({ id_hash: sha256(token) });
+    return token;
+  };
+  const oldAccess = await rename("AccessToken", "lga_");
+  t.false(await isAcceptedByApi(service, accessToken));
+  t.true(await isAcceptedByApi(service, oldAccess));
+  const oldRefresh = await rename("RefreshToken", "lgr_");
+  t.is((await refresh(service, app, refreshToken)).status, 400);
+  t.is((await refresh(service, app, oldRefresh)).status, 200);
+});
+
+test.serial("tokens with swapped or missing times are refused, and so is the stored hash", async (t) => {
+  const token = await service.token(app);
+  const other = await service.token(app);
+  const forgeries = [
+    token.slice(0, 13) + other.slice(13),
+    other.slice(0, 13) + token.slice(13),
+    `lga_${token.slice(13)}`,
+    sha256(token),
+  ];
+  for (const forged of forgeries) t.false(await isAcceptedByApi(service, forged), forged);
+  t.true(await isAcceptedByApi(service, token));
+});
