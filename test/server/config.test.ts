@@ -13,12 +13,20 @@ const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");
 
 // Settings that are required with others.
 const COMPANIONS: Record<string, Record<string, string>> = {
+  DATABASE_REPLICA_URL: { DATABASE_URL: "postgres://db/linkgate" },
   SMTP_URL: { SMTP_FROM: "noreply@links.example" },
   SMTP_FROM: { SMTP_URL: "smtps://mail.example" },
 };
 
 const WRONG: Record<string, string[]> = {
   PORT: ["abc", "-1", "65536", "80.5", "0x50", "1e3", " ", "80 81"],
+  DATABASE_REPLICA_URL: [
+    "sqlite:replica.sqlite",
+    "mysql://replica/linkgate",
+    "replica:5432",
+    "postgres://[::1",
+  ],
+  DATABASE_TIMEOUT: ["0", "301", "1.5", "10s"],
   METRICS_PORT: ["abc", "-1", "65536", "9100.5"],
   BASE_URL: [
     "links.example.com",
@@ -81,6 +89,7 @@ const WRONG: Record<string, string[]> = {
     "redis://127.0.0.1:99999",
     "redis://[::1",
   ],
+  ACCESS_LOG_SAMPLE: ["-1", "1.1", "2", "10%", "half", "1e-3"],
   LOG_LEVEL: ["verbose", "INFO"],
   RESOURCE_SERVER_SECRET: ["too short", "x".repeat(31)],
   ENCRYPTION_KEY: ["secret", key(31), key(33), `${key(32)}!`, Buffer.alloc(32, 255).toString("base64")],
@@ -125,6 +134,18 @@ test("all invalid settings are reported together, including those that only prod
   for (const name of ["PORT", "RATE_LIMIT", "ENCRYPTION_KEY"]) {
     t.regex(production?.message ?? "", new RegExp(`^  ${name} `, "m"));
   }
+});
+
+test("a replica is for PostgreSQL only", (t) => {
+  const DATABASE_REPLICA_URL = "postgres://replica/linkgate";
+  t.is(
+    readSettings({ DATABASE_REPLICA_URL, DATABASE_URL: "postgres://db/linkgate" }).DATABASE_REPLICA_URL,
+    DATABASE_REPLICA_URL,
+  );
+  for (const url of ["", "sqlite:links.sqlite", "mysql://db/linkgate"])
+    t.throws(() => readSettings({ DATABASE_REPLICA_URL, DATABASE_URL: url }), {
+      message: /^ {2}DATABASE_REPLICA_URL requires PostgreSQL: DATABASE_URL must start with postgres:/m,
+    });
 });
 
 test("an invalid secret is not printed", (t) => {

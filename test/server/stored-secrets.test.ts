@@ -6,7 +6,10 @@ import knexFactory from "knex";
 import * as oidc from "openid-client";
 import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage } from "../../adapters/index.ts";
+import { firstPartyToken } from "../harness/clients/dashboard.ts";
+import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { startCollector } from "../harness/collector.ts";
 import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { bearer, postForm } from "../harness/service.ts";
 
@@ -65,6 +68,8 @@ async function useEverything(base: string) {
   await oidc.tokenRevocation(config, tokens.refresh_token as string);
   await rotateSecret(base, app);
   await resetPassword(base);
+  await useSecondFactor({ url: base });
+  await useWebhook(base, config);
 }
 
 /** Uses a client credentials token in every place where it might be logged. */
@@ -155,6 +160,35 @@ async function resetPassword(base: string) {
   keep("unused reset token", open.url.split("/").at(-1));
 }
 
+/** Creates a webhook, whose URL is secret as well, and rotates its secret. */
+async function useWebhook(base: string, config: oidc.Configuration) {
+  const { access_token: token } = await oidc.clientCredentialsGrant(config, {});
+  const send = async (path: string, body: object) => {
+    const headers = { ...bearer(token), "content-type": "application/json" };
+    const answer = await fetch(base + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return (await answer.json()) as { id: string; secret: string };
+  };
+  const part = keep("secret of a webhook URL", "the-secret-part-of-a-webhook-url");
+  const url = `https://hooks.example.com/${part}`;
+  const { id, secret } = await send("/v1/webhooks", { url, events: ["link.created"], enabled: false });
+  keep("webhook secret", secret);
+  keep("rotated webhook secret", (await send(`/v1/webhooks/${id}/rotate-secret`, {})).secret);
+}
+
+async function useSecondFactor(service: { url: string }) {
+  const user = { id: "", username: "ada", password: NEW_PASSWORD };
+  const token = keep("access token of a login", await firstPartyToken(service, user));
+  const { secret, recoveryCodes, code } = await addTotp(service, { ...user, token });
+  keep("secret of the authenticator app", secret);
+  for (const [index, one] of recoveryCodes.entries()) {
+    keep(`recovery code ${index}`, one);
+    keep(`recovery code ${index} without hyphens`, one.replaceAll("-", ""));
+  }
+  const { login_token } = (await logIn(service, user)).body;
+  const { body } = await proveFactor(service, keep("login token", login_token), { totp: code() });
+  keep("access token after the second factor", body.access_token);
+}
+
 /**
  * The ID of a session is secret. The ID of a pending sign-in is part of its URL; there, the signature is the secret part
  * of the cookie.
@@ -167,7 +201,9 @@ async function keepCookies(browser: TestBrowser, step: string) {
   }
 }
 
-const server = startServer({ settings });
+const collector = await startCollector();
+const telemetry = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" };
+const server = startServer({ settings: { ...settings, ...telemetry } });
 const base = await addressOf(server);
 await useEverything(base);
 // While the server runs, so the write-ahead log exists as well.
@@ -175,6 +211,7 @@ const bytes = readdirSync(folder).map(
   (file) => [file, readFileSync(path.join(folder, file), "latin1")] as const,
 );
 await server.stop();
+collector.close();
 
 const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
 const never = () => Promise.reject(new Error("the key does not exist"));
@@ -228,6 +265,13 @@ test("the log contains no secret at its most verbose level", (t) => {
   t.true(lines.length > 15);
   for (const line of lines) t.deepEqual(foundIn(line), [], line);
   t.deepEqual(foundIn(server.stdout + server.stderr), []);
+});
+
+test("the traces and metrics contain no secret", (t) => {
+  t.true(collector.spans().length > 100);
+  t.true(collector.metrics().length > 20);
+  for (const span of collector.spans()) t.deepEqual(foundIn(JSON.stringify(span)), [], span.name);
+  t.deepEqual(foundIn(collector.bodies.join("\n")), []);
 });
 
 test("every log line is JSON with a level, a time and, for a request, its ID, route and status", (t) => {

@@ -5,6 +5,7 @@ import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { postForm, startTestService, type TestService } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { until } from "../../harness/webhooks.ts";
 
 const redis = process.env.TEST_REDIS_URL;
 const GROWTH = 600;
@@ -93,6 +94,27 @@ withRedis(
     // Redis counted fewer calls than the server did in the meantime.
     const deadline = Date.now() + 20_000;
     while (remainingOf(await call()) <= counted) if (Date.now() > deadline) return t.fail("not shared again");
+    await service.close();
+    await cable.close();
+  },
+);
+
+withRedis(
+  "a server whose Redis freezes waits for it once, and shares the limit again once it is back",
+  async (t, url) => {
+    const cable = await startTcpProxy(url);
+    const service = await startTestService({ RATE_LIMIT: "on", REDIS_URL: cable.through(url) });
+    const call = await callerAt(service, await service.createOrganization());
+    t.is(remainingOf(await call()), GROWTH - 1);
+    const before = cable.accepted();
+    await cable.cut("freeze");
+    t.is((await call()).status, 200);
+    await until(async () => cable.accepted() > before || undefined);
+    for (let calls = 0; calls < 5; calls++) t.is((await call()).status, 200);
+    const counted = remainingOf(await call());
+    cable.reopen();
+    // Redis counted fewer calls than the server did in the meantime.
+    await until(async () => remainingOf(await call()) > counted || undefined);
     await service.close();
     await cable.close();
   },

@@ -41,6 +41,8 @@ for (const era of ALL_ERAS) {
       .map(({ name }) => name);
     t.true(destructive.includes("delete_link") && destructive.includes("update_link"));
     t.false(destructive.includes("create_link") || destructive.includes("create_links"));
+    const warned = tools.filter(({ description }) => description?.includes("Referrers are untrusted"));
+    t.deepEqual(warned.map(({ name }) => name).sort(), ["get_analytics", "get_link_analytics"]);
     await client.close();
   });
 

@@ -51,8 +51,10 @@ for (const [role, scopes] of [
       manageableRoles,
       actor,
     });
-    const { body } = await apiAt(service.url, access_token).get<object>("/v1/organization");
-    t.like(body, { role, role_scopes: scopes });
+    const { body } = await apiAt(service.url, access_token).get<{ role: string; role_scopes: string[] }>(
+      "/v1/organization",
+    );
+    t.deepEqual([body.role, body.role_scopes], [role, [...scopes]]);
   });
 }
 

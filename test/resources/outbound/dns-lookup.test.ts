@@ -67,6 +67,10 @@ const PRIVATE: [name: string, ...addresses: string[]][] = [
   ["unique-local", "fd00::1"],
   ["link-local", "fe80::1"],
   ["site-local", "fec0::1"],
+  // Not assigned to anyone (RFC 4291 §2.4). The agent that makes the connections considers them public.
+  ["unassigned", "4000::1"],
+  ["unassigned-below", "1::1"],
+  ["unassigned-above", "fe00::1"],
   ["one-of-many", "93.184.216.34", "10.0.0.1"],
   ["one-of-both", "127.0.0.1", UNALLOCATED],
 ];

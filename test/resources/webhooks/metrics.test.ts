@@ -18,7 +18,7 @@ async function counts(): Promise<Record<string, number>> {
 }
 
 test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {
-  t.deepEqual(await counts(), {});
+  t.deepEqual(await counts(), { succeeded: 0, retried: 0, failed: 0, unsent: 0 });
   for (const [path, status] of [
     ["/fine", 204],
     ["/weak", 500],
@@ -35,6 +35,6 @@ test("the metrics count attempts that succeeded, are retried, failed or were not
   }
   // Each webhook was verified first.
   const expected = { succeeded: 4, retried: 1, failed: 1, unsent: 1 };
-  await until(async () => Object.keys(await counts()).length === 4 || undefined);
+  await until(async () => Object.values(await counts()).every((count) => count > 0) || undefined);
   t.deepEqual(await counts(), expected);
 });

@@ -90,6 +90,7 @@ test.serial(
     const withoutId = ({ body }: Reply<unknown>) => ({ ...(body as object), request_id: "" });
     t.deepEqual(withoutId(unknown), withoutId(blocked));
     advanceClock(60 * 24 * 3600 * 1000);
+    await storage.purgeExpired();
     await service.close();
     service = await startTestService(settings);
     t.is((await signIn(username, password)).status, 403, "also after months and a restart");

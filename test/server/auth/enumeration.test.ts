@@ -11,8 +11,6 @@ test.after.always(() => service.close());
 
 const KNOWN = "known-username";
 const UNKNOWN = "other-username";
-// Enough to reach the delays and the limits.
-const ATTEMPTS = 30;
 const VOLATILE = ["date", "x-request-id", "keep-alive", "content-length", "etag", "retry-after"];
 
 /** Sends a form or JSON as a stranger, and returns what the stranger sees, with a placeholder for what is random. */
@@ -43,23 +41,42 @@ async function seen(path: string, accept: string, fields: Record<string, string>
   return { status: response.status, headers: stable, hasRetryAfter, cookies, body };
 }
 
-const REQUESTS: Record<
-  string,
-  { path: string; fields: Record<string, string>; expected: Record<string, number[]> }
-> = {
-  "a wrong password": {
+let networks = 0;
+const newAddress = () => `198.18.${networks++}.1`;
+
+type Attempts = {
+  path: string;
+  fields: Record<string, string>;
+  /** Enough to reach the limit. */
+  count: number;
+  /** Whether each attempt is from another network, so that only the delays of the account apply. */
+  isDistributed?: boolean;
+  expected: Record<string, number[]>;
+};
+
+const REQUESTS: Record<string, Attempts> = {
+  "a wrong password from one network": {
     path: "/auth/login",
     fields: { password: "not the password" },
+    count: 8,
+    expected: { "text/html": [400, 429], "application/json": [401, 429] },
+  },
+  "a wrong password from many networks": {
+    path: "/auth/login",
+    fields: { password: "not the password" },
+    count: 14,
+    isDistributed: true,
     expected: { "text/html": [400, 429], "application/json": [401, 429] },
   },
   "a forgotten password": {
     path: "/auth/forgot-password",
     fields: {},
+    count: 12,
     expected: { "text/html": [202, 429], "application/json": [202, 429] },
   },
 };
 
-for (const [what, { path, fields, expected }] of Object.entries(REQUESTS)) {
+for (const [what, { path, fields, count, isDistributed, expected }] of Object.entries(REQUESTS)) {
   for (const accept of ["text/html", "application/json"]) {
     test.serial(
       `${what} (${accept}) doesn't reveal whether the username exists, up to the limits`,
@@ -68,10 +85,12 @@ for (const [what, { path, fields, expected }] of Object.entries(REQUESTS)) {
         const [known, unknown] = [`${KNOWN}${name}`, `${UNKNOWN}${name}`];
         await service.createUser([], known);
         const statuses = new Set<number>();
-        for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        let [here, there] = [newAddress(), newAddress()];
+        for (let attempt = 0; attempt < count; attempt++) {
+          if (isDistributed) [here, there] = [newAddress(), newAddress()];
           const [one, other] = [
-            await seen(path, accept, { ...fields, username: known }, `198.18.${name}.${attempt}`),
-            await seen(path, accept, { ...fields, username: unknown }, `198.19.${name}.${attempt}`),
+            await seen(path, accept, { ...fields, username: known }, here),
+            await seen(path, accept, { ...fields, username: unknown }, there),
           ];
           t.deepEqual(one, other, `attempt ${attempt}`);
           statuses.add(one.status);

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
-import { startMailServer } from "../../harness/mail-server.ts";
 import { ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
@@ -245,88 +244,6 @@ test.serial("sweep returns the number of deleted rows of each kind", async (t) =
   const { deleted } = await answer("sweep");
   for (const [kind, count] of Object.entries(deleted)) t.is(count, kind === "client_secrets" ? 5 : 0, kind);
   for (const kind of ["tokens", "sessions", "grants", "events", "deliveries"]) t.true(kind in deleted, kind);
-});
-
-test.serial("doctor lists its checks", async (t) => {
-  const { checks } = await answer("doctor");
-  for (const check of checks) {
-    t.deepEqual(Object.keys(check), ["name", "ok", "detail"]);
-    t.true(check.ok, check.name);
-    t.is(typeof check.detail, "string");
-  }
-  const names = checks.map(({ name }: { name: string }) => name);
-  t.deepEqual(names, [
-    "settings",
-    "database",
-    "migrations",
-    "keys",
-    "encryption",
-    "addresses",
-    "rate limits",
-    "plans",
-  ]);
-  const { ok, detail } = checks.find(({ name }: { name: string }) => name === "rate limits");
-  t.true(ok);
-  t.regex(detail, /^(off|shared by the workers of this server(; set REDIS_URL if several servers .*)?)$/);
-});
-
-test.serial("doctor says who changes plans", async (t) => {
-  const plansWith = async (changed: Record<string, string>) => {
-    const { stdout } = await runCommand(["doctor", "--json"], { settings: { ...settings, ...changed } });
-    const { checks } = JSON.parse(stdout) as { checks: { name: string; detail: string }[] };
-    return checks.find(({ name }) => name === "plans")?.detail;
-  };
-  t.is(await plansWith({ SELF_SERVICE_PLANS: "off" }), "changed by the CLI only");
-  t.is(await plansWith({}), "changed by owners and admins at no charge");
-});
-
-test.serial("doctor names the Host headers that a proxy has to pass on, with the port", async (t) => {
-  const settings = {
-    DATABASE_URL: `sqlite:${folder}/proxied.sqlite`,
-    BASE_URL: "https://links.example.com:8443",
-    SHORT_URL: "https://go.example",
-    TRUST_PROXY: "1",
-  };
-  const { stdout } = await runCommand(["doctor", "--json"], { settings });
-  const { checks } = JSON.parse(stdout);
-  const addresses = checks.find(({ name }: { name: string }) => name === "addresses");
-  t.true(addresses.ok);
-  t.regex(addresses.detail, /need the header Host: links\.example\.com:8443 or go\.example$/);
-});
-
-test.serial("doctor connects to the mail server", async (t) => {
-  const mailServer = await startMailServer();
-  const SMTP_FROM = "noreply@links.example";
-  const url = `smtp://127.0.0.1:${mailServer.port}`;
-  const checkMail = async (SMTP_URL: string) => {
-    const { code, stdout } = await runCommand(["doctor", "--json"], {
-      settings: { ...settings, SMTP_URL, SMTP_FROM },
-    });
-    const { checks } = JSON.parse(stdout) as { checks: { name: string; ok: boolean; detail: string }[] };
-    return { code, ...checks.find(({ name }) => name === "mail") };
-  };
-  t.deepEqual(await checkMail(url), {
-    code: 0,
-    name: "mail",
-    ok: true,
-    detail: `connected, sender ${SMTP_FROM}`,
-  });
-  await mailServer.close();
-  const { code, ok } = await checkMail(url);
-  t.deepEqual({ code, ok }, { code: 1, ok: false });
-  t.is(mailServer.received.length, 0);
-});
-
-test.serial("doctor exits with 1 if a check fails, and still returns the result", async (t) => {
-  const fresh = { settings: { DATABASE_URL: `sqlite:${folder}/fresh.sqlite` } };
-  const { code, stdout } = await runCommand(["doctor", "--json"], fresh);
-  t.is(code, 1);
-  const { checks } = JSON.parse(stdout);
-  const migrations = checks.find(({ name }: { name: string }) => name === "migrations");
-  t.like(migrations, {
-    ok: false,
-    detail: `pending: ${MIGRATION_NAMES.join(", ")} (run "linkgate migrate" or start the server)`,
-  });
 });
 
 test.serial("npm run --silent prints the same document and returns the exit code", async (t) => {

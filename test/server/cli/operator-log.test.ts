@@ -93,7 +93,8 @@ test.serial("a command that is killed leaves the entry of its start", async (t) 
     ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...words],
     { settings },
   );
-  while ((await log("--limit", "1"))[0].command !== "user create") t.is(command.stderr, "");
+  for (let poll = 0; poll < 20 && (await log("--limit", "1"))[0].command !== "user create"; poll++)
+    t.is(command.stderr, "");
   command.kill("SIGKILL");
   await command.ended;
   t.like((await log("--limit", "1"))[0], {

@@ -1,4 +1,5 @@
 import test from "ava";
+import type { HTMLElement } from "node-html-parser";
 import { isProblem } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
@@ -79,12 +80,14 @@ for (const username of ["linkgate", "linkgate-support", "Linkgat3", "1inkgate"])
 }
 
 test("the consent page names where it redirects before it names the app, isolated from the text around it", async (t) => {
-  const { app, user: owner } = await createApp(service);
+  const { app, own, user: owner } = await createApp(service);
   const page = await openConsent(new TestBrowser(service.url), owner, authorizeUrl(service, app));
   const [target, name] = page.html.querySelectorAll("h1 ~ p");
   t.regex(target?.text ?? "", /^You’ll be redirected to /);
-  t.truthy(name?.querySelector("bdi"));
-  t.is(page.html.querySelectorAll("form bdi").length, 1);
+  const isolated = (element: HTMLElement | undefined) =>
+    element?.querySelectorAll("bdi").map(({ text }) => text);
+  t.deepEqual(isolated(name), [app.name, owner.username]);
+  t.deepEqual(isolated(page.html), [app.name, owner.username, own.name]);
 });
 
 test("an app may register with the name of another app, in quotation marks and not verified", async (t) => {

@@ -30,6 +30,8 @@ test.serial(
       ["POST", `/members/${member.id}/reset-link`],
       ["PUT", "/client/redirect-uris"],
       ["PATCH", `/members/${member.id}`],
+      ["PUT", "/members/require-second-factor"],
+      ["PUT", "/apps/enterprise-authorization"],
       ["DELETE", ""],
     ];
     advanceClock(11 * MINUTE_MS);

@@ -41,6 +41,19 @@ test("a port, a zone or another notation of an address gains no attempts", async
   }
 });
 
+test("addresses with ports are distinguished", async (t) => {
+  for (const at of [
+    (network: number) => `192.0.${network}.7:5000`,
+    (network: number) => `[2001:db8:${network}::1]:5000`,
+    (network: number) => `[2001:db8:1${network}::1]`,
+  ]) {
+    const username = `apart${at(2)}`;
+    for (let guess = 0; guess < 5; guess++) await signIn(username, "guess", at(2));
+    t.is((await signIn(username, "guess", at(2))).status, 429, at(2));
+    t.is((await signIn(username, "guess", at(3))).status, 401, at(3));
+  }
+});
+
 test("text that is no address counts as the proxy's own address", async (t) => {
   const statuses = [];
   for (const text of UNREADABLE) statuses.push((await signIn("hidden-behind", "guess", text)).status);

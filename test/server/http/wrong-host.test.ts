@@ -97,9 +97,12 @@ test("a host that isn't one of the service's is refused in every spelling", asyn
     `user@localhost:${port}`,
     "",
   ]) {
-    const answer = await send("/auth/login", host);
-    t.regex(answer, /^HTTP\/1\.1 (421|400) /, host);
-    t.notRegex(answer, OWN, host);
+    // The first path is refused by other checks as well; the others only because of the host.
+    for (const path of ["/auth/login", "/", "/nowhere", "/robots.txt", "/assets/style.css"]) {
+      const answer = await send(path, host);
+      t.regex(answer, /^HTTP\/1\.1 (421|400) /, `${host} ${path}`);
+      t.notRegex(answer, OWN, `${host} ${path}`);
+    }
   }
 });
 

@@ -6,6 +6,7 @@ import test from "ava";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { createTeam } from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
 import {
   createApp,
   isAcceptedByApi,
@@ -89,9 +90,13 @@ test("a leaked client secret is revoked with the tokens of its client, and the o
   const organization = { ...team.organization, ...((await rotate()) as NewClient) };
   const token = await service.token(organization);
   t.true(await isAcceptedByApi(service, token));
+  const ofMember = await tokensFor(service, organization, member, { organizationId: organization.id });
+  t.true(await isAcceptedByApi(service, ofMember.access_token));
   const labels = await Promise.all(Array.from({ length: 10 }, () => report(organization.clientSecret)));
   t.deepEqual(labels.flat().sort(), [...Array(9).fill("false_positive"), "true_positive"], "revoked once");
   t.false(await isAcceptedByApi(service, token));
+  t.false(await isAcceptedByApi(service, ofMember.access_token));
+  t.deepEqual(await service.storage.grants.listByUser(member.id), [], "members have to consent again");
   const again = await postAsClient(service, "token", organization, { grant_type: "client_credentials" });
   t.is(again.status, 401);
 

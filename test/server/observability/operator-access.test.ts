@@ -1,3 +1,4 @@
+import { networkInterfaces } from "node:os";
 import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../../adapters/database/engine.ts";
@@ -5,6 +6,7 @@ import { sendRaw } from "../../harness/clients/raw.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { freePort } from "../../harness/port.ts";
 import { startTestService } from "../../harness/service.ts";
+import { skip } from "../../harness/skip.ts";
 
 const PUBLIC = ["host", "links.example.com"];
 const LOCAL = ["host", "127.0.0.1"];
@@ -18,10 +20,13 @@ async function startPublicService(settings: Record<string, string> = {}) {
     SHORT_URL: "https://s.example.com",
     ...settings,
   });
-  return { service, address: `http://127.0.0.1:${port}` };
+  return { service, port, address: `http://127.0.0.1:${port}` };
 }
 
-const [plain, withToken] = await Promise.all([startPublicService(), startPublicService({ METRICS_TOKEN })]);
+const [plain, withToken] = await Promise.all([
+  startPublicService({ HOST: "0.0.0.0" }),
+  startPublicService({ METRICS_TOKEN }),
+]);
 test.after.always(() => Promise.all([plain.service.close(), withToken.service.close()]));
 
 const PROXIED: [what: string, headers: string[]][] = [
@@ -44,6 +49,20 @@ for (const [what, headers] of PROXIED) {
     t.notRegex(text, /linkgate_/);
   });
 }
+
+const network = Object.values(networkInterfaces())
+  .flat()
+  .find((one) => one?.family === "IPv4" && !one.internal);
+const networkTitle =
+  "a request from the network cannot read /metrics, even if it names localhost as the host";
+if (!network) skip(networkTitle, "this machine has no network");
+else
+  test(networkTitle, async (t) => {
+    const { status } = await sendRaw(`http://${network.address}:${plain.port}`, "/metrics", {
+      headers: LOCAL,
+    });
+    t.is(status, 403);
+  });
 
 test("this machine can read /metrics", async (t) => {
   const { status, text } = await sendRaw(plain.address, "/metrics", { headers: LOCAL });
@@ -68,6 +87,11 @@ test("/readyz tells only this machine why the service isn't ready", async (t) =>
   const ENCRYPTION_KEY = Buffer.alloc(32, 3).toString("base64url");
   const { service, address } = await startPublicService({ DATABASE_URL: database.url, ENCRYPTION_KEY });
   const knex = knexFactory(knexConfig(database.url));
+  t.teardown(async () => {
+    await knex.destroy();
+    await service.close();
+    await database.drop();
+  });
   await knex("knex_migrations").delete();
   const outside = await sendRaw(address, "/readyz", { headers: PUBLIC });
   t.is(outside.status, 503);
@@ -75,7 +99,4 @@ test("/readyz tells only this machine why the service isn't ready", async (t) =>
   const inside = await sendRaw(address, "/readyz", { headers: LOCAL });
   t.is(inside.status, 503);
   t.is(inside.text, '{"status":"not migrated"}');
-  await knex.destroy();
-  await service.close();
-  await database.drop();
 });

@@ -2,6 +2,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import test from "ava";
 import { Provider } from "oidc-provider";
+import { INTROSPECTION_STEPS } from "../../../server/provider/library-routes.ts";
 import { basic, createApp, formOf, read, runCodeFlow } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -13,6 +14,9 @@ const { accessToken } = await runCodeFlow(service, app, user);
 test.after.always(() => service.close());
 
 const OWN = basic(app);
+const HEADER = Buffer.from(JSON.stringify({ alg: "RS256" })).toString("base64url");
+const JWT = `${HEADER}.e30.c2ln`;
+const JWE = `${HEADER}.a.b.c.d`;
 const REQUESTS: Record<string, [endpoint: string, headers: Record<string, string>, body: string]> = {
   "client credentials": ["token", OWN, "grant_type=client_credentials&scope=links:read"],
   "an unknown scope": ["token", OWN, "grant_type=client_credentials&scope=admin"],
@@ -30,6 +34,9 @@ const REQUESTS: Record<string, [endpoint: string, headers: Record<string, string
   "an HTML page as answer": ["token", { accept: "text/html" }, "grant_type=client_credentials"],
   "an active token": ["introspect", OWN, `token=${accessToken}`],
   "an unknown token": ["introspect", OWN, "token=lga_unknown"],
+  "a JWT": ["introspect", OWN, `token=${JWT}`],
+  "an encrypted JWT": ["introspect", OWN, `token=${JWE}`],
+  "an opaque token with a dot": ["introspect", OWN, "token=lga_unknown.x"],
   "no token": ["introspect", OWN, ""],
   "introspection without authentication": ["introspect", {}, `token=${accessToken}`],
 };
@@ -59,6 +66,13 @@ function comparable({ status, headers, body, text }: Awaited<ReturnType<typeof r
   const times = typeof iat === "number" ? Number(exp) - iat : undefined;
   return { status, others, rest, times, isToken: typeof token, isText: body === undefined && text };
 }
+
+test("the library still tries to decode every token, which is why opaque ones skip that step", (t) => {
+  t.deepEqual(
+    INTROSPECTION_STEPS.filter(({ name }) => /reject(Jwts|Structured)/.test(name)).map(({ name }) => name),
+    ["rejectJwts"],
+  );
+});
 
 test("Provider.ctx is the context of a request without the library's router", async (t) => {
   // Scopes of a refresh are read from there.

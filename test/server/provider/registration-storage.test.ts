@@ -21,8 +21,13 @@ const CONCURRENT = 20;
 // For one half. If each client or each id were kept, the heap would grow by more.
 const MAX_GROWTH_BYTES = 1_000_000;
 
+/** Counts the rows of every table but that of leases: jobs in the background take and release those at any time. */
 async function countRows(): Promise<Record<string, number>> {
-  const tables: string[] = await database.knex("sqlite_master").where({ type: "table" }).pluck("name");
+  const tables: string[] = await database
+    .knex("sqlite_master")
+    .where({ type: "table" })
+    .whereNot({ name: "leases" })
+    .pluck("name");
   const counts: Record<string, number> = {};
   for (const table of tables) {
     const [row] = await database.knex(table).count({ total: "*" });

@@ -203,6 +203,15 @@ test("a role lost before the code is redeemed adds no scopes to the token", asyn
   t.is((await listWebhooks(String(body.access_token))).rest.status, 403);
 });
 
+test("after a promotion, an app still has only the scopes that the consent page listed", async (t) => {
+  const { user, setRole } = await createUser("member");
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: ALL } });
+  await setRole("admin");
+  isProblem(t, (await listWebhooks(accessToken)).rest, { status: 403, code: "insufficient_scope" });
+  t.is((await refresh(service, app, refreshToken)).body.scope, "links:write");
+  t.is((await refresh(service, app, refreshToken, { scope: ALL })).body.error, "invalid_scope");
+});
+
 test("a refresh is rejected while the role allows none of its scopes, and works again afterwards", async (t) => {
   const { user, setRole } = await createUser("owner");
   const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope: "webhooks:write" } });

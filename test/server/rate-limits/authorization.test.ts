@@ -140,7 +140,9 @@ test.serial("a state of more than 2,048 bytes is rejected before anything is sto
 
 test.serial("parameters of more than 4,096 bytes are rejected before anything is stored", async (t) => {
   const before = await rowsOf("interactions");
-  const end = await linkOf(await request(authorizeUrl(service, app, { login_hint: "h".repeat(4096) })));
+  const response = await request(authorizeUrl(service, app, { login_hint: "h".repeat(4096) }));
+  t.is(response.status, 400);
+  const end = await linkOf(response);
   t.is(end.searchParams.get("error"), "invalid_request");
   t.regex(String(end.searchParams.get("error_description")), /at most 4096 bytes/);
   const unknown = { clientId: "lgc_unknown", clientSecret: "" };
@@ -199,6 +201,7 @@ test.serial("the pages of an authorization have their own limit per network", as
     const { status, headers } = await request(path, {}, "2001:db8:1:2::ffff");
     t.is(status, 429, path);
     t.truthy(headers.get("retry-after"), path);
+    t.is(headers.get("cache-control"), "no-store", path);
   }
   t.is((await request(authorizeUrl(service, app), {}, address)).status, 303);
 });

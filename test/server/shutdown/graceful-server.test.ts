@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { Agent, get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
@@ -52,6 +53,26 @@ test("after the shutdown starts, connections are accepted for a moment", async (
   t.is(answer.headers.get("connection"), "close");
   await stopped;
   await t.throwsAsync(fetch(`${service.url}/healthz`));
+});
+
+test("after SHUTDOWN_DELAY, connections are kept alive until the port is closed", async (t) => {
+  const service = await startTestService({ SHUTDOWN_DELAY: "1" });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.teardown(() => agent.destroy());
+  const stopped = service.close();
+  const seen: unknown[] = [];
+  for (let isOpen = true; isOpen; ) {
+    try {
+      const [answer] = await once(get(`${service.url}/healthz`, { agent }), "response");
+      await text(answer);
+      if (seen.at(-1) !== answer.headers.connection) seen.push(answer.headers.connection);
+    } catch (error) {
+      t.is((error as NodeJS.ErrnoException).code, "ECONNREFUSED");
+      isOpen = false;
+    }
+  }
+  t.deepEqual(seen, ["close", "keep-alive", "close"]);
+  await stopped;
 });
 
 test("pipelined requests are all answered, and the last response closes the connection", async (t) => {

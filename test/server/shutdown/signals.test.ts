@@ -92,3 +92,24 @@ for (const workers of ["1", "2"]) {
     if (workers === "2") await closed(url);
   });
 }
+
+test("during SHUTDOWN_DELAY, /readyz is 503 and requests are answered on connections that close", async (t) => {
+  const server = startAlone({ SHUTDOWN_DELAY: "300" });
+  const url = await addressOf(server);
+  t.is((await fetch(`${url}/readyz`)).status, 200);
+  server.kill("SIGTERM");
+  // The signal is noticed in its own time.
+  while ((await fetch(`${url}/readyz`)).status !== 503) await pause(5);
+  const answer = await fetch(`${url}/v1/links`);
+  t.is(answer.status, 401);
+  t.is(answer.headers.get("connection"), "close");
+  t.is((await fetch(`${url}/readyz`)).status, 503);
+});
+
+test("without workers, SIGHUP stops the server", async (t) => {
+  const server = startAlone();
+  await addressOf(server);
+  server.kill("SIGHUP");
+  const { code, stderr } = await server.ended;
+  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+});

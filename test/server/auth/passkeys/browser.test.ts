@@ -5,10 +5,18 @@ import { openPage, useChromium } from "../../../harness/browser/chromium.ts";
 import { fill, press, waitForError } from "../../../harness/browser/page-actions.ts";
 import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { advanceClock } from "../../../harness/clock.ts";
+import { createTestStorage } from "../../../harness/database/storage.ts";
 import { startTestService, type TestUser } from "../../../harness/service.ts";
 
-const service = await startTestService();
-test.after.always(() => service.close());
+const { url, encryptionKey, database, close } = await createTestStorage();
+const service = await startTestService({
+  DATABASE_URL: url,
+  ENCRYPTION_KEY: Buffer.from(encryptionKey).toString("base64url"),
+});
+test.after.always(async () => {
+  await service.close();
+  await close();
+});
 const inChromium = useChromium();
 
 const ACCOUNT = "/dashboard/account";
@@ -128,26 +136,71 @@ inChromium(
     await addPasskey(page, "Phone");
     await signOut(page);
     await page.goto("/auth/login");
+    // The test sends the response instead of the browser.
+    await page.route(/\/auth\/passkey$/, (route) => route.abort());
     const [request] = await Promise.all([
       page.waitForRequest((one) => one.url().endsWith("/auth/passkey")),
       press(page, "Sign in with a passkey"),
     ]);
-    await page.waitForURL(/\/dashboard/);
-    const body = request.postData() ?? "";
     const cookies = await page.context().cookies();
-    const cookie = cookies
-      .filter(({ name }) => name === "browser")
-      .map(({ name, value }) => `${name}=${value}`)
-      .join();
-    for (const headers of [{ cookie }, { cookie: "browser=another" }, {}]) {
-      const response = await fetch(`${service.url}/auth/passkey`, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
-        body,
-        redirect: "manual",
-      });
-      t.is(response.status, 400, JSON.stringify(headers));
+    const cookie = `browser=${cookies.find(({ name }) => name === "browser")?.value}`;
+    const sent = new URLSearchParams(request.postData() ?? "");
+    const send = async (headers: Record<string, string>, passkey = sent.get("passkey") ?? "") => {
+      const body = new URLSearchParams({ passkey });
+      return (
+        await fetch(`${service.url}/auth/passkey`, { method: "POST", headers, body, redirect: "manual" })
+      ).status;
+    };
+    for (const headers of [{ cookie: "browser=another" }, {}]) {
+      t.is(await send(headers as Record<string, string>), 400, JSON.stringify(headers));
     }
+    const credential = JSON.parse(sent.get("passkey") ?? "");
+    credential.response.userHandle = Buffer.from("usr_another").toString("base64url");
+    t.is(await send({ cookie }, JSON.stringify(credential)), 400, "of another user");
+    t.is(await send({ cookie }), 303);
+    // As with an authenticator that counts nothing, so that only the challenge shows that it is the same response.
+    await database.knex("passkeys").where({ user_id: user.id }).update({ counter: 0 });
+    t.is(await send({ cookie }), 400);
+    await page.context().close();
+  },
+);
+
+inChromium(
+  "the server itself requires the authenticator to verify the user, and the passkey to be the account's",
+  async (t, browser) => {
+    const [victim, attacker] = [await service.createUser([]), await service.createUser([])];
+    const own = await openPage(browser, { baseURL: service.url });
+    await addAuthenticator(own.page);
+    await signIn(own.page, victim);
+    await addPasskey(own.page, "Phone");
+    await own.page.context().close();
+
+    const { page } = await openPage(browser, { baseURL: service.url });
+    const authenticator = await addAuthenticator(page);
+    await signIn(page, attacker);
+    await addPasskey(page, "Key");
+    /** Uses a passkey with other options than the server's. */
+    const useWith = async (options: string, button: string) => {
+      await page.evaluate(`{ const { dataset } = document.querySelector("form[data-passkey]");
+        dataset.options = JSON.stringify({ ...JSON.parse(dataset.options), ...${options} }); }`);
+      const [answer] = await Promise.all([
+        page.waitForResponse((one) => one.request().method() === "POST"),
+        press(page, button),
+      ]);
+      return answer.status();
+    };
+
+    await signOut(page);
+    await signIn(page, victim);
+    await page.waitForURL(/second-factor/);
+    t.is(await useWith("{ allowCredentials: [] }", "Use a passkey"), 400, "another user's passkey");
+    t.is((await page.request.get("/dashboard/me")).status(), 401);
+
+    await authenticator.setUserVerified(false);
+    await page.goto("/auth/login");
+    const unverified = '{ userVerification: "discouraged" }';
+    t.is(await useWith(unverified, "Sign in with a passkey"), 400, "without a PIN or a biometric");
+    t.is((await page.request.get("/dashboard/me")).status(), 401);
     await page.context().close();
   },
 );

@@ -143,6 +143,22 @@ test("without a pending sign-in, or with one of another browser, there is nothin
   t.is((await stranger.open(`${service.url}/auth/second-factor`)).status, 400);
 });
 
+test("the pending sign-in of a browser is none of a program, and the reverse", async (t) => {
+  const user = await createProtected(service);
+  const browser = new TestBrowser(service.url);
+  const asked = await browser.signIn(await browser.open(HOME), user);
+  const cookies = await browser.jar.getCookies(asked.url);
+  const kept = cookies.find(({ key }) => key === "second-factor")?.value ?? "";
+  t.truthy(kept);
+  const refused = await proveFactor(service, kept, { totp: user.code() });
+  isProblem(t, refused as never, { status: 401, code: "invalid_login_token" });
+
+  const { login_token } = (await logIn(service, user)).body;
+  const other = new TestBrowser(service.url);
+  await other.jar.setCookie(`second-factor=${login_token}; path=/auth`, service.url);
+  t.is((await other.open(asked.url)).status, 400);
+});
+
 test("an unconfirmed authenticator app doesn't count, and a wrong code doesn't confirm it", async (t) => {
   const user = await createColleague(service, undefined);
   const started = await user.api.send<{ secret: string; uri: string }>("POST", "/dashboard/account/totp");

@@ -159,6 +159,35 @@ test("a reset link is refused for a user without a password", async (t) => {
   isProblem(t, reply, { status: 409, code: "no_password" });
 });
 
+const SHARED = ["Remove member"];
+const OF_OWNERS = ["Create reset link", "Sign out member", ...SHARED];
+const OFFERED = {
+  owner: {
+    admin: ["Make owner", "Make member", ...OF_OWNERS],
+    member: ["Make owner", "Make admin", ...OF_OWNERS],
+  },
+  admin: { member: ["Make admin", ...SHARED] },
+  member: {},
+};
+for (const role of ["owner", "admin", "member"] as const) {
+  test(`the members page offers the ${role} only what the ${role} may do`, async (t) => {
+    const team = await createTeam(service);
+    const { browser } = await browserOf(service, team[role]);
+    const { html } = await browser.open(`${service.url}${team.base}/members`);
+    const offered: Record<string, string[]> = {};
+    for (const menu of html.querySelectorAll("main details.menu .sheet")) {
+      for (const control of menu.querySelectorAll("button, a")) {
+        const [, of] = (["owner", "admin", "member"] as const)
+          .map((one) => [team[one].username, one] as const)
+          .find(([username]) => control.text.includes(username)) ?? ["", ""];
+        control.querySelector(".visually-hidden")?.remove();
+        offered[of] = [...(offered[of] ?? []), control.text.trim()];
+      }
+    }
+    t.deepEqual(offered, OFFERED[role]);
+  });
+}
+
 test("members can be managed in a browser", async (t) => {
   const { base, owner, member, organization } = await createTeam(service);
   const { browser } = await browserOf(service, owner);

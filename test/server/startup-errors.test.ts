@@ -1,0 +1,199 @@
+import { once } from "node:events";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { toFileError, toStartupError } from "../../server/startup-errors.ts";
+import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { endingOf, Program, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+
+const NOBODY = 65_534;
+const KEY = Buffer.alloc(32, 7).toString("base64url");
+
+const database = await createTestDatabase({ empty: true });
+const admin = openDatabase(database.url);
+const name = new URL(database.url).pathname.slice(1);
+const account = engine === "postgres" ? name : `'${name.slice(-30)}'@'%'`;
+const user = engine === "postgres" ? name : name.slice(-30);
+if (engine === "postgres") await admin.knex.raw(`create user ${account} password 'right'`);
+if (engine === "mysql") {
+  await admin.knex.raw(`create user ${account} identified by 'right'`);
+  await admin.knex.raw(`grant select on ${name}.* to ${account}`);
+}
+
+const folders = mkdtempSync(path.join(tmpdir(), "linkgate-start-"));
+chmodSync(folders, 0o755);
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folders, { recursive: true, force: true }));
+
+test.after.always(async () => {
+  if (engine !== "sqlite") await admin.knex.raw(`drop user if exists ${account}`);
+  await admin.close();
+  await database.drop();
+});
+
+/** What makes the database unusable: prepares a folder, and returns the URL of the database in it. */
+type Fault = {
+  prepare(data: string): Promise<string> | string;
+  /** The message. `{data}` stands for the folder. */
+  message: string;
+  /** Whether the processes run as another user than the owner of the folder. */
+  isForeign?: boolean;
+};
+
+const sqlite = (data: string) => `sqlite:${data}/linkgate.sqlite`;
+
+/** Creates a database that a server has used. */
+async function createUsed(data: string): Promise<string> {
+  const url = sqlite(data);
+  const database = openDatabase(url);
+  await database.migrate();
+  await database.close();
+  return url;
+}
+
+const SQLITE: Record<string, Fault> = {
+  "a file that is not a database": {
+    prepare(data) {
+      writeFileSync(`${data}/linkgate.sqlite`, "text ".repeat(1000));
+      return sqlite(data);
+    },
+    message:
+      "DATABASE_URL: cannot use {data}/linkgate.sqlite (the file is damaged, or not a SQLite database). Restore a backup.",
+  },
+  "a file that is read-only": {
+    isForeign: true,
+    async prepare(data) {
+      const url = await createUsed(data);
+      chmodSync(`${data}/linkgate.sqlite`, 0o444);
+      return url;
+    },
+    message: "Cannot write {data}/linkgate.sqlite: permission denied.",
+  },
+  "a file that may not be read": {
+    isForeign: true,
+    async prepare(data) {
+      const url = await createUsed(data);
+      chmodSync(`${data}/linkgate.sqlite`, 0o600);
+      return url;
+    },
+    message: "Cannot write {data}/linkgate.sqlite: permission denied.",
+  },
+  "a folder that cannot be created": {
+    isForeign: true,
+    prepare: (data) => sqlite(`${data}/inner`),
+    message: "Cannot write {data}/inner: permission denied.",
+  },
+  "a file that another process locks": {
+    async prepare(data) {
+      const url = await createUsed(data);
+      const script = `const db = new (require("better-sqlite3"))(process.argv[1]);
+        db.pragma("locking_mode = exclusive"); db.exec("begin exclusive"); console.log("held"); setInterval(() => {}, 1e6);`;
+      await new Program(process.execPath, ["-e", script, `${data}/linkgate.sqlite`]).says(/held/);
+      return url;
+    },
+    message:
+      "DATABASE_URL: cannot use {data}/linkgate.sqlite (another process locks the file). Stop that process, or try again.",
+  },
+  "an empty file next to the key of a lost database": {
+    prepare(data) {
+      writeFileSync(`${data}/linkgate.sqlite`, "");
+      writeFileSync(`${data}/encryption.key`, KEY, { mode: 0o600 });
+      utimesSync(`${data}/encryption.key`, 1, 1);
+      return sqlite(data);
+    },
+    message:
+      "{data}/linkgate.sqlite is missing or empty, but {data}/encryption.key belongs to an earlier database. Restore that database, or remove the key to start with an empty one.",
+  },
+};
+
+/** Returns the URL of the server with changes. */
+function urlWith(changes: { username?: string; password?: string; pathname?: string; port?: number }) {
+  const url = new URL(database.url);
+  Object.assign(url, changes);
+  return url.href;
+}
+const { protocol, host } = engine === "sqlite" ? { protocol: "", host: "" } : new URL(database.url);
+const at = (who: string, place = host, path = name) =>
+  `DATABASE_URL: cannot connect to ${protocol}//${who}@${place}/${path}`;
+
+const SERVERS: Record<string, Fault> = {
+  "a database that doesn't exist": {
+    prepare: () => urlWith({ pathname: "/nowhere" }),
+    message: `${at(new URL(database.url).username, host, "nowhere")} (the database doesn't exist). Create it first.`,
+  },
+  "a user who may not create tables": {
+    prepare: () => urlWith({ username: user, password: "right" }),
+    message: `${at(user)} (the user lacks privileges). Grant it all privileges on the database.`,
+  },
+  "a user who doesn't exist": {
+    prepare: () => urlWith({ username: "stranger", password: "secret" }),
+    message:
+      engine === "postgres"
+        ? `${at("stranger")} (the user doesn't exist or can't log in). Check the user and password.`
+        : `${at("stranger")} (wrong user or password). Check the user and password.`,
+  },
+};
+if (engine === "mysql") {
+  SERVERS["a wrong password"] = {
+    prepare: () => urlWith({ username: user, password: "wrong" }),
+    message: `${at(user)} (wrong user or password). Check the user and password.`,
+  };
+}
+
+const faults = engine === "sqlite" ? SQLITE : SERVERS;
+const isRoot = process.getuid?.() === 0;
+
+for (const [what, { prepare, message, isForeign }] of Object.entries(faults)) {
+  if (isForeign && !isRoot) continue;
+  test(`${what} is reported in one sentence by the server and the command`, async (t) => {
+    const cwd = path.join(folders, what.replaceAll(/\W+/g, "-"));
+    const data = path.join(cwd, "data");
+    mkdirSync(data, { recursive: true });
+    chownSync(cwd, 0, 0);
+    chmodSync(data, 0o755);
+    const settings = {
+      DATABASE_URL: await prepare(data),
+      PORT: "0",
+      LOG_LEVEL: "silent",
+      ...(!/lost/.test(what) && { ENCRYPTION_KEY: KEY }),
+    };
+    const options = { cwd, settings, ...(isForeign && { uid: NOBODY }) };
+    const expected = message.replaceAll("{data}", data);
+    t.like(await endingOf(startServer(options)), { code: 1, stdout: "", stderr: `${expected}\n` });
+    const command = await runCommand(["org", "list", "--json"], options);
+    t.is(command.code, 1);
+    t.deepEqual(JSON.parse(command.stderr), { error: { code: "failed", message: expected } });
+  });
+}
+
+if (engine !== "sqlite") {
+  test("a database server that never responds is reported in one sentence", async (t) => {
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    t.teardown(() => void silent.close());
+    const { port } = silent.address() as { port: number };
+    const settings = {
+      DATABASE_URL: urlWith({ username: "ada", password: "secret", port }).replace(/@[^:/]+/, "@127.0.0.1"),
+      DATABASE_TIMEOUT: "1",
+      ENCRYPTION_KEY: KEY,
+      PORT: "0",
+      LOG_LEVEL: "silent",
+    };
+    t.like(await endingOf(startServer({ settings })), {
+      code: 1,
+      stderr: `${at("ada", `127.0.0.1:${port}`)} (timed out). Check the host and port, and that the server is running.\n`,
+    });
+  });
+}
+
+test("a network error of anything but the database is not blamed on DATABASE_URL", (t) => {
+  const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  t.is(toFileError(refused), refused);
+  t.regex(
+    String(toStartupError(refused, "postgres://db.example.com/linkgate")),
+    /DATABASE_URL: cannot connect to/,
+  );
+});
