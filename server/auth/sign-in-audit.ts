@@ -16,7 +16,14 @@ const FAILURE_TYPES = [
 type FailureType = (typeof FAILURE_TYPES)[number];
 /** An account: by the name that someone entered, which may be unknown, or by its id after the right password. */
 type Subject = { username: string } | { userId: string };
-type Failures = { type: FailureType; subject: Subject; address: string; attempts: number };
+type Failures = {
+  type: FailureType;
+  subject: Subject;
+  address: string;
+  attempts: number;
+  /** Resolves once the entry before this one is stored, so that both are in order. */
+  earlier?: Promise<void>;
+};
 
 const HOUR_MS = 60 * 60 * 1000;
 // A flood with more usernames than this records some hours early.
@@ -53,18 +60,20 @@ export function createSignInAudit(
     ttl: HOUR_MS,
     ttlAutopurge: true,
     perf: Date,
-    dispose: (failures) => record(failures),
+    dispose: (failures) => void record(failures),
   });
 
-  function record(failures: Failures): void {
+  function record(failures: Failures): Promise<void> | undefined {
     if (failures.attempts === 0) return;
     const done = store(failures)
       .catch(onError)
       .finally(() => pending.delete(done));
     pending.add(done);
+    return done;
   }
 
-  async function store({ type, subject, address, attempts }: Failures): Promise<void> {
+  async function store({ type, subject, address, attempts, earlier }: Failures): Promise<void> {
+    await earlier;
     const userId =
       "userId" in subject ? subject.userId : (await accounts.findByUsername(subject.username))?.id;
     if (userId) await memberEvents.record({ ...ANONYMOUS, address }, { userId, type, attempts });
@@ -74,8 +83,8 @@ export function createSignInAudit(
     const key = keyOf(type, subject);
     const hour = hours.get(key);
     if (hour) return void Object.assign(hour, { attempts: hour.attempts + 1, address });
-    record({ type, subject, address, attempts: 1 });
-    hours.set(key, { type, subject, address, attempts: 0 });
+    const earlier = record({ type, subject, address, attempts: 1 });
+    hours.set(key, { type, subject, address, attempts: 0, earlier });
   }
 
   return {

@@ -1,5 +1,8 @@
+import { setImmediate } from "node:timers/promises";
 import test from "ava";
+import type { Context } from "koa";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
+import { createSignInAudit } from "../../../server/auth/sign-in-audit.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
@@ -18,7 +21,7 @@ async function createUser() {
   const user = await service.createUser([one.id, other.id]);
   const log = async (id = one.id) =>
     (await service.storage.audit.list(id, {}, 100))
-      .filter(({ type }) => /^member\.(sign|reauth|logged|session|data)/.test(type))
+      .filter(({ type }) => /^member\.(sign|second|reauth|logged|session|data)/.test(type))
       .reverse();
   return { user, log, one, other };
 }
@@ -105,4 +108,29 @@ test.serial("attempts that the rate limit rejects are recorded as such", async (
   });
   t.is(more.length, 0);
   t.like(entry, { actor: "anonymous", data: { user_id: user.id, attempts: 1 } });
+});
+
+test.serial("the entries of an account are in order, even if the first is stored slowly", async (t) => {
+  const { user, log } = await createUser();
+  const slow = Promise.withResolvers<void>();
+  const begun: unknown[] = [];
+  const { accounts, memberEvents } = service.storage;
+  const record: typeof memberEvents.record = async (actor, event) => {
+    begun.push(event.attempts);
+    if (event.attempts === 1) await slow.promise;
+    await memberEvents.record(actor, event);
+  };
+  const audit = createSignInAudit(accounts, { record }, (error) => t.fail(String(error)));
+  const rejected = { error: "Incorrect code.", status: 400, code: "invalid_second_factor" } as const;
+  const verify = audit.verifyCode(async () => rejected);
+  for (let attempt = 0; attempt < 3; attempt++) await verify({ ip: "192.0.2.1" } as Context, user.id, {});
+  const closed = audit.close();
+  await setImmediate();
+  t.deepEqual(begun, [1]);
+  slow.resolve();
+  await closed;
+  t.deepEqual(
+    (await log()).map(({ data }) => data.attempts),
+    [1, 2],
+  );
 });
