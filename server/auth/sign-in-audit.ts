@@ -22,7 +22,7 @@ type Failures = {
   address: string;
   attempts: number;
   /** Resolves once the entry before this one is stored, so that both are in order. */
-  earlier?: Promise<void>;
+  earlier?: Promise<void> | undefined;
 };
 
 const HOUR_MS = 60 * 60 * 1000;
