@@ -22,6 +22,7 @@ import { openReplica } from "./database/replica.ts";
 import { mapStorageErrors } from "./database/retry.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
+import { type CurrentTraceparent, createEventTrace } from "./events/event-trace.ts";
 import { createMemberEventStore } from "./events/member-events.ts";
 import { createOperatorLog } from "./events/operator-log.ts";
 import { createOutbox } from "./events/outbox.ts";
@@ -77,6 +78,8 @@ type StorageOptions = {
   limitsOf?: LimitsOf;
   /** A replica of the database, which redirects read. */
   replicaUrl?: string | undefined;
+  /** Ties events to the traces of requests. */
+  currentTraceparent?: CurrentTraceparent | undefined;
 } & Pick<DatabaseOptions, "timeoutMs" | "observer">;
 
 /**
@@ -86,12 +89,18 @@ type StorageOptions = {
 export function openStorage(
   url: string,
   encryptionKeys: EncryptionKeys,
-  { clientPolicy = OWN_CLIENTS_ONLY, limitsOf = unlimited, replicaUrl, ...options }: StorageOptions = {},
+  {
+    clientPolicy = OWN_CLIENTS_ONLY,
+    limitsOf = unlimited,
+    replicaUrl,
+    currentTraceparent,
+    ...options
+  }: StorageOptions = {},
 ): Storage {
   const database = openDatabase(url, options);
   const replica = replicaUrl === undefined ? undefined : openReplica(replicaUrl, url);
   const leases = createLeases(database);
-  const outbox = createOutbox(database);
+  const outbox = createOutbox(database, createEventTrace(currentTraceparent));
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, createWebhookRows(encryption));
   const auditChain = createAuditChain(database, leases);

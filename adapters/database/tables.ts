@@ -58,6 +58,7 @@ export type EventRow = {
   expires_at: Time;
   seq: number | null;
   hash: string | null;
+  traceparent: string | null;
 };
 
 export type WebhookRow = {

@@ -5,6 +5,7 @@ import { newId } from "../crypto/ids.ts";
 import { containsColumn, containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables.ts";
+import { type EventTrace, type TraceColumn, withoutTrace } from "./event-trace.ts";
 
 /** A domain event of an organization. */
 export type DomainEvent = {
@@ -29,6 +30,8 @@ export type Outbox = {
   onCommit(listener: () => void): () => void;
   /** Notifies the listeners after a commit that added deliveries without `record`. */
   notify(): void;
+  /** Reads the trace of events that are inserted without `record`. */
+  trace: EventTrace;
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -40,10 +43,14 @@ export const EVENT_COLUMNS =
   "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
 
 /** The row of an event that isn't chained yet. */
-type NewEventRow = Omit<EventRow, "seq" | "hash">;
+type NewEventRow = Omit<EventRow, "seq" | "hash" | "traceparent"> & TraceColumn;
 
 /** Returns the row of an event. Clicks and test events are not part of the audit log. */
-export function eventRow(actor: Actor, { organizationId, type, subject, data }: DomainEvent): NewEventRow {
+export function eventRow(
+  actor: Actor,
+  { organizationId, type, subject, data }: DomainEvent,
+  trace: TraceColumn = {},
+): NewEventRow {
   const now = Date.now();
   const audited = type !== "link.clicked" && type !== "webhook.test";
   return {
@@ -58,6 +65,7 @@ export function eventRow(actor: Actor, { organizationId, type, subject, data }: 
     data: JSON.stringify(data),
     created_at: now,
     expires_at: now + DELIVERY_MS,
+    ...trace,
   };
 }
 
@@ -82,8 +90,8 @@ export function deliveriesOf(engine: Engine, events: string): string {
 }
 
 /** Returns the row of an event for its deliveries, which isn't part of the audit log and expires with them. */
-function deliveredRow(actor: Actor, { delivered, ...event }: DomainEvent): NewEventRow {
-  return { ...eventRow(actor, { ...event, data: delivered ?? event.data }), audited: false };
+function deliveredRow(actor: Actor, { delivered, ...event }: DomainEvent, trace: TraceColumn): NewEventRow {
+  return { ...eventRow(actor, { ...event, data: delivered ?? event.data }, trace), audited: false };
 }
 
 /** Returns whether an event gets a delivery. */
@@ -101,24 +109,26 @@ async function isSubscribed(
 }
 
 /** Creates the outbox of a database. */
-export function createOutbox({ engine }: Pick<Database, "engine">): Outbox {
+export function createOutbox({ engine }: Pick<Database, "engine">, trace: EventTrace): Outbox {
   const listeners = new Set<() => void>();
   const notify = () => {
     for (const listener of listeners) listener();
   };
   return {
     notify,
+    trace,
 
     async record(trx, actor, ...events) {
       if (events.length === 0) return;
       const rows: NewEventRow[] = [];
       const deliverable: string[] = [];
       for (const event of events) {
-        const row = eventRow(actor, event);
+        const column = trace.of(event.type);
+        const row = eventRow(actor, event, event.delivered ? withoutTrace(column) : column);
         rows.push(row);
         if (!event.delivered) deliverable.push(row.id);
         else if (await isSubscribed(trx, engine, event)) {
-          const delivered = deliveredRow(actor, event);
+          const delivered = deliveredRow(actor, event, column);
           rows.push(delivered);
           deliverable.push(delivered.id);
         }

@@ -5,6 +5,7 @@ import { containsText } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { withRetries } from "../database/retry.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
+import { type TraceColumn, withoutTrace } from "../events/event-trace.ts";
 import { addDeliveries, eventRow, type Outbox } from "../events/outbox.ts";
 import { createClickCoalescer } from "./click-coalescer.ts";
 import type { ClickLog } from "./click-log.ts";
@@ -32,7 +33,13 @@ const MANY_LINKS = 100;
 const VISITOR: Actor = { id: "system" };
 
 /** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
-type PendingEvent = { link: ResolvedLink; click: Click; count: number; uncounted: number };
+type PendingEvent = {
+  link: ResolvedLink;
+  click: Click;
+  count: number;
+  uncounted: number;
+  trace: TraceColumn;
+};
 type Batch = { counts: Map<string, number>; latest: number; pending: PendingEvent[] };
 
 /** Creates the click counter of one process. */
@@ -42,6 +49,7 @@ export function createClickCounter(
   log: ClickLog | undefined,
 ): ClickCounter {
   const { knex, engine, transaction } = database;
+  const { trace } = outbox;
   const buffer = createWriteBehindBuffer<Batch>({ gatherMs: FLUSH_INTERVAL_MS, empty, store, carry });
   const coalescer = createClickCoalescer<PendingEvent>({ merge, release: add });
 
@@ -108,8 +116,9 @@ export function createClickCounter(
   }
 
   return {
-    count: (link, click) => add({ link, click, count: 1, uncounted: 1 }),
-    recordEvent: (link, click) => add({ link, click, count: 1, uncounted: 0 }),
+    count: (link, click) => add({ link, click, count: 1, uncounted: 1, trace: trace.of("link.clicked") }),
+    recordEvent: (link, click) =>
+      add({ link, click, count: 1, uncounted: 0, trace: trace.of("link.clicked") }),
     settled: buffer.settled,
     async drained() {
       coalescer.end();
@@ -126,15 +135,15 @@ async function addClicks(q: Knex, ids: string[], clicks: number, latest: number)
 /** Merges two events of a link. */
 function merge(first: PendingEvent, later: PendingEvent): PendingEvent {
   const uncounted = first.uncounted + later.uncounted;
-  return { ...first, count: first.count + later.count, uncounted };
+  return { ...first, count: first.count + later.count, uncounted, trace: withoutTrace(first.trace) };
 }
 
-function toEvent({ link, click, count }: PendingEvent) {
+function toEvent({ link, click, count, trace }: PendingEvent) {
   const { id, organizationId, slug, url } = link;
   const { clickedAt, referrer, country, bot } = click;
   const clicked_at = new Date(clickedAt).toISOString();
   const data = { link_id: id, slug, url, clicked_at, count, referrer, country, bot };
-  return eventRow(VISITOR, { organizationId, type: "link.clicked", subject: id, data });
+  return eventRow(VISITOR, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 
 function empty(): Batch {

@@ -30,7 +30,11 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
   const { engine, inserter, transaction } = database;
   const links = { name: "links", columns: ROW_COLUMNS };
   const changes = { name: "link_search_changes", columns: ["organization_id", "link_id", "version"] };
-  const events = { name: "events", columns: [...EVENT_COLUMNS, "seq", "hash"], state: chainInGroup };
+  const events = {
+    name: "events",
+    columns: [...EVENT_COLUMNS, ...outbox.trace.columns, "seq", "hash"],
+    state: chainInGroup,
+  };
   const follow = (q: Knex, ids: unknown[]) => addDeliveries(q, engine, ids);
   const followRecords = (rows: string) => deliveriesOf(engine, rows);
   const deliveries = { follow, followState: deliverInGroup, followRecords };
@@ -93,7 +97,7 @@ export function prepareCreate(database: Database, outbox: Outbox, limitsOf: Limi
     const row = toRow(link);
     const rows: NewRows = {
       link: row,
-      event: eventRow(actor, linkCreated(link)),
+      event: eventRow(actor, linkCreated(link), outbox.trace.of("link.created")),
       usage: { organization_id: organizationId, links: 1, link_bytes: storedBytes(row) },
     };
     if (givenId && timeOfId(id) <= now - OLD_ID_MS) {

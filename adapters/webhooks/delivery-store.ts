@@ -19,7 +19,7 @@ export function createDeliveryStore({ knex, transaction }: Database, outbox: Out
 
   return {
     async test(organizationId, id, actor) {
-      const eventId = await transaction((trx) => recordTestFor(trx, organizationId, id, actor));
+      const eventId = await transaction((trx) => recordTestFor(trx, outbox, organizationId, id, actor));
       outbox.notify();
       return eventId === undefined ? undefined : find(organizationId, id, eventId);
     },
@@ -58,6 +58,7 @@ async function unblock(q: Knex, id: string): Promise<void> {
 /** Records a test event. If the webhook isn't verified, this is the event that verifies it. */
 async function recordTestFor(
   trx: Knex.Transaction,
+  outbox: Outbox,
   organizationId: string,
   id: string,
   actor: Actor,
@@ -65,8 +66,8 @@ async function recordTestFor(
   const webhook = await findForUpdate(trx, organizationId, id);
   if (!webhook) return undefined;
   await unblock(trx, id);
-  if (webhook.verification_expires_at === null) return recordTest(trx, webhook, actor, false);
-  const verification = await startVerification(trx, webhook, actor);
+  if (webhook.verification_expires_at === null) return recordTest(trx, outbox, webhook, actor, false);
+  const verification = await startVerification(trx, outbox, webhook, actor);
   await trx("webhooks").where({ id }).update(verification);
   return verification.verification_event_id;
 }

@@ -20,6 +20,7 @@ export type LeasedRow = DeliveryRow & {
   slowSince: number | null;
   failures: number;
   pausedUntil: number | null;
+  traceparent: string | null;
   verificationEventId: string | null;
   verificationExpiresAt: number | null;
   secret: string;
@@ -44,6 +45,7 @@ export const LEASED_COLUMNS = {
   slowSince: "w.slow_since",
   failures: "w.failures",
   pausedUntil: "w.paused_until",
+  traceparent: "e.traceparent",
   verificationEventId: "w.verification_event_id",
   verificationExpiresAt: "w.verification_expires_at",
   secret: "w.secret",
@@ -74,6 +76,7 @@ export function toLeasedDelivery(row: LeasedRow, { lease, now, encryption }: Lea
     failingSince: row.failingSince,
     slowSince: row.slowSince,
     pausedUntil: row.pausedUntil,
+    traceparent: row.traceparent,
     verifies: row.verificationEventId === row.eventId,
     unverifiedUntil: row.verificationExpiresAt,
     secrets: secrets.flatMap((secret) =>

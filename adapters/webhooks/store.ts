@@ -85,7 +85,7 @@ function createWrites(
           const owner = { id, organization_id: organizationId };
           const row = {
             ...newRow(owner, actor, rows.toColumns(owner, fields), encrypt(secret, id)),
-            ...(await verificationOfNew(trx, owner, actor, fields)),
+            ...(await verificationOfNew(trx, outbox, owner, actor, fields)),
           };
           await trx("webhooks").insert(row);
           await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
@@ -220,7 +220,7 @@ async function update(
     ...toColumns(before, changed),
     // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
     ...HEALTHY,
-    ...(await verificationOfChanged(trx, before, actor, changed)),
+    ...(await verificationOfChanged(trx, outbox, before, actor, changed)),
     updated_at: Date.now(),
   };
   await trx("webhooks").where({ id: before.id }).update(after);

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { LeasedDelivery, Outcome, WebhookFields } from "../../resources/webhooks/types.ts";
 import { type Engine, pendingWebhook } from "../database/engine.ts";
 import type { WebhookRow } from "../database/tables.ts";
-import { eventRow } from "../events/outbox.ts";
+import { eventRow, type Outbox } from "../events/outbox.ts";
 import type { Key } from "./due.ts";
 import { pairsOf } from "./hold.ts";
 import { webhookEvent } from "./queries.ts";
@@ -26,12 +26,13 @@ function unverified(): Verification {
  */
 export async function recordTest(
   trx: Knex.Transaction,
+  outbox: Outbox,
   webhook: Owner,
   actor: Actor,
   verification: boolean,
 ): Promise<string> {
   const data = { webhook_id: webhook.id, verification };
-  const event = eventRow(actor, webhookEvent("webhook.test", webhook, data));
+  const event = eventRow(actor, webhookEvent("webhook.test", webhook, data), outbox.trace.of("webhook.test"));
   await trx("events").insert(event);
   await trx("deliveries").insert({
     webhook_id: webhook.id,
@@ -49,33 +50,36 @@ export async function recordTest(
 /** Records the test event that verifies an endpoint, in place of an earlier one, and returns the webhook's columns. */
 export async function startVerification(
   trx: Knex.Transaction,
+  outbox: Outbox,
   webhook: Owner,
   actor: Actor,
 ): Promise<Verification & { verification_event_id: string }> {
-  const verification_event_id = await recordTest(trx, webhook, actor, true);
+  const verification_event_id = await recordTest(trx, outbox, webhook, actor, true);
   return { verification_event_id, verification_expires_at: Date.now() + VERIFICATION_MS };
 }
 
 /** Returns the columns of a new webhook. A disabled one is verified when it is enabled. */
 export function verificationOfNew(
   trx: Knex.Transaction,
+  outbox: Outbox,
   webhook: Owner,
   actor: Actor,
   { enabled }: WebhookFields,
 ): Promise<Verification> | Verification {
-  return enabled ? startVerification(trx, webhook, actor) : unverified();
+  return enabled ? startVerification(trx, outbox, webhook, actor) : unverified();
 }
 
 /** Returns the columns that a change affects: a new URL is verified, and so is an unverified one of an enabled webhook. */
 export function verificationOfChanged(
   trx: Knex.Transaction,
+  outbox: Outbox,
   before: WebhookRow,
   actor: Actor,
   { url, enabled }: Partial<WebhookFields>,
 ): Promise<Verification> | Partial<Verification> {
   const isVerified = before.verification_expires_at === null;
   if (url === undefined && (isVerified || !enabled)) return {};
-  return (enabled ?? before.enabled) ? startVerification(trx, before, actor) : unverified();
+  return (enabled ?? before.enabled) ? startVerification(trx, outbox, before, actor) : unverified();
 }
 
 /**

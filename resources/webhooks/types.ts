@@ -135,6 +135,8 @@ export type LeasedDelivery = Delivery & {
   failures: number;
   /** Until when the endpoint asked for no requests, by `Retry-After`. */
   pausedUntil: number | null;
+  /** The `traceparent` of the request that caused the event; null if there was no single one, or its trace isn't recorded. */
+  traceparent: string | null;
   /** Whether the endpoint is verified if it accepts this delivery. */
   verifies: boolean;
   /** Until when the webhook's other events wait for its verification; null if it is verified. */
