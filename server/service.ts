@@ -65,6 +65,7 @@ export async function startService(
     limitsOf,
     replicaUrl: settings.DATABASE_REPLICA_URL,
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
+    currentTraceparent: tracing?.currentTraceparent,
     observer: tracing
       ? observeWithBoth(metrics.statementObserver, tracing.statementObserver)
       : metrics.statementObserver,

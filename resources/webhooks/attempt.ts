@@ -24,9 +24,11 @@ export function createAttempt({ queue, send, shortUrl, onSettled }: AttemptOptio
     onSettled?.(outcome);
   }
 
-  function post({ event, url, secrets }: LeasedDelivery, at: number): Promise<EndpointResponse> {
+  function post(delivery: LeasedDelivery, at: number): Promise<EndpointResponse> {
+    const { event, url, secrets, traceparent } = delivery;
     const body = JSON.stringify(toPayload(event, shortUrl));
-    return send(url, signatureHeaders(event.id, at, body, secrets), body, signal);
+    const headers = signatureHeaders(event.id, at, body, secrets);
+    return send(url, { ...headers, ...(traceparent !== null && { traceparent }) }, body, signal);
   }
 
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {

@@ -5,11 +5,13 @@ import {
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   type Tracer,
   trace,
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import type { Send } from "../../resources/webhooks/send.ts";
+import { methodOf } from "./http-method.ts";
 import type { Tracing } from "./tracing.ts";
 
 // Health checks would be most of the traces of an idle service.
@@ -18,8 +20,6 @@ const PROBES = /^\/(healthz|readyz|metrics)(\?|$)/;
 const MAX_SQL = 2000;
 // The parts of a transaction and of a wait have no span of their own.
 const WITHOUT_SPAN = new Set(["acquire", "transaction"]);
-// Only what is a method becomes a name; clients can send any token.
-const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 const propagator = new W3CTraceContextPropagator();
 const fromHeaders = {
@@ -42,9 +42,8 @@ export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing
 
   function startRequest(request: IncomingMessage, response: ServerResponse): Context {
     const parent = propagator.extract(ROOT_CONTEXT, request.headers, fromHeaders);
-    const { method = "" } = request;
-    const name = METHODS.has(method) ? method : "HTTP";
-    const attributes = { "http.request.method": METHODS.has(method) ? method : "_OTHER" };
+    const { name, attribute } = methodOf(request.method ?? "");
+    const attributes = { "http.request.method": attribute };
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
     response.once("close", () => span.end());
     return trace.setSpan(parent, span);
@@ -60,7 +59,7 @@ export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing
     describeRequest({ requestId, method, route, status }) {
       const span = trace.getSpan(contexts.active());
       if (!span) return;
-      span.updateName(`${METHODS.has(method) ? method : "HTTP"} ${route}`);
+      span.updateName(`${methodOf(method).name} ${route}`);
       span.setAttributes({
         "http.route": route,
         "http.response.status_code": status,
@@ -91,15 +90,18 @@ export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing
     traceDeliveries:
       (send: Send): Send =>
       async (url, headers, body, signal) => {
-        // Not a part of the trace in which the queue happened to be read.
+        // Not a part of the trace in which the queue happened to be read, but of that which caused the event.
+        const cause = propagator.extract(ROOT_CONTEXT, headers, fromHeaders);
+        const context = trace.getSpanContext(cause);
         const attributes = {
           "http.request.method": "POST",
           "messaging.operation.type": "send",
           "messaging.message.id": headers["webhook-id"] ?? "",
         };
-        const options = { kind: SpanKind.PRODUCER, attributes };
-        const span = tracer.startSpan("deliver webhook", options, ROOT_CONTEXT);
-        const passedOn = headersOf(trace.setSpan(ROOT_CONTEXT, span));
+        // The conventions for messaging ask for a link, and allow it to be the parent as well if there is a single message.
+        const options = { kind: SpanKind.PRODUCER, attributes, links: context ? [{ context }] : [] };
+        const span = tracer.startSpan("deliver webhook", options, cause);
+        const passedOn = headersOf(trace.setSpan(cause, span));
         const response = await send(url, { ...headers, ...passedOn }, body, signal);
         const { status } = response;
         if (status !== undefined) span.setAttribute("http.response.status_code", status);
@@ -109,5 +111,11 @@ export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing
       },
 
     outgoingHeaders: () => headersOf(contexts.active()),
+
+    currentTraceparent() {
+      const context = contexts.active();
+      const flags = trace.getSpanContext(context)?.traceFlags ?? TraceFlags.NONE;
+      return flags & TraceFlags.SAMPLED ? headersOf(context).traceparent : undefined;
+    },
   };
 }

@@ -17,6 +17,8 @@ export type Tracing = {
   traceDeliveries(send: Send): Send;
   /** Returns the headers that pass the trace of the current request on to another server. */
   outgoingHeaders(): Record<string, string>;
+  /** Returns the `traceparent` of the current request, if its trace is recorded. */
+  currentTraceparent(): string | undefined;
 };
 
 /** Sends traces and metrics by the OpenTelemetry protocol. */

@@ -12,6 +12,7 @@ export type Span = {
   kind: number;
   attributes: Attribute[];
   status: { code?: number };
+  links?: { traceId: string; spanId: string }[];
 };
 export type Metric = { name: string; sum?: object; gauge?: object; histogram?: object };
 type Payload = {

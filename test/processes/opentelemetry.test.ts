@@ -1,59 +1,24 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { attributesOf, startCollector } from "../harness/collector.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
-import { addressOf, endingOf, startServer, stopPrograms } from "../harness/program.ts";
+import { engine } from "../harness/database/test-database.ts";
+import { endingOf, startServer, stopPrograms } from "../harness/program.ts";
 import { startReceiver } from "../harness/receiver.ts";
-import { bearer, populate, postForm } from "../harness/service.ts";
+import { bearer, postForm } from "../harness/service.ts";
+import { PARENT, startOnNewDatabase, TRACE, TRACEPARENT, tracedBy } from "../harness/traced-server.ts";
 import { createWebhook } from "../harness/webhooks.ts";
 
 test.after.always(stopPrograms);
 
-const TRACE = "0af7651916cd43dd8448eb211c80319c";
-const PARENT = "b7ad6b7169203331";
-const traceparent = `00-${TRACE}-${PARENT}-01`;
-
-async function start(settings: Record<string, string>) {
-  const database = await createTestDatabase();
-  const key = randomBytes(32);
-  const server = startServer({
-    settings: {
-      DATABASE_URL: database.url,
-      ENCRYPTION_KEY: key.toString("base64url"),
-      PORT: "0",
-      RATE_LIMIT: "off",
-      WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
-      ...settings,
-    },
-  });
-  const url = await addressOf(server);
-  const storage = openStorage(database.url, key);
-  return {
-    url,
-    server,
-    ...populate(url, storage),
-    async stop() {
-      const ending = await server.stop();
-      await storage.close();
-      await database.drop();
-      return ending;
-    },
-  };
-}
-
 test.serial("requests, statements and deliveries are traced, and contain no secret", async (t) => {
   const collector = await startCollector();
   const receiver = await startReceiver();
-  const { url, createOrganization, token, stop } = await start({
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+  const { url, createOrganization, token, stop } = await startOnNewDatabase({
+    ...tracedBy(collector),
     OTEL_SERVICE_NAME: "links",
-    OTEL_BSP_SCHEDULE_DELAY: "50",
     OTEL_METRIC_EXPORT_INTERVAL: "200",
   });
   const app = await createOrganization();
@@ -61,9 +26,12 @@ test.serial("requests, statements and deliveries are traced, and contain no secr
   const api = apiAt(url, access);
   const { body: link } = await api.send<{ slug: string }>("POST", "/v1/links?secret-query=1", {
     json: { url: "https://example.com/secret-target" },
-    headers: { traceparent },
+    headers: { traceparent: TRACEPARENT },
   });
-  await fetch(`${url}/${link.slug}?secret-click=1`, { redirect: "manual", headers: { traceparent } });
+  await fetch(`${url}/${link.slug}?secret-click=1`, {
+    redirect: "manual",
+    headers: { traceparent: TRACEPARENT },
+  });
   await fetch(`${url}/oauth/token`, { method: "POST", body: "grant_type=secret-grant" });
   receiver.exposeVerification("/secret-hook");
   const webhook = await createWebhook(api, receiver.url("/secret-hook"), ["webhook.test"]);
@@ -119,14 +87,12 @@ if (engine === "sqlite") {
         response.writeHead(200, { "content-type": "application/json" }).end('{"active":false}');
       });
       await once(issuer.listen(0, "127.0.0.1"), "listening");
-      const { url, stop } = await start({
-        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-        OTEL_BSP_SCHEDULE_DELAY: "50",
+      const { url, stop } = await startOnNewDatabase({
+        ...tracedBy(collector),
         INTROSPECTION_URL: `http://127.0.0.1:${(issuer.address() as AddressInfo).port}/oauth/introspect`,
         INTROSPECTION_CLIENT_SECRET: "the secret of the resource server",
       });
-      const headers = { ...bearer("lga_a-token"), traceparent };
+      const headers = { ...bearer("lga_a-token"), traceparent: TRACEPARENT };
       const { status } = await fetch(`${url}/v1/links`, { headers });
       t.is(status, 401);
       const { spanId } = await collector.waitForSpan(({ name }) => name === "GET /v1/links");
@@ -141,7 +107,7 @@ if (engine === "sqlite") {
     "traces are sent as Protocol Buffers by default, and only those that are exported",
     async (t) => {
       const collector = await startCollector();
-      const { url, stop } = await start({
+      const { url, stop } = await startOnNewDatabase({
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
         OTEL_BSP_SCHEDULE_DELAY: "50",
       });
@@ -158,7 +124,7 @@ if (engine === "sqlite") {
   );
 
   test.serial("a collector that can't be reached neither fails requests nor the shutdown", async (t) => {
-    const { url, stop } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
+    const { url, stop } = await startOnNewDatabase({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
     t.is((await fetch(`${url}/oauth/jwks`)).status, 200);
     t.is((await stop()).code, 0);
   });
@@ -173,7 +139,7 @@ if (engine === "sqlite") {
       } });`;
       const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(report)}`;
       const loaded = async (settings: Record<string, string>) => {
-        const { url, stop } = await start({ NODE_OPTIONS, LOG_LEVEL: "silent", ...settings });
+        const { url, stop } = await startOnNewDatabase({ NODE_OPTIONS, LOG_LEVEL: "silent", ...settings });
         await fetch(`${url}/oauth/jwks`);
         const packages = (await stop()).stderr.matchAll(/loaded .*\/@opentelemetry\/([\w-]+)\//g);
         return [...new Set([...packages].map(([, name]) => name))].sort();
