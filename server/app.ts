@@ -108,7 +108,7 @@ function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): 
     url: INTROSPECTION_URL,
     clientId: INTROSPECTION_CLIENT_ID,
     clientSecret: INTROSPECTION_CLIENT_SECRET as string,
-    traceHeaders: tracing?.outgoingHeaders,
+    trace: tracing?.traceOutgoing("everything"),
   });
 }
 

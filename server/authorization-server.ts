@@ -101,7 +101,11 @@ export function authorizationServer(
     replays,
     fetch: options.fetch,
     keySets,
-    authenticateWorkload: createAuthenticateWorkload({ trustRules, replays, keySets }),
+    authenticateWorkload: createAuthenticateWorkload({
+      trustRules,
+      replays,
+      keySets: createKeySets(options.fetchConfigured),
+    }),
     registeredIds,
     identityAssertions: {
       ...storage,
@@ -133,7 +137,12 @@ export function authorizationServer(
   });
 
   const sessions = createSessions(provider, storage.sessions, urls.base);
-  const identityProvider = createIdentityProvider(settings, `${urls.base}/auth/sso/callback`, onError);
+  const identityProvider = createIdentityProvider(
+    settings,
+    `${urls.base}/auth/sso/callback`,
+    onError,
+    options.tracing?.traceOutgoing("traceparent"),
+  );
   const ssoButton = createSsoButton(identityProvider);
   const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));
   const transactions = createTransactions(urls.base);
@@ -202,9 +211,12 @@ export function authorizationServer(
 }
 
 /** Returns the endpoint for reports of leaked credentials, if there are keys to verify them with. */
-function leakReports({ settings, storage, fetch }: Dependencies, onError: OnError): Middleware[] {
+function leakReports({ settings, storage, fetchConfigured }: Dependencies, onError: OnError): Middleware[] {
   const { LEAK_REPORT_KEYS } = settings;
   if (!LEAK_REPORT_KEYS) return [];
-  const endpoint = leakedCredentials(createFindKey(LEAK_REPORT_KEYS, fetch, onError), storage.leaks);
+  const endpoint = leakedCredentials(
+    createFindKey(LEAK_REPORT_KEYS, fetchConfigured, onError),
+    storage.leaks,
+  );
   return [mount(({ path }) => path === LEAK_REPORT_PATH, [endpoint])];
 }

@@ -21,8 +21,10 @@ export type Dependencies = {
   metrics: ProcessMetrics;
   /** Only if OpenTelemetry is configured. */
   tracing?: Tracing | undefined;
-  /** Fetches documents of clients and other issuers from the public internet. */
+  /** Fetches documents that requests name, such as those of clients, from the public internet. */
   fetch: GuardedFetch;
+  /** Fetches documents that the operator or an organization named, such as those of other issuers, from the public internet. */
+  fetchConfigured: GuardedFetch;
   /** Fetches documents of the identity provider, whose host may be private. What others name must not be fetched there. */
   fetchFromProvider: GuardedFetch;
 };

@@ -1,5 +1,6 @@
 import type { ActiveToken, Introspect } from "../resources/access/introspect.ts";
 import { UNAVAILABLE } from "../resources/http/unavailable.ts";
+import { type TraceOutgoing, untraced } from "../resources/outbound/outgoing-trace.ts";
 import type { Plan } from "../resources/plans.ts";
 import { isPlan } from "../resources/plans.ts";
 
@@ -18,8 +19,7 @@ type Options = {
   url: string;
   clientId: string;
   clientSecret: string;
-  /** Returns the headers that pass the trace of a request on. */
-  traceHeaders?: (() => Record<string, string>) | undefined;
+  trace?: TraceOutgoing | undefined;
 };
 
 /** Creates an introspection client (RFC 7662) of an authorization server, which knows it as `resource-server`. */
@@ -27,20 +27,22 @@ export function createRemoteIntrospect({
   url,
   clientId,
   clientSecret,
-  traceHeaders = () => ({}),
+  trace = untraced,
 }: Options): Introspect {
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
 
   return async (token) => {
     let body: IntrospectionResponse;
     try {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: { ...traceHeaders(), authorization, accept: "application/json" },
-        body: new URLSearchParams({ token, token_type_hint: "access_token" }),
-        redirect: "error",
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      });
+      const response = await trace({ method: "POST", url }, (traceHeaders) =>
+        fetch(url, {
+          method: "POST",
+          headers: { ...traceHeaders, authorization, accept: "application/json" },
+          body: new URLSearchParams({ token, token_type_hint: "access_token" }),
+          redirect: "error",
+          signal: AbortSignal.timeout(TIMEOUT_MS),
+        }),
+      );
       if (!response.ok) throw new Error(`introspection returned ${response.status}`);
       body = (await response.json()) as IntrospectionResponse;
     } catch (error) {

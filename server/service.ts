@@ -24,7 +24,7 @@ import type { Log } from "./log.ts";
 import { startMails } from "./mail/dispatcher.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { createMetrics, type ProcessMetrics } from "./observability/metrics.ts";
-import type { Telemetry } from "./observability/tracing.ts";
+import type { PassedOn, Telemetry } from "./observability/tracing.ts";
 import { fetchableHosts, identityProviderHosts } from "./outbound-hosts.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";
@@ -89,12 +89,12 @@ export async function startService(
     );
     const port = await listen(web.server, "PORT", settings);
     const urls = publicUrlsOf(settings, port);
-    const createFetch = (...exempt: AllowedHosts[]) =>
+    const createFetch = (passedOn: PassedOn, ...exempt: AllowedHosts[]) =>
       createGuardedFetch({
         ...sendDefaults,
         allowed: new Set(exempt.flatMap((hosts) => [...hosts])),
         userAgent: `linkgate/${VERSION}`,
-        traceHeaders: tracing?.outgoingHeaders,
+        trace: tracing?.traceOutgoing(passedOn),
       });
     const { listener, observability, useKeys, close } = createApp({
       settings,
@@ -106,8 +106,13 @@ export async function startService(
       log,
       metrics,
       tracing,
-      fetch: createFetch(fetchableHosts(settings)),
-      fetchFromProvider: createFetch(fetchableHosts(settings), identityProviderHosts(settings)),
+      fetch: createFetch("nothing", fetchableHosts(settings)),
+      fetchConfigured: createFetch("traceparent", fetchableHosts(settings)),
+      fetchFromProvider: createFetch(
+        "traceparent",
+        fetchableHosts(settings),
+        identityProviderHosts(settings),
+      ),
     });
     answerWith(listener);
 

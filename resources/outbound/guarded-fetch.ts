@@ -2,10 +2,11 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import { type ConnectionDefaults, createConnections } from "./connections.ts";
+import { type TraceOutgoing, untraced } from "./outgoing-trace.ts";
 import { NOT_PUBLIC } from "./public-lookup.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "./ssrf-guard.ts";
 
-/** A document could not be fetched. The message is safe to show: it says nothing about this host's network. */
+/** A document could not be fetched. The message is safe to show: it says nothing about this host's network. The cause may. */
 export class FetchFailed extends Error {
   override readonly name = "FetchFailed";
 }
@@ -20,8 +21,7 @@ export type GuardedFetch = (
 ) => Promise<Response>;
 
 type FetchOptions = ConnectionDefaults & {
-  /** Returns the headers that pass the trace of a request on. */
-  traceHeaders?: (() => Record<string, string>) | undefined;
+  trace?: TraceOutgoing | undefined;
   /** Hosts that may be private or use plain http. */
   allowed: AllowedHosts;
   userAgent: string;
@@ -39,7 +39,7 @@ const MAX_BYTES = 64 * 1024;
 export function createGuardedFetch({
   allowed,
   userAgent,
-  traceHeaders,
+  trace = untraced,
   ...defaults
 }: FetchOptions): GuardedFetch {
   const connectionTo = createConnections(allowed, defaults);
@@ -50,17 +50,16 @@ export function createGuardedFetch({
     const { options, isAllowed } = connectionTo(url);
     const send = url.protocol === "https:" ? https.request : http.request;
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const request = send(url, {
-      ...options,
-      headers: { ...traceHeaders?.(), accept, "user-agent": userAgent },
-      signal,
+    return trace({ method: "GET", url }, (traceHeaders) => {
+      const headers = { ...traceHeaders, accept, "user-agent": userAgent };
+      const request = send(url, { ...options, headers, signal });
+      request.on("socket", (socket: Socket) =>
+        socket.once("connect", () => {
+          if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));
+        }),
+      );
+      return readResponse(request, maxBytes);
     });
-    request.on("socket", (socket: Socket) =>
-      socket.once("connect", () => {
-        if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));
-      }),
-    );
-    return readResponse(request, maxBytes);
   };
 }
 
@@ -72,11 +71,11 @@ function isFetchable(url: URL, allowed: AllowedHosts): boolean {
 
 function readResponse(request: http.ClientRequest, maxBytes: number): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
-  const fail = (message: string) => {
-    reject(new FetchFailed(message));
+  const fail = (message: string, cause?: unknown) => {
+    reject(new FetchFailed(message, { cause }));
     request.destroy();
   };
-  request.on("error", () => fail("the request failed"));
+  request.on("error", (error) => fail("the request failed", error));
   request.on("response", (response) => {
     const chunks: Buffer[] = [];
     let bytes = 0;

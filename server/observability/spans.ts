@@ -12,6 +12,7 @@ import {
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import type { Send } from "../../resources/webhooks/send.ts";
 import { methodOf } from "./http-method.ts";
+import { createTraceOutgoing } from "./outgoing-spans.ts";
 import type { Tracing } from "./tracing.ts";
 
 // Health checks would be most of the traces of an idle service.
@@ -110,7 +111,13 @@ export function createTracing(tracer: Tracer, contexts: ContextManager): Tracing
         return response;
       },
 
-    outgoingHeaders: () => headersOf(contexts.active()),
+    traceOutgoing: (passedOn) =>
+      createTraceOutgoing({
+        tracer,
+        parent: () => contexts.active(),
+        headersOf,
+        passedOn,
+      }),
 
     currentTraceparent() {
       const context = contexts.active();

@@ -60,6 +60,7 @@ export async function createFronts() {
         metrics: createMetrics(),
         log,
         fetch: unused,
+        fetchConfigured: unused,
         fetchFromProvider: unused,
       });
       let reached = 0;

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { IncomingHttpHeaders } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction } from "node:net";
 import { generate } from "selfsigned";
@@ -14,6 +15,8 @@ export type Publisher = {
   connections: ConnectionDefaults;
   /** The URLs that were requested, in order. */
   requests: string[];
+  /** The headers of these requests. */
+  headers: IncomingHttpHeaders[];
   /** Serves an object as JSON, unless other headers are given. */
   publish(url: string, publication: Publication): void;
   close(): void;
@@ -30,9 +33,11 @@ export async function startPublisher(hosts: string[]): Promise<Publisher> {
   });
   const published = new Map<string, Publication>();
   const requests: string[] = [];
+  const received: IncomingHttpHeaders[] = [];
   const server = createServer({ key, cert }, (req, res) => {
     const url = `https://${String(req.headers.host).replace(/:\d+$/, "")}${req.url}`;
     requests.push(url);
+    received.push(req.headers);
     const { body, status = 200, headers } = published.get(url) ?? { body: {}, status: 404 };
     res.writeHead(status, { "content-type": "application/json", ...headers });
     res.end(typeof body === "string" ? body : JSON.stringify(body));
@@ -44,6 +49,7 @@ export async function startPublisher(hosts: string[]): Promise<Publisher> {
     settings: { WEBHOOK_ALLOW_HOSTS: hosts.join(",") },
     connections: { allowedLookup, allowedPort: (server.address() as AddressInfo).port, ca: cert },
     requests,
+    headers: received,
     publish: (url, publication) => void published.set(url, publication),
     close: () => void server.close(),
   };

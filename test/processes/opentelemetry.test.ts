@@ -96,7 +96,9 @@ if (engine === "sqlite") {
       const { status } = await fetch(`${url}/v1/links`, { headers });
       t.is(status, 401);
       const { spanId } = await collector.waitForSpan(({ name }) => name === "GET /v1/links");
-      t.deepEqual(passedOn, [`00-${TRACE}-${spanId}-01`]);
+      const call = await collector.waitForSpan(({ name }) => name === "POST");
+      t.is(call.parentSpanId, spanId);
+      t.deepEqual(passedOn, [`00-${TRACE}-${call.spanId}-01`]);
       await stop();
       issuer.close();
       collector.close();

@@ -1,10 +1,18 @@
 import type { CustomFetch } from "openid-client";
+import type { TraceOutgoing } from "../../../resources/outbound/outgoing-trace.ts";
 
 // The largest documents of identity providers, with dozens of keys, stay below this.
 const MAX_BYTES = 256 * 1024;
 
-/** Fetches a response of limited size. @throws TypeError like `fetch` if it is larger */
-export const boundedFetch: CustomFetch = async (url, options) => {
+/** Creates a fetch for responses of limited size. It throws a TypeError like `fetch` if one is larger. */
+export function createBoundedFetch(trace: TraceOutgoing): CustomFetch {
+  return (url, options) =>
+    trace({ method: options.method, url }, (traceHeaders) =>
+      fetchBounded(url, { ...options, headers: { ...options.headers, ...traceHeaders } }),
+    );
+}
+
+const fetchBounded: CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as oidc from "openid-client";
+import { type TraceOutgoing, untraced } from "../../../resources/outbound/outgoing-trace.ts";
 import type { Settings } from "../../config.ts";
-import { boundedFetch } from "./bounded-fetch.ts";
+import { createBoundedFetch } from "./bounded-fetch.ts";
 
 /** A user as the identity provider describes them, identified by `issuer` and `subject` together. */
 export type Identity = {
@@ -52,10 +53,12 @@ export function createIdentityProvider(
   settings: Settings,
   redirectUri: string,
   onError: (error: unknown) => void,
+  trace: TraceOutgoing = untraced,
 ): IdentityProvider | undefined {
   const { IDP_ISSUER, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: secret, IDP_NAME: name } = settings;
   if (!IDP_ISSUER || !clientId || !secret || !name) return undefined;
-  const configuration = cacheDiscovery(() => discover(IDP_ISSUER, clientId, secret), onError);
+  const fetch = createBoundedFetch(trace);
+  const configuration = cacheDiscovery(() => discover(IDP_ISSUER, { clientId, secret, fetch }), onError);
   // What sign-in pages show while an attempt takes long.
   let wasReachable = true;
   let isSlow = false;
@@ -136,12 +139,14 @@ function rethrowUnavailable(error: Error & { code?: string }): never {
   throw error;
 }
 
-async function discover(issuer: string, clientId: string, secret: string): Promise<oidc.Configuration> {
+type Client = { clientId: string; secret: string; fetch: oidc.CustomFetch };
+
+async function discover(issuer: string, { clientId, secret, fetch }: Client): Promise<oidc.Configuration> {
   const execute = issuer.startsWith("http:") ? [oidc.allowInsecureRequests] : [];
   const found = await oidc.discovery(new URL(issuer), clientId, secret, undefined, {
     execute,
     timeout: TIMEOUT_S,
-    [oidc.customFetch]: boundedFetch,
+    [oidc.customFetch]: fetch,
   });
   const { supportsPKCE: _, ...metadata } = found.serverMetadata();
   const methods = metadata.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
@@ -158,7 +163,7 @@ async function discover(issuer: string, clientId: string, secret: string): Promi
     authenticate(secret),
   );
   configuration.timeout = TIMEOUT_S;
-  configuration[oidc.customFetch] = boundedFetch;
+  configuration[oidc.customFetch] = fetch;
   // By default, the library trusts TLS and doesn't verify the signature.
   oidc.enableNonRepudiationChecks(configuration);
   for (const step of execute) step(configuration);
