@@ -17,6 +17,7 @@ import { createKeyStore } from "./crypto/keys.ts";
 import { readClock } from "./database/clock.ts";
 import { type DatabaseOptions, openDatabase } from "./database/index.ts";
 import { createLeases } from "./database/leases.ts";
+import { partitionTables } from "./database/partitions/convert.ts";
 import { purgeExpired } from "./database/purge-expired.ts";
 import { openReplica } from "./database/replica.ts";
 import { mapStorageErrors } from "./database/retry.ts";
@@ -193,6 +194,7 @@ export function openStorage(
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
     purgeExpired: (stop) => purgeExpired(database, leases, purgeLinks, stop),
+    partition: (tables, onStep = () => {}) => partitionTables(database, tables, onStep),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

@@ -17,6 +17,7 @@ import type { Backlog } from "./backlog.ts";
 import type { EncryptionKeys } from "./crypto/encryption.ts";
 import type { KeyStore } from "./crypto/keys.ts";
 import type { Database } from "./database/index.ts";
+import type { PartitionResult } from "./database/partitions/convert.ts";
 import type { Deleted } from "./database/purge-expired.ts";
 import type { Replica } from "./database/replica.ts";
 import type { AuditChain } from "./events/audit-chain.ts";
@@ -108,6 +109,11 @@ export type Storage = {
   clockAhead(): Promise<number>;
   /** Returns the time by the clock of the database server, in milliseconds since 1970. */
   databaseTime(): Promise<number>;
+  /**
+   * PostgreSQL: partitions tables by time, all whose rows expire unless names are given, while servers use them.
+   * @throws PartitionFailed
+   */
+  partition(tables: string[], onStep?: (text: string) => void): Promise<PartitionResult>;
   /** Does once what has to wait until no process of the previous version runs. */
   finishUpgrade(): Promise<void>;
   /** Deletes expired rows and the content of deleted organizations. Resolves to undefined while another process does. `stop` ends it after the current batch. */

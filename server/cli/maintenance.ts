@@ -1,7 +1,8 @@
-import { type Command, CommandError } from "./command.ts";
+import { PartitionFailed } from "../../adapters/database/partitions/convert.ts";
+import { type Command, type CommandContext, CommandError } from "./command.ts";
 import { doctorCommand } from "./doctor/index.ts";
 
-/** `migrate`, `sweep`, `doctor` */
+/** `migrate`, `sweep`, `partition`, `doctor` */
 export const maintenanceCommands: Command[] = [
   {
     name: "migrate",
@@ -20,8 +21,26 @@ export const maintenanceCommands: Command[] = [
       return { deleted };
     },
   },
+  {
+    name: "partition",
+    summary:
+      "PostgreSQL: partition tables by time while servers run, so that expired rows are dropped with their day",
+    arguments: { "[table...]": "deliveries, events or click_stats; by default deliveries and events" },
+    migrates: true,
+    run: partition,
+  },
   doctorCommand,
 ];
+
+async function partition({ args, storage, note }: CommandContext): Promise<object> {
+  try {
+    const result = await storage.partition(args, note);
+    if (result.partitioned.length === 0) note("There is nothing to do.");
+    return result;
+  } catch (error) {
+    throw error instanceof PartitionFailed ? new CommandError(error.code, error.message) : error;
+  }
+}
 
 /** Returns whether a result contains a failed check or a broken log. */
 export function hasFailed(result: object): boolean {

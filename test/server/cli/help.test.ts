@@ -20,6 +20,7 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 const COMMANDS = [
   "migrate",
   "sweep",
+  "partition",
   "doctor",
   "org create",
   "org plan",

@@ -1,0 +1,121 @@
+import type { Knex } from "knex";
+import type { Database } from "../index.ts";
+import type { LimitedClient } from "../limited-client.ts";
+import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
+import { limitOf, readStates } from "./catalog.ts";
+import { literalOf } from "./create.ts";
+import { findDependents } from "./dependents.ts";
+import { BRIEFLY, isLockTimeout, withBriefLocks } from "./lock.ts";
+import { replaceTable } from "./replace-table.ts";
+import { PARTITIONED, type PartitionedTable, startOfUnit } from "./tables.ts";
+
+/** Why a table was not partitioned. Scripts read `code`. */
+export class PartitionFailed extends Error {
+  override readonly name = "PartitionFailed";
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The tables that a command has partitioned, and those that were partitioned before. */
+export type PartitionResult = { partitioned: string[]; already_partitioned: string[] };
+
+// The advisory lock of the command, an arbitrary number. Not that of migrations: servers that start wait for it.
+const COMMAND_LOCK = 7_105_468;
+const DAY_MS = 24 * 60 * 60 * 1000;
+// Two minutes. Something that uses a table for as long, such as a dump, is worth waiting for.
+const RETRIES = { attempts: 80, pauseMs: 1500 };
+
+/**
+ * Partitions tables while servers use them: all whose rows expire, unless names are given. Each table becomes the first
+ * partition of a new one. What an interrupted call has done is kept or repeated.
+ * @param onStep receives a line before each step
+ * @throws PartitionFailed
+ */
+export async function partitionTables(
+  { knex, engine }: Database,
+  names: string[],
+  onStep: (text: string) => void,
+): Promise<PartitionResult> {
+  if (engine !== "postgres")
+    throw new PartitionFailed("unsupported_database", "Only tables on PostgreSQL can be partitioned.");
+  const tables = chosen(names);
+  return (knex.client as unknown as LimitedClient).exempt(() =>
+    knex.transaction(async (lock) => {
+      await lock.raw(NO_STATEMENT_TIMEOUT);
+      const { rows } = await lock.raw("select pg_try_advisory_xact_lock(?) as locked", [COMMAND_LOCK]);
+      if (!rows[0].locked) throw new PartitionFailed("busy", "Another process is partitioning the tables.");
+      const result: PartitionResult = { partitioned: [], already_partitioned: [] };
+      for (const { table, state } of await readStates(knex)) {
+        if (!tables.includes(table)) continue;
+        if (state === "plain") await convert(knex, table, onStep);
+        (state === "plain" ? result.partitioned : result.already_partitioned).push(table.name);
+      }
+      return result;
+    }),
+  );
+}
+
+function chosen(names: string[]): readonly PartitionedTable[] {
+  const known = PARTITIONED.map(({ name }): string => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new PartitionFailed(
+      "unknown_table",
+      `"${unknown}" can't be partitioned. Tables: ${known.join(", ")}.`,
+    );
+  return PARTITIONED.filter(({ name, expires }) => (names.length > 0 ? names.includes(name) : expires));
+}
+
+async function convert(knex: Knex, table: PartitionedTable, onStep: (text: string) => void): Promise<void> {
+  const dependents = await findDependents(knex, table);
+  if (dependents.length > 0) {
+    throw new PartitionFailed(
+      "has_dependents",
+      `${table.name} can't be partitioned while it has: ${dependents.join(", ")}.`,
+    );
+  }
+  // Rows of processes whose clocks are ahead come before it, too.
+  const boundary = startOfUnit("day", Date.now()) + 3 * DAY_MS;
+  try {
+    onStep(`${table.name}: reading all rows; requests don't wait`);
+    await limitKeys(knex, table, boundary);
+    onStep(`${table.name}: replacing the table`);
+    await withBriefLocks(knex, RETRIES, (trx) => replaceTable(trx, table, boundary));
+  } catch (error) {
+    await withBriefLocks(knex, BRIEFLY, (trx) => dropLimit(trx, table)).catch(() => {}); // the purge does it later
+    if (!isLockTimeout(error)) throw error;
+    throw new PartitionFailed(
+      "busy",
+      `${table.name} is in use by a long transaction, such as a dump. Try again when that has ended.`,
+    );
+  }
+}
+
+/** Proves that all keys are before a time, so the table can become a partition without being read under a lock. */
+async function limitKeys(knex: Knex, table: PartitionedTable, boundary: number): Promise<void> {
+  const end = literalOf(table.keyAt(boundary));
+  await withBriefLocks(knex, RETRIES, async (trx) => {
+    await dropLimit(trx, table);
+    await trx.raw(`alter table ?? add constraint ?? check (?? < ${end}) not valid`, [
+      table.name,
+      limitOf(table),
+      table.key,
+    ]);
+  });
+  await knex.raw("alter table ?? validate constraint ??", [table.name, limitOf(table)]);
+}
+
+async function dropLimit(trx: Knex.Transaction, table: PartitionedTable): Promise<void> {
+  await trx.raw("alter table ?? drop constraint if exists ??", [table.name, limitOf(table)]);
+}
+
+/** Removes the limit of a conversion that was killed: once its time has come, no rows could be added. */
+export function removeAbandonedLimit(knex: Knex, table: PartitionedTable): Promise<void> {
+  return withBriefLocks(knex, BRIEFLY, async (trx) => {
+    const { rows } = await trx.raw("select pg_try_advisory_xact_lock(?) as locked", [COMMAND_LOCK]);
+    if (rows[0].locked) await dropLimit(trx, table);
+  });
+}
