@@ -17,7 +17,7 @@ const { slug } = await api.createLink();
 await service.storage.clients.setRedirectUris(app.id, [REDIRECT_URI], OPERATOR);
 const user = await service.createUser([app.id]);
 const codes: string[] = [];
-for (let round = 0; round < 3; round++) codes.push(await codeFor(service, app, user));
+for (let round = 0; round < 6; round++) codes.push(await codeFor(service, app, user));
 const { refreshToken } = await runCodeFlow(service, app, user);
 // On SQLite, creating a link would chain the events of these flows.
 await service.storage.auditChain.append();
@@ -34,7 +34,7 @@ const QUEUE = /^select .d.\..webhook_id., .* from .deliveries. as .d./;
 // The periodic purge of expired rows, search for links to erase or index and for logged clicks, and check of the keys, which
 // start seconds after the service.
 const PURGE =
-  /[`"]organization_usage[`"]|.leases.|.sealed_keys.|.knex_migrations.|from .sign_in_failures.|^select 1 from click_log|.expires_at. <= /;
+  /[`"]organization_usage[`"]|.leases.|.sealed_keys.|.knex_migrations.|from .sign_in_failures.|^select 1 from click_log|.expires_at. <= |pg_class|max\(expires_at\)/;
 // The background job that chains new entries of the audit log.
 const CHAIN =
   /[`"]audit_chains[`"]|unchained = 1|[`"].* seq is null|.seq. is null|^with v \(|^update events e join|^select .id., .plan. from .organizations. where .id. in/;
@@ -120,18 +120,29 @@ const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[
   },
 ];
 
-for (const { title, verbs, run } of EXPECTED) {
-  const count = verbs.length === 1 ? "one statement" : `${verbs.length} statements`;
-  test.serial(`${count} for ${title}`, async (t) => {
-    for (let round = 0; round < 3; round++) {
-      const { direct } = await statementsOf(run);
-      t.deepEqual(
-        direct.map((sql) => sql.split(" ", 1)[0]),
-        verbs,
-        direct.join("\n"),
-      );
-    }
+expectStatements("");
+
+if (engine === "postgres") {
+  test.serial("PostgreSQL: tables are partitioned", async (t) => {
+    t.deepEqual((await service.storage.partition([])).partitioned, ["deliveries", "events"]);
   });
+  expectStatements("PostgreSQL, partitioned: ");
+}
+
+function expectStatements(where: string): void {
+  for (const { title, verbs, run } of EXPECTED) {
+    const count = verbs.length === 1 ? "one statement" : `${verbs.length} statements`;
+    test.serial(`${where}${count} for ${title}`, async (t) => {
+      for (let round = 0; round < 3; round++) {
+        const { direct } = await statementsOf(run);
+        t.deepEqual(
+          direct.map((sql) => sql.split(" ", 1)[0]),
+          verbs,
+          direct.join("\n"),
+        );
+      }
+    });
+  }
 }
 
 test.serial(

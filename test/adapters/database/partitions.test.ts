@@ -1,0 +1,164 @@
+import test from "ava";
+import { copyDatabase } from "../../../adapters/copy/index.ts";
+import { timeOfId } from "../../../adapters/crypto/ids.ts";
+import { PartitionFailed } from "../../../adapters/database/partitions/convert.ts";
+import type { EventRow } from "../../../adapters/database/tables.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { DAY_MS, date, insertAt, partitionsOf } from "../../harness/database/partitions.ts";
+import { atOnce, createTestStorage, type TestStorage } from "../../harness/database/storage.ts";
+import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+
+const open: TestStorage[] = [];
+test.after.always(() => Promise.all(open.map(({ close }) => close())));
+
+async function createStorage(): Promise<TestStorage> {
+  const storage = await createTestStorage();
+  open.push(storage);
+  return storage;
+}
+
+if (engine === "postgres") describePartitions();
+else {
+  test("SQLite, MariaDB: tables can't be partitioned, and nothing changes", async (t) => {
+    const { first } = await createStorage();
+    const error = await t.throwsAsync(first.partition([]), { instanceOf: PartitionFailed });
+    t.is(error.code, "unsupported_database");
+    t.is((await first.purgeExpired())?.dropped_partitions, undefined);
+  });
+}
+
+function describePartitions() {
+  test("tables are partitioned once, and keep their rows, keys, indexes and grants", async (t) => {
+    const storage = await createStorage();
+    const { first, database } = storage;
+    const { knex } = database;
+    const ids = await insertAt(storage, Date.now());
+    await knex.raw("grant select on deliveries to pg_monitor");
+    const indexes = async () =>
+      (
+        await knex.raw(
+          "select indexname from pg_indexes where tablename in ('events', 'deliveries') order by 1",
+        )
+      ).rows.map(({ indexname }: { indexname: string }) => indexname);
+    const before = await indexes();
+
+    t.deepEqual(await first.partition([]), {
+      partitioned: ["deliveries", "events"],
+      already_partitioned: [],
+    });
+    t.deepEqual(await first.partition([]), {
+      partitioned: [],
+      already_partitioned: ["deliveries", "events"],
+    });
+    t.deepEqual(await first.partition(["click_stats"]), {
+      partitioned: ["click_stats"],
+      already_partitioned: [],
+    });
+
+    // Each partition has the unique index of the chain, because it doesn't contain the partitioned key.
+    t.deepEqual(
+      await indexes(),
+      before.filter((name: string) => name !== "events_chain"),
+    );
+    const start = Date.now() - (Date.now() % DAY_MS) + 3 * DAY_MS;
+    t.deepEqual(await partitionsOf(storage, "deliveries"), [
+      `deliveries_${date(start)}`,
+      `deliveries_before_${date(start)}`,
+      "deliveries_default",
+    ]);
+    t.deepEqual(
+      (await knex("deliveries").orderBy("event_id")).map(({ event_id }) => event_id),
+      ids,
+    );
+    t.is((await knex("deliveries_default" as never)).length, 0);
+    const { rows } = await knex.raw(
+      "select has_table_privilege('pg_monitor', 'deliveries', 'select') as may",
+    );
+    t.true(rows[0].may);
+    await t.throwsAsync(knex("events").insert((await knex("events").first()) as EventRow), { code: "23505" });
+  });
+
+  test("what can't be partitioned is refused, and stays as it is", async (t) => {
+    const { first, database } = await createStorage();
+    const unknown = await t.throwsAsync(first.partition(["users"]), { instanceOf: PartitionFailed });
+    t.is(unknown.code, "unknown_table");
+    await database.knex.raw("create view failed as select * from deliveries where status = 'failed'");
+    const dependent = await t.throwsAsync(first.partition([]), { instanceOf: PartitionFailed });
+    t.like(dependent, { code: "has_dependents" });
+    t.regex(dependent.message, /the view failed/);
+  });
+
+  test("a conversion waits for a long transaction, and requests don't wait for it", async (t) => {
+    const storage = await createStorage();
+    const { first, second, database } = storage;
+    const reading = await database.knex.transaction();
+    await reading("deliveries").first();
+    let isConverted = false;
+    const converted = first.partition(["deliveries"]).then(() => (isConverted = true));
+    for (let round = 0; round < 20; round++) await second.organizations.create("Busy", "growth", OPERATOR);
+    await insertAt(storage, Date.now());
+    t.false(isConverted);
+    await reading.commit();
+    t.true(await converted);
+  });
+
+  test("two processes convert a table once", async (t) => {
+    const { first, second } = await createStorage();
+    const results = await Promise.allSettled([first.partition([]), second.partition([])]);
+    const fulfilled = results.filter(({ status }) => status === "fulfilled");
+    t.true(fulfilled.length >= 1);
+    for (const result of results)
+      if (result.status === "rejected") t.is((result.reason as PartitionFailed).code, "busy");
+    t.deepEqual((await second.partition([])).already_partitioned, ["deliveries", "events"]);
+  });
+
+  test("entries of two processes get one place each, also across partitions", async (t) => {
+    const storage = await createStorage();
+    const { first, second, database } = storage;
+    await first.partition([]);
+    const { organization } = await first.organizations.create("Log", "growth", OPERATOR);
+    const now = Date.now();
+    // Before and after the boundary, in both orders, and where no partition is.
+    for (const days of [0, 4, 1, 60, 5, 2]) {
+      const ids = await insertAt(storage, now + days * DAY_MS, 20, true);
+      await database.knex("events").whereIn("id", ids).update({ organization_id: organization.id });
+      const { premium, growth } = { premium: "premium", growth: "growth" } as const;
+      await atOnce(6, async (index) => {
+        const store = index % 2 ? first : second;
+        await store.organizations.setPlan(organization.id, index % 2 ? premium : growth, OPERATOR);
+        await store.auditChain.append(organization.id);
+      });
+    }
+    const [report] = await second.verifyAuditLogs(organization.id);
+    const rows = await database.knex("events").where({ organization_id: organization.id }).orderBy("seq");
+    t.like(report, { ok: true, first_seq: 1, last_seq: rows.length });
+    t.true(rows.length >= 120);
+    t.deepEqual(
+      rows.map(({ seq }) => Number(seq)),
+      rows.map((_, index) => index + 1),
+    );
+    t.true(new Set(rows.map(({ id }) => date(timeOfId(id)))).size > 4);
+  });
+
+  test("a partitioned database is copied, and receives a copy", async (t) => {
+    const storage = await createStorage();
+    const { first, database } = storage;
+    await first.partition([]);
+    await first.organizations.create("Copied", "growth", OPERATOR);
+    await insertAt(storage, Date.now());
+    await insertAt(storage, Date.now() + 4 * DAY_MS);
+    const plain = await createTestDatabase({ empty: true, on: "sqlite" });
+    const run = { command: "copy", arguments: [], options: {}, osUser: "test", host: "test" };
+    const options = { onTable() {}, run };
+    await copyDatabase(storage.url, plain.url, options);
+
+    const target = await createStorage();
+    await target.database.knex("sealed_keys").delete();
+    await target.first.partition([]);
+    await copyDatabase(plain.url, target.url, options);
+    t.is((await target.database.knex("deliveries")).length, (await database.knex("deliveries")).length);
+    t.true((await partitionsOf(target, "events")).length > 2);
+    t.true((await target.first.verifyAuditLogs()).every(({ ok }) => ok));
+    await plain.drop();
+  });
+}
