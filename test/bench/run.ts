@@ -7,6 +7,7 @@ import { deliveryRows, postgresDeliveryRows } from "./deliveries.ts";
 import { clientRows, introspectionRows, redirectRows, resourceRows, tokenRows } from "./engine.ts";
 import { exchangeRows } from "./exchange.ts";
 import { growthRows, memoryRows, searchRows, startRows } from "./growth.ts";
+import { partitionRows } from "./partitions.ts";
 import { poolerRows } from "./pooler.ts";
 import { pin } from "./process.ts";
 import { purgeRows } from "./purge.ts";
@@ -38,6 +39,7 @@ const sections: Record<string, Section> = {
   postgres: postgresRows,
   workers: workerRows,
   pooler: poolerRows,
+  partitions: partitionRows,
   deliveries: deliveryRows,
   "postgres-deliveries": postgresDeliveryRows,
   bytes: byteRows,
