@@ -1,14 +1,11 @@
 import type { Encryption } from "./crypto/encryption.ts";
 import type { Database } from "./database/index.ts";
 import type { Leases } from "./database/leases.ts";
+import { readUpgrade, UPGRADE_MS } from "./database/migrations/upgrade.ts";
 import { recountUsage } from "./links/recount.ts";
 import { markUpdated } from "./links/search/mark-updated.ts";
 import { encryptUrls } from "./webhooks/encrypt-urls.ts";
 
-/** How long after the migration processes of the previous version may run. */
-export const UPGRADE_MS = 24 * 60 * 60 * 1000;
-// The last migration of the version that they precede.
-const MIGRATION = "0024_refresh_retries";
 const LEASE = "finish-upgrade";
 // How long a process that died blocks the others.
 const LEASE_MS = 60 * 60 * 1000;
@@ -28,8 +25,8 @@ export function createFinishUpgrade(
 
   return async function finishUpgrade() {
     if (isFinished) return;
-    const migratedAt = await timeOfMigration(database);
-    if (Date.now() < migratedAt + UPGRADE_MS) return;
+    const migratedAt = (await readUpgrade(database))?.migratedAt;
+    if (migratedAt === undefined || Date.now() < migratedAt + UPGRADE_MS) return;
     const lease = await knex("leases").where({ name: LEASE }).first("expires_at");
     isFinished = lease !== undefined && lease.expires_at > Date.now() + LEASE_MS;
     if (isFinished || !(await leases.acquire(LEASE, LEASE_MS))) return;
@@ -40,9 +37,4 @@ export function createFinishUpgrade(
     }
     isFinished = await leases.acquire(LEASE, FOREVER_MS);
   };
-}
-
-async function timeOfMigration({ knex }: Database): Promise<number> {
-  const row = await knex("knex_migrations").where({ name: MIGRATION }).first("migration_time");
-  return row ? new Date(row.migration_time).getTime() : Number.POSITIVE_INFINITY;
 }

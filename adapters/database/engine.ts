@@ -74,6 +74,7 @@ export function knexConfig(
         connection: {
           uri: url.replace(/^mariadb:/, "mysql:"),
           charset: "utf8mb4",
+          timezone: "Z", // that of the session
           connectTimeout: connectTimeoutMs,
         } as Knex.MySql2ConnectionConfig,
         pool,

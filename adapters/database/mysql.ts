@@ -29,7 +29,7 @@ export class MysqlClient extends withLimits(Mysql2Client, {
   }
 }
 
-/** Limits the time of statements, on MySQL of those that read. */
+/** Limits the time of statements, on MySQL of those that read, and sets the time zone. */
 async function configure(connection: object, timeoutMs: number): Promise<void> {
   const run = promisify((sql: string, done: (error: unknown) => void) =>
     (connection as MysqlConnection).query(sql, (error) => done(error)),
@@ -38,6 +38,6 @@ async function configure(connection: object, timeoutMs: number): Promise<void> {
   await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   // Each server reads the comment meant for it. 0 is no limit.
   const ms = Number.isFinite(timeoutMs) ? timeoutMs : 0;
-  await run(`SET SESSION sql_mode = 'TRADITIONAL'
+  await run(`SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00'
     /*M!100101 , max_statement_time = ${ms / 1000} */ /*!80000 , max_execution_time = ${ms} */`);
 }

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
+import { readUpgrade } from "../../../adapters/database/migrations/upgrade.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
@@ -96,6 +98,22 @@ test("a reset link without a recorded creator is revoked by the upgrade", async 
   t.true(Number(rows[1]?.used_at) >= now);
   t.true(await first.accounts.resetPassword(await first.accounts.createResetToken(old.id, 60_000), "new"));
 });
+
+for (const TZ of ["America/Los_Angeles", "Pacific/Kiritimati"]) {
+  test(`the time of a migration in the time zone ${TZ} is right in any other`, async (t) => {
+    const { url, drop } = await createTestDatabase({ empty: true });
+    const database = openDatabase(url);
+    t.teardown(() => database.close().then(drop));
+    const before = Date.now();
+    const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), TZ };
+    t.is((await runCommand(["migrate"], { settings })).code, 0);
+    const upgrade = await readUpgrade(database);
+    t.false(upgrade?.isFromPrevious);
+    // MariaDB stores seconds.
+    const migratedAt = Number(upgrade?.migratedAt);
+    t.true(migratedAt > before - 1000 && migratedAt <= Date.now() + 1000, `${migratedAt - before}`);
+  });
+}
 
 test("listing pending migrations changes nothing", async (t) => {
   const { first, database, close } = await createTestStorage({ migrated: false });
