@@ -4,8 +4,9 @@ import { engineOf, knexConfig } from "../../adapters/database/engine.ts";
 
 // The database generates the rows itself: ten million take minutes instead of hours.
 const CHUNK = 500_000;
-const DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-const ORDERED_DIGITS = 5;
+const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz";
+const TIME_LENGTH = 9;
+const ISSUED_WITHIN_MS = 30 * 86_400_000;
 const PAYLOAD = JSON.stringify({
   iat: 1,
   exp: 2,
@@ -51,16 +52,17 @@ export async function fill(
   }
 }
 
-/** The keys are spread like hashes, but generated in order, because the index is then written once. */
+/** Tokens that were issued evenly over a month, under the keys that a new database gives them (`TokenKeys`), in their order. */
 function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
-  const position = `(i * cast(${DIGITS.length ** ORDERED_DIGITS} as bigint) / ${count})`;
-  const digits = Array.from({ length: ORDERED_DIGITS }, (_, index) => {
-    const shift = 6 * (ORDERED_DIGITS - 1 - index);
-    return `substr('${DIGITS}', cast((${position} >> ${shift}) & 63 as integer) + 1, 1)`;
+  const end = Math.min(Date.now(), expiresAt);
+  const time = `(${end - ISSUED_WITHIN_MS} + i * cast(${ISSUED_WITHIN_MS} as bigint) / ${count})`;
+  const digits = Array.from({ length: TIME_LENGTH }, (_, index) => {
+    const unit = DIGITS.length ** (TIME_LENGTH - 1 - index);
+    return `substr('${DIGITS}', cast(${time} / ${unit} % ${DIGITS.length} as integer) + 1, 1)`;
   });
   const random = isSqlite
-    ? "substr(hex(randomblob(19)), 1, 38)"
-    : "substr(md5(random()::text) || md5(random()::text), 1, 38)";
+    ? "substr(hex(randomblob(17)), 1, 34)"
+    : "substr(md5(random()::text) || md5(random()::text), 1, 34)";
   return {
     table: "tokens",
     values: {
