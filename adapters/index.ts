@@ -49,6 +49,7 @@ import { createGrantStore } from "./oauth/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
 import { createReplayedGrantStore } from "./oauth/oidc/replays.ts";
 import { createReplayStore } from "./oauth/replay.ts";
+import { createTokenKeys } from "./oauth/token-keys.ts";
 import { createAppPolicyStore } from "./organizations/app-policy.ts";
 import { createApprovedAppStore } from "./organizations/approved-apps.ts";
 import { createDpopRequirementStore } from "./organizations/dpop-requirement.ts";
@@ -106,6 +107,7 @@ export function openStorage(
   const webhookDeletion = createWebhookDeletion(outbox, createWebhookRows(encryption));
   const auditChain = createAuditChain(database, leases);
   const usage = createGrantUsage(database);
+  const tokenKeys = createTokenKeys(database);
   const clickLog = database.engine === "sqlite" ? createClickLog(database, leases) : undefined;
   const clicks = createClickCounter(database, outbox, clickLog);
   const stats = createClickStats(database);
@@ -147,7 +149,7 @@ export function openStorage(
     invitations: mapStorageErrors(createInvitationStore(database, outbox, encryption), "list", "find"),
     keys: mapStorageErrors(createKeyStore(database, encryption), "check", "version"),
     knownDevices: mapStorageErrors(createKnownDeviceStore(database)),
-    leaks: mapStorageErrors(createLeakStore(database, outbox)),
+    leaks: mapStorageErrors(createLeakStore(database, outbox, tokenKeys)),
     accountDeletions: mapStorageErrors(createAccountDeletionStore(database, outbox)),
     idempotency: createIdempotencyStore(database, encryption),
     identities: mapStorageErrors(createIdentityStore(database, outbox), "findUserId", "listByUser"),
@@ -185,8 +187,8 @@ export function openStorage(
     ),
     signInFailures: mapStorageErrors(createSignInFailureStore(database)),
     sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
-    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy),
-    findActiveToken: createTokenReader(database, usage, clientPolicy),
+    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy, tokenKeys),
+    findActiveToken: createTokenReader(database, usage, clientPolicy, tokenKeys),
     indexLinks: indexer.requestLarge,
     linksIndexed: indexer.settled,
     useEncryptionKeys: encryption.use,

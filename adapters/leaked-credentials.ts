@@ -7,7 +7,7 @@ import type { Database } from "./database/index.ts";
 import type { DomainEvent, Outbox } from "./events/outbox.ts";
 import { lockClient } from "./oauth/client-lock.ts";
 import { revokeGrants } from "./oauth/grants.ts";
-import { underTokenKeys } from "./oauth/token-keys.ts";
+import type { TokenKeys } from "./oauth/token-keys.ts";
 
 /** A credential that was found in public. */
 export type Leak = {
@@ -32,7 +32,11 @@ const LENGTHS_WITH_CHECKSUM = new Set([53, 62]);
 const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
 /** Creates the store of leaked credentials. */
-export function createLeakStore({ knex, engine, transaction }: Database, outbox: Outbox): LeakStore {
+export function createLeakStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  tokenKeys: TokenKeys,
+): LeakStore {
   return {
     async revoke(leak, actor) {
       const { credential } = leak;
@@ -40,7 +44,7 @@ export function createLeakStore({ knex, engine, transaction }: Database, outbox:
       if (LENGTHS_WITH_CHECKSUM.has(credential.length) && !hasChecksum(credential)) return false;
       return credential.startsWith("lgs_")
         ? revokeSecret({ knex, transaction }, outbox, actor, leak, sha256(credential))
-        : underTokenKeys(engine, credential, (key) =>
+        : tokenKeys.find(credential, (key) =>
             transaction((trx) => revokeToken(trx, outbox, actor, leak, key)),
           );
     },

@@ -76,7 +76,7 @@ export type GrantRow = {
 };
 
 export type TokenRow = {
-  /** SHA-256; on SQLite, the keys of tokens begin with their time (`tokenKey`). */
+  /** SHA-256, or the time and a part of it (`TokenKeys`). */
   id_hash: string;
   /** The name of the oidc-provider model. */
   kind: string;

@@ -1,5 +1,6 @@
 import { sha256 } from "../crypto/hash.ts";
-import type { Engine } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import { readUpgrade, UPGRADE_MS } from "../database/migrations/upgrade.ts";
 
 // Milliseconds in base 36 have nine digits until the year 5188.
 const TIME_LENGTH = 9;
@@ -12,36 +13,62 @@ export function tokenTime(): string {
   return Date.now().toString(36).padStart(TIME_LENGTH, "0");
 }
 
-/**
- * Returns the key that a token is stored under, 43 characters: its SHA-256 hash. On SQLite, the key of a token with a time
- * is that time and the first 204 bits of the hash. Such keys are appended to the index; random ones change, and write, a
- * page each. The other databases may serve processes of an earlier version, which find tokens by the whole hash only.
- */
-export function tokenKey(engine: Engine, token: string): string {
-  const time = engine === "sqlite" ? timeOf(token) : undefined;
-  return time ? timedKey(time, token) : sha256(token);
-}
+/** The keys that tokens are stored under, 43 characters each. */
+export type TokenKeys = {
+  /** Returns the key that a new token is stored under. */
+  of(token: string): Promise<string>;
+  /**
+   * Calls `run` with the key of a token, and, if that finds nothing, with the one that it may have in a database that was
+   * copied from another one. The other key can't be computed from a stored one.
+   * @param run resolves to what it found; undefined or 0 is nothing
+   */
+  find<Found>(token: string, run: (key: string) => Promise<Found>): Promise<Found>;
+};
 
 /**
- * Calls `run` with the key of a token, and, if that finds nothing, with the key that it has on the other engines: a
- * database that was copied from another engine contains both. The other key can't be computed from a stored one.
- * @param run resolves to what it found; undefined or 0 is nothing
+ * Creates the keys of a database. A timed key is the time in the token and the first 204 bits of its SHA-256 hash. Such
+ * keys are appended to the index; random ones change, and write, a page each. Processes of version 0.2 find tokens by the
+ * whole hash only, so in a database that was upgraded, tokens have timed keys from 24 hours after the migration. Tokens
+ * without a time, and those from before, have the hash. Both times are stored, so all processes compute the same key, even
+ * if their clocks differ.
  */
-export async function underTokenKeys<Found>(
-  engine: Engine,
-  token: string,
-  run: (key: string) => Promise<Found>,
-): Promise<Found> {
-  const found = await run(tokenKey(engine, token));
-  const time = found ? undefined : timeOf(token);
-  if (!time) return found;
-  return run(engine === "sqlite" ? sha256(token) : timedKey(time, token));
+export function createTokenKeys(database: Pick<Database, "knex">): TokenKeys {
+  const timedFrom = createTimedFrom(database);
+
+  /** Returns the key of a token, and the other one that it may have. */
+  async function keysOf(token: string): Promise<[key: string, other?: string]> {
+    const hash = sha256(token);
+    const time = TIMED_TOKEN.exec(token)?.[1];
+    if (time === undefined) return [hash];
+    const timed = (time + hash).slice(0, KEY_LENGTH);
+    return Number.parseInt(time, 36) >= (await timedFrom()) ? [timed, hash] : [hash, timed];
+  }
+
+  return {
+    of: async (token) => (await keysOf(token))[0],
+
+    async find(token, run) {
+      const [key, other] = await keysOf(token);
+      const found = await run(key);
+      return found || other === undefined ? found : run(other);
+    },
+  };
 }
 
-function timeOf(token: string): string | undefined {
-  return TIMED_TOKEN.exec(token)?.[1];
+/** Returns a function that resolves to the time from which tokens have timed keys, and reads it once. */
+function createTimedFrom(database: Pick<Database, "knex">): () => Promise<number> {
+  let reading: Promise<number> | undefined;
+  return () => {
+    reading ??= readTimedFrom(database).catch((error) => {
+      reading = undefined;
+      throw error;
+    });
+    return reading;
+  };
 }
 
-function timedKey(time: string, token: string): string {
-  return (time + sha256(token)).slice(0, KEY_LENGTH);
+async function readTimedFrom(database: Pick<Database, "knex">): Promise<number> {
+  const upgrade = await readUpgrade(database);
+  if (!upgrade) throw new Error("the database isn't migrated");
+  return upgrade.isFromPrevious ? upgrade.migratedAt + UPGRADE_MS : 0;
 }

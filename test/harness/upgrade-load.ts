@@ -25,13 +25,11 @@ type Caller = { app: TestOrganization; user: TestUser };
 /**
  * Repeats, each time at the server whose turn it is: client credentials, new links, one redirect of each, introspection, the code flow
  * with its pages, and refreshes.
- * @param readersOf the servers that accept tokens of the given one
  */
 export function startUpgradeLoad(
   { both }: TwoVersions,
   { app, user }: Caller,
   serversNow: () => TestService[],
-  readersOf: (issuer: TestService) => TestService[],
 ): UpgradeLoad {
   const known: Acknowledged = {
     links: new Map(),
@@ -43,41 +41,37 @@ export function startUpgradeLoad(
   let rounds = 0;
   let turn = 0;
   let isStopped = false;
-  const next = (servers: TestService[]) => servers[turn++ % servers.length] as TestService;
-  const readerOf = (issuer: TestService) => {
-    const running = serversNow();
-    return next(readersOf(issuer).filter((server) => running.includes(server)));
+  const nextServer = () => {
+    const servers = serversNow();
+    return servers[turn++ % servers.length] as TestService;
   };
 
-  async function useToken(token: string, issuer: TestService) {
-    const { id, slug } = await apiAt(readerOf(issuer).url, token).createLink();
+  async function useToken(token: string) {
+    const { id, slug } = await apiAt(nextServer().url, token).createLink();
     known.links.set(id, slug);
-    const redirect = await fetch(`${next(serversNow()).url}/${slug}`, { redirect: "manual" });
+    const redirect = await fetch(`${nextServer().url}/${slug}`, { redirect: "manual" });
     if (redirect.status !== 302) throw new Error(`redirect: ${redirect.status}`);
-    const { body } = await postAsClient(readerOf(issuer), "introspect", app, { token });
+    const { body } = await postAsClient(nextServer(), "introspect", app, { token });
     if (body.active !== true) throw new Error("introspection: inactive");
   }
 
   async function useCredentials() {
-    const issuer = next(serversNow());
-    const token = await issuer.token(app);
+    const token = await nextServer().token(app);
     known.tokens.push(token);
-    await useToken(token, issuer);
+    await useToken(token);
   }
 
   /** The pages come from all servers in turn. */
   async function useCode(browser: TestBrowser) {
     const code = await codeFor(both, app, user, { browser });
-    const issuer = next(serversNow());
-    const issued = await redeemCode(issuer, app, code);
+    const issued = await redeemCode(nextServer(), app, code);
     if (issued.status !== 200) throw new Error(`code: ${issued.status} ${issued.text}`);
     const [accessToken, refreshToken] = [String(issued.body.access_token), String(issued.body.refresh_token)];
-    const refresher = readerOf(issuer);
-    const { status, body, text } = await refresh(refresher, app, refreshToken);
+    const { status, body, text } = await refresh(nextServer(), app, refreshToken);
     if (status !== 200) throw new Error(`refresh: ${status} ${text}`);
     known.tokens.push(accessToken, String(body.access_token));
     known.refreshTokens.push(refreshToken);
-    const answer = await fetch(`${readerOf(refresher).url}/v1/organization`, {
+    const answer = await fetch(`${nextServer().url}/v1/organization`, {
       headers: bearer(String(body.access_token)),
     });
     if (answer.status !== 200) throw new Error(`API: ${answer.status} ${await answer.text()}`);

@@ -1,7 +1,7 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import { openDatabase } from "../../adapters/database/index.ts";
-import { tokenKey } from "../../adapters/oauth/token-keys.ts";
+import { createTokenKeys } from "../../adapters/oauth/token-keys.ts";
 import { discover, tokensFor } from "../harness/clients/flow.ts";
 import {
   codeFor,
@@ -106,7 +106,7 @@ test.serial(
     // After the retry window a use is a replay: someone other than the client has the token.
     await database
       .knex("tokens")
-      .where({ id_hash: tokenKey(database.engine, refreshToken) })
+      .where({ id_hash: await createTokenKeys(database).of(refreshToken) })
       .update({ consumed_at: Date.now() - 60_000 });
     t.is((await refresh(serverFor(1), app, refreshToken)).body.error, "invalid_grant");
     for (const [index, { body }] of answers.entries()) {
@@ -118,7 +118,8 @@ test.serial(
 
 /** Changes a stored token as if it had been issued days ago, since the clock of another process can't be advanced. */
 async function backdate(refreshToken: string, days: number) {
-  const row = database.knex("tokens").where({ id_hash: tokenKey(database.engine, refreshToken) });
+  const id_hash = await createTokenKeys(database).of(refreshToken);
+  const row = database.knex("tokens").where({ id_hash });
   const found = await row.clone().first("payload", "expires_at");
   if (!found) throw new Error("the token is not stored");
   const stored = JSON.parse(found.payload);

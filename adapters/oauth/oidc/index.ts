@@ -5,6 +5,7 @@ import type { Outbox } from "../../events/outbox.ts";
 import type { ClientPolicy } from "../client-policy.ts";
 import type { ClientStore } from "../clients.ts";
 import type { GrantUsage } from "../grant-usage.ts";
+import type { TokenKeys } from "../token-keys.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
@@ -22,8 +23,9 @@ export function createOidcAdapter(
   outbox: Outbox,
   usage: GrantUsage,
   clientPolicy: ClientPolicy,
+  tokenKeys: TokenKeys,
 ): (model: string) => Adapter {
-  const tokens = tokenStatements(database);
+  const tokens = tokenStatements(database, tokenKeys);
   const dependencies = { database, clients, tokens, outbox, usage, clientPolicy };
   return (model) => ({
     ...unsupported(model),

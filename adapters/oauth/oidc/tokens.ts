@@ -3,7 +3,7 @@ import type { Database } from "../../database/index.ts";
 import type { ClientPolicy } from "../client-policy.ts";
 import { toGrantHolder } from "../grant-status.ts";
 import type { GrantUsage } from "../grant-usage.ts";
-import { tokenKey, underTokenKeys } from "../token-keys.ts";
+import type { TokenKeys } from "../token-keys.ts";
 import { isAccessToken, isOutdated, requiresDpop, TOKEN_BY_HASH, toActiveToken } from "../token-row.ts";
 import { keepGrant } from "./kept-grants.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
@@ -22,12 +22,12 @@ export function tokenAdapter(
   { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
   kind: string,
 ): ModelAdapter {
-  const { keyOf, underKeys, insert, find, consume, retry, remove } = statements;
+  const { keys, insert, find, consume, retry, remove } = statements;
 
   return {
     async upsert(id, payload) {
       await insert({
-        id_hash: keyOf(id),
+        id_hash: await keys.of(id),
         kind,
         client_id: payload.clientId ?? null,
         grant_id: payload.grantId ?? null,
@@ -62,9 +62,9 @@ export function tokenAdapter(
 
     async consume(id) {
       const now = Date.now();
-      if (await underKeys(id, (hash) => consume({ hash, kind, now }))) return;
+      if (await keys.find(id, (hash) => consume({ hash, kind, now }))) return;
       const consumedAfter = now - RETRY_WINDOW_MS;
-      if (kind === "RefreshToken" && (await underKeys(id, (hash) => retry({ hash, kind, consumedAfter }))))
+      if (kind === "RefreshToken" && (await keys.find(id, (hash) => retry({ hash, kind, consumedAfter }))))
         return;
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
@@ -72,7 +72,7 @@ export function tokenAdapter(
     },
 
     async destroy(id) {
-      await underKeys(id, (hash) => remove({ hash, kind }));
+      await keys.find(id, (hash) => remove({ hash, kind }));
     },
   };
 }
@@ -86,15 +86,11 @@ function isRetry(consumedAt: number | null): boolean {
 export type TokenStatements = ReturnType<typeof tokenStatements>;
 
 /** Prepares the statements of the `tokens` table. */
-export function tokenStatements({ engine, prepare, lookup, inserter }: Database) {
-  const keyOf = (id: string) => tokenKey(engine, id);
-  const underKeys = <Found>(id: string, run: (key: string) => Promise<Found>) =>
-    underTokenKeys(engine, id, run);
+export function tokenStatements({ prepare, lookup, inserter }: Database, keys: TokenKeys) {
   const find = lookup(TOKEN_BY_HASH);
   return {
-    keyOf,
-    underKeys,
-    find: coalesce((id: string) => underKeys(id, async (key) => (await find(key))[0])),
+    keys,
+    find: coalesce((id: string) => keys.find(id, async (key) => (await find(key))[0])),
     insert: inserter({
       tables: [
         {
