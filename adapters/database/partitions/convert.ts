@@ -83,9 +83,9 @@ async function convert(knex: Knex, table: PartitionedTable, onStep: (text: strin
     onStep(`${table.name}: reading all rows; requests don't wait`);
     await limitKeys(knex, table, boundary);
     onStep(`${table.name}: replacing the table`);
-    await withBriefLocks(knex, RETRIES, (trx) => replaceTable(trx, table, boundary));
+    await withBriefLocks(knex, table.name, RETRIES, (trx) => replaceTable(trx, table, boundary));
   } catch (error) {
-    await withBriefLocks(knex, BRIEFLY, (trx) => dropLimit(trx, table)).catch(() => {}); // the purge does it later
+    await withBriefLocks(knex, table.name, BRIEFLY, (trx) => dropLimit(trx, table)).catch(() => {}); // the purge does it later
     if (!isLockTimeout(error)) throw error;
     throw new PartitionFailed(
       "busy",
@@ -97,7 +97,7 @@ async function convert(knex: Knex, table: PartitionedTable, onStep: (text: strin
 /** Proves that all keys are before a time, so the table can become a partition without being read under a lock. */
 async function limitKeys(knex: Knex, table: PartitionedTable, boundary: number): Promise<void> {
   const end = literalOf(table.keyAt(boundary));
-  await withBriefLocks(knex, RETRIES, async (trx) => {
+  await withBriefLocks(knex, table.name, RETRIES, async (trx) => {
     await dropLimit(trx, table);
     await trx.raw(`alter table ?? add constraint ?? check (?? < ${end}) not valid`, [
       table.name,
@@ -114,7 +114,7 @@ async function dropLimit(trx: Knex.Transaction, table: PartitionedTable): Promis
 
 /** Removes the limit of a conversion that was killed: once its time has come, no rows could be added. */
 export function removeAbandonedLimit(knex: Knex, table: PartitionedTable): Promise<void> {
-  return withBriefLocks(knex, BRIEFLY, async (trx) => {
+  return withBriefLocks(knex, table.name, BRIEFLY, async (trx) => {
     const { rows } = await trx.raw("select pg_try_advisory_xact_lock(?) as locked", [COMMAND_LOCK]);
     if (rows[0].locked) await dropLimit(trx, table);
   });

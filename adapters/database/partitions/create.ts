@@ -26,7 +26,7 @@ export async function createAhead(
 /** Rows that are in the default partition already stay there: their partition isn't created. */
 async function createUnlessTaken(knex: Knex, table: PartitionedTable, from: number): Promise<void> {
   try {
-    await withBriefLocks(knex, BRIEFLY, (trx) => createPartition(trx, table, from));
+    await withBriefLocks(knex, `${table.name}_default`, BRIEFLY, (trx) => createPartition(trx, table, from));
   } catch (error) {
     if ((error as { code?: unknown }).code !== CHECK_VIOLATION) throw error;
   }

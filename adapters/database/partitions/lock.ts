@@ -6,6 +6,9 @@ const LOCK_MS = 100;
 // How long a statement may take while it holds its lock.
 const STATEMENT_MS = 2000;
 
+// How long it waits for a vacuum, which PostgreSQL cancels after a second. Requests don't queue behind that.
+const VACUUM_MS = 5000;
+
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /** How often the purge tries. It tries again a minute later. */
@@ -17,17 +20,20 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Changes tables in a transaction that waits only briefly for its locks, and tries again after a pause. Requests pass
+ * Changes a table in a transaction that waits only briefly for its locks, and tries again after a pause. Requests pass
  * between the attempts.
  */
 export async function withBriefLocks<T>(
   knex: Knex,
+  table: string,
   { attempts, pauseMs }: { attempts: number; pauseMs: number },
   change: (trx: Knex.Transaction) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await knex.transaction(async (trx) => {
+        await trx.raw(`set local lock_timeout = ${VACUUM_MS}`);
+        await trx.raw("lock table ?? in share update exclusive mode", [table]);
         await trx.raw(`set local lock_timeout = ${LOCK_MS}; set local statement_timeout = ${STATEMENT_MS}`);
         return change(trx);
       });

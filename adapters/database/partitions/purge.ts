@@ -54,7 +54,7 @@ async function dropExpired(
   const ended = partitions.filter(({ to }) => to !== undefined && to <= Date.now());
   if (ended.length === 0) return;
   for (const partition of await hasExpired(knex, ended)) {
-    const isDropped = await withBriefLocks(knex, BRIEFLY, async (trx) => {
+    const isDropped = await withBriefLocks(knex, partition.name, BRIEFLY, async (trx) => {
       // Dropping locks the table. In this order, and before the partition, it waits for no one who waits for it.
       await trx.raw("lock table only ?? in access exclusive mode", [table.name]);
       await trx.raw("lock table ?? in access exclusive mode", [partition.name]);
