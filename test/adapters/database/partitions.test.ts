@@ -129,7 +129,7 @@ function describePartitions() {
       const ids = await insertAt(storage, now + days * DAY_MS, 20, true);
       await database.knex("events").whereIn("id", ids).update({ organization_id: organization.id });
       const { premium, growth } = { premium: "premium", growth: "growth" } as const;
-      await atOnce(6, async (index) => {
+      await atOnce(40, async (index) => {
         const store = index % 2 ? first : second;
         await store.organizations.setPlan(organization.id, index % 2 ? premium : growth, OPERATOR);
         await store.auditChain.append(organization.id);
