@@ -52,7 +52,10 @@ export async function fill(
   }
 }
 
-/** Tokens that were issued evenly over a month, under the keys that a new database gives them (`TokenKeys`), in their order. */
+/**
+ * Tokens that were issued evenly over a month, under the keys that a new database gives them (`TokenKeys`), in their order,
+ * in which they also expire.
+ */
 function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
   const end = Math.min(Date.now(), expiresAt);
   const time = `(${end - ISSUED_WITHIN_MS} + i * cast(${ISSUED_WITHIN_MS} as bigint) / ${count})`;
@@ -70,7 +73,7 @@ function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
       kind: "'ClientCredentials'",
       client_id: "'lgc_filler'",
       payload: `'${PAYLOAD}'`,
-      expires_at: `${expiresAt} + i % 1000`,
+      expires_at: `${expiresAt} + i * cast(1000 as bigint) / ${count}`,
     },
   };
 }
