@@ -43,14 +43,14 @@ type Round = Result & { cpuUs: number; generator: number };
 /** Measures subjects side by side. In each round they take many short turns, so a slow moment affects all of them. */
 export async function interleaved(
   subjects: Subject[],
-  { seconds = SECONDS, connections = CONNECTIONS } = {},
+  { warmUp = WARM_UP_S, seconds = SECONDS, connections = CONNECTIONS } = {},
 ): Promise<Map<string, Measured>> {
   const cells = connections.flatMap((count) =>
     subjects.map((subject): Cell => ({ subject, connections: count, rounds: [] })),
   );
   const answered = new Map<string, number>();
   for (let round = -1; round < ROUNDS; round++) {
-    const turns = (round < 0 ? WARM_UP_S : seconds) / TURN_S;
+    const turns = (round < 0 ? warmUp : seconds) / TURN_S;
     for (const [cell, result] of await takeTurns(cells, turns)) {
       const { name } = cell.subject;
       if (result.wrong) throw new Error(`${name}: ${result.wrong} unexpected responses`);
@@ -100,6 +100,21 @@ export async function scheduled(
   const result = await onSchedule({ port: server.port, next, expected, rate, seconds });
   if (result.wrong) throw new Error(`${name}: ${result.wrong} unexpected responses`);
   return result;
+}
+
+/** Returns the median processor time per request of each subject, in microseconds, at a fixed rate, and the answers of all. */
+export async function cpuOnSchedule(subjects: Subject[], rate: number, seconds: number) {
+  const cpuUs = new Map<Subject, number[]>(subjects.map((subject) => [subject, []]));
+  let answered = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [subject, values] of cpuUs) {
+      const before = subject.server.cpuMs();
+      const result = await scheduled(subject, rate, seconds);
+      values.push(((subject.server.cpuMs() - before) * 1000) / result.answered);
+      answered += result.answered;
+    }
+  }
+  return { cpuUs: [...cpuUs.values()].map(median), answered };
 }
 
 /** Returns the middle one of an odd number of values. */
