@@ -1,16 +1,15 @@
 import { sha256 } from "../crypto/hash.ts";
 import type { Database } from "../database/index.ts";
 import { readUpgrade, UPGRADE_MS } from "../database/migrations/upgrade.ts";
+import { tokenTimeAt } from "../database/token-time.ts";
 
-// Milliseconds in base 36 have nine digits until the year 5188.
-const TIME_LENGTH = 9;
 // A prefix, the time of issue, 256 random bits, and the checksum.
 const TIMED_TOKEN = /^lg[ar]_([0-9a-z]{9})[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$/;
 const KEY_LENGTH = 43;
 
-/** Returns the current time as tokens contain it after their prefix: milliseconds, as nine digits of base 36 (0-9, a-z). */
+/** Returns the current time as tokens contain it. */
 export function tokenTime(): string {
-  return Date.now().toString(36).padStart(TIME_LENGTH, "0");
+  return tokenTimeAt(Date.now());
 }
 
 /** The keys that tokens are stored under, 43 characters each. */

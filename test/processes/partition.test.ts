@@ -32,8 +32,8 @@ test.after.always(async () => {
 });
 
 const words = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, "partition"];
-async function partition() {
-  const { code, stdout, stderr } = await runCommand(["partition", "--json"], { settings });
+async function partition(...tables: string[]) {
+  const { code, stdout, stderr } = await runCommand(["partition", ...tables, "--json"], { settings });
   return JSON.parse(code === 0 ? stdout : stderr);
 }
 
@@ -108,6 +108,8 @@ if (engine !== "postgres") {
     await everyLoad(100);
     t.deepEqual(await partition(), { partitioned: ["deliveries", "events"], already_partitioned: [] });
     await everyLoad(300);
+    t.deepEqual(await partition("tokens"), { partitioned: ["tokens"], already_partitioned: [] });
+    await everyLoad(500);
     t.deepEqual(await partition(), { partitioned: [], already_partitioned: ["deliveries", "events"] });
     const ended = await Promise.all(loads.map((load) => load.stop()));
     keptAlive.destroy();

@@ -3,7 +3,7 @@ import type { Database } from "../index.ts";
 import type { LimitedClient } from "../limited-client.ts";
 import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
 import { limitOf, readStates } from "./catalog.ts";
-import { literalOf } from "./create.ts";
+import { conditionOf } from "./create.ts";
 import { findDependents } from "./dependents.ts";
 import { BRIEFLY, isLockTimeout, withBriefLocks } from "./lock.ts";
 import { replaceTable } from "./replace-table.ts";
@@ -66,7 +66,7 @@ function chosen(names: string[]): readonly PartitionedTable[] {
       "unknown_table",
       `"${unknown}" can't be partitioned. Tables: ${known.join(", ")}.`,
     );
-  return PARTITIONED.filter(({ name, expires }) => (names.length > 0 ? names.includes(name) : expires));
+  return PARTITIONED.filter(({ name, onRequest }) => (names.length > 0 ? names.includes(name) : !onRequest));
 }
 
 async function convert(knex: Knex, table: PartitionedTable, onStep: (text: string) => void): Promise<void> {
@@ -94,15 +94,13 @@ async function convert(knex: Knex, table: PartitionedTable, onStep: (text: strin
   }
 }
 
-/** Proves that all keys are before a time, so the table can become a partition without being read under a lock. */
+/** Proves that no key belongs to a later partition, so the table can become one without being read under a lock. */
 async function limitKeys(knex: Knex, table: PartitionedTable, boundary: number): Promise<void> {
-  const end = literalOf(table.keyAt(boundary));
   await withBriefLocks(knex, table.name, RETRIES, async (trx) => {
     await dropLimit(trx, table);
-    await trx.raw(`alter table ?? add constraint ?? check (?? < ${end}) not valid`, [
+    await trx.raw(`alter table ?? add constraint ?? check (${conditionOf(table, boundary)}) not valid`, [
       table.name,
       limitOf(table),
-      table.key,
     ]);
   });
   await knex.raw("alter table ?? validate constraint ??", [table.name, limitOf(table)]);

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Database } from "../index.ts";
 import { listPartitions, type Partition, readStates } from "./catalog.ts";
 import { removeAbandonedLimit } from "./convert.ts";
-import { createAhead } from "./create.ts";
+import { createAhead, removeAbandonedExclusion } from "./create.ts";
 import { BRIEFLY, isLockTimeout, withBriefLocks } from "./lock.ts";
 import { PARTITIONED, type PartitionedTable } from "./tables.ts";
 
@@ -27,6 +27,7 @@ export async function maintainPartitions(
     try {
       if (isLimited) await removeAbandonedLimit(knex, table);
       if (state !== "ours") continue;
+      await removeAbandonedExclusion(knex, table);
       const partitions = await listPartitions(knex, table);
       await createAhead(knex, table, partitions);
       if (table.expires) await dropExpired(knex, table, partitions, (name) => dropped.push(name));

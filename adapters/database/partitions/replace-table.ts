@@ -6,8 +6,8 @@ import type { PartitionedTable } from "./tables.ts";
 type Index = { name: string; definition: string; constraint: string | null };
 
 /**
- * Puts a partitioned table in the place of a table, which becomes its first partition. The caller has proved that its keys
- * are before the boundary. Part of the caller's transaction.
+ * Puts a partitioned table in the place of a table, which becomes its first partition, or the default one. The caller has
+ * proved that its keys are before the boundary, or not in the partition that begins there. Part of the caller's transaction.
  */
 export async function replaceTable(
   trx: Knex.Transaction,
@@ -17,7 +17,7 @@ export async function replaceTable(
   const { name } = table;
   await trx.raw("lock table ?? in access exclusive mode", [name]);
   await becomeOwner(trx, name);
-  const old = `${name}_before_${dateOf(boundary)}`;
+  const old = table.isPartlyTimed ? `${name}_default` : `${name}_before_${dateOf(boundary)}`;
   const indexes = await sharedIndexes(trx, table);
   const grants = await grantsOf(trx, name);
 
@@ -38,14 +38,18 @@ export async function replaceTable(
   }
   for (const grant of grants) await trx.raw(grant);
 
-  await trx.raw(
-    `alter table ?? attach partition ?? for values from (minvalue) to (${literalOf(table.keyAt(boundary))})`,
-    [name, old],
-  );
-  await trx.raw("alter table ?? drop constraint ??", [old, limitOf(table)]);
-  await createPart(trx, table, `${name}_default`);
-  await trx.raw("alter table ?? attach partition ?? default", [name, `${name}_default`]);
+  if (table.isPartlyTimed) {
+    await trx.raw("alter table ?? attach partition ?? default", [name, old]);
+  } else {
+    await trx.raw(
+      `alter table ?? attach partition ?? for values from (minvalue) to (${literalOf(table.keyAt(boundary))})`,
+      [name, old],
+    );
+    await createPart(trx, table, `${name}_default`);
+    await trx.raw("alter table ?? attach partition ?? default", [name, `${name}_default`]);
+  }
   await createPartition(trx, table, boundary);
+  await trx.raw("alter table ?? drop constraint ??", [old, limitOf(table)]);
   await trx.raw(`comment on table ?? is '${MARK}'`, [name]);
 }
 

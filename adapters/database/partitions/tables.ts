@@ -1,8 +1,9 @@
 import { decodeTime, encodeTime } from "ulid";
+import { tokenTimeAt } from "../token-time.ts";
 
-/** A table that may be partitioned by time on PostgreSQL. Its key contains the time, so its primary key stays as it is. */
+/** A table that may be partitioned by time on PostgreSQL. Its keys contain the time, so its primary key stays as it is. */
 export type PartitionedTable = {
-  name: "deliveries" | "events" | "click_stats";
+  name: "tokens" | "deliveries" | "events" | "click_stats";
   /** The column of the primary key that contains the time. */
   key: string;
   /** The UTC day or month that a partition holds. */
@@ -11,8 +12,12 @@ export type PartitionedTable = {
   keyAt(time: number): string | number;
   /** Returns the time of a bound of a partition. */
   timeOf(key: string): number;
-  /** Whether rows expire. Others are kept, and the command has to name their table. */
+  /** Whether the old table becomes the default partition, because not all of its keys contain a time. */
+  isPartlyTimed: boolean;
+  /** Whether rows expire. Others are kept. */
   expires: boolean;
+  /** Whether the command has to name the table. */
+  onRequest: boolean;
   /** Conditions for rows that keep their partition, even if they have expired. Each is served by an index. */
   kept: string[];
   /** A unique index without the key, which each partition has for itself: its suffix, and what follows the table's name. */
@@ -22,10 +27,22 @@ export type PartitionedTable = {
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 const byEventId = { keyAt: firstEventIdAt, timeOf: (key: string) => decodeTime(key.slice("evt_".length)) };
-const expiring = { expires: true, kept: [] as string[] };
+const expiring = { isPartlyTimed: false, expires: true, onRequest: false, kept: [] as string[] };
 
 /** The tables that `partitionTables` knows, in the order of their purge. */
 export const PARTITIONED: readonly PartitionedTable[] = [
+  {
+    ...expiring,
+    name: "tokens",
+    key: "id_hash",
+    unit: "day",
+    keyAt: tokenTimeAt,
+    timeOf: (key) => Number.parseInt(key, 36),
+    // Those of codes, of used JWTs, and of tokens until a day after an upgrade don't.
+    isPartlyTimed: true,
+    // Each introspection then locks all partitions.
+    onRequest: true,
+  },
   { ...expiring, ...byEventId, name: "deliveries", key: "event_id", unit: "day" },
   {
     ...expiring,
@@ -46,7 +63,9 @@ export const PARTITIONED: readonly PartitionedTable[] = [
     unit: "month",
     keyAt: (time) => Math.floor(time / DAY_MS),
     timeOf: (key) => Number(key) * DAY_MS,
+    isPartlyTimed: false,
     expires: false,
+    onRequest: true,
     kept: [],
   },
 ];

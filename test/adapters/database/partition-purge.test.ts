@@ -1,6 +1,13 @@
 import test from "ava";
 import { advanceClock } from "../../harness/clock.ts";
-import { DAY_MS, date, insertAt, partitionsOf } from "../../harness/database/partitions.ts";
+import {
+  DAY_MS,
+  date,
+  HOUR_MS,
+  insertAt,
+  insertTokensAt,
+  partitionsOf,
+} from "../../harness/database/partitions.ts";
 import { createTestStorage, type TestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { skip } from "../../harness/skip.ts";
@@ -13,6 +20,9 @@ async function createStorage(): Promise<TestStorage> {
   open.push(storage);
   return storage;
 }
+
+/** Returns the start of the UTC day. */
+const startOfDay = () => Date.now() - (Date.now() % DAY_MS);
 
 if (engine === "postgres") describePurge();
 else skip("partitions are purged", "PostgreSQL");
@@ -95,5 +105,56 @@ function describePurge() {
     advanceClock(31 * DAY_MS);
     t.like(await first.purgeExpired(), { deliveries: 3 });
     t.is((await database.knex("events")).length, 0);
+  });
+
+  test.serial("a day of tokens is dropped, or, while a long-lived one is in it, deleted", async (t) => {
+    const storage = await createStorage();
+    const { first, database } = storage;
+    await first.partition(["tokens"]);
+    const day = startOfDay() + 3 * DAY_MS;
+    await insertTokensAt(storage, Date.now());
+    advanceClock(DAY_MS);
+    t.like(await first.purgeExpired(), { tokens: 3 });
+    await insertTokensAt(storage, day);
+    await insertTokensAt(storage, day + DAY_MS);
+    const lasting = await insertTokensAt(storage, day + DAY_MS, { hours: 30 * 24 });
+
+    advanceClock(3 * DAY_MS + 2 * HOUR_MS);
+    const dropped = await first.purgeExpired();
+    t.deepEqual(dropped?.dropped_partitions, [`tokens_${date(day)}`]);
+    t.like(dropped, { tokens: 3 });
+    t.true((await partitionsOf(storage, "tokens")).includes(`tokens_${date(day + DAY_MS)}`));
+    t.deepEqual((await database.knex("tokens")).map(({ id_hash }) => id_hash).toSorted(), lasting.toSorted());
+  });
+
+  test.serial("tokens can be stored after a partition could not be created", async (t) => {
+    const storage = await createStorage();
+    const { first, database } = storage;
+    await first.partition(["tokens"]);
+    const day = startOfDay() + 4 * DAY_MS;
+    // Of a process whose clock was wrong: the partition of that day isn't created.
+    await insertTokensAt(storage, day);
+    advanceClock(2 * DAY_MS);
+    await first.purgeExpired();
+    const names = await partitionsOf(storage, "tokens");
+    t.deepEqual(
+      [names.includes(`tokens_${date(day)}`), names.includes(`tokens_${date(day + DAY_MS)}`)],
+      [false, true],
+    );
+    await insertTokensAt(storage, day);
+
+    // The partition of the last day can't be created either, after which none follows.
+    await insertTokensAt(storage, day + 2 * DAY_MS);
+    advanceClock(DAY_MS);
+    await first.purgeExpired();
+    await insertTokensAt(storage, day + 2 * DAY_MS);
+
+    // A process was killed while it created a partition.
+    await database.knex.raw(
+      "alter table tokens_default add constraint without_next_partition check (id_hash < '0') not valid",
+    );
+    await t.throwsAsync(insertTokensAt(storage, day), { code: "23514" });
+    await first.purgeExpired();
+    t.is((await insertTokensAt(storage, day)).length, 3);
   });
 }

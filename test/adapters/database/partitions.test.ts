@@ -1,10 +1,11 @@
+import { randomBytes } from "node:crypto";
 import test from "ava";
 import { copyDatabase } from "../../../adapters/copy/index.ts";
 import { timeOfId } from "../../../adapters/crypto/ids.ts";
 import { PartitionFailed } from "../../../adapters/database/partitions/convert.ts";
 import type { EventRow } from "../../../adapters/database/tables.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { DAY_MS, date, insertAt, partitionsOf } from "../../harness/database/partitions.ts";
+import { DAY_MS, date, insertAt, insertTokensAt, partitionsOf } from "../../harness/database/partitions.ts";
 import { atOnce, createTestStorage, type TestStorage } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 
@@ -76,6 +77,33 @@ function describePartitions() {
     );
     t.true(rows[0].may);
     await t.throwsAsync(knex("events").insert((await knex("events").first()) as EventRow), { code: "23505" });
+  });
+
+  test("the table of tokens becomes the default partition, for keys without a time", async (t) => {
+    const storage = await createStorage();
+    const { first, database } = storage;
+    const { knex } = database;
+    const now = Date.now();
+    const boundary = now - (now % DAY_MS) + 3 * DAY_MS;
+    const early = await insertTokensAt(storage, now);
+    t.deepEqual(await first.partition(["tokens"]), { partitioned: ["tokens"], already_partitioned: [] });
+    t.deepEqual(await partitionsOf(storage, "tokens"), [`tokens_${date(boundary)}`, "tokens_default"]);
+
+    const late = await insertTokensAt(storage, boundary);
+    const hash = randomBytes(32).toString("base64url");
+    await knex("tokens").insert({ ...(await knex("tokens").first()), id_hash: hash } as never);
+    const keysIn = async (table: string) =>
+      (await knex(table as "tokens")).map(({ id_hash }) => id_hash).toSorted();
+    t.deepEqual(await keysIn("tokens_default"), [...early, hash].toSorted());
+    t.deepEqual(await keysIn(`tokens_${date(boundary)}`), late.toSorted());
+    for (const id_hash of [early[0], late[0], hash] as string[]) {
+      const [row] = await knex("tokens").where({ id_hash });
+      await t.throwsAsync(knex("tokens").insert(row as never), { code: "23505" });
+    }
+    const { rows } = await knex.raw(
+      "select conname from pg_constraint where contype = 'c' and conrelid::regclass::text like 'tokens%'",
+    );
+    t.deepEqual(rows, []);
   });
 
   test("what can't be partitioned is refused, and stays as it is", async (t) => {

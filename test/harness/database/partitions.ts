@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { firstEventIdAt } from "../../../adapters/database/partitions/tables.ts";
 import type { EventRow } from "../../../adapters/database/tables.ts";
+import { tokenTimeAt } from "../../../adapters/database/token-time.ts";
 import type { TestStorage } from "./storage.ts";
 
-export const DAY_MS = 24 * 60 * 60 * 1000;
+export const HOUR_MS = 60 * 60 * 1000;
+export const DAY_MS = 24 * HOUR_MS;
 
 /** Lists the partitions of a table. */
 export async function partitionsOf({ database }: TestStorage, table: string): Promise<string[]> {
@@ -15,6 +18,18 @@ export async function partitionsOf({ database }: TestStorage, table: string): Pr
 
 /** Returns a date as the names of partitions contain it. */
 export const date = (time: number) => new Date(time).toISOString().slice(0, 10).replaceAll("-", "");
+
+/** Inserts tokens as they are issued at a time, for some hours, and returns their keys. */
+export async function insertTokensAt(
+  { database: { knex } }: TestStorage,
+  time: number,
+  { count = 3, hours = 1 } = {},
+): Promise<string[]> {
+  const keys = Array.from({ length: count }, () => tokenTimeAt(time) + randomBytes(17).toString("hex"));
+  const row = { kind: "ClientCredentials", payload: "{}", expires_at: time + hours * HOUR_MS };
+  await knex("tokens").insert(keys.map((id_hash) => ({ ...row, id_hash }) as never));
+  return keys;
+}
 
 let events = 0;
 
