@@ -39,6 +39,8 @@ const CHECK_MS = 20;
 // For how long requests are held back at most, to close the port in a turn of the event loop that is as short as this.
 const HOLD_MS = 250;
 const SHORT_TURN_MS = 1;
+// A client that got its response in one turn connects in the next.
+const QUIET_TURNS = 2;
 
 type Connection = {
   socket: Socket;
@@ -95,17 +97,17 @@ export function createGracefulServer(
 
   /**
    * Closes the port. The kernel resets connections that wait to be accepted at that moment, so requests are held back
-   * first: the turns of the event loop become short, and one in which no connection arrived is soon found.
+   * first: the turns of the event loop become short, and two in a row in which no connection arrived are soon found.
    */
   async function closePort() {
     held = [];
     const end = performance.now() + HOLD_MS;
-    for (let before = -1, took = Infinity; before !== accepted || took > SHORT_TURN_MS; ) {
-      const started = performance.now();
+    for (let quietTurns = 0; quietTurns < QUIET_TURNS; ) {
+      const [started, before] = [performance.now(), accepted];
       if (started > end) break;
-      before = accepted;
       await nextTurn();
-      took = performance.now() - started;
+      const isQuiet = before === accepted && performance.now() - started <= SHORT_TURN_MS;
+      quietTurns = isQuiet ? quietTurns + 1 : 0;
     }
     // `http.Server.close` would destroy connections whose last response is still being sent.
     NetServer.prototype.close.call(server);
