@@ -28,6 +28,7 @@ import type { PassedOn, Telemetry } from "./observability/tracing.ts";
 import { fetchableHosts, identityProviderHosts } from "./outbound-hosts.ts";
 import { publicUrlsOf } from "./public-urls.ts";
 import { startPurgeSchedule } from "./purge-schedule.ts";
+import { limitConnections } from "./rate-limits/connections.ts";
 import { createRateLimitStore } from "./rate-limits/store.ts";
 import { createGracefulServer } from "./shutdown/graceful-server.ts";
 import type { RunningProcess } from "./shutdown/signals.ts";
@@ -87,6 +88,8 @@ export async function startService(
       (req, res) => void handler.then((handle) => handle(req, res)),
       takeConnections,
     );
+    // Behind a proxy, all connections come from its address.
+    if (settings.TRUST_PROXY === 0) limitConnections(web.server);
     const port = await listen(web.server, "PORT", settings);
     const urls = publicUrlsOf(settings, port);
     const createFetch = (passedOn: PassedOn, ...exempt: AllowedHosts[]) =>

@@ -25,7 +25,9 @@ export const maintenanceCommands: Command[] = [
     name: "partition",
     summary:
       "PostgreSQL: partition tables by time while servers run, so that expired rows are dropped with their day",
-    arguments: { "[table...]": "deliveries, events, tokens or click_stats; by default deliveries and events" },
+    arguments: {
+      "[table...]": "deliveries, events, tokens or click_stats; by default deliveries and events",
+    },
     migrates: true,
     run: partition,
   },

@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createMailer } from "../../mail/mailer.ts";
 import { publicUrlsOf } from "../../public-urls.ts";
+import { readDescriptorLimit } from "../../rate-limits/connections.ts";
 import { describeScope } from "../../rate-limits/scope.ts";
 import type { CommandContext } from "../command.ts";
 
@@ -69,14 +69,13 @@ export function describeSkew(ms: number, whose: string): string {
 
 /** Reads how many connections a process that is started here may have. */
 export async function checkDescriptors(): Promise<string> {
-  const limits = await readFile("/proc/self/limits", "utf8").catch(() => "");
-  const [, soft] = /^Max open files +(\d+)/m.exec(limits) ?? [];
-  if (soft === undefined) return "unlimited, or unknown on this system";
-  if (Number(soft) < MIN_DESCRIPTORS)
+  const limit = readDescriptorLimit();
+  if (limit === undefined) return "unlimited, or unknown on this system";
+  if (limit < MIN_DESCRIPTORS)
     throw new Error(
-      `at most ${soft} file descriptors, one for each connection: raise the limit to 65536 (ulimit -n, or LimitNOFILE of systemd)`,
+      `at most ${limit} file descriptors, one for each connection: raise the limit to 65536 (ulimit -n, or LimitNOFILE of systemd)`,
     );
-  return `up to ${soft} per process`;
+  return `up to ${limit} per process`;
 }
 
 /** Connects to the SMTP server and signs in, but sends nothing. */

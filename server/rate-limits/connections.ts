@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { hostKeyOf } from "./ip-key.ts";
+
+/** Returns how many files and connections this process may have open; undefined if that is unlimited or unknown. */
+export function readDescriptorLimit(): number | undefined {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? undefined : Number(soft);
+  } catch {
+    return undefined;
+  }
+}
+
+const RETRY_S = 5;
+const BODY = "Too many connections are open from your address.\n";
+const REFUSAL = `HTTP/1.1 503 Service Unavailable\r
+Retry-After: ${RETRY_S}\r
+Content-Type: text/plain\r
+Content-Length: ${BODY.length}\r
+Connection: close\r
+\r
+${BODY}`;
+// For clients that don't read the response.
+const REFUSAL_MS = 1000;
+
+/**
+ * Limits the connections of each IPv4 address or /64 of IPv6 to half of those that the process may have, so that a client
+ * with many idle ones doesn't lock out the others. Further ones get a 503 (RFC 9110 §15.6.4).
+ */
+export function limitConnections(server: Server, descriptors = readDescriptorLimit()): void {
+  if (descriptors === undefined) return;
+  const max = Math.floor(descriptors / 2);
+  const open = new Map<string, number>();
+
+  function release(host: string) {
+    const count = (open.get(host) ?? 0) - 1;
+    if (count > 0) open.set(host, count);
+    else open.delete(host);
+  }
+
+  server.prependListener("connection", (socket: Socket) => {
+    const host = hostKeyOf(socket.remoteAddress ?? "");
+    const count = open.get(host) ?? 0;
+    if (count >= max) return refuse(socket);
+    open.set(host, count + 1);
+    socket.once("close", () => release(host));
+  });
+}
+
+function refuse(socket: Socket): void {
+  socket.on("error", () => {});
+  socket.setTimeout(REFUSAL_MS, () => socket.destroy());
+  socket.end(REFUSAL, () => socket.destroy());
+}

@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { get } from "node:http";
+import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import test, { type ExecutionContext } from "ava";
+import { createTestDatabase } from "../harness/database/test-database.ts";
+import { freePort } from "../harness/port.ts";
+import { addressOf, Program, stopPrograms } from "../harness/program.ts";
+
+const DESCRIPTORS = 240;
+// Of one address.
+const MAX = DESCRIPTORS / 2;
+
+test.after.always(stopPrograms);
+
+/** Starts a server with few file descriptors, and returns its port. */
+async function start(t: ExecutionContext, settings: Record<string, string> = {}): Promise<number> {
+  const { url, drop } = await createTestDatabase();
+  const port = await freePort();
+  const script = `ulimit -n ${DESCRIPTORS}; exec "${process.execPath}" --import ./server/runtime.js server/main.ts`;
+  const server = new Program("bash", ["-c", script], {
+    settings: {
+      DATABASE_URL: url,
+      ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+      HOST: "127.0.0.1",
+      PORT: String(port),
+      ...settings,
+    },
+  });
+  t.teardown(async () => {
+    await server.stop();
+    await drop();
+  });
+  await addressOf(server);
+  return port;
+}
+
+/** Opens idle connections, one after the other. */
+async function open(port: number, count: number): Promise<Socket[]> {
+  const sockets: Socket[] = [];
+  for (let index = 0; index < count; index++) {
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    sockets.push(socket);
+  }
+  return sockets;
+}
+
+/** Sends a request from an address of this machine, and resolves to the status of the response. */
+async function statusFrom(localAddress: string, port: number): Promise<number | undefined> {
+  const signal = AbortSignal.timeout(10_000);
+  const [response] = await once(
+    get({ host: "127.0.0.1", port, path: "/healthz", localAddress, agent: false, signal }),
+    "response",
+  );
+  response.resume();
+  return response.statusCode;
+}
+
+test("one address can't take the connections of all others", async (t) => {
+  const port = await start(t);
+  const idle = await open(port, MAX + 80);
+  const refused = await Promise.all(idle.slice(MAX).map((socket) => text(socket)));
+  for (const response of refused) t.regex(response, /^HTTP\/1\.1 503 .*\r\nRetry-After: \d+\r\n/s);
+  t.true(idle.slice(0, MAX).every((socket) => !socket.readableEnded));
+  t.is(await statusFrom("127.0.0.2", port), 200);
+  t.is(await statusFrom("127.0.0.1", port), 503);
+
+  const [first] = idle as [Socket];
+  first.end();
+  await once(first, "close");
+  t.is(await statusFrom("127.0.0.1", port), 200);
+  for (const socket of idle) socket.destroy();
+});
+
+test("connections of a proxy are not limited", async (t) => {
+  const port = await start(t, { TRUST_PROXY: "1" });
+  const idle = await open(port, MAX + 10);
+  t.is(await statusFrom("127.0.0.1", port), 200);
+  for (const socket of idle) socket.destroy();
+});
