@@ -196,7 +196,7 @@ export function openStorage(
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
     purgeExpired: (stop) => purgeExpired(database, leases, purgeLinks, stop),
-    partition: (tables, onStep = () => {}) => partitionTables(database, tables, onStep),
+    partition: (tables, options) => partitionTables(database, tables, options),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

@@ -17,7 +17,7 @@ import type { Backlog } from "./backlog.ts";
 import type { EncryptionKeys } from "./crypto/encryption.ts";
 import type { KeyStore } from "./crypto/keys.ts";
 import type { Database } from "./database/index.ts";
-import type { PartitionResult } from "./database/partitions/convert.ts";
+import type { PartitionOptions, PartitionResult } from "./database/partitions/convert.ts";
 import type { Deleted } from "./database/purge-expired.ts";
 import type { Replica } from "./database/replica.ts";
 import type { AuditChain } from "./events/audit-chain.ts";
@@ -113,7 +113,7 @@ export type Storage = {
    * PostgreSQL: partitions tables by time, all whose rows expire unless names are given, while servers use them.
    * @throws PartitionFailed
    */
-  partition(tables: string[], onStep?: (text: string) => void): Promise<PartitionResult>;
+  partition(tables: string[], options?: PartitionOptions): Promise<PartitionResult>;
   /** Does once what has to wait until no process of the previous version runs. */
   finishUpgrade(): Promise<void>;
   /** Deletes expired rows and the content of deleted organizations. Resolves to undefined while another process does. `stop` ends it after the current batch. */

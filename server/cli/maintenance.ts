@@ -28,15 +28,22 @@ export const maintenanceCommands: Command[] = [
     arguments: {
       "[table...]": "deliveries, events, tokens or click_stats; by default deliveries and events",
     },
+    options: {
+      "--by <unit>":
+        "what each partition holds: day or month. By default, a month of events and click_stats, and a day of the others",
+    },
     migrates: true,
     run: partition,
   },
   doctorCommand,
 ];
 
-async function partition({ args, storage, note }: CommandContext): Promise<object> {
+async function partition({ args, options, storage, note }: CommandContext): Promise<object> {
+  const { by } = options;
+  if (by !== undefined && by !== "day" && by !== "month")
+    throw new CommandError("invalid_unit", "--by must be day or month.");
   try {
-    const result = await storage.partition(args, note);
+    const result = await storage.partition(args, { unit: by, onStep: note });
     if (result.partitioned.length === 0) note("There is nothing to do.");
     return result;
   } catch (error) {

@@ -106,7 +106,12 @@ if (engine !== "postgres") {
     const everyLoad = (count: number) => Promise.all(loads.map((load) => load.sent(count)));
     // Statements are prepared before, and planned again after.
     await everyLoad(100);
-    t.deepEqual(await partition(), { partitioned: ["deliveries", "events"], already_partitioned: [] });
+    t.is((await partition("--by", "week")).error.code, "invalid_unit");
+    t.deepEqual(await partition("events", "--by", "day"), {
+      partitioned: ["events"],
+      already_partitioned: [],
+    });
+    t.deepEqual(await partition(), { partitioned: ["deliveries"], already_partitioned: ["events"] });
     await everyLoad(300);
     t.deepEqual(await partition("tokens"), { partitioned: ["tokens"], already_partitioned: [] });
     await everyLoad(500);

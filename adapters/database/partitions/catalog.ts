@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { PARTITIONED, type PartitionedTable } from "./tables.ts";
+import { PARTITIONED, type PartitionedTable, type Unit } from "./tables.ts";
 
 /** A partition of a table. Times are epoch milliseconds; the default partition has none. */
 export type Partition = {
@@ -10,6 +10,7 @@ export type Partition = {
 };
 
 export type TableState = {
+  /** The table, with the unit of its partitions if they are ours. */
   table: PartitionedTable;
   /** Whether the table is partitioned: by `partitionTables`, or by an operator, whose partitions don't change. */
   state: "plain" | "ours" | "other";
@@ -17,13 +18,17 @@ export type TableState = {
   isLimited: boolean;
 };
 
-/** The comment of a table that `partitionTables` has partitioned. */
-export const MARK = "partitioned by linkgate";
+/** Returns the comment of a table that `partitionTables` has partitioned. */
+export function markOf(unit: Unit): string {
+  return `partitioned by linkgate, one partition for each ${unit}`;
+}
 
 /** Returns the constraint that limits the keys of a table while it is converted. */
 export function limitOf({ name }: PartitionedTable): string {
   return `${name}_before_partitions`;
 }
+
+const UNITS: readonly Unit[] = ["day", "month"];
 
 /** Reads the state of all tables. */
 export async function readStates(knex: Knex): Promise<TableState[]> {
@@ -36,8 +41,13 @@ export async function readStates(knex: Knex): Promise<TableState[]> {
   );
   return PARTITIONED.map((table) => {
     const row = rows.find(({ name }: { name: string }) => name === table.name);
-    const state = row?.kind !== "p" ? "plain" : row.mark === MARK ? "ours" : "other";
-    return { table, state, isLimited: state === "plain" && Number(row?.limits) > 0 };
+    const unit = row?.kind === "p" && UNITS.find((unit) => row.mark === markOf(unit));
+    const state = row?.kind !== "p" ? "plain" : unit ? "ours" : "other";
+    return {
+      table: { ...table, unit: unit || table.unit },
+      state,
+      isLimited: state === "plain" && Number(row?.limits) > 0,
+    };
   });
 }
 

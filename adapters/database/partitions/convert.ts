@@ -2,12 +2,12 @@ import type { Knex } from "knex";
 import type { Database } from "../index.ts";
 import type { LimitedClient } from "../limited-client.ts";
 import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
-import { limitOf, readStates } from "./catalog.ts";
+import { limitOf, readStates, type TableState } from "./catalog.ts";
 import { conditionOf } from "./create.ts";
 import { findDependents } from "./dependents.ts";
 import { BRIEFLY, isLockTimeout, withBriefLocks } from "./lock.ts";
 import { replaceTable } from "./replace-table.ts";
-import { PARTITIONED, type PartitionedTable, startOfUnit } from "./tables.ts";
+import { PARTITIONED, type PartitionedTable, startOfUnit, type Unit } from "./tables.ts";
 
 /** Why a table was not partitioned. Scripts read `code`. */
 export class PartitionFailed extends Error {
@@ -19,38 +19,47 @@ export class PartitionFailed extends Error {
   }
 }
 
+export type PartitionOptions = {
+  /** What each partition holds. By default, a month of events and click statistics, and a day of the other tables. */
+  unit?: Unit | undefined;
+  /** Receives a line before each step. */
+  onStep?: (text: string) => void;
+};
+
 /** The tables that a command has partitioned, and those that were partitioned before. */
 export type PartitionResult = { partitioned: string[]; already_partitioned: string[] };
 
 // The advisory lock of the command, an arbitrary number. Not that of migrations: servers that start wait for it.
 const COMMAND_LOCK = 7_105_468;
 const DAY_MS = 24 * 60 * 60 * 1000;
+// Ten queries of 730 partitions with five indexes each take 43,800 locks; the server has this many for each connection.
+const LOCKS_BY_DAY = 512;
 // Two minutes. Something that uses a table for as long, such as a dump, is worth waiting for.
 const RETRIES = { attempts: 80, pauseMs: 1500 };
 
 /**
  * Partitions tables while servers use them: all whose rows expire, unless names are given. Each table becomes the first
  * partition of a new one. What an interrupted call has done is kept or repeated.
- * @param onStep receives a line before each step
  * @throws PartitionFailed
  */
 export async function partitionTables(
   { knex, engine }: Database,
   names: string[],
-  onStep: (text: string) => void,
+  { unit, onStep = () => {} }: PartitionOptions = {},
 ): Promise<PartitionResult> {
   if (engine !== "postgres")
     throw new PartitionFailed("unsupported_database", "Only tables on PostgreSQL can be partitioned.");
-  const tables = chosen(names);
+  const wanted = chosen(names);
   return (knex.client as unknown as LimitedClient).exempt(() =>
     knex.transaction(async (lock) => {
       await lock.raw(NO_STATEMENT_TIMEOUT);
       const { rows } = await lock.raw("select pg_try_advisory_xact_lock(?) as locked", [COMMAND_LOCK]);
       if (!rows[0].locked) throw new PartitionFailed("busy", "Another process is partitioning the tables.");
       const result: PartitionResult = { partitioned: [], already_partitioned: [] };
-      for (const { table, state } of await readStates(knex)) {
-        if (!tables.includes(table)) continue;
-        if (state === "plain") await convert(knex, table, onStep);
+      const tables = (await readStates(knex)).filter(({ table }) => wanted.has(table.name));
+      for (const each of tables) expectUnit(each, unit);
+      for (const { table, state } of tables) {
+        if (state === "plain") await convert(knex, { ...table, unit: unit ?? table.unit }, onStep);
         (state === "plain" ? result.partitioned : result.already_partitioned).push(table.name);
       }
       return result;
@@ -58,7 +67,7 @@ export async function partitionTables(
   );
 }
 
-function chosen(names: string[]): readonly PartitionedTable[] {
+function chosen(names: string[]): Set<string> {
   const known = PARTITIONED.map(({ name }): string => name);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined)
@@ -66,10 +75,38 @@ function chosen(names: string[]): readonly PartitionedTable[] {
       "unknown_table",
       `"${unknown}" can't be partitioned. Tables: ${known.join(", ")}.`,
     );
-  return PARTITIONED.filter(({ name, onRequest }) => (names.length > 0 ? names.includes(name) : !onRequest));
+  return new Set(
+    names.length > 0 ? names : PARTITIONED.filter(({ onRequest }) => !onRequest).map(({ name }) => name),
+  );
+}
+
+/** Refuses to change the unit of a table, whose rows would have to be moved. */
+function expectUnit({ table, state }: TableState, unit: Unit | undefined): void {
+  if (!unit || state === "plain" || (state === "ours" && table.unit === unit)) return;
+  const present = state === "ours" ? `by ${table.unit}` : "by an operator";
+  throw new PartitionFailed(
+    "already_partitioned",
+    `${table.name} is already partitioned ${present}, which can't be changed.`,
+  );
+}
+
+/** Warns about tables whose rows are kept for years: each query over all days locks every partition and its indexes. */
+async function warnOfLocks(
+  knex: Knex,
+  { name, unit }: PartitionedTable,
+  onStep: (text: string) => void,
+): Promise<void> {
+  const ordinary = PARTITIONED.find((table) => table.name === name)?.unit;
+  if (unit === ordinary || unit === "month") return;
+  const { rows } = await knex.raw("select current_setting('max_locks_per_transaction')::int as locks");
+  if (rows[0].locks < LOCKS_BY_DAY)
+    onStep(
+      `${name}: set max_locks_per_transaction of the database server, which is ${rows[0].locks}, to ${LOCKS_BY_DAY} or more before there are hundreds of days`,
+    );
 }
 
 async function convert(knex: Knex, table: PartitionedTable, onStep: (text: string) => void): Promise<void> {
+  await warnOfLocks(knex, table, onStep);
   const dependents = await findDependents(knex, table);
   if (dependents.length > 0) {
     throw new PartitionFailed(

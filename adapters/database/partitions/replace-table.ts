@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { limitOf, MARK } from "./catalog.ts";
+import { limitOf, markOf } from "./catalog.ts";
 import { createPart, createPartition, dateOf, literalOf } from "./create.ts";
 import type { PartitionedTable } from "./tables.ts";
 
@@ -50,7 +50,7 @@ export async function replaceTable(
   }
   await createPartition(trx, table, boundary);
   await trx.raw("alter table ?? drop constraint ??", [old, limitOf(table)]);
-  await trx.raw(`comment on table ?? is '${MARK}'`, [name]);
+  await trx.raw(`comment on table ?? is '${markOf(table.unit)}'`, [name]);
 }
 
 /** Creates the new tables as the owner of the old one, also if a superuser runs the command. */

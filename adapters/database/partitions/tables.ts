@@ -1,13 +1,16 @@
 import { decodeTime, encodeTime } from "ulid";
 import { tokenTimeAt } from "../token-time.ts";
 
+/** The UTC day or month that a partition holds. */
+export type Unit = "day" | "month";
+
 /** A table that may be partitioned by time on PostgreSQL. Its keys contain the time, so its primary key stays as it is. */
 export type PartitionedTable = {
   name: "tokens" | "deliveries" | "events" | "click_stats";
   /** The column of the primary key that contains the time. */
   key: string;
-  /** The UTC day or month that a partition holds. */
-  unit: "day" | "month";
+  /** What a partition holds, unless an operator chooses otherwise. */
+  unit: Unit;
   /** Returns the first key of a time. */
   keyAt(time: number): string | number;
   /** Returns the time of a bound of a partition. */
@@ -50,7 +53,7 @@ export const PARTITIONED: readonly PartitionedTable[] = [
     name: "events",
     key: "id",
     // The audit log is kept for up to two years. With 730 partitions, PostgreSQL takes a third of a second to plan a query
-    // of it, and 4,400 locks, of 6,400 by default.
+    // of it, and 4,400 locks, of 6,400 by default. Operators whose logs expire sooner may choose days.
     unit: "month",
     // The audit log is deleted by `purgeAuditLogs`, which remembers where the rest of each chain starts.
     kept: ["seq is not null", "audited = true and seq is null"],
@@ -76,13 +79,13 @@ export function firstEventIdAt(time: number): string {
 }
 
 /** Returns the start of the day or month that contains a time. */
-export function startOfUnit(unit: PartitionedTable["unit"], time: number): number {
+export function startOfUnit(unit: Unit, time: number): number {
   const date = new Date(time);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), unit === "day" ? date.getUTCDate() : 1);
 }
 
 /** Returns the end of the day or month that contains a time. */
-export function endOfUnit(unit: PartitionedTable["unit"], time: number): number {
+export function endOfUnit(unit: Unit, time: number): number {
   if (unit === "day") return startOfUnit(unit, time) + DAY_MS;
   const date = new Date(time);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);

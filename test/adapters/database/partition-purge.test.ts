@@ -74,6 +74,24 @@ function describePurge() {
     t.true((await first.verifyAuditLogs()).every(({ ok }) => ok));
   });
 
+  test.serial("events by day get a partition for each day, and expired ones are dropped", async (t) => {
+    const storage = await createStorage();
+    const { first } = storage;
+    await first.partition(["events"], { unit: "day" });
+    advanceClock(3 * DAY_MS);
+    await first.purgeExpired();
+    const today = startOfDay();
+    const days = [0, 1, 2, 3].map((day) => `events_${date(today + day * DAY_MS)}`);
+    t.deepEqual(
+      (await partitionsOf(storage, "events")).filter((name) => /\d{8}$/.test(name) && !/before/.test(name)),
+      days,
+    );
+    await insertAt(storage, Date.now());
+    advanceClock(31 * DAY_MS);
+    t.true((await first.purgeExpired())?.dropped_partitions?.includes(days[0] as string));
+    t.false((await partitionsOf(storage, "events")).includes(days[0] as string));
+  });
+
   test.serial("a partition that can't be locked is dropped by a later purge", async (t) => {
     const storage = await createStorage();
     const { first, database } = storage;

@@ -3,6 +3,7 @@ import test from "ava";
 import { copyDatabase } from "../../../adapters/copy/index.ts";
 import { timeOfId } from "../../../adapters/crypto/ids.ts";
 import { PartitionFailed } from "../../../adapters/database/partitions/convert.ts";
+import { firstEventIdAt } from "../../../adapters/database/partitions/tables.ts";
 import type { EventRow } from "../../../adapters/database/tables.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { DAY_MS, date, insertAt, insertTokensAt, partitionsOf } from "../../harness/database/partitions.ts";
@@ -104,6 +105,46 @@ function describePartitions() {
       "select conname from pg_constraint where contype = 'c' and conrelid::regclass::text like 'tokens%'",
     );
     t.deepEqual(rows, []);
+  });
+
+  test("events are partitioned by day if the operator chooses so, and that isn't changed", async (t) => {
+    const storage = await createStorage();
+    const { first } = storage;
+    const start = Date.now() - (Date.now() % DAY_MS) + 3 * DAY_MS;
+    const ids = await insertAt(storage, Date.now());
+    const steps: string[] = [];
+    t.deepEqual(await first.partition(["events"], { unit: "day", onStep: (text) => steps.push(text) }), {
+      partitioned: ["events"],
+      already_partitioned: [],
+    });
+    const { rows: settings } = await storage.database.knex.raw(
+      "select current_setting('max_locks_per_transaction')::int as locks",
+    );
+    t.is(
+      steps.some((text) => text.includes("max_locks_per_transaction")),
+      settings[0].locks < 512,
+    );
+    const [late] = await insertAt(storage, start);
+    const day = await storage.database.knex(`events_${date(start)}` as "events");
+    t.deepEqual(
+      day.map(({ id }) => id).filter((id) => ids.includes(id) || id === late),
+      [late],
+    );
+    const { rows } = await storage.database.knex.raw(
+      "select pg_get_expr(relpartbound, oid) as bound from pg_class where oid = to_regclass(?)",
+      [`events_${date(start)}`],
+    );
+    t.true(rows[0].bound.includes(firstEventIdAt(start + DAY_MS)));
+
+    const again = { partitioned: [], already_partitioned: ["events"] };
+    t.deepEqual(await first.partition(["events"]), again);
+    t.deepEqual(await first.partition(["events"], { unit: "day" }), again);
+    const error = await t.throwsAsync(first.partition([], { unit: "month" }), {
+      instanceOf: PartitionFailed,
+    });
+    t.like(error, { code: "already_partitioned" });
+    // Nothing else was converted before that was found.
+    t.deepEqual(await partitionsOf(storage, "deliveries"), []);
   });
 
   test("what can't be partitioned is refused, and stays as it is", async (t) => {
