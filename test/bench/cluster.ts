@@ -77,15 +77,24 @@ export const workerRows = () =>
       next: mix(host, clients, await fetchToken(host, clients[0] as NewClient), [slug]),
       expected: MIX_ANSWERS,
     });
-    const subjects = [await of("one", one), await of("two", two)];
+    const subjects = [await of("one", one), await of("two", two)] as const;
     const before = cpuMsOfCommands(database);
-    const measured = await interleaved(subjects, { warmUp: WORKERS_WARM_UP_S });
+    const measured = await interleaved([...subjects], { warmUp: WORKERS_WARM_UP_S });
     const saturated = answered(measured, "one") + answered(measured, "two");
     const databaseUs = ((cpuMsOfCommands(database) - before) * 1000) / saturated;
     const rate = Math.floor(
       Math.max(...(measured.get("one") as Measured).levels.map((level) => level.rate)) / 2,
     );
-    const paced = await cpuOnSchedule(subjects, rate, PACED_S);
+    const [single, double] = subjects;
+    const paced = await cpuOnSchedule(
+      [
+        { subject: single, rate },
+        { subject: double, rate },
+        { subject: single, rate: rate / 2 },
+      ],
+      PACED_S,
+    );
+    const [singleAtRate, atRate, singleAtHalf] = paced.cpuUs as [number, number, number];
     const requests = saturated + paced.answered;
     await Promise.all([one.server.stop(), two.server.stop()]);
     const [grants, made, clicks] = [
@@ -95,9 +104,9 @@ export const workerRows = () =>
     ];
     const stored = (await grants) + (await made) + (await clicks);
     expectStored("the mix", stored, requests);
-    const [single, double] = [measured.get("one") as Measured, measured.get("two") as Measured];
-    const cpu = double.levels.map(({ cpuUs }) => cpuUs);
-    const reference = single.levels.map(({ cpuUs }) => cpuUs);
+    const [cpu, reference] = ["two", "one"].map((name) =>
+      (measured.get(name) as Measured).levels.map(({ cpuUs }) => cpuUs),
+    ) as [number[], number[]];
     const ratio = cpu.map((value, index) => value / (reference[index] as number));
     const note = `µs per request; PostgreSQL: ${databaseUs.toFixed(0)} µs`;
     return [
@@ -107,9 +116,15 @@ export const workerRows = () =>
       ),
       compareValues(
         `CPU of the mix at ${rate.toLocaleString("en")} per second, PostgreSQL, WORKERS=2 / 1`,
-        paced.cpuUs[1] as number,
-        paced.cpuUs[0] as number,
+        atRate,
+        singleAtRate,
         { atMost: MAX_CPU_RATIO, note: "µs per request" },
+      ),
+      compareValues(
+        "CPU of the mix, PostgreSQL, WORKERS=2 at that rate / 1 at half of it",
+        atRate,
+        singleAtHalf,
+        { note: "µs per request" },
       ),
       compare("the mix, PostgreSQL, WORKERS=2 / 1", measured, ["two", "one"]),
     ];

@@ -38,16 +38,21 @@ export async function saturate(
   tally.lasted((performance.now() - start) / 1000);
 }
 
-/** Runs an open loop: requests are due at a fixed rate, and latency counts from when they were due. */
-export async function onSchedule(options: LoadOptions & { rate: number }): Promise<Result> {
-  const { port, next, expected, seconds, rate } = options;
+/**
+ * Runs an open loop: requests are due at a fixed rate, and latency counts from when they were due. A precise one occupies
+ * its core until each is due; otherwise, they are sent up to a millisecond late.
+ */
+export async function onSchedule(
+  options: LoadOptions & { rate: number; isPrecise?: boolean },
+): Promise<Result> {
+  const { port, next, expected, seconds, rate, isPrecise = true } = options;
   const tally = createTally(expected);
   const start = performance.now();
   const total = Math.floor(rate * seconds);
   await onConnections(port, SCHEDULED_CONNECTIONS, async (connection) => {
     for (let mine = tally.take(); mine < total; mine = tally.take()) {
       const due = start + (mine / rate) * 1000;
-      await until(due);
+      await until(due, isPrecise);
       tally.note(await connection.ask(next(mine)), due);
     }
   });
@@ -64,8 +69,12 @@ async function onConnections(port: number, count: number, use: (connection: Conn
   );
 }
 
-async function until(due: number): Promise<void> {
+async function until(due: number, isPrecise: boolean): Promise<void> {
   const wait = due - performance.now();
+  if (!isPrecise) {
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    return;
+  }
   if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait - 0.5));
   while (performance.now() < due) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -96,25 +96,32 @@ export async function scheduled(
   { name, server, next, expected }: Subject,
   rate: number,
   seconds: number,
+  isPrecise = true,
 ): Promise<Result> {
-  const result = await onSchedule({ port: server.port, next, expected, rate, seconds });
+  const result = await onSchedule({ port: server.port, next, expected, rate, seconds, isPrecise });
   if (result.wrong) throw new Error(`${name}: ${result.wrong} unexpected responses`);
   return result;
 }
 
-/** Returns the median processor time per request of each subject, in microseconds, at a fixed rate, and the answers of all. */
-export async function cpuOnSchedule(subjects: Subject[], rate: number, seconds: number) {
-  const cpuUs = new Map<Subject, number[]>(subjects.map((subject) => [subject, []]));
+/** A subject, and the requests per second that it gets. */
+export type Paced = { subject: Subject; rate: number };
+
+/**
+ * Returns the median processor time per request of each subject, in microseconds, at a fixed rate, and the answers of all.
+ * The generator leaves its core to the servers while no request is due.
+ */
+export async function cpuOnSchedule(paced: Paced[], seconds: number) {
+  const cpuUs = paced.map((): number[] => []);
   let answered = 0;
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [subject, values] of cpuUs) {
+    for (const [index, { subject, rate }] of paced.entries()) {
       const before = subject.server.cpuMs();
-      const result = await scheduled(subject, rate, seconds);
-      values.push(((subject.server.cpuMs() - before) * 1000) / result.answered);
+      const result = await scheduled(subject, rate, seconds, false);
+      cpuUs[index]?.push(((subject.server.cpuMs() - before) * 1000) / result.answered);
       answered += result.answered;
     }
   }
-  return { cpuUs: [...cpuUs.values()].map(median), answered };
+  return { cpuUs: cpuUs.map(median), answered };
 }
 
 /** Returns the middle one of an odd number of values. */
