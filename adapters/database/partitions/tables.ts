@@ -53,7 +53,7 @@ export const PARTITIONED: readonly PartitionedTable[] = [
     name: "events",
     key: "id",
     // The audit log is kept for up to two years. With 730 partitions, PostgreSQL takes a third of a second to plan a query
-    // of it, and 4,400 locks, of 6,400 by default. Operators whose logs expire sooner may choose days.
+    // of it, and 4,400 locks, of 6,400 by default. Operators may choose days.
     unit: "month",
     // The audit log is deleted by `purgeAuditLogs`, which remembers where the rest of each chain starts.
     kept: ["seq is not null", "audited = true and seq is null"],
