@@ -59,7 +59,10 @@ export async function partitionTables(
       const tables = (await readStates(knex)).filter(({ table }) => wanted.has(table.name));
       for (const each of tables) expectUnit(each, unit);
       for (const { table, state } of tables) {
-        if (state === "plain") await convert(knex, { ...table, unit: unit ?? table.unit }, onStep);
+        if (state === "plain") {
+          if (unit === "day" && table.unit === "month") await warnOfLocks(knex, table.name, onStep);
+          await convert(knex, { ...table, unit: unit ?? table.unit }, onStep);
+        }
         (state === "plain" ? result.partitioned : result.already_partitioned).push(table.name);
       }
       return result;
@@ -90,14 +93,8 @@ function expectUnit({ table, state }: TableState, unit: Unit | undefined): void 
   );
 }
 
-/** Warns about tables whose rows are kept for years: each query over all days locks every partition and its indexes. */
-async function warnOfLocks(
-  knex: Knex,
-  { name, unit }: PartitionedTable,
-  onStep: (text: string) => void,
-): Promise<void> {
-  const ordinary = PARTITIONED.find((table) => table.name === name)?.unit;
-  if (unit === ordinary || unit === "month") return;
+/** Says so if the server has too few locks for the days of a table that has months by default. */
+async function warnOfLocks(knex: Knex, name: string, onStep: (text: string) => void): Promise<void> {
   const { rows } = await knex.raw("select current_setting('max_locks_per_transaction')::int as locks");
   if (rows[0].locks < LOCKS_BY_DAY)
     onStep(
@@ -106,7 +103,6 @@ async function warnOfLocks(
 }
 
 async function convert(knex: Knex, table: PartitionedTable, onStep: (text: string) => void): Promise<void> {
-  await warnOfLocks(knex, table, onStep);
   const dependents = await findDependents(knex, table);
   if (dependents.length > 0) {
     throw new PartitionFailed(
