@@ -16,8 +16,15 @@ export type Table = {
 type Columns = { table: string; name: string; keyPosition: number | null }[];
 type References = { table: string; target: string }[];
 
-// The migrations of a database, and what a copy needs to continue. They describe one database and aren't copied.
-const OF_THIS_DATABASE = ["knex_migrations", "knex_migrations_lock", "schema_compatibility", "copy_progress"];
+// The migrations of a database, the version of its links, and what a copy needs to continue. They describe one database and
+// aren't copied.
+const OF_THIS_DATABASE = [
+  "knex_migrations",
+  "knex_migrations_lock",
+  "schema_compatibility",
+  "link_changes",
+  "copy_progress",
+];
 
 const COLUMNS: Record<Engine, string> = {
   sqlite: `select t.name as "table", c.name as "name", nullif(c.pk, 0) as "keyPosition"

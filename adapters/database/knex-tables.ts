@@ -14,6 +14,7 @@ import type { SealedKeyRow } from "./key-tables.ts";
 import type {
   ClickLogRow,
   ClickStatRow,
+  LinkChangesRow,
   LinkRow,
   LinkSearchChangeRow,
   LinkSearchGramsRow,
@@ -75,6 +76,7 @@ declare module "knex/types/tables.js" {
     invitations: Table<InvitationRow>;
     known_devices: Table<KnownDeviceRow, "failures">;
     leases: Table<LeaseRow>;
+    link_changes: Table<LinkChangesRow>;
     link_search_changes: Table<LinkSearchChangeRow>;
     link_search_grams: Table<LinkSearchGramsRow>;
     link_search_segments: Table<LinkSearchSegmentRow>;

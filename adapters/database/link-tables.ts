@@ -51,6 +51,9 @@ export type LinkSearchGramsRow = {
 export type LinkSearchChangeRow = { organization_id: string; link_id: string; version: number };
 
 /** On SQLite: the clicks on a link in one batch, until they are counted in the link. */
+/** The only row: a number that rises with each change of where links redirect. On SQLite. */
+export type LinkChangesRow = { id: number; version: number };
+
 export type ClickLogRow = { batch: number; link_id: string; clicks: number; clicked_at: Time };
 
 export type ClickStatRow = {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { Link, LinkChanges, LinkFields, LinkStore, ResolvedLink } from "../../resources/links/types.ts";
+import type { Link, LinkChanges, LinkFields, LinkStore } from "../../resources/links/types.ts";
 import { isCheckViolation } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Replica } from "../database/replica.ts";
@@ -9,6 +9,7 @@ import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
 import { prepareCreate, toConflict } from "./create.ts";
 import { linkDeleted, linkUpdated } from "./events.ts";
+import { prepareResolve, prepareSlugLookup } from "./resolve.ts";
 import { ERASED, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search/search.ts";
 import { markChanged } from "./search/segments.ts";
@@ -40,7 +41,7 @@ export function createLinkStore(
     list: listLinks(database, clicks, search),
     update: updateLink(database, outbox, clicks, limitsOf),
     remove: removeLink(database, outbox, clicks),
-    resolve: replica ? replica.prefer(prepareResolve(replica.database), resolve) : resolve,
+    resolve: replica ? replica.prefer(prepareSlugLookup(replica.database), resolve) : resolve,
     click: prepareClick(database, clicks, stats),
     analytics: stats.read,
     usage: (organizationId) => readUsage(knex, organizationId),
@@ -125,25 +126,6 @@ function removeLink(database: Database, outbox: Outbox, clicks: ClickCounter): L
   };
 }
 
-function prepareResolve({ lookup }: Pick<Database, "lookup">): LinkStore["resolve"] {
-  const findBySlug = lookup<ResolvedRow>({
-    build: (q, slug) =>
-      q("links as l")
-        .join("organizations as o", "o.id", "l.organization_id")
-        .where("l.slug", slug)
-        .select(RESOLVED_COLUMNS),
-    column: "slug",
-  });
-  return async (slug) => {
-    const [row] = await findBySlug(slug);
-    if (!row) return undefined;
-    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
-    const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
-    const isDisabled = disabledAt !== null || suspendedAt !== null;
-    return { ...link, archived: Boolean(archived), isDeleted, isDisabled };
-  };
-}
-
 function prepareClick({ prepare }: Database, clicks: ClickCounter, stats: ClickStats): LinkStore["click"] {
   const countBelowLimit = prepare<number, "id" | "clickedAt">((q, { id, clickedAt }) =>
     q("links")
@@ -172,26 +154,3 @@ function changedFields(link: Link, changes: LinkChanges): Partial<LinkFields> {
   const differs = ([name, value]: [string, unknown]) => !isDeepStrictEqual(link[name as keyof Link], value);
   return Object.fromEntries(Object.entries(changes).filter(differs));
 }
-
-type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
-  deletedAt: number | null;
-  organizationDeletedAt: number | null;
-  disabledAt: number | null;
-  suspendedAt: number | null;
-};
-
-const RESOLVED_COLUMNS = {
-  id: "l.id",
-  organizationId: "l.organization_id",
-  slug: "l.slug",
-  url: "l.url",
-  archived: "l.archived",
-  expiresAt: "l.expires_at",
-  clicks: "l.clicks",
-  maxClicks: "l.max_clicks",
-  redirectType: "l.redirect_type",
-  deletedAt: "l.deleted_at",
-  organizationDeletedAt: "o.deleted_at",
-  disabledAt: "l.disabled_at",
-  suspendedAt: "o.suspended_at",
-};

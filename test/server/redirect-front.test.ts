@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { linkFields } from "../harness/database/storage.ts";
+import { engine } from "../harness/database/test-database.ts";
 import { createFronts, HOST, request, send } from "../harness/front.ts";
 
 const { storage, serve, close } = await createFronts();
@@ -140,6 +141,9 @@ test.serial("the duration of a request that fails in front includes its lookup",
   t.true(Number(seconds) * 1000 > LOOKUP_MS - 2, metrics);
 });
 
+// On SQLite, a lookup reads the version of links, and the link itself unless it is cached.
+const LOOKUP = engine === "sqlite" ? /link_changes/ : /slug/;
+
 test.serial("a link that fails in front is looked up once", async (t) => {
   const { front } = await serve();
   for (const slug of ["unknown", "archived", "used-up"]) {
@@ -147,6 +151,6 @@ test.serial("a link that fails in front is looked up once", async (t) => {
     const stop = storage.onStatement((sql) => statements.push(sql));
     await send(front, get(`/${slug}`));
     stop();
-    t.is(statements.filter((sql) => /slug/.test(sql)).length, 1, slug);
+    t.is(statements.filter((sql) => LOOKUP.test(sql)).length, 1, slug);
   }
 });

@@ -24,11 +24,12 @@ import { linkIndexes } from "./0029_link_indexes.ts";
 import { clickLog } from "./0030_click_log.ts";
 import { schemaCompatibility } from "./0033_schema_compatibility.ts";
 import { eventTraces } from "./0035_event_traces.ts";
+import { linkChanges } from "./0036_link_changes.ts";
 import { recordCompatibility } from "./compatibility.ts";
 import type { LaterMigration, Migration } from "./migration.ts";
 
 /** The migrations after 0033, in order. Each states which earlier versions can use the schema that it leaves. */
-const LATER: LaterMigration[] = [eventTraces];
+const LATER: LaterMigration[] = [eventTraces, linkChanges];
 
 /** All migrations, in order. */
 export const MIGRATIONS: Migration[] = [

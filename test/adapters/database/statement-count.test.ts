@@ -23,6 +23,7 @@ const { refreshToken } = await runCodeFlow(service, app, user);
 await service.storage.auditChain.append();
 // Requested once before counting, because the first use of a secret in a minute is recorded.
 await service.token(app);
+await apiAt(service.url).get(`/${slug}`);
 test.after.always(() => service.close());
 
 // Written after the redirects: the webhooks to notify of clicks, their count, and seconds later their statistics.
@@ -97,7 +98,12 @@ const EXPECTED: { title: string; verbs: string[]; run: () => Promise<unknown> }[
     verbs: ["select", "select"],
     run: () => api.get("/v1/links"),
   },
-  { title: "a redirect: read the link", verbs: ["select"], run: () => apiAt(service.url).get(`/${slug}`) },
+  {
+    // On SQLite, the link is in memory, and its version is read.
+    title: "a redirect: read the link",
+    verbs: ["select"],
+    run: () => apiAt(service.url).get(`/${slug}`),
+  },
   {
     title: "an in-process introspection: read the token",
     verbs: ["select"],

@@ -41,7 +41,7 @@ test("no token or webhook secret is logged, regardless of how the request ends",
   const api = apiAt(url, token);
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
 
-  const { slug } = await api.createLink();
+  const slugs = [(await api.createLink()).slug, (await api.createLink()).slug];
   const webhook = { url: "https://hooks.example.com/in", events: ["link.created"] };
   const made = await api.send<{ secret: string }>("POST", "/v1/webhooks", { json: webhook });
   const tool = { ...call, params: { name: "create_webhook", arguments: webhook } };
@@ -54,7 +54,8 @@ test("no token or webhook secret is logged, regardless of how the request ends",
     (await apiAt(url, `${token}x`).get("/v1/links")).status,
     (await api.send("POST", "/v1/links", { json: { url: "https://example.com", token } })).status,
     (await api.send("POST", "/mcp", { json: call, headers: MCP_HEADERS })).status,
-    (await api.get(`/${slug}`, bearer(token))).status,
+    // A redirect that the server has not cached.
+    (await api.get(`/${slugs.pop()}`, bearer(token))).status,
   ];
   t.deepEqual(await send(), [200, 400, 401, 400, 401, 422, 200, 302]);
   await knex.schema.renameTable("links", "links_elsewhere");

@@ -1,0 +1,105 @@
+import { LRUCache } from "lru-cache";
+import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
+import type { Database } from "../database/index.ts";
+
+type Resolve = LinkStore["resolve"];
+type Waiting = { slug: string; resolve(link: ResolvedLink | undefined): void; reject(error: unknown): void };
+
+// About 16,000 links with an ordinary destination.
+const CACHE_BYTES = 8 * 2 ** 20;
+// What a cached link takes without its slug and its destination.
+const LINK_BYTES = 400;
+
+/** Prepares the look-up of links for redirects. On SQLite, links are cached in memory while none has changed. */
+export function prepareResolve(database: Pick<Database, "engine" | "lookup" | "prepare">): Resolve {
+  const find = prepareSlugLookup(database);
+  return database.engine === "sqlite" ? cached(database, find) : find;
+}
+
+/**
+ * Caches links. A redirect must be as current as its request, so before any of them is taken from the cache, the version of
+ * all links is read from the database: once for all requests of a turn of the event loop, after they have arrived.
+ */
+function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve {
+  const readVersion = prepare<{ version: number }[], never>((q) => q("link_changes").select("version"));
+  const links = new LRUCache<string, ResolvedLink>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ slug, url }) => LINK_BYTES + slug.length + url.length,
+  });
+  let cachedVersion: number | undefined;
+  let waiting: Waiting[] = [];
+
+  async function answer() {
+    const requests = waiting;
+    waiting = [];
+    try {
+      const [row] = await readVersion({});
+      const version = row?.version;
+      if (version === undefined || version !== cachedVersion) links.clear();
+      cachedVersion = version;
+      for (const { slug, resolve, reject } of requests) {
+        const link = links.get(slug);
+        if (link) resolve(link);
+        else findAt(version, slug).then(resolve, reject);
+      }
+    } catch (error) {
+      for (const { reject } of requests) reject(error);
+    }
+  }
+
+  async function findAt(version: number | undefined, slug: string) {
+    const link = await find(slug);
+    // A link with a limit of clicks changes with each of them.
+    if (link?.maxClicks === null && version === cachedVersion) links.set(slug, link);
+    return link;
+  }
+
+  return (slug) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ slug, resolve, reject });
+      if (waiting.length === 1) setImmediate(answer);
+    });
+}
+
+/** Prepares the look-up of links in a database, or in a replica. */
+export function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
+  const findBySlug = lookup<ResolvedRow>({
+    build: (q, slug) =>
+      q("links as l")
+        .join("organizations as o", "o.id", "l.organization_id")
+        .where("l.slug", slug)
+        .select(RESOLVED_COLUMNS),
+    column: "slug",
+  });
+  return async (slug) => {
+    const [row] = await findBySlug(slug);
+    if (!row) return undefined;
+    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
+    const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
+    const isDisabled = disabledAt !== null || suspendedAt !== null;
+    return { ...link, archived: Boolean(archived), isDeleted, isDisabled };
+  };
+}
+
+type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
+  deletedAt: number | null;
+  organizationDeletedAt: number | null;
+  disabledAt: number | null;
+  suspendedAt: number | null;
+};
+
+const RESOLVED_COLUMNS = {
+  id: "l.id",
+  organizationId: "l.organization_id",
+  slug: "l.slug",
+  url: "l.url",
+  archived: "l.archived",
+  expiresAt: "l.expires_at",
+  clicks: "l.clicks",
+  maxClicks: "l.max_clicks",
+  redirectType: "l.redirect_type",
+  deletedAt: "l.deleted_at",
+  organizationDeletedAt: "o.deleted_at",
+  disabledAt: "l.disabled_at",
+  suspendedAt: "o.suspended_at",
+};
