@@ -3,6 +3,7 @@ import { copyDatabase } from "../../../adapters/copy/index.ts";
 import type { Database } from "../../../adapters/database/index.ts";
 import { createLeases } from "../../../adapters/database/leases.ts";
 import { openStorage, type Storage } from "../../../adapters/index.ts";
+import { createClickFold } from "../../../adapters/links/click-fold.ts";
 import { createClickLog } from "../../../adapters/links/click-log.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { LinkChanges, ResolvedLink } from "../../../resources/links/types.ts";
@@ -101,6 +102,60 @@ if (engine === "sqlite") {
       // Without a lease, so both fold the same clicks.
       const folds = logs.map(({ fold }) => fold(always));
       await Promise.all([clickAll(first, links), clickAll(second, links), ...folds]);
+      t.is(await totalOf(first, organizationId), 2 * round * LINKS);
+    }
+    await first.purgeExpired();
+    t.deepEqual([await logged(database), await counted(database)], [0, 2 * rounds * LINKS]);
+    await close();
+  });
+
+  test("SQLite: batches are merged without losing a click, wherever that stops", async (t) => {
+    const { first, second, database, organizationId, links, close } = await openLinks();
+    await createLeases(database).acquire("click-fold", 600_000);
+    const { merge } = createClickFold(database);
+    const half = links.slice(0, LINKS / 2);
+    const last = NOW + 5000;
+    for (let at = NOW; at < last; at += 1000) await clickAll(at % 2000 ? first : second, half, at);
+    await clickAll(first, links, last);
+    const total = 5 * half.length + LINKS;
+    for (let steps = 0; steps < 4; steps++) {
+      let left = steps;
+      await merge(async () => left-- > 0);
+      t.is(await totalOf(second, organizationId), total);
+    }
+    t.deepEqual([await logged(database), await counted(database)], [LINKS, 0]);
+    const [one, other] = [half[0], links.at(-1)] as [ResolvedLink, ResolvedLink];
+    t.like(await first.links.find(organizationId, one.id), { clicks: 6, lastClickedAt: last });
+    t.like(await first.links.find(organizationId, other.id), { clicks: 1, lastClickedAt: last });
+    await createClickLog(database, noLeases).fold(always);
+    t.deepEqual([await logged(database), await counted(database)], [0, total]);
+    t.like(await second.links.find(organizationId, one.id), { clicks: 6, lastClickedAt: last });
+    await close();
+  });
+
+  test("SQLite: a merge changes nothing once a fold has begun", async (t) => {
+    const { first, second, database, organizationId, links, close } = await openLinks();
+    await createLeases(database).acquire("click-fold", 600_000);
+    const { merge } = createClickFold(database);
+    for (const storage of [first, second]) await clickAll(storage, links);
+    let steps = 1;
+    await createClickLog(database, noLeases).fold(async () => steps-- > 0);
+    await clickAll(first, links);
+    const before = await database.knex("click_log");
+    await merge(always);
+    t.deepEqual(await database.knex("click_log"), before);
+    t.is(await totalOf(first, organizationId), 3 * LINKS);
+    await close();
+  });
+
+  test("SQLite: concurrent merges and folds count each click once", async (t) => {
+    const { first, second, database, organizationId, links, close } = await openLinks();
+    const rounds = 10;
+    const { merge } = createClickFold(database);
+    const { fold } = createClickLog(database, noLeases);
+    for (let round = 1; round <= rounds; round++) {
+      const moves = [merge(always), merge(always), ...(round % 3 ? [] : [fold(always)])];
+      await Promise.all([clickAll(first, links), clickAll(second, links), ...moves]);
       t.is(await totalOf(first, organizationId), 2 * round * LINKS);
     }
     await first.purgeExpired();
