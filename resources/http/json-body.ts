@@ -55,13 +55,15 @@ function readAll(request: IncomingMessage, length: number): Promise<Buffer> {
   if (length > LIMIT_BYTES) return Promise.reject(Object.assign(new Error("too large"), { status: 413 }));
   return new Promise((resolve, reject) => {
     const fail = () => reject(new Error("the client disconnected"));
+    // A request is also closed after its end. An error that nobody sees would cost the time to collect its stack.
+    const failUnlessRead = () => request.readableEnded || fail();
     if (request.destroyed) return fail();
     const chunks: Buffer[] = [];
     request
       .on("data", (chunk: Buffer) => chunks.push(chunk))
       .on("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)))
       .on("error", fail)
-      .on("close", fail);
+      .on("close", failUnlessRead);
   });
 }
 
