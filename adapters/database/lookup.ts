@@ -12,6 +12,8 @@ export type LookupQuery<Row> = {
   column: keyof Row & string;
   /** Returns the values of further parameters when the query is sent. */
   values?: () => Record<string, Value>;
+  /** Whether SQLite runs it with those of other requests, at the end of the turn of the event loop. */
+  inTurn?: boolean;
 };
 
 /** Finds the rows of a key. They are as current as the call. */
@@ -26,11 +28,12 @@ const EACH = "unnest((select ?::text[])) as wanted(key), lateral (? offset 0) as
 /** Prepares a lookup. On PostgreSQL, concurrent calls share a statement, which saves round trips. */
 export function prepareLookup<Row>(
   { prepare, engine }: { prepare: Prepare; engine: Engine },
-  { build, column, values = () => ({}) }: LookupQuery<Row>,
+  { build, column, values = () => ({}), inTurn = false }: LookupQuery<Row>,
 ): Lookup<Row> {
   if (engine !== "postgres") {
-    const find = prepare<Row[], string>((q, parameters) =>
-      build(q, unplannedParameter(q, parameters.key as Knex.Raw), parameters),
+    const find = prepare<Row[], string>(
+      (q, parameters) => build(q, unplannedParameter(q, parameters.key as Knex.Raw), parameters),
+      { inTurn },
     );
     return (key) => find({ ...values(), key });
   }

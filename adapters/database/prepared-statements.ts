@@ -27,9 +27,12 @@ type Compiled = { sql: string; bindings: unknown[]; method: string; options: obj
  * Compiles a query once and returns a function that runs it with values for its parameters, by name. It resolves to
  * Knex's result: rows for a select, a count for a change. Values may be arrays on PostgreSQL only. Building a query in Knex
  * takes longer than running it in the database, so frequent requests use prepared queries only.
+ *
+ * With `inTurn`, SQLite runs a select at the end of the turn of the event loop, in one transaction with others.
  */
 export type Prepare = <Answer, Name extends string>(
   build: Build<Name>,
+  options?: { inTurn: boolean },
 ) => (values: Record<Name, Bindable>) => Promise<Answer>;
 
 /**
@@ -47,6 +50,8 @@ type Client = Knex.Client & {
   writeTogether(queries: Statement[]): Promise<void>;
   /** Only in the SQLite client. */
   read?(query: { sql: string; bindings: unknown[] }): unknown[];
+  /** Only in the SQLite client. */
+  readInTurn(query: { sql: string; bindings: unknown[] }): Promise<unknown[]>;
   /** Only in the SQLite client. */
   write?(query: { sql: string; bindings: unknown[] }): Promise<number>;
   acquireConnection(): Promise<unknown>;
@@ -90,7 +95,7 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
   }
 
   return {
-    prepare: <Answer, Name extends string>(build: Build<Name>) => {
+    prepare: <Answer, Name extends string>(build: Build<Name>, { inTurn } = { inTurn: false }) => {
       let compiled: Compiled | undefined;
       return async (values: Record<Name, Bindable>) => {
         compiled ??= compile(build);
@@ -100,7 +105,8 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
         const isObserved = knex.listenerCount("query") > 0;
         if (client.read && method === "select" && !isObserved) {
           try {
-            return client.read({ sql, bindings }) as Answer;
+            const read = { sql, bindings };
+            return (inTurn ? await client.readInTurn(read) : client.read(read)) as Answer;
           } catch {
             // The way of all other queries tries again, and reports the error.
           }

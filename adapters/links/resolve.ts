@@ -70,6 +70,7 @@ export function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve
         .where("l.slug", slug)
         .select(RESOLVED_COLUMNS),
     column: "slug",
+    inTurn: true,
   });
   return async (slug) => {
     const [row] = await findBySlug(slug);

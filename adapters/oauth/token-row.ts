@@ -11,7 +11,11 @@ import type { AllowedClients, ClientPolicy, MemberApps } from "./client-policy.t
  * Selects a token with everything that its validity depends on, in one query: its client, the client's organization, its
  * grant, the user who approved it, the organization acted for, and that organization's policy on the client.
  */
-export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = { build: selectToken, column: "hash" };
+export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
+  build: selectToken,
+  column: "hash",
+  inTurn: true,
+};
 
 function selectToken(knex: Knex, hash: Knex.Raw): Knex.QueryBuilder {
   return knex("tokens as t")

@@ -10,6 +10,7 @@ import { createDisk, type Disk, NO_DISK } from "./disk.ts";
 import type { Statement } from "./group-transaction.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { prepared } from "./statements.ts";
+import { createTurnReads, type TurnReads } from "./turn-reads.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexUid?: string };
@@ -25,6 +26,7 @@ type Open = {
   checkpoints: Checkpoints;
   writer: Writer;
   reader: Reader;
+  turnReads: TurnReads;
   /** The connection for transactions, whose commits wait for the disk themselves, unless they need not be durable. */
   transactional?: Connection;
 };
@@ -56,6 +58,7 @@ export class SqliteClient extends BetterSqliteClient {
     const { open } = this.state;
     delete this.state.open;
     if (open) {
+      open.turnReads.run();
       await open.reader.close();
       await open.writer.close();
       await open.checkpoints.close();
@@ -123,6 +126,11 @@ export class SqliteClient extends BetterSqliteClient {
     }
   }
 
+  /** Runs a read in the same way at the end of the turn of the event loop, together with others. */
+  readInTurn(query: { sql: string; bindings: unknown[] }): Promise<unknown[]> {
+    return this.opened().turnReads.add(() => this.read(query));
+  }
+
   /** Runs a single write in the same way, and resolves to the number of changed rows. */
   write({ sql, bindings }: { sql: string; bindings: unknown[] }): Promise<number> {
     return observed(this.observer, operationOf(sql), sql, () =>
@@ -166,7 +174,14 @@ export class SqliteClient extends BetterSqliteClient {
       (error) => this.emit("checkpoint-error", error),
     );
     const writer = createWriter(main, disk, checkpoints, (sql) => this.emit("query", { sql }));
-    return { main, disk, checkpoints, writer, reader: createReader(settings) };
+    return {
+      main,
+      disk,
+      checkpoints,
+      writer,
+      reader: createReader(settings),
+      turnReads: createTurnReads(main),
+    };
   }
 
   private connect(name: string): Connection {
