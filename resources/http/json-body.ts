@@ -55,7 +55,7 @@ function readAll(request: IncomingMessage, length: number): Promise<Buffer> {
   if (length > LIMIT_BYTES) return Promise.reject(Object.assign(new Error("too large"), { status: 413 }));
   return new Promise((resolve, reject) => {
     const fail = () => reject(new Error("the client disconnected"));
-    // A request is also closed after its end. An error that nobody sees would cost the time to collect its stack.
+    // Every request is closed after its end. To create an error then would only take time.
     const failUnlessRead = () => request.readableEnded || fail();
     if (request.destroyed) return fail();
     const chunks: Buffer[] = [];

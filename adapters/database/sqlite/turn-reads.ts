@@ -21,11 +21,15 @@ export function createTurnReads(connection: Sqlite.Database): TurnReads {
   function run() {
     const reads = waiting;
     waiting = [];
-    if (reads.length > 1) prepared(connection, "BEGIN").run();
     try {
-      for (const read of reads) read();
+      if (reads.length > 1) prepared(connection, "BEGIN").run();
+    } catch {
+      // Each read takes the lock for itself, or reports why it can't.
+    }
+    for (const read of reads) read();
+    try {
       if (connection.inTransaction) prepared(connection, "COMMIT").run();
-    } finally {
+    } catch {
       rollBack(connection);
     }
   }

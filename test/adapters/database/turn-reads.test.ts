@@ -58,3 +58,16 @@ test.serial(
     await last;
   },
 );
+
+test.serial("reads of a connection that is closed before they run are rejected", async (t) => {
+  const closed = new Sqlite(file);
+  const { add } = createTurnReads(closed);
+  const read = () => closed.prepare("select 1").get();
+  const reads = [add(read), add(read)];
+  closed.close();
+  const results = await Promise.allSettled(reads);
+  t.deepEqual(
+    results.map(({ status }) => status),
+    ["rejected", "rejected"],
+  );
+});
