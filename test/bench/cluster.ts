@@ -3,7 +3,7 @@ import knexFactory from "knex";
 import { knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { cleanUp } from "./cleanup.ts";
-import { cpuMsOfCommands } from "./cpu-time.ts";
+import { cpuMsOfCommands, wakeUs } from "./cpu-time.ts";
 import { createsLinks } from "./engine.ts";
 import { cpuOnSchedule, interleaved, type Measured, type Subject } from "./measure.ts";
 import { answered, compare, compareValues, judged, type Row, rateRow } from "./table.ts";
@@ -63,6 +63,7 @@ const MAX_CPU_RATIO = 1.1;
 // Until the code of each worker is compiled: each gets half of the requests.
 const WORKERS_WARM_UP_S = 6;
 const PACED_S = 4;
+const COMPARED = ["two", "one"] as const;
 
 /** The mix, with one process and with two on the same database. */
 export const workerRows = () =>
@@ -79,7 +80,9 @@ export const workerRows = () =>
     });
     const subjects = [await of("one", one), await of("two", two)] as const;
     const before = cpuMsOfCommands(database);
+    const wakesBefore = [two, one].map(({ server }) => server.wakes());
     const measured = await interleaved([...subjects], { warmUp: WORKERS_WARM_UP_S });
+    const wakes = [two, one].map(({ server }, index) => server.wakes() - (wakesBefore[index] as number));
     const saturated = answered(measured, "one") + answered(measured, "two");
     const databaseUs = ((cpuMsOfCommands(database) - before) * 1000) / saturated;
     const rate = Math.floor(
@@ -104,11 +107,17 @@ export const workerRows = () =>
     ];
     const stored = (await grants) + (await made) + (await clicks);
     expectStored("the mix", stored, requests);
-    const [cpu, reference] = ["two", "one"].map((name) =>
+    const [cpu, reference] = COMPARED.map((name) =>
       (measured.get(name) as Measured).levels.map(({ cpuUs }) => cpuUs),
     ) as [number[], number[]];
     const ratio = cpu.map((value, index) => value / (reference[index] as number));
-    const note = `µs per request; PostgreSQL: ${databaseUs.toFixed(0)} µs`;
+    const woken = COMPARED.map((name, index) =>
+      ((wakes[index] as number) / answered(measured, name)).toFixed(2),
+    );
+    const note = [
+      `µs per request; PostgreSQL: ${databaseUs.toFixed(0)} µs`,
+      `woken ${woken.join(" / ")} times per request, which takes a Node process ${(await wakeUs()).toFixed(0)} µs here`,
+    ].join("; ");
     return [
       judged(
         { name: "CPU of the mix, PostgreSQL, WORKERS=2 / 1", ours: cpu, reference, ratio, note },
@@ -126,7 +135,7 @@ export const workerRows = () =>
         singleAtHalf,
         { note: "µs per request" },
       ),
-      compare("the mix, PostgreSQL, WORKERS=2 / 1", measured, ["two", "one"]),
+      compare("the mix, PostgreSQL, WORKERS=2 / 1", measured, [...COMPARED]),
     ];
   });
 

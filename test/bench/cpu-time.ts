@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
 
 /** Returns the processor time of a process with all its threads and child processes so far, in milliseconds. */
 export function cpuMsOf(pid: number, withChildren = true): number {
@@ -10,6 +11,27 @@ export function cpuMsOfCommands(text: string): number {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const own = pids.filter((pid) => read(`/proc/${pid}/cmdline`).includes(text));
   return own.reduce((sum, pid) => sum + ownCpuMs(Number(pid)), 0);
+}
+
+/** Returns how often the threads of a process and its child processes have waited so far, and were woken. */
+export function wakesOf(pid: number): number {
+  const statuses = processesOf(pid).flatMap((each) =>
+    list(`/proc/${each}/task`).map((thread) => read(`/proc/${each}/task/${thread}/status`)),
+  );
+  return statuses.reduce(
+    (sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0),
+    0,
+  );
+}
+
+const SLEEPS = 500;
+
+/** Returns the processor time that a process of Node takes to be woken by a timer, in microseconds. */
+export async function wakeUs(): Promise<number> {
+  const before = process.cpuUsage();
+  for (let sleep = 0; sleep < SLEEPS; sleep++) await setTimeout(1);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / SLEEPS;
 }
 
 function processesOf(pid: number): number[] {
