@@ -19,7 +19,7 @@ test.after.always(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test.serial("a failed read fails alone, and no transaction remains", async (t) => {
+test.serial("a read that fails doesn't affect the others, and leaves no transaction open", async (t) => {
   const { add } = createTurnReads(connection);
   const fail = () => connection.prepare("select * from missing").all();
   const results = await Promise.allSettled([add(() => 1), add(fail), add(() => 3)]);
