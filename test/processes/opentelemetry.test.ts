@@ -48,10 +48,12 @@ test.serial("requests, statements and deliveries are traced, and contain no secr
   const redirect = await collector.waitForSpan(({ name }) => name === "GET /:slug");
   t.is(redirect.traceId, TRACE);
   t.is(attributesOf(redirect)["http.response.status_code"], 302);
-  const statement = await collector.waitForSpan(
-    ({ name, parentSpanId }) => name === "SELECT" && parentSpanId === redirect.spanId,
+  await collector.waitForSpan(
+    (span) =>
+      span.name === "SELECT" &&
+      span.parentSpanId === redirect.spanId &&
+      /links/.test(String(attributesOf(span)["db.query.text"])),
   );
-  t.regex(String(attributesOf(statement)["db.query.text"]), /links/);
   const delivery = await collector.waitForSpan(({ name }) => name === "deliver webhook");
   const [received] = receiver.received("/secret-hook");
   t.is(received?.headers.traceparent, `00-${delivery.traceId}-${delivery.spanId}-01`);
