@@ -1,5 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { apiAt } from "../harness/clients/api.ts";
 import {
   authorizeUrl,
   createApp,
@@ -95,6 +96,37 @@ test.serial("of tokens issued during a suspension, every server rejects each one
   t.deepEqual(await statuses(accessToken), [403, 403]);
   await storage.suspensions.resume(own.id, OPERATOR);
 });
+
+test.serial(
+  "a changed, disabled or deleted link redirects accordingly at every server with the next request",
+  async (t) => {
+    const app = await cluster.createOrganization();
+    const token = await cluster.token(app);
+    const servers = [...cluster.authorization, ...cluster.resources];
+    const expectAll = async (slug: string, expected: string | number) => {
+      const answers = servers.map(({ url }) => fetch(`${url}/${slug}`, { redirect: "manual" }));
+      for (const { status, headers } of await Promise.all(answers))
+        t.is(headers.get("location") ?? status, expected);
+    };
+    for (let round = 0; round < ROUNDS; round++) {
+      const api = apiAt((servers[round % servers.length] as TestService).url, token);
+      const { id, slug } = await api.createLink({ url: "https://example.com/first" });
+      await expectAll(slug, "https://example.com/first");
+      await api.send("PATCH", `/v1/links/${id}`, { json: { url: "https://example.com/second" } });
+      await expectAll(slug, "https://example.com/second");
+      await storage.linkSwitches.disable(id, null, OPERATOR);
+      await expectAll(slug, 410);
+      await storage.linkSwitches.enable(id, OPERATOR);
+      await expectAll(slug, "https://example.com/second");
+      await storage.suspensions.suspend(app.id, null, OPERATOR);
+      await expectAll(slug, 410);
+      await storage.suspensions.resume(app.id, OPERATOR);
+      await expectAll(slug, "https://example.com/second");
+      await api.send("DELETE", `/v1/links/${id}`);
+      await expectAll(slug, 410);
+    }
+  },
+);
 
 test.serial("a disabled client or user is rejected by every server with the next request", async (t) => {
   const { app, user } = await createApp(cluster);
