@@ -80,9 +80,11 @@ export const workerRows = () =>
     });
     const subjects = [await of("one", one), await of("two", two)] as const;
     const before = cpuMsOfCommands(database);
-    const wakesBefore = [two, one].map(({ server }) => server.wakes());
+    const switchesBefore = [two, one].map(({ server }) => server.switches());
     const measured = await interleaved([...subjects], { warmUp: WORKERS_WARM_UP_S });
-    const wakes = [two, one].map(({ server }, index) => server.wakes() - (wakesBefore[index] as number));
+    const switches = [two, one].map(
+      ({ server }, index) => server.switches() - (switchesBefore[index] as number),
+    );
     const saturated = answered(measured, "one") + answered(measured, "two");
     const databaseUs = ((cpuMsOfCommands(database) - before) * 1000) / saturated;
     const rate = Math.floor(
@@ -111,12 +113,12 @@ export const workerRows = () =>
       (measured.get(name) as Measured).levels.map(({ cpuUs }) => cpuUs),
     ) as [number[], number[]];
     const ratio = cpu.map((value, index) => value / (reference[index] as number));
-    const woken = COMPARED.map((name, index) =>
-      ((wakes[index] as number) / answered(measured, name)).toFixed(2),
+    const perRequest = COMPARED.map((name, index) =>
+      ((switches[index] as number) / answered(measured, name)).toFixed(2),
     );
     const note = [
       `µs per request; PostgreSQL: ${databaseUs.toFixed(0)} µs`,
-      `woken ${woken.join(" / ")} times per request, which takes a Node process ${(await wakeUs()).toFixed(0)} µs here`,
+      `context switches per request: ${perRequest.join(" / ")}; to be woken by a timer takes ${(await wakeUs()).toFixed(0)} µs`,
     ].join("; ");
     return [
       judged(

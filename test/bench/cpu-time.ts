@@ -13,15 +13,13 @@ export function cpuMsOfCommands(text: string): number {
   return own.reduce((sum, pid) => sum + ownCpuMs(Number(pid)), 0);
 }
 
-/** Returns how often the threads of a process and its child processes have waited so far, and were woken. */
-export function wakesOf(pid: number): number {
+/** Returns how often the threads of a process and its child processes have left their core so far, to wait or for another one. */
+export function switchesOf(pid: number): number {
   const statuses = processesOf(pid).flatMap((each) =>
     list(`/proc/${each}/task`).map((thread) => read(`/proc/${each}/task/${thread}/status`)),
   );
-  return statuses.reduce(
-    (sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0),
-    0,
-  );
+  const counts = statuses.flatMap((status) => [...status.matchAll(/ctxt_switches:\s+(\d+)/g)]);
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 const SLEEPS = 500;

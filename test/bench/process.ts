@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { cpuMsOf, wakesOf } from "./cpu-time.ts";
+import { cpuMsOf, switchesOf } from "./cpu-time.ts";
 
 /** A server that runs as a child process. */
 export type ServerProcess = {
@@ -11,8 +11,8 @@ export type ServerProcess = {
   memory(): number;
   /** The processor time that it has used, with all threads and workers, in milliseconds. */
   cpuMs(): number;
-  /** How often it was woken, with all its threads and workers. */
-  wakes(): number;
+  /** How often its threads and workers have left their core, to wait or for another process. */
+  switches(): number;
   /** The number of open files and sockets. */
   openFiles(): number;
   /** The bytes that it has written to its standard output since it listens. */
@@ -78,7 +78,7 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
     memory: () =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
     cpuMs: () => cpuMsOf(child.pid as number),
-    wakes: () => wakesOf(child.pid as number),
+    switches: () => switchesOf(child.pid as number),
     openFiles: () => readdirSync(`/proc/${child.pid}/fd`).length,
     logged: () => logged,
     async stop() {
