@@ -50,10 +50,10 @@ export type LinkSearchGramsRow = {
 /** A link whose texts may be newer than the segment that contains it. */
 export type LinkSearchChangeRow = { organization_id: string; link_id: string; version: number };
 
-/** On SQLite: the clicks on a link in one batch, until they are counted in the link. */
-/** The only row: a number that rises with each change of where links redirect. On SQLite. */
+/** On SQLite: the only row, whose version rises with each change that affects redirects. */
 export type LinkChangesRow = { id: number; version: number };
 
+/** On SQLite: the clicks on a link in one batch, until they are counted in the link. */
 export type ClickLogRow = { batch: number; link_id: string; clicks: number; clicked_at: Time };
 
 export type ClickStatRow = {
