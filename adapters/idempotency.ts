@@ -5,7 +5,6 @@ import { sha256 } from "./crypto/hash.ts";
 import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
 import { isDuplicate } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
-import { mapStorageErrors } from "./database/retry.ts";
 import type { IdempotencyKeyRow } from "./database/tables.ts";
 
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -18,7 +17,7 @@ type RowKey = Pick<IdempotencyKeyRow, "organization_id" | "key_hash">;
 type Lease = Pick<IdempotencyKeyRow, "leased_by" | "leased_until">;
 type Attempt = Pick<IdempotencyKeyRow, "leased_by" | "ids_from">;
 
-/** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted, since they may contain secrets. */
+/** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted. */
 export function createIdempotencyStore(
   { knex }: Pick<Database, "knex">,
   encryption: Encryption,
@@ -30,12 +29,12 @@ export function createIdempotencyStore(
     const leased = () => rows(key).where({ leased_by });
     return {
       linkId: (index: number) => idFromSeed(ids_from, "lnk", index),
-      ...mapStorageErrors({
+      ...{
         keep: async (answer: string) =>
           void (await leased().update({ answer: encryption.encrypt(answer, encryptionContext(key)) })),
         forget: async () => void (await leased().delete()),
         release: async () => void (await leased().update({ leased_until: 0 })),
-      }),
+      },
     };
   }
 
@@ -50,7 +49,7 @@ export function createIdempotencyStore(
     }
   }
 
-  return mapStorageErrors({
+  return {
     async begin(principal, idempotencyKey, fingerprint) {
       const key = rowKeyOf(principal, idempotencyKey);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -71,7 +70,7 @@ export function createIdempotencyStore(
       }
       return { refused: "in_use" };
     },
-  } satisfies IdempotencyStore);
+  } satisfies IdempotencyStore;
 }
 
 function newRow(key: RowKey, fingerprint: string, lease: Lease, now: number): IdempotencyKeyRow {
@@ -87,8 +86,8 @@ function newRow(key: RowKey, fingerprint: string, lease: Lease, now: number): Id
 }
 
 /**
- * Returns the primary key of an idempotency key. The hash includes the principal, because the response may contain a
- * secret that only this principal may see again. JSON encodes different principals and keys as different texts.
+ * Returns the primary key of an idempotency key. The hash includes the principal: only this one may see the response
+ * again. JSON encodes different principals and keys as different texts.
  */
 function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string): RowKey {
   return {
@@ -97,8 +96,7 @@ function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string):
   };
 }
 
-/** Returns the encryption context of a response: it can be decrypted only in its own row. */
-/** Returns the encryption context of a stored response. */
+/** Returns the encryption context of a stored response: it can be decrypted only in its own row. */
 export function encryptionContext({ organization_id, key_hash }: RowKey): string {
   return `idempotency ${organization_id} ${key_hash}`;
 }

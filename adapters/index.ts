@@ -17,25 +17,22 @@ import { createKeyStore } from "./crypto/keys.ts";
 import { readClock } from "./database/clock.ts";
 import { type DatabaseOptions, openDatabase } from "./database/index.ts";
 import { createLeases } from "./database/leases.ts";
-import { partitionTables } from "./database/partitions/convert.ts";
 import { purgeExpired } from "./database/purge-expired.ts";
-import { openReplica } from "./database/replica.ts";
-import { mapStorageErrors } from "./database/retry.ts";
+import { hasSearchIndex } from "./database/search-index.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
+import { acceptFirstHeads, acceptHeads } from "./events/chain-heads.ts";
 import { type CurrentTraceparent, createEventTrace } from "./events/event-trace.ts";
 import { createMemberEventStore } from "./events/member-events.ts";
 import { createOperatorLog } from "./events/operator-log.ts";
 import { createOutbox } from "./events/outbox.ts";
+import { purgeAuditLogs } from "./events/purge.ts";
 import { verifyChains } from "./events/verify-chain.ts";
-import { createFinishUpgrade } from "./finish-upgrade.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickCounter } from "./links/click-counter.ts";
-import { createClickLog } from "./links/click-log.ts";
 import { createClickStats } from "./links/click-stats.ts";
-import { createIndexer } from "./links/search/indexer.ts";
-import { createSearch } from "./links/search/search.ts";
+import { createSearch } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
 import { createLinkSwitchStore } from "./links/switch.ts";
 import { type LimitsOf, unlimited } from "./links/usage.ts";
@@ -46,10 +43,10 @@ import { createConsentStore } from "./oauth/consents.ts";
 import { createTokenReader } from "./oauth/find-active-token.ts";
 import { createGrantUsage } from "./oauth/grant-usage.ts";
 import { createGrantStore } from "./oauth/grants.ts";
+import { createConsentedGrantStore } from "./oauth/oidc/consented-grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
 import { createReplayedGrantStore } from "./oauth/oidc/replays.ts";
 import { createReplayStore } from "./oauth/replay.ts";
-import { createTokenKeys } from "./oauth/token-keys.ts";
 import { createAppPolicyStore } from "./organizations/app-policy.ts";
 import { createApprovedAppStore } from "./organizations/approved-apps.ts";
 import { createDpopRequirementStore } from "./organizations/dpop-requirement.ts";
@@ -62,31 +59,28 @@ import { createOrganizationStore } from "./organizations/store.ts";
 import { createSuspensionStore } from "./organizations/suspension.ts";
 import { createTrustRuleStore } from "./organizations/trust-rules.ts";
 import { countOutdated, reencrypt } from "./reencryption.ts";
-import type { Storage } from "./storage.ts";
-import { createWebhookDeletion } from "./webhooks/delete.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
 import { createWebhookRows } from "./webhooks/row.ts";
-import { createWebhookStore } from "./webhooks/store.ts";
+import { createWebhookDeletion, createWebhookStore } from "./webhooks/store.ts";
 
 // How long a shutdown waits for an unavailable database to store the last clicks and grant usage.
 const LAST_WRITES_MS = 3000;
 
-export type { Storage } from "./storage.ts";
+/** All stores, over one database. */
+export type Storage = ReturnType<typeof openStorage>;
 
 type StorageOptions = {
   /** Which clients organizations may allow. Only a process that checks tokens or grants needs one. */
   clientPolicy?: ClientPolicy;
   /** The quotas of each plan. Only a process that changes links needs them. */
   limitsOf?: LimitsOf;
-  /** A replica of the database, which redirects read. */
-  replicaUrl?: string | undefined;
   /** Ties events to the traces of requests. */
   currentTraceparent?: CurrentTraceparent | undefined;
 } & Pick<DatabaseOptions, "timeoutMs" | "observer">;
 
 /**
  * Opens the database behind a `DATABASE_URL`.
- * @param encryptionKeys for secrets that must be readable and therefore cannot be hashed
+ * @param encryptionKeys for secrets that must be readable and therefore cannot be hashed; empty until there is one
  */
 export function openStorage(
   url: string,
@@ -94,128 +88,105 @@ export function openStorage(
   {
     clientPolicy = OWN_CLIENTS_ONLY,
     limitsOf = unlimited,
-    replicaUrl,
     currentTraceparent,
     ...options
   }: StorageOptions = {},
-): Storage {
+) {
   const database = openDatabase(url, options);
-  const replica = replicaUrl === undefined ? undefined : openReplica(replicaUrl, url);
   const leases = createLeases(database);
   const outbox = createOutbox(database, createEventTrace(currentTraceparent));
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, createWebhookRows(encryption));
-  const auditChain = createAuditChain(database, leases);
+  const auditChain = createAuditChain(database, leases, encryption);
   const usage = createGrantUsage(database);
-  const tokenKeys = createTokenKeys(database);
-  const clickLog = database.engine === "sqlite" ? createClickLog(database, leases) : undefined;
-  const clicks = createClickCounter(database, outbox, clickLog);
+  const clicks = createClickCounter(database, outbox);
   const stats = createClickStats(database);
-  const indexer = createIndexer(database, leases);
-  const search = createSearch(database, indexer);
-  const purgeLinks: typeof eraseLinks = async (_, mayContinue) => {
-    await eraseLinks(database, mayContinue);
-    // Clicks that a killed process has logged.
-    await clickLog?.fold(mayContinue);
-  };
-  const clients = mapStorageErrors(createClientStore(database, outbox), "findByOrganization");
+  const search = createSearch(database);
+  const purgeLogs = (mayContinue: () => Promise<boolean>) =>
+    purgeAuditLogs(database, encryption, mayContinue);
+  const clients = createClientStore(database, outbox);
   return {
-    accounts: mapStorageErrors(
-      createAccountStore(database, outbox),
-      "find",
-      "findWithFactor",
-      "findByUsername",
-      "findByResetToken",
-    ),
-    appPolicies: mapStorageErrors(createAppPolicyStore(database, outbox), "find", "findByUser"),
-    approvedApps: mapStorageErrors(createApprovedAppStore(database, outbox), "list"),
-    audit: mapStorageErrors(createAuditStore(database, outbox, auditChain), "list", "head"),
+    accounts: createAccountStore(database, outbox),
+    appPolicies: createAppPolicyStore(database, outbox),
+    approvedApps: createApprovedAppStore(database, outbox),
+    audit: createAuditStore(database, outbox, auditChain),
     auditChain,
     clients,
-    consents: mapStorageErrors(createConsentStore(database), "list"),
+    consentedGrants: createConsentedGrantStore(database, outbox),
+    consents: createConsentStore(database),
     deliveries: createDeliveryQueue(database, outbox, encryption),
-    dpopRequirement: mapStorageErrors(createDpopRequirementStore(database, outbox), "isRequired"),
-    enterpriseAuthorization: mapStorageErrors(
-      createEnterpriseAuthorizationStore(database, outbox),
-      "isEnabled",
-      "listByUser",
-    ),
-    grants: mapStorageErrors(
-      createGrantStore(database, outbox, clientPolicy, webhookDeletion),
-      "findStatus",
-      "listByOrganization",
-      "listByUser",
-    ),
-    invitations: mapStorageErrors(createInvitationStore(database, outbox, encryption), "list", "find"),
-    keys: mapStorageErrors(createKeyStore(database, encryption), "check", "version"),
-    knownDevices: mapStorageErrors(createKnownDeviceStore(database)),
-    leaks: mapStorageErrors(createLeakStore(database, outbox, tokenKeys)),
-    accountDeletions: mapStorageErrors(createAccountDeletionStore(database, outbox)),
+    dpopRequirement: createDpopRequirementStore(database, outbox),
+    enterpriseAuthorization: createEnterpriseAuthorizationStore(database, outbox),
+    grants: createGrantStore(database, outbox, clientPolicy, webhookDeletion),
+    invitations: createInvitationStore(database, outbox, encryption),
+    keys: createKeyStore(database, encryption),
+    knownDevices: createKnownDeviceStore(database),
+    leaks: createLeakStore(database, outbox),
+    accountDeletions: createAccountDeletionStore(database, outbox),
     idempotency: createIdempotencyStore(database, encryption),
-    identities: mapStorageErrors(createIdentityStore(database, outbox), "findUserId", "listByUser"),
-    links: mapStorageErrors(
-      createLinkStore(database, outbox, clicks, stats, search, limitsOf, replica),
-      "find",
-      "findByExternalId",
-      "list",
-      "usage",
-      "analytics",
-    ),
-    emails: mapStorageErrors(createEmailStore(database, encryption), "find"),
+    identities: createIdentityStore(database, outbox),
+    links: createLinkStore(database, outbox, clicks, stats, search, limitsOf),
+    emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
-    memberEvents: mapStorageErrors(createMemberEventStore(database, outbox)),
-    members: mapStorageErrors(createMemberStore(database, outbox, webhookDeletion), "list"),
-    notices: mapStorageErrors(createNoticeStore(database), "list"),
+    memberEvents: createMemberEventStore(database, outbox),
+    members: createMemberStore(database, outbox, webhookDeletion),
+    notices: createNoticeStore(database),
     operatorLog: createOperatorLog(database, auditChain),
-    organizations: mapStorageErrors(createOrganizationStore(database, outbox), "find", "list", "listByUser"),
-    accountSwitches: mapStorageErrors(createAccountSwitchStore(database, outbox), "findDisabled"),
-    linkSwitches: mapStorageErrors(createLinkSwitchStore(database, outbox), "find"),
-    suspensions: mapStorageErrors(createSuspensionStore(database, outbox), "find"),
-    registrations: mapStorageErrors(createRegistrationStore(database, outbox)),
-    replayedGrants: mapStorageErrors(createReplayedGrantStore(database, outbox)),
-    replays: mapStorageErrors(createReplayStore(database)),
+    organizations: createOrganizationStore(database, outbox),
+    accountSwitches: createAccountSwitchStore(database, outbox),
+    linkSwitches: createLinkSwitchStore(database, outbox),
+    suspensions: createSuspensionStore(database, outbox),
+    registrations: createRegistrationStore(database, outbox),
+    replayedGrants: createReplayedGrantStore(database, outbox),
+    replays: createReplayStore(database),
     secondFactors: createSecondFactorStore(database, outbox, encryption),
     secondFactorRequirement: createSecondFactorRequirementStore(database, outbox),
-    trustRules: mapStorageErrors(createTrustRuleStore(database, outbox), "list", "listByIssuer"),
-    webhooks: mapStorageErrors(
-      createWebhookStore(database, outbox, encryption),
-      "find",
-      "list",
-      "count",
-      "countDeliveriesToday",
-      "deliveries",
-    ),
-    signInFailures: mapStorageErrors(createSignInFailureStore(database)),
-    sessions: mapStorageErrors(createSessionStore(database, outbox), "listByUser"),
-    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy, tokenKeys),
-    findActiveToken: createTokenReader(database, usage, clientPolicy, tokenKeys),
-    indexLinks: indexer.requestLarge,
-    linksIndexed: indexer.settled,
+    trustRules: createTrustRuleStore(database, outbox),
+    webhooks: createWebhookStore(database, outbox, encryption),
+    signInFailures: createSignInFailureStore(database),
+    sessions: createSessionStore(database, outbox),
+    /** oidc-provider's storage contract: returns the adapter of a model by name. */
+    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, clientPolicy),
+    findActiveToken: createTokenReader(database, usage, clientPolicy),
+    /** Replaces the encryption keys. @throws TypeError for a key of another length */
     useEncryptionKeys: encryption.use,
-    reencrypt: (stop) => reencrypt(database, encryption, leases, stop),
+    /** Encrypts again what an older key encrypted. Resolves to undefined while another process does. */
+    reencrypt: (stop?: AbortSignal) => reencrypt(database, encryption, leases, stop),
+    /** Counts the values that an older encryption key encrypted; without a key, all that are encrypted. */
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
-    verifyAuditLogs: (organizationId) => verifyChains(database, auditChain, organizationId),
-    purgeExpired: (stop) => purgeExpired(database, leases, purgeLinks, stop),
-    partition: (tables, options) => partitionTables(database, tables, options),
+    /** Verifies one audit log, or all. Resolves to no reports if there is no such log. */
+    verifyAuditLogs: (organizationId?: string) =>
+      verifyChains(database, encryption, auditChain, organizationId),
+    /** Deletes expired rows and the content of deleted organizations. Resolves to undefined while another process does. `stop` ends it after the current batch. */
+    purgeExpired: (stop?: AbortSignal) => purgeExpired(database, leases, purgeLogs, eraseLinks, stop),
+    /** Returns what waits in the database for any process. */
     backlog: () => readBacklog(database),
+    /** Returns how many seconds this machine's clock is ahead of the database's. */
     clockAhead: () => readClockAhead(database),
     connections: database.connections,
     engine: database.engine,
-    replica,
+    /** Returns the time by the clock of the database server, in milliseconds since 1970. */
     databaseTime: () => readClock(database),
-    finishUpgrade: createFinishUpgrade(database, encryption, leases),
-    migrate: database.migrate,
+    /** PostgreSQL: resolves to whether searches have an index. */
+    hasSearchIndex: () => hasSearchIndex(database.knex),
+    /** Authenticates the audit logs of a new database, which had no key when it was migrated. */
+    beginAuditLogs: () => acceptFirstHeads(database, encryption),
+    /** Authenticates the heads of all audit logs as they are. */
+    acceptAuditLogs: () => acceptHeads(database, encryption),
+    async migrate() {
+      const applied = await database.migrate();
+      await acceptFirstHeads(database, encryption);
+      return applied;
+    },
     backUp: database.backUp,
     pendingMigrations: database.pendingMigrations,
     newerMigrations: database.newerMigrations,
-    onStatement: database.onStatement,
     onCheckpointError: database.onCheckpointError,
+    onFailure: database.onFailure,
     async close() {
-      const counted = clicks.drained().then(() => clickLog?.drained());
-      const stored = Promise.all([counted, stats.drained(), usage.settled(), indexer.stop()]);
+      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled()]);
       await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
-      await clickLog?.stop();
-      await Promise.all([database.close(), replica?.close()]);
+      await database.close();
     },
   };
 }

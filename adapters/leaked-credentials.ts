@@ -7,7 +7,7 @@ import type { Database } from "./database/index.ts";
 import type { DomainEvent, Outbox } from "./events/outbox.ts";
 import { lockClient } from "./oauth/client-lock.ts";
 import { revokeGrants } from "./oauth/grants.ts";
-import type { TokenKeys } from "./oauth/token-keys.ts";
+import { tokenKey } from "./oauth/token-keys.ts";
 
 /** A credential that was found in public. */
 export type Leak = {
@@ -27,26 +27,17 @@ export type LeakStore = {
   revoke(leak: Leak, actor: Actor): Promise<boolean>;
 };
 
-// Secrets, and tokens without and with the time.
-const LENGTHS_WITH_CHECKSUM = new Set([53, 62]);
 const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
 /** Creates the store of leaked credentials. */
-export function createLeakStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  tokenKeys: TokenKeys,
-): LeakStore {
+export function createLeakStore({ knex, transaction }: Database, outbox: Outbox): LeakStore {
   return {
     async revoke(leak, actor) {
       const { credential } = leak;
-      if (!/^lg[sar]_/.test(credential)) return false;
-      if (LENGTHS_WITH_CHECKSUM.has(credential.length) && !hasChecksum(credential)) return false;
+      if (!/^lg[sar]_/.test(credential) || !hasChecksum(credential)) return false;
       return credential.startsWith("lgs_")
         ? revokeSecret({ knex, transaction }, outbox, actor, leak, sha256(credential))
-        : tokenKeys.find(credential, (key) =>
-            transaction((trx) => revokeToken(trx, outbox, actor, leak, key)),
-          );
+        : transaction((trx) => revokeToken(trx, outbox, actor, leak, tokenKey(credential)));
     },
   };
 }

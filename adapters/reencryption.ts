@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import { encryptionContextOf as contextOfTotp } from "./accounts/second-factors/totp.ts";
-import { CIPHERTEXT_PREFIX, type Encryption } from "./crypto/encryption.ts";
+import type { Encryption } from "./crypto/encryption.ts";
 import type { Database } from "./database/index.ts";
 import type { Leases } from "./database/leases.ts";
+import { findOutdated, renewCodes } from "./events/chain-heads.ts";
 import { encryptionContext as contextOfAnswer } from "./idempotency.ts";
 import { encryptionContextOf as contextOfMail } from "./mail/queue.ts";
 import { encryptionContextOf as contextOfSecret, urlContextOf as contextOfUrl } from "./webhooks/row.ts";
@@ -55,15 +56,17 @@ const LEASE_MS = 30_000;
  * meanwhile is left to the change. Resolves to undefined while another process does the same.
  */
 export async function reencrypt(
-  { knex }: Pick<Database, "knex">,
+  database: Database,
   encryption: Encryption,
   leases: Leases,
   stop?: AbortSignal,
 ): Promise<Reencrypted | undefined> {
   if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
+  const { knex } = database;
   let reencrypted = 0;
   let unreadable = 0;
   try {
+    reencrypted += await renewCodes(database, encryption);
     for await (const { field, row } of outdated(knex, encryption)) {
       if (stop?.aborted) break;
       const ciphertext = row[field.column] as string;
@@ -90,7 +93,7 @@ export async function countOutdated(
   { knex }: Pick<Database, "knex">,
   encryption: Encryption,
 ): Promise<number> {
-  let count = 0;
+  let count = (await findOutdated({ knex }, encryption)).length;
   for await (const _ of outdated(knex, encryption)) count++;
   return count;
 }
@@ -101,9 +104,7 @@ async function* outdated(knex: Knex, encryption: Encryption): AsyncGenerator<Out
   for (const field of ENCRYPTED_COLUMNS) {
     for await (const row of rowsOf(knex, field)) {
       const value = row[field.column] as string;
-      // Values of earlier versions may not be encrypted yet.
-      if (value.startsWith(CIPHERTEXT_PREFIX) && !encryption.isCurrent(value, field.contextOf(row)))
-        yield { field, row };
+      if (!encryption.isCurrent(value, field.contextOf(row))) yield { field, row };
     }
   }
 }

@@ -21,15 +21,15 @@ export type Device = {
   description: string;
 };
 
-/** Devices that users have signed in from. Limits on guessing passwords don't affect them. */
+/** Devices that users have signed in from. Limits on guessing passwords and codes don't affect them. */
 export type KnownDeviceStore = {
   /**
-   * Returns whether a user has signed in from a device, and counts an attempt from there until the next `remember` or
-   * `confirm`. After ten attempts the device is unknown.
+   * Returns whether a user has signed in from a device, and counts an attempt from there until the next `remember`. After
+   * ten attempts the device is unknown.
    */
   attempt(userId: string, token: string): Promise<boolean>;
-  /** Resets the count of a known device: its user has entered the right password. */
-  confirm(userId: string, token: string): Promise<void>;
+  /** Uncounts an attempt with the right password. Wrong codes, which follow it, still count. */
+  uncount(userId: string, token: string): Promise<void>;
   /**
    * Remembers that a user has signed in from a device. Resolves to true if the device was unknown, and then records a
    * notice with the given IP address; without one, because the user has just registered, it doesn't.
@@ -48,8 +48,8 @@ export function createKnownDeviceStore({ knex, transaction }: Database): KnownDe
       return (await device.increment("failures", 1)) > 0;
     },
 
-    async confirm(userId, token) {
-      await confirm(knex, userId, token);
+    async uncount(userId, token) {
+      await known(knex, userId, token).where("failures", ">", 0).decrement("failures", 1);
     },
 
     async remember(userId, device, address) {

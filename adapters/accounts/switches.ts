@@ -96,15 +96,16 @@ export function createAccountSwitchStore(
         return { sessions, grants };
       }),
 
-    signOutMember: ({ organizationId, userId }, actor) =>
-      transaction(async (trx) => {
-        const hasEndedSessions = await isAuthorizedUnderLock(trx, {
-          userId,
-          createdBy: actor.id,
-          organizationId,
-        });
-        const membership = { user_id: userId, organization_id: organizationId };
-        if (!(await trx("memberships").where(membership).first("role"))) return undefined;
+    async signOutMember({ organizationId, userId }, actor) {
+      const membership = { user_id: userId, organization_id: organizationId };
+      const isMember = async (q: Knex) =>
+        (await q("memberships").where(membership).first("role")) !== undefined;
+      // Before the locks, which concern every organization of the user.
+      if (!(await isMember(knex))) return undefined;
+      return transaction(async (trx) => {
+        const link = { userId, createdBy: actor.id, organizationId };
+        const hasEndedSessions = await isAuthorizedUnderLock(trx, link);
+        if (!(await isMember(trx))) return undefined;
         let grants = await revokeGrants(trx, outbox, actor, membership);
         let sessions = 0;
         if (hasEndedSessions) {
@@ -118,7 +119,8 @@ export function createAccountSwitchStore(
           data: { user_id: userId, sessions: hasEndedSessions, apps: true },
         });
         return { sessions, grants, hasEndedSessions };
-      }),
+      });
+    },
   };
 }
 

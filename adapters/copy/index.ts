@@ -1,10 +1,7 @@
-import { existsSync } from "node:fs";
-import { engineOf, sqliteFile } from "../database/engine.ts";
+import type { Knex } from "knex";
+import { engineOf, isDuplicate, isMissing, sqliteFile } from "../database/engine.ts";
 import { type Database, openDatabase } from "../database/index.ts";
-import { createLeases, type Leases } from "../database/leases.ts";
-import { createAuditChain } from "../events/audit-chain.ts";
 import { type CommandRun, createOperatorLog } from "../events/operator-log.ts";
-import { createClickLog } from "../links/click-log.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { batchesOf, type Digest, digestOf } from "./rows.ts";
 import { namesOf, type Table, tablesOf } from "./schema.ts";
@@ -60,21 +57,23 @@ const LIMITS = { timeoutMs: 120_000 };
 export async function copyDatabase(from: string, to: string, options: CopyOptions): Promise<CopiedTable[]> {
   if (nameOf(from) === nameOf(to))
     throw new CopyFailed("same_database", "--from and --to name the same database.");
-  if (engineOf(from) === "sqlite" && !existsSync(sqliteFile(from)))
-    throw new CopyFailed("no_source", `${nameOf(from)} doesn't exist.`);
+  if (isMissing(from)) throw new CopyFailed("no_source", `${nameOf(from)} doesn't exist.`);
   const source = openDatabase(from, LIMITS);
   const target = openDatabase(to, LIMITS);
   try {
     await checkSource(source);
-    const progress = createProgress(target.knex);
-    const isResumed = await checkTarget(target, progress, nameOf(from));
-    await foldClicks(source);
-    await target.migrate();
+    const progress = createProgress(target);
+    const state = await checkTarget(target, progress, nameOf(from));
+    if (state === "empty") await progress.begin(nameOf(from), await namesOf(source));
+    await target.migrate({ isCopyTarget: true });
     const tables = await plan(source, target);
-    if (!isResumed) {
-      await progress.begin(
-        nameOf(from),
-        tables.map(({ name }) => name),
+    if (state === "complete") {
+      await progress.remove();
+      return await verify(
+        source,
+        target,
+        tables.filter(({ name }) => !RECORDED.includes(name)),
+        options,
       );
     }
     for (const table of tables) {
@@ -82,8 +81,7 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
       options.onTable("copied", table.name, rows);
     }
     const copied = await verify(source, target, tables, options);
-    await progress.end();
-    await record(target, options.run);
+    await complete(target, progress, options.run);
     return copied;
   } finally {
     await Promise.all([source.close(), target.close()]);
@@ -109,20 +107,17 @@ async function checkSource(source: Database): Promise<void> {
   }
 }
 
-// A lease of a killed server would still block the copy, and no server uses the source.
-const NO_LEASES: Leases = { acquire: async () => true, release: async () => {} };
+type TargetState = "empty" | "unfinished" | "complete";
 
-/** Counts the clicks in the log of SQLite, which the other engines don't have, in their links. */
-async function foldClicks(source: Database): Promise<void> {
-  if (source.engine === "sqlite") await createClickLog(source, NO_LEASES).fold(async () => true);
-}
-
-/** Checks that the target is empty, before anything in it changes. Resolves to true if it contains an unfinished copy. */
-async function checkTarget(target: Database, progress: Progress, source: string): Promise<boolean> {
+/**
+ * Checks that the target is empty, before anything in it changes, or contains a copy of the source: an unfinished one, or
+ * a complete one whose command may have been killed before it said so.
+ */
+async function checkTarget(target: Database, progress: Progress, source: string): Promise<TargetState> {
   const unfinished = await progress.source().catch((error) => {
     throw new DatabaseUnavailable("to", error);
   });
-  if (unfinished === source) return true;
+  if (unfinished === source) return "unfinished";
   if (unfinished !== undefined) {
     throw new CopyFailed(
       "other_source",
@@ -130,10 +125,18 @@ async function checkTarget(target: Database, progress: Progress, source: string)
     );
   }
   for (const name of await namesOf(target)) {
-    if (await hasRows(target, name))
-      throw new CopyFailed("not_empty", `The target isn't empty (${name} has rows). Use an empty database.`);
+    if (!(await hasRows(target, name))) continue;
+    if (await isCopyOf(source, target)) return "complete";
+    throw new CopyFailed("not_empty", `The target isn't empty (${name} has rows). Use an empty database.`);
   }
-  return false;
+  return "empty";
+}
+
+/** Returns whether the last command that changed a database was a copy of the source into it. */
+async function isCopyOf(source: string, target: Database): Promise<boolean> {
+  if (!(await target.knex.schema.hasTable("events"))) return false;
+  const [last] = await createOperatorLog(target, UNCHAINED).list(1);
+  return last?.command === "copy" && last.outcome === "succeeded" && last.options.from === source;
 }
 
 /** Returns the tables to copy. An engine may have tables that others don't need; they must be empty. */
@@ -171,13 +174,23 @@ async function copyTable(
   const { lastKey: start, rows: before } = await progress.of(table.name);
   let copied = before;
   for await (const { rows, lastKey } of batchesOf(source, table, start)) {
-    await target.transaction(async (trx) => {
+    const insert = async (trx: Knex.Transaction) => {
       await trx.raw(insertionOf(table, rows.length), [table.name, ...table.columns, ...rows.flat()] as never);
       await progress.advance(trx, table.name, lastKey, rows.length);
+    };
+    await target.transaction(insert).catch((error) => {
+      throw isDuplicate(error) ? changedTarget(table.name) : error;
     });
     copied += rows.length;
   }
   return copied;
+}
+
+function changedTarget(table: string): CopyFailed {
+  return new CopyFailed(
+    "changed_target",
+    `Something else has written to ${table} in the target. Stop every server that uses the target, and copy into an empty database.`,
+  );
 }
 
 function insertionOf({ columns }: Table, count: number): string {
@@ -207,7 +220,18 @@ async function verify(
   return copied;
 }
 
-async function record(target: Database, run: CommandRun): Promise<void> {
-  const log = createOperatorLog(target, createAuditChain(target, createLeases(target)));
-  await log.finish(await log.start(run));
+// The table that recording the copy in the operator's log changes in the target.
+const RECORDED = ["events"];
+
+// Heads are authenticated with the encryption key, which a copy doesn't need. The server of the target chains the entries.
+const UNCHAINED = { append: async () => {} };
+
+/** Records the copy in the operator's log and ends it, both or neither. */
+async function complete(target: Database, progress: Progress, run: CommandRun): Promise<void> {
+  await target.transaction(async (trx) => {
+    const log = createOperatorLog({ ...target, transaction: (work) => work(trx) }, UNCHAINED);
+    await log.finish(await log.start(run));
+    await progress.end(trx);
+  });
+  await progress.remove();
 }

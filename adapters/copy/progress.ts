@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
+import type { Database } from "../database/index.ts";
 import { createTable } from "../database/migrations/create-table.ts";
+import { COPY_PROGRESS, sourceOfCopy } from "../database/migrations/unfinished-copy.ts";
 import type { Key } from "./rows.ts";
 
-const PROGRESS = "copy_progress";
 const NAME = 64;
 
 /**
@@ -12,28 +13,27 @@ const NAME = 64;
 export type Progress = {
   /** Returns the source of the unfinished copy, if there is one. */
   source(): Promise<string | undefined>;
-  /** Begins a copy from a source. */
+  /** Begins a copy. Called before the migrations, so servers and other commands refuse the target until the copy ends. */
   begin(source: string, tables: string[]): Promise<void>;
   /** Returns the last copied key of a table, and how many rows were copied. */
   of(table: string): Promise<{ lastKey?: Key; rows: number }>;
   advance(trx: Knex.Transaction, table: string, lastKey: Key, rows: number): Promise<void>;
-  /** Ends the copy. */
-  end(): Promise<void>;
+  /** Ends the copy: from the commit on, servers may use the target. */
+  end(trx: Knex.Transaction): Promise<void>;
+  /** Drops the table of a copy that has ended. */
+  remove(): Promise<void>;
 };
 
 type ProgressRow = { name: string; source: string; last_key: string | null; rows_copied: number };
 
 /** Returns the progress that a target contains. */
-export function createProgress(knex: Knex): Progress {
-  const rows = (from: Knex = knex) => from<ProgressRow>(PROGRESS as never);
+export function createProgress({ knex, engine }: Pick<Database, "knex" | "engine">): Progress {
+  const rows = (from: Knex = knex) => from<ProgressRow>(COPY_PROGRESS as never);
   return {
-    async source() {
-      if (!(await knex.schema.hasTable(PROGRESS))) return undefined;
-      return (await rows().first("source"))?.source;
-    },
+    source: () => sourceOfCopy(knex),
 
     async begin(source, tables) {
-      await createTable(knex, PROGRESS, (table) => {
+      await createTable(knex, engine, COPY_PROGRESS, (table) => {
         table.string("name", NAME).primary();
         table.text("source").notNullable();
         table.text("last_key"); // JSON
@@ -59,6 +59,10 @@ export function createProgress(knex: Knex): Progress {
         });
     },
 
-    end: () => knex.schema.dropTable(PROGRESS),
+    async end(trx) {
+      await rows(trx).delete();
+    },
+
+    remove: () => knex.schema.dropTableIfExists(COPY_PROGRESS),
   };
 }

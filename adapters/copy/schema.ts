@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
+import { COPY_PROGRESS } from "../database/migrations/unfinished-copy.ts";
 
 /** A table as the database describes it, without columns that it computes itself. */
 export type Table = {
@@ -16,15 +17,8 @@ export type Table = {
 type Columns = { table: string; name: string; keyPosition: number | null }[];
 type References = { table: string; target: string }[];
 
-// The migrations of a database, the version of its links, and what a copy needs to continue. They describe one database and
-// aren't copied.
-const OF_THIS_DATABASE = [
-  "knex_migrations",
-  "knex_migrations_lock",
-  "schema_compatibility",
-  "link_changes",
-  "copy_progress",
-];
+/** The migrations of a database and the version of its links. They describe one database and aren't copied. */
+const OF_THIS_DATABASE = ["knex_migrations", "knex_migrations_lock", "schema_compatibility", "link_changes"];
 
 const COLUMNS: Record<Engine, string> = {
   sqlite: `select t.name as "table", c.name as "name", nullif(c.pk, 0) as "keyPosition"
@@ -78,7 +72,7 @@ export async function namesOf(database: Pick<Database, "knex" | "engine">): Prom
 
 async function columnsOf({ knex, engine }: Pick<Database, "knex" | "engine">): Promise<Columns> {
   const columns = await rowsOf<Columns>(knex, engine, COLUMNS[engine]);
-  return columns.filter(({ table }) => !OF_THIS_DATABASE.includes(table));
+  return columns.filter(({ table }) => table !== COPY_PROGRESS && !OF_THIS_DATABASE.includes(table));
 }
 
 async function rowsOf<Rows>(knex: Knex, engine: Engine, sql: string): Promise<Rows> {

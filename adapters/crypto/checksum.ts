@@ -12,7 +12,7 @@ export function withChecksum(text: string): string {
   return text + checksumOf(text);
 }
 
-/** Returns whether a text ends with its checksum. Credentials of earlier versions have none. */
+/** Returns whether a text ends with its checksum. */
 export function hasChecksum(text: string): boolean {
   return text.length > LENGTH && text.slice(-LENGTH) === checksumOf(text.slice(0, -LENGTH));
 }

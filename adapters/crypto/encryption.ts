@@ -1,17 +1,27 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
 import { LRUCache } from "lru-cache";
 
 const KEY_BYTES = 32;
 const IV_BYTES = 12; // NIST SP 800-38D §8.2: 96 bits for AES-GCM
 const TAG_BYTES = 16;
+const NO_KEY = "there is no encryption key yet";
 const VERSION = "v1.";
 // In characters: enough for the URLs and secrets of about 10,000 webhooks.
 const REMEMBERED_MAX = 4_000_000;
 
-/** How every ciphertext begins. */
-export const CIPHERTEXT_PREFIX = VERSION;
-
-/** Encrypts secrets that must be readable later, such as keys and webhook secrets, with AES-256-GCM. */
+/**
+ * Encrypts secrets that must be readable later, such as keys and webhook secrets, with AES-256-GCM, and authenticates texts
+ * that aren't secret with HMAC-SHA-256.
+ */
 export type Encryption = {
   /** @param context authenticated with the text: only the same context decrypts it */
   encrypt(text: string, context: string): string;
@@ -21,16 +31,22 @@ export type Encryption = {
   decryptOften(ciphertext: string, context: string): string;
   /** Returns whether a ciphertext was encrypted with the first key. */
   isCurrent(ciphertext: string, context: string): boolean;
+  hasKey(): boolean;
+  /** Returns the code that authenticates a text with the first key, in hexadecimal. */
+  authenticate(text: string): string;
+  /** Returns whether a code of the text was computed with one of the keys. */
+  isAuthentic(text: string, code: string): boolean;
   /** Replaces the keys. @throws TypeError for a key of another length */
   use(keys: EncryptionKeys): void;
 };
 
-/** One key, or several: the first encrypts, all of them decrypt. Each has 32 bytes. */
+/** One key, or several: the first encrypts, all of them decrypt. Each has 32 bytes. Without any, nothing can be encrypted. */
 export type EncryptionKeys = Uint8Array | readonly Uint8Array[];
 
 /** @throws TypeError for a key of another length */
 export function createEncryption(initialKeys: EncryptionKeys): Encryption {
   let keys = checked(initialKeys);
+  let codeKeys = keys.map(deriveCodeKey);
   const remembered = new LRUCache<string, string>({
     maxSize: REMEMBERED_MAX,
     sizeCalculation: (text, key) => text.length + key.length,
@@ -47,8 +63,10 @@ export function createEncryption(initialKeys: EncryptionKeys): Encryption {
 
   return {
     encrypt(text, context) {
+      const [key] = keys;
+      if (!key) throw new Error(NO_KEY);
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", keys[0], iv).setAAD(Buffer.from(context));
+      const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(context));
       const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
       return VERSION + Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
@@ -62,22 +80,46 @@ export function createEncryption(initialKeys: EncryptionKeys): Encryption {
       return text;
     },
 
-    isCurrent: (ciphertext, context) => open(ciphertext, context, keys[0]) !== undefined,
+    isCurrent: (ciphertext, context) =>
+      keys[0] !== undefined && open(ciphertext, context, keys[0]) !== undefined,
+
+    hasKey: () => keys.length > 0,
+
+    authenticate(text) {
+      const [key] = codeKeys;
+      if (!key) throw new Error(NO_KEY);
+      return codeOf(text, key);
+    },
+
+    isAuthentic: (text, code) => codeKeys.some((key) => isEqual(codeOf(text, key), code)),
 
     use(newKeys) {
       keys = checked(newKeys);
+      codeKeys = keys.map(deriveCodeKey);
       remembered.clear();
     },
   };
 }
 
-type Keys = readonly [Uint8Array, ...Uint8Array[]];
-
-function checked(given: EncryptionKeys): Keys {
+function checked(given: EncryptionKeys): readonly Uint8Array[] {
   const keys = given instanceof Uint8Array ? [given] : given;
-  if (keys.length === 0 || keys.some(({ byteLength }) => byteLength !== KEY_BYTES))
+  if (keys.some(({ byteLength }) => byteLength !== KEY_BYTES))
     throw new TypeError("an encryption key must have 32 bytes");
-  return keys as Keys;
+  return keys;
+}
+
+/** Derives the key for codes, so that each key serves one purpose (HKDF, RFC 5869). */
+function deriveCodeKey(key: Uint8Array): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync("sha256", key, "", "linkgate codes", KEY_BYTES)));
+}
+
+function codeOf(text: string, key: KeyObject): string {
+  return createHmac("sha256", key).update(text).digest("hex");
+}
+
+function isEqual(code: string, given: string): boolean {
+  const [one, other] = [Buffer.from(code), Buffer.from(given)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** Decrypts with one key. Returns undefined if the key or the context differs, or the ciphertext was modified. */

@@ -1,5 +1,5 @@
 import { randomBytes, randomFillSync } from "node:crypto";
-import { decodeTime, encodeTime, incrementBase32, monotonicFactory, ulid } from "ulid";
+import { incrementBase32, monotonicFactory, ulid } from "ulid";
 
 const pool = new Uint8Array(4096);
 let used = pool.length;
@@ -49,16 +49,6 @@ export function idFromSeed(seed: string, prefix: "lnk", index: number): string {
   let id = seed;
   for (let step = 0; step < index; step++) id = incrementBase32(id);
   return `${prefix}_${id}`;
-}
-
-/** Returns the time of an id, in epoch milliseconds. */
-export function timeOfId(id: string): number {
-  return decodeTime(id.slice(id.indexOf("_") + 1));
-}
-
-/** Returns the first id of a time: all ids before that time sort before it. */
-export function firstIdAt(prefix: "lnk", time: number): string {
-  return `${prefix}_${encodeTime(time)}${"0".repeat(16)}`;
 }
 
 /** Returns a new secret: a prefix and 32 random bytes in base64url, so it needs no further encoding. */

@@ -44,7 +44,7 @@ export type OneTimeLinkRow = {
   id_hash: string;
   purpose: "password_reset" | "email_confirmation";
   user_id: string;
-  /** A user id or `operator`. Null in links of earlier versions, which can't be used. */
+  /** A user id or `operator`. A link without a creator can't be used. */
   created_by: string | null;
   /** The organization that an owner acted for. Null for the operator. */
   organization_id: string | null;

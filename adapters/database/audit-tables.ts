@@ -1,6 +1,9 @@
 import type { Time } from "./tables.ts";
 
-/** The hash chain of an audit log: its last entry, and the last one that was deleted because it had expired. */
+/**
+ * The head of an audit log's hash chain: its last entry, the last one that was deleted because it had expired, and the code
+ * that authenticates them.
+ */
 export type AuditChainRow = {
   organization_id: string;
   seq: number;
@@ -8,4 +11,8 @@ export type AuditChainRow = {
   expires_at: Time;
   purged_seq: number;
   purged_hash: string;
+  /** Null until there is an encryption key. */
+  mac: string | null;
+  /** Of the row for all logs, the sum of the codes of their heads. */
+  sum: string | null;
 };

@@ -34,7 +34,8 @@ const MAX_WAIT = 0.2;
 
 /**
  * Watches the connections of a pool. Closes those that are used for too long, because a server that freezes and a network
- * that loses packets don't say so. Refuses new work while earlier work waits for long, so that what is begun ends in time.
+ * that loses packets don't say so. Refuses new work while earlier work waits for long, so that work in progress finishes
+ * in time.
  */
 export class ConnectionLimits<Connection extends object> {
   readonly #states = new Map<Connection, State>();
@@ -110,15 +111,20 @@ export class ConnectionLimits<Connection extends object> {
     if (state) state.isOutdated = true;
   }
 
+  /** Has all connections replaced before their next use. */
+  replaceAll(): void {
+    this.#replaceIdleSince(Number.POSITIVE_INFINITY);
+  }
+
   /** Runs work without a time limit, on connections that are used for nothing else. */
   async exempt<T>(work: () => Promise<T>): Promise<T> {
-    this.#replaceIdleSince(Number.POSITIVE_INFINITY);
+    this.replaceAll();
     this.#exemptions++;
     try {
       return await work();
     } finally {
       this.#exemptions--;
-      this.#replaceIdleSince(Number.POSITIVE_INFINITY);
+      this.replaceAll();
     }
   }
 
@@ -146,7 +152,7 @@ export class ConnectionLimits<Connection extends object> {
     }
   }
 
-  /** Has connections replaced that may be lost, too: all that weren't used since then. */
+  /** Also replaces every connection idle since then; it may be dead. */
   #replaceIdleSince(time: number) {
     for (const state of this.#states.values()) if (state.idleSince < time) state.isOutdated = true;
   }

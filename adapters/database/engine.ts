@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import path from "node:path";
 import type { Knex } from "knex";
 import pg from "pg";
@@ -25,6 +26,11 @@ export function sqliteFile(url: string): string {
   return path.resolve(url.slice("sqlite:".length).split("?", 1)[0] as string);
 }
 
+/** Returns whether a URL is that of a SQLite database that doesn't exist. An empty file is one without content. */
+export function isMissing(url: string): boolean {
+  return engineOf(url) === "sqlite" && !statSync(sqliteFile(url), { throwIfNoEntry: false })?.size;
+}
+
 /** Returns false for `?synchronous=normal`, which is faster, but may lose the last commits on power loss. */
 function isDurable(url: string): boolean {
   return !/\?synchronous=normal$/i.test(url);
@@ -38,11 +44,11 @@ const TIMEOUT_MS = 10_000;
 /** Returns Knex's configuration for a `DATABASE_URL`. */
 export function knexConfig(
   url: string,
-  { timeoutMs = TIMEOUT_MS, connections = CONNECTIONS, observer }: DatabaseOptions = {},
+  { timeoutMs = TIMEOUT_MS, observer }: DatabaseOptions = {},
 ): Knex.Config {
   // Errors contain the statement without its values, which may be secrets.
   const common = { compileSqlOnError: false, acquireConnectionTimeout: timeoutMs, timeoutMs, observer };
-  const pool = { min: 0, max: connections };
+  const pool = { min: 0, max: CONNECTIONS };
   const connectTimeoutMs = Math.min(timeoutMs, CONNECT_TIMEOUT_MS);
   switch (engineOf(url)) {
     case "sqlite":
@@ -129,17 +135,15 @@ export function isDuplicate(error: unknown): boolean {
   return DUPLICATE_CODES.has(String((error as DatabaseError)?.code));
 }
 
-const CHECK_CODES = new Set([
-  "SQLITE_CONSTRAINT_CHECK",
-  "23514", // PostgreSQL check_violation
-  "ER_CONSTRAINT_FAILED", // MariaDB 4025
-  "ER_CHECK_CONSTRAINT_VIOLATED", // MySQL 3819
+const MISSING_VALUE_CODES = new Set([
+  "SQLITE_CONSTRAINT_NOTNULL",
+  "23502", // PostgreSQL not_null_violation
+  "ER_BAD_NULL_ERROR", // 1048
 ]);
 
-/** Returns whether a statement violated a check constraint. */
-export function isCheckViolation(error: unknown): boolean {
-  const { code, errno } = (error ?? {}) as DatabaseError;
-  return CHECK_CODES.has(String(code)) || errno === 4025;
+/** Returns whether a statement was refused because it stores null in a column that must have a value. */
+export function isMissingValue(error: unknown): boolean {
+  return MISSING_VALUE_CODES.has(String((error as DatabaseError)?.code));
 }
 
 const ALREADY_CREATED_CODES = new Set([
@@ -147,11 +151,14 @@ const ALREADY_CREATED_CODES = new Set([
   "42710", // PostgreSQL duplicate_object: a constraint
   "ER_TABLE_EXISTS_ERROR",
   "ER_DUP_KEYNAME",
+  "ER_FK_DUP_NAME", // MySQL 1826
 ]);
+const MARIADB_FOREIGN_KEY_EXISTS = /errno: 121 /;
 
-/** Returns whether a table or an index exists already, because a migration died after creating it. */
+/** Returns whether a table, an index or a constraint exists already, because a migration died after creating it. */
 export function isAlreadyCreated(error: unknown): boolean {
-  return ALREADY_CREATED_CODES.has(String((error as DatabaseError)?.code));
+  const { code, message } = error as DatabaseError;
+  return ALREADY_CREATED_CODES.has(String(code)) || MARIADB_FOREIGN_KEY_EXISTS.test(String(message));
 }
 
 /** Returns the columns or the name of the violated constraint, never a value. */
@@ -160,82 +167,6 @@ export function violatedConstraint(error: unknown): string {
   if (constraint) return String(constraint);
   const [, name = ""] = /(?:constraint failed: |for key ')([^']*)'?$/.exec(String(message)) ?? [];
   return name;
-}
-
-// The database rolled back the whole transaction in favor of another one, so a retry is likely to succeed.
-const CONFLICT_CODES = new Set([
-  "SQLITE_BUSY",
-  "SQLITE_BUSY_SNAPSHOT",
-  "40001", // PostgreSQL serialization_failure
-  "40P01", // PostgreSQL deadlock_detected
-  "55P03", // PostgreSQL lock_not_available
-  "ER_CHECKREAD", // MariaDB 1020: the row has changed since the snapshot
-  "ER_LOCK_WAIT_TIMEOUT", // 1205
-  "ER_LOCK_DEADLOCK", // 1213
-]);
-
-/** Returns whether a transaction was rolled back because of a concurrent one. */
-export function isConflict(error: unknown): boolean {
-  const { code, errno } = (error ?? {}) as DatabaseError;
-  return CONFLICT_CODES.has(String(code)) || errno === 1020;
-}
-
-const CONNECTION_CODES = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EPIPE",
-  "ETIMEDOUT",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "PROTOCOL_CONNECTION_LOST",
-  "ER_SERVER_SHUTDOWN",
-  "ER_CON_COUNT_ERROR",
-  "57P01", // PostgreSQL admin_shutdown
-  "57P02",
-  "57P03", // PostgreSQL cannot_connect_now
-  "53300", // PostgreSQL too_many_connections
-  "08006",
-  "08003",
-  "SQLITE_IOERR_FSYNC",
-]);
-
-const TIMEOUT_CODES = new Set([
-  "ERR_DATABASE_TIMEOUT",
-  "ERR_POOL_BUSY",
-  "57014", // PostgreSQL query_canceled
-  "ER_QUERY_TIMEOUT", // MySQL 3024
-]);
-const MARIADB_STATEMENT_TIMEOUT = 1969;
-
-/** Returns whether a statement took too long, or was not sent because others do. Its connection may be lost. */
-export function isTimeout(error: unknown): boolean {
-  const { code, errno } = (error ?? {}) as DatabaseError;
-  return TIMEOUT_CODES.has(String(code)) || errno === MARIADB_STATEMENT_TIMEOUT;
-}
-
-/** Returns whether the connection failed or was lost, which leaves open whether the statement took effect. */
-export function isConnectionLost(error: unknown): boolean {
-  const { code, message } = (error ?? {}) as DatabaseError;
-  return (
-    CONNECTION_CODES.has(String(code)) ||
-    /Connection terminated|timeout expired|Timeout acquiring a connection|connection is in closed state|is not queryable|Connection lost/i.test(
-      String(message),
-    )
-  );
-}
-
-const DISK_FULL_CODES = new Set([
-  "SQLITE_FULL",
-  "SQLITE_IOERR_WRITE", // a quota is exceeded
-  "SQLITE_IOERR_SHMSIZE", // no space for the index of the write-ahead log
-  "53100", // PostgreSQL disk_full
-  "ER_DISK_FULL", // 1021
-  "ER_RECORD_FILE_FULL", // 1114, also when a tablespace cannot grow
-]);
-
-/** Returns whether a write was rolled back because the database is out of space. Reads still succeed. */
-export function isDiskFull(error: unknown): boolean {
-  return DISK_FULL_CODES.has(String((error as DatabaseError)?.code));
 }
 
 // The default collations of MySQL and MariaDB ignore case, and even their binary ones ignore trailing spaces. They name

@@ -1,10 +1,9 @@
-import { isCheckViolation } from "./engine.ts";
 import { createGatherer } from "./gather.ts";
+import type { Row } from "./prepared-statements.ts";
 import { StorageUnavailable } from "./retry.ts";
-import type { Row } from "./sqlite/group-state.ts";
 
-/** Stores the rows of a batch, for each write its row per table. Concurrent batches of a process have different numbers. */
-export type StoreBatch = (batch: Row[][], number: number) => Promise<void>;
+/** Stores the rows of a batch, for each write its row per table. */
+export type StoreBatch = (batch: Row[][]) => Promise<void>;
 
 type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
 
@@ -12,38 +11,27 @@ type Waiting = { rows: Row[]; resolve(): void; reject(error: unknown): void };
  * Creates a function that writes rows in batches and resolves when they are committed. An invalid row does not fail the
  * other rows of its batch. Batches are sorted by a column of the first row.
  */
-export function createGroupedWrite(
-  storeBatch: StoreBatch,
-  sortedBy?: string,
-): (...rows: Row[]) => Promise<void> {
-  let batches = 0;
-
-  const store = (batch: Waiting[]) =>
-    storeBatch(
-      batch.map(({ rows }) => rows),
-      batches++,
-    );
-
+export function createGroupedWrite(store: StoreBatch, sortedBy?: string): (...rows: Row[]) => Promise<void> {
   const add = createGatherer(async (batch: Waiting[]) => {
     if (sortedBy) batch.sort(byColumn(sortedBy));
     try {
-      await store(batch);
+      await store(batch.map(({ rows }) => rows));
       for (const { resolve } of batch) resolve();
     } catch (error) {
-      // A lost connection leaves open whether the rows were stored, and a counter that is at its limit needs more than
-      // another attempt. Any other error is caused by one of the rows, so they are retried one by one.
-      if (batch.length === 1 || error instanceof StorageUnavailable || isCheckViolation(error)) {
+      // A lost connection leaves open whether the rows were stored. Any other error is caused by one of the rows, so they
+      // are retried one by one.
+      if (batch.length === 1 || error instanceof StorageUnavailable) {
         for (const { reject } of batch) reject(error);
       } else await Promise.all(batch.map(storeSingle));
     }
   });
 
-  async function storeSingle(one: Waiting) {
+  async function storeSingle({ rows, resolve, reject }: Waiting) {
     try {
-      await store([one]);
-      one.resolve();
+      await store([rows]);
+      resolve();
     } catch (error) {
-      one.reject(error);
+      reject(error);
     }
   }
 

@@ -1,5 +1,3 @@
-import { mkdirSync } from "node:fs";
-import path from "node:path";
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insert } from "./batch-insert.ts";
 import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
@@ -39,22 +37,25 @@ export type Database = {
    * @throws an error that `isCanceled` recognizes, on the other engines after `timeoutMs`
    */
   readAside<Row>(query: Knex.QueryBuilder, timeoutMs: number): Promise<Row[]>;
-  /** Applies pending migrations and resolves to their names. Safe to call from several processes. */
-  migrate(): Promise<string[]>;
-  /** Resolves to the names of pending migrations. Rejects when the database is unavailable. */
+  /**
+   * Applies pending migrations and resolves to their names. Safe to call from several processes.
+   * @throws UnfinishedCopy unless it is a copy that calls
+   */
+  migrate(options?: { isCopyTarget: boolean }): Promise<string[]>;
+  /** Resolves to the names of pending migrations. Rejects when the database is unavailable, or contains an unfinished copy. */
   pendingMigrations(): Promise<string[]>;
   /**
    * Resolves to the names of migrations that a newer version applied and that this version can work with.
    * @throws IncompatibleSchema if it can't
    */
   newerMigrations(): Promise<string[]>;
-  /**
-   * Calls the listener with the SQL of each statement, without its values, and the ID of its transaction, if any. Returns
-   * an unsubscribe function.
-   */
-  onStatement(listener: (sql: string, transaction?: string) => void): () => void;
   /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
   onCheckpointError(listener: (error: Error) => void): void;
+  /**
+   * Calls the listener once when a SQLite database has failed: its disk reported an error, or its write-ahead log is lost.
+   * All further writes are rejected, so the process should end.
+   */
+  onFailure(listener: (error: Error) => void): void;
   /**
    * Writes a copy of a SQLite database to a new file, and resolves to its tables. Other processes can write meanwhile.
    * `stop` ends it, and leaves no file.
@@ -67,10 +68,9 @@ export type Database = {
   close(): Promise<void>;
 };
 
-/** Opens the database of a `DATABASE_URL`. Connects lazily, and creates the folder of a SQLite file, for its owner only. */
+/** Opens the database of a `DATABASE_URL`. Connects lazily, and then creates a SQLite file and its folder, for their owner only. */
 export function openDatabase(url: string, options: DatabaseOptions = {}): Database {
   const engine = engineOf(url);
-  if (engine === "sqlite") mkdirSync(path.dirname(sqliteFile(url)), { recursive: true, mode: 0o700 });
   const knex = knexFactory({
     ...knexConfig(url, options),
     migrations: {
@@ -107,8 +107,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
               : query.connection(connection),
           ),
 
-    migrate() {
-      const run = () => migrate({ knex, engine, transaction });
+    migrate(options) {
+      const run = () => migrate({ knex, engine, transaction }, options?.isCopyTarget);
       // A migration of a large table takes minutes.
       return engine === "sqlite" ? run() : (knex.client as LimitedClient).exempt(run);
     },
@@ -117,13 +117,9 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
 
     newerMigrations: () => newerMigrations({ knex }),
 
-    onStatement(listener) {
-      const onQuery = (query: { sql: string; __knexTxId?: string }) => listener(query.sql, query.__knexTxId);
-      knex.on("query", onQuery);
-      return () => void knex.off("query", onQuery);
-    },
-
     onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
+
+    onFailure: (listener) => void knex.client.on("failure", listener),
 
     async backUp(file, stop) {
       if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);

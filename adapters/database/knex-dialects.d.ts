@@ -1,12 +1,14 @@
 // Knex publishes types of its public API only. Custom dialects extend these classes (https://knexjs.org/guide/#client).
 declare module "knex/lib/dialects/better-sqlite3/index.js" {
   import { Knex } from "knex";
+  import { Query, Runner } from "knex/lib/client.js";
 
   export default class BetterSqliteClient extends Knex.Client {
     connectionSettings: { filename: string; durable: boolean };
     transacting?: boolean;
     _formatBindings(bindings: unknown[]): unknown[];
     _query(connection: unknown, query: unknown): Promise<unknown>;
+    runner(query: Query): Runner;
     transaction(...args: unknown[]): unknown;
   }
 }
@@ -26,8 +28,14 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
 declare module "knex/lib/client.js" {
   import { Knex } from "knex";
 
+  /** A builder of a query with its method, or a raw query with its SQL. */
+  export type Query = { _method?: string; sql?: string; _connection?: unknown };
+  export type Runner = { run(): Promise<unknown> };
+
   /** The client of a database server. */
   export default class ServerClient extends Knex.Client {
+    transacting?: boolean;
+    runner(query: Query): Runner;
     acquireConnection(): Promise<object>;
     releaseConnection(connection: object): Promise<void>;
     validateConnection(connection: object): boolean;

@@ -10,16 +10,7 @@ import type {
 } from "./account-tables.ts";
 import type { AuditChainRow } from "./audit-tables.ts";
 import type { PasskeyRow, RecoveryCodeRow, TotpSecretRow } from "./factor-tables.ts";
-import type { SealedKeyRow } from "./key-tables.ts";
-import type {
-  ClickLogRow,
-  ClickStatRow,
-  LinkChangesRow,
-  LinkRow,
-  LinkSearchChangeRow,
-  LinkSearchGramsRow,
-  LinkSearchSegmentRow,
-} from "./link-tables.ts";
+import type { ClickStatRow, ClickTotalRow, LinkChangesRow, LinkRow } from "./link-tables.ts";
 import type {
   ApprovedAppRow,
   ClientKeyRow,
@@ -42,9 +33,20 @@ import type {
   MembershipRow,
   OrganizationRow,
   SchemaCompatibilityRow,
+  Time,
   WebhookRow,
 } from "./tables.ts";
-import type { OrganizationUsageRow } from "./usage-tables.ts";
+
+type SealedKeyRow = {
+  purpose: string;
+  sealed: string;
+  created_at: Time;
+  /** Incremented by each rotation. */
+  version: number;
+};
+
+/** The links of an organization and their stored text, in bytes. */
+type OrganizationUsageRow = { organization_id: string; links: number; link_bytes: number };
 
 type NullableColumn<Row> = { [Column in keyof Row]: null extends Row[Column] ? Column : never }[keyof Row];
 /** A row to insert: nullable columns and columns with a default may be omitted. */
@@ -60,8 +62,8 @@ declare module "knex/types/tables.js" {
   interface Tables {
     approved_apps: Table<ApprovedAppRow>;
     audit_chains: Table<AuditChainRow>;
-    click_log: Table<ClickLogRow>;
     click_stats: Table<ClickStatRow>;
+    click_totals: Table<ClickTotalRow>;
     client_keys: Table<ClientKeyRow>;
     client_secret_uses: Table<ClientSecretUseRow>;
     client_secrets: Table<ClientSecretRow>;
@@ -77,9 +79,6 @@ declare module "knex/types/tables.js" {
     known_devices: Table<KnownDeviceRow, "failures">;
     leases: Table<LeaseRow>;
     link_changes: Table<LinkChangesRow>;
-    link_search_changes: Table<LinkSearchChangeRow>;
-    link_search_grams: Table<LinkSearchGramsRow>;
-    link_search_segments: Table<LinkSearchSegmentRow>;
     links: Table<LinkRow, "archived" | "clicks" | "version">;
     mails: Table<MailRow, "attempts">;
     memberships: Table<MembershipRow>;

@@ -2,7 +2,10 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type ServerClient from "knex/lib/client.js";
+import type { Query, Runner } from "knex/lib/client.js";
 import { ConnectionLimits } from "./connection-limits.ts";
+import { isReadOnly } from "./outages.ts";
+import { withQueryRetries } from "./retry.ts";
 import { observed, operationOf, type Pool, type StatementObserver } from "./statement-observer.ts";
 
 /** What the dialects do differently. */
@@ -13,7 +16,12 @@ type Dialect = {
   setUp(connection: object, timeoutMs: number): Promise<void>;
 };
 
-type Config = Knex.Config & { timeoutMs: number; observer?: StatementObserver };
+type Config = Knex.Config & {
+  timeoutMs: number;
+  observer?: StatementObserver;
+  /** The limits of the client, for the clients of its transactions. */
+  limits?: ConnectionLimits<object>;
+};
 
 /** What a client with limits adds to Knex's. */
 export type LimitedClient = {
@@ -43,6 +51,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
     constructor(config: Config) {
       super(config);
       this.limits = new ConnectionLimits(config.pool?.max ?? 1, config.timeoutMs, cut);
+      (this.config as Config).limits = this.limits;
     }
 
     // Knex derives the clients of transactions from this class, and gives them only the configuration.
@@ -57,9 +66,22 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return { inUse: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires(), max };
     }
 
-    override _query(connection: unknown, query: { sql: string }): Promise<unknown> {
+    override async _query(connection: unknown, query: { sql: string }): Promise<unknown> {
       const { sql } = query;
-      return observed(this.observer, operationOf(sql), sql, () => super._query(connection, query));
+      try {
+        const { __knexTxId: transaction } = connection as { __knexTxId?: string };
+        const run = () => super._query(connection, query);
+        return await observed(this.observer, operationOf(sql), sql, run, transaction);
+      } catch (error) {
+        // A new connection may reach the server that has become the primary.
+        if (isReadOnly(error)) (this.config as Config).limits?.replaceAll();
+        throw error;
+      }
+    }
+
+    override runner(query: Query): Runner {
+      const create = () => super.runner(query);
+      return this.transacting ? create() : withQueryRetries(query, create);
     }
 
     /** Watches a new connection until it is closed, which may be before the pool gets it. */

@@ -7,6 +7,8 @@ export type LinkRow = {
   slug: string;
   url: string;
   title: string | null;
+  /** The URL, slug and title with folded case, which searches look at. */
+  searched: string;
   tags: string;
   external_id: string | null;
   metadata: Json;
@@ -18,7 +20,7 @@ export type LinkRow = {
   last_clicked_at: Time | null;
   version: number;
   created_by: string;
-  /** The client that acted for the user in `created_by`. Null if none did, and in links of earlier versions. */
+  /** The client that acted for the user in `created_by`. Null if none did. */
   created_via: string | null;
   created_at: Time;
   updated_at: Time;
@@ -27,34 +29,8 @@ export type LinkRow = {
   disabled_reason: string | null;
 };
 
-/** A run of links of an organization, in the order of their ids, whose texts are indexed. */
-export type LinkSearchSegmentRow = {
-  id: string;
-  organization_id: string;
-  /** The segment contains the links after this id, up to and including the last one. */
-  after_id: string;
-  last_id: string;
-  /** The ids of its links, separated by commas, so a position in `link_search_grams` names a link. */
-  link_ids: string;
-  created_at: Time;
-};
-
-/** One of the buckets of a segment's grams, encoded as `postings.ts` describes. */
-export type LinkSearchGramsRow = {
-  segment_id: string;
-  bucket: number;
-  organization_id: string;
-  grams: Uint8Array;
-};
-
-/** A link whose texts may be newer than the segment that contains it. */
-export type LinkSearchChangeRow = { organization_id: string; link_id: string; version: number };
-
 /** On SQLite: the only row, whose version rises with each change that affects redirects. */
 export type LinkChangesRow = { id: number; version: number };
-
-/** On SQLite: the clicks on a link in one batch, until they are counted in the link. */
-export type ClickLogRow = { batch: number; link_id: string; clicks: number; clicked_at: Time };
 
 export type ClickStatRow = {
   link_id: string;
@@ -64,5 +40,14 @@ export type ClickStatRow = {
   country: string;
   bot: Flag;
   organization_id: string;
+  clicks: number;
+};
+
+/** The clicks of an organization on one day: of people, of known bots, or of people from a referrer or country. */
+export type ClickTotalRow = {
+  organization_id: string;
+  dimension: "clicks" | "bots" | "referrer" | "country";
+  day: number;
+  name: string;
   clicks: number;
 };

@@ -66,7 +66,7 @@ export type GrantRow = {
   user_id: string;
   organization_id: string | null;
   payload: Json;
-  /** The id of the grant that the consent page created. Null without such a page, and in grants of earlier versions. */
+  /** The id of the grant that the consent page created. Null without such a page. */
   consent_id: string | null;
   consented_at: Time | null;
   created_at: Time;
@@ -76,7 +76,7 @@ export type GrantRow = {
 };
 
 export type TokenRow = {
-  /** SHA-256, or the time and a part of it (`TokenKeys`). */
+  /** See `tokenKey`. */
   id_hash: string;
   /** The name of the oidc-provider model. */
   kind: string;

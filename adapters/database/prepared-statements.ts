@@ -2,7 +2,6 @@ import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import { isNameConflict } from "./postgres.ts";
 import { withRetries } from "./retry.ts";
-import type { BeginGroupState, Row } from "./sqlite/group-state.ts";
 import type { Statement } from "./sqlite/group-transaction.ts";
 
 /** A placeholder for a value in a statement that is compiled once. */
@@ -15,6 +14,8 @@ class Parameter {
 
 /** The value of a parameter. */
 export type Value = string | number | boolean | null;
+/** The values of a row, by column. */
+export type Row = Record<string, Value>;
 type Bindable = Value | readonly string[];
 // A parameter is typed as raw SQL because Knex accepts that wherever it accepts a value.
 type Parameters<Name extends string> = Readonly<Record<Name, Knex.Raw>>;
@@ -39,9 +40,7 @@ export type Prepare = <Answer, Name extends string>(
  * Compiles several writes for SQLite and returns a function that runs them, all or none, with values for each. They are
  * committed in a group with other concurrent writes.
  */
-export type PrepareTogether = (writes: GroupedWrite[]) => (values: Record<string, Value>[]) => Promise<void>;
-/** A write, and the state of its group that completes its values. */
-export type GroupedWrite = { build: Build; state?: BeginGroupState | undefined };
+export type PrepareTogether = (writes: Build[]) => (values: Record<string, Value>[]) => Promise<void>;
 
 // The methods that Knex's query builder calls, which its public types omit.
 type Client = Knex.Client & {
@@ -102,18 +101,17 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
         const { bindings: template, ...query } = compiled;
         const bindings = bind(template, values);
         const { sql, method } = query;
-        const isObserved = knex.listenerCount("query") > 0;
-        if (client.read && method === "select" && !isObserved) {
+        if (client.read && method === "select") {
           try {
             const read = { sql, bindings };
             return (inTurn ? await client.readInTurn(read) : client.read(read)) as Answer;
           } catch {
-            // The way of all other queries tries again, and reports the error.
+            // Fall through to the ordinary path, which retries and reports the error.
           }
         }
         const { write } = client;
         const run =
-          write && CHANGES.has(method) && !isObserved
+          write && CHANGES.has(method)
             ? () => write.call(client, { sql, bindings })
             : () => send({ ...query, bindings });
         return (await withRetries<unknown>(run, method === "select")) as Answer;
@@ -121,10 +119,13 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
     },
 
     prepareTogether: (writes) => {
-      let toStatements: ((row: Row) => Statement)[] | undefined;
+      let compiled: Compiled[] | undefined;
       return (values) => {
-        toStatements ??= writes.map(({ build, state }) => toStatement(compile(build), state));
-        const statements = toStatements.map((toStatement, index) => toStatement(values[index] as Row));
+        compiled ??= writes.map(compile);
+        const statements = compiled.map(({ sql, bindings }, index) => ({
+          sql,
+          bindings: bind(bindings, values[index] as Row).map(toSqlite),
+        }));
         return withRetries(() => client.writeTogether(statements), false);
       };
     },
@@ -143,16 +144,6 @@ export function createPrepare(knex: Knex): { prepare: Prepare; prepareTogether: 
     }
     return send(query);
   }
-}
-
-/** Returns a function that turns a row into a statement for SQLite, whose values are bound now, or completed by the group. */
-function toStatement(
-  { sql, bindings }: Compiled,
-  state: BeginGroupState | undefined,
-): (row: Row) => Statement {
-  const bindRow = (row: Row) => bind(bindings, row).map(toSqlite);
-  if (!state) return (row) => ({ sql, bindings: bindRow(row) });
-  return (row) => ({ sql, state, row, bind: bindRow });
 }
 
 /** Returns a value that the driver accepts. SQLite has no booleans. */

@@ -2,8 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Database } from "./index.ts";
 import type { Leases } from "./leases.ts";
-import { maintainPartitions, relationsToPurge } from "./partitions/purge.ts";
-import { purgeAuditLogs } from "./purge-audit-logs.ts";
 
 // A batch delays requests by about a millisecond. At this pace rows are removed as fast as a process can issue tokens.
 const BATCH = 100;
@@ -39,12 +37,11 @@ const TABLES = [
   { table: "events", key: ["id"], where: { audited: false } },
 ] as const satisfies Purged[];
 
-/** The number of deleted rows per table, without those of dropped partitions, whose names are listed if there are any. */
-export type Deleted = Record<(typeof TABLES)[number]["table"], number> & { dropped_partitions?: string[] };
+/** The number of deleted rows per table. */
+export type Deleted = Record<(typeof TABLES)[number]["table"], number>;
 
 // How long a process that died while purging blocks the others.
 const LEASE_MS = 30_000;
-// Stored in the database, and shared with running processes of earlier versions.
 const LEASE = "sweep";
 
 /** A further job of the purge, in small batches. It asks before each whether it may continue. */
@@ -57,6 +54,7 @@ type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<
 export async function purgeExpired(
   database: Database,
   leases: Leases,
+  purgeAuditLogs: (mayContinue: () => Promise<boolean>) => Promise<number>,
   job: Job,
   stop?: AbortSignal,
 ): Promise<Deleted | undefined> {
@@ -72,13 +70,9 @@ export async function purgeExpired(
 
   try {
     const deleted = {} as Deleted;
-    const maintained = await settled(maintainPartitions(database, mayContinue));
-    for (const purged of TABLES) deleted[purged.table] = await purgeRelations(database, purged, mayContinue);
-    deleted.events += await purgeLogs(database, mayContinue);
+    for (const purged of TABLES) deleted[purged.table] = await purgeTable(database, purged, mayContinue);
+    deleted.events += await purgeAuditLogs(mayContinue);
     await job(database, mayContinue);
-    // Partitions that can't be changed don't keep rows from being deleted.
-    if (maintained.status === "rejected") throw maintained.reason;
-    if (maintained.value.length > 0) deleted.dropped_partitions = maintained.value;
     return deleted;
   } finally {
     await leases.release(LEASE);
@@ -89,25 +83,11 @@ export async function purgeExpired(
 export async function findOldestExpiry(database: Database, now: number): Promise<number | undefined> {
   let oldest: number | undefined;
   for (const { table, where = {} } of TABLES as readonly Purged[]) {
-    for (const relation of await relationsToPurge(database, table, now)) {
-      const expired = database.knex(relation).where(where).where("expires_at", "<=", now);
-      const row = await expired.orderBy("expires_at").first("expires_at");
-      if (row) oldest = Math.min(oldest ?? now, Number(row.expires_at));
-    }
+    const expired = database.knex(table).where(where).where("expires_at", "<=", now);
+    const row = await expired.orderBy("expires_at").first("expires_at");
+    if (row) oldest = Math.min(oldest ?? now, Number(row.expires_at));
   }
   return oldest;
-}
-
-/** Deletes the expired rows of a table, or of its partitions. */
-async function purgeRelations(
-  database: Database,
-  purged: Purged,
-  mayContinue: () => Promise<boolean>,
-): Promise<number> {
-  let total = 0;
-  for (const table of await relationsToPurge(database, purged.table, Date.now()))
-    total += await purgeTable(database, { ...purged, table }, mayContinue);
-  return total;
 }
 
 async function purgeTable(
@@ -134,21 +114,6 @@ async function purgeTable(
     await sleep(PAUSE_MS);
   }
   return total;
-}
-
-async function purgeLogs(database: Database, mayContinue: () => Promise<boolean>): Promise<number> {
-  let total = 0;
-  while (await mayContinue()) {
-    const deleted = await purgeAuditLogs(database, BATCH);
-    if (deleted === 0) break;
-    total += deleted;
-    await sleep(PAUSE_MS);
-  }
-  return total;
-}
-
-async function settled<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {
-  return (await Promise.allSettled([work]))[0];
 }
 
 /** Returns until when the rows expire that are too many, or 0. */

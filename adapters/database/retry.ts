@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isConflict, isConnectionLost, isDiskFull, isTimeout } from "./engine.ts";
+import type { Query, Runner } from "knex/lib/client.js";
+import { isConflict, isConnectionLost, isDiskFull, isReadOnly, isTimeout } from "./outages.ts";
+import { operationOf } from "./statement-observer.ts";
 
 /** The database is unavailable. Whether a write was committed may be unknown, so the caller decides whether to retry. */
 export class StorageUnavailable extends Error {
@@ -11,50 +13,50 @@ export class StorageUnavailable extends Error {
   }
 }
 
+// Knex's names of the queries that only read.
+const READS = new Set<unknown>(["select", "first", "pluck"]);
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
 // A caller is waiting for the result, so nothing is retried after this time.
 const RETRY_WITHIN_MS = 5000;
+// A connection that took longer to fail is one to a server that doesn't respond. Another attempt would wait as long, and new
+// requests are refused while earlier ones wait.
+const RECONNECT_WITHIN_MS = 1000;
 
 /**
  * Runs a statement or transaction and retries it where that is safe: after a conflict, which the database rolled back,
- * and after a lost connection if it only reads.
+ * after a lost connection if it only reads, and once after a server refused to write, on a new connection.
  * @throws StorageUnavailable when it cannot be retried or still fails
  */
 export async function withRetries<T>(run: () => Promise<T>, onlyReads: boolean): Promise<T> {
-  const deadline = performance.now() + RETRY_WITHIN_MS;
+  const start = performance.now();
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
     } catch (error) {
-      const isSafe = isConflict(error) || (onlyReads && isConnectionLost(error));
-      const isLate = attempt === ATTEMPTS || performance.now() > deadline;
+      const isRefused = isReadOnly(error) && attempt === 1;
+      const isLost = isConnectionLost(error) && performance.now() < start + RECONNECT_WITHIN_MS;
+      const isSafe = isConflict(error) || isRefused || (onlyReads && isLost);
+      const isLate = attempt === ATTEMPTS || performance.now() > start + RETRY_WITHIN_MS;
       if (!isSafe || isLate) throw toStorageError(error);
       await sleep(PAUSE_MS * attempt * (0.5 + Math.random()));
     }
   }
 }
 
-/** Returns a store whose methods throw StorageUnavailable for an outage. Retries the methods named in `reads`. */
-export function mapStorageErrors<Store extends object>(store: Store, ...reads: (keyof Store)[]): Store {
-  return Object.fromEntries(
-    Object.entries(store).map(([name, method]) => {
-      const onlyReads = reads.includes(name as keyof Store);
-      const call = (...args: unknown[]) =>
-        onlyReads ? withRetries(() => method(...args), true) : method(...args).catch(rethrow);
-      return [name, call];
-    }),
-  ) as Store;
-}
-
-function rethrow(error: unknown): never {
-  throw toStorageError(error);
+/** Returns a runner of a query outside of a transaction, which runs it with retries. Each attempt needs a new runner. */
+export function withQueryRetries<R extends Runner>(query: Query, createRunner: () => R): R {
+  const { _method: method, sql } = query;
+  // A schema builder has neither. A query on a connection that its caller has chosen can't use another one.
+  if (query._connection || (method ?? sql) === undefined) return createRunner();
+  const onlyReads = sql === undefined ? READS.has(method) : operationOf(sql) === "select";
+  return Object.assign(createRunner(), { run: () => withRetries(() => createRunner().run(), onlyReads) });
 }
 
 function toStorageError(error: unknown): unknown {
   const isLate = isTimeout(error) || isCanceled(error);
-  const isOutage = isLate || isConnectionLost(error) || isConflict(error) || isDiskFull(error);
-  return isOutage ? new StorageUnavailable(error) : error;
+  const isOutage = isLate || isConnectionLost(error) || isConflict(error);
+  return isOutage || isDiskFull(error) || isReadOnly(error) ? new StorageUnavailable(error) : error;
 }
 
 /** Returns whether a statement was canceled, because it took too long. */

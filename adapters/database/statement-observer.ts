@@ -21,9 +21,9 @@ export type Pool = { inUse: number; idle: number; waiting: number; max: number }
 export type StatementObserver = {
   /**
    * Called before a statement or transaction. Returns a function that is called when it has ended, with its error if it
-   * failed. `sql` has placeholders instead of values.
+   * failed. `sql` has placeholders instead of values; `transaction` is the ID of the transaction of a statement.
    */
-  begin(operation: Operation, sql: string): (error?: unknown) => void;
+  begin(operation: Operation, sql: string, transaction?: string): (error?: unknown) => void;
 };
 
 const BY_WORD: Record<string, Operation> = {
@@ -49,9 +49,10 @@ export function observed<T>(
   operation: Operation,
   sql: string,
   run: () => Promise<T>,
+  transaction?: string,
 ): Promise<T> {
   if (!observer) return run();
-  const end = observer.begin(operation, sql);
+  const end = observer.begin(operation, sql, transaction);
   return run().then(
     (result) => {
       end();
@@ -64,11 +65,14 @@ export function observed<T>(
   );
 }
 
-/** Combines two observers. */
-export function observeWithBoth(one: StatementObserver, other: StatementObserver): StatementObserver {
+/** Combines observers. */
+export function observeWithAll(observers: (StatementObserver | undefined)[]): StatementObserver {
+  const present = observers.filter((observer) => observer !== undefined);
+  const [only, ...others] = present;
+  if (only && others.length === 0) return only;
   return {
-    begin(operation, sql) {
-      const ends = [one.begin(operation, sql), other.begin(operation, sql)];
+    begin(...statement) {
+      const ends = present.map((observer) => observer.begin(...statement));
       return (error) => {
         for (const end of ends) end(error);
       };

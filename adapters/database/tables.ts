@@ -74,13 +74,12 @@ export type WebhookRow = {
   failing_since: Time | null;
   paused_until: Time | null;
   disabled_reason: string | null;
-  /** Null in webhooks of earlier versions. */
-  created_by: string | null;
+  created_by: string;
   created_via: string | null;
   /** The hostname of the URL. */
-  host: string | null;
+  host: string;
   /** SHA-256 of the organization and the URL; unique. */
-  url_hash: string | null;
+  url_hash: string;
   /** Since when responses take too long; null after a fast one. */
   slow_since: Time | null;
   /** Until when no request is sent after repeated failures. */

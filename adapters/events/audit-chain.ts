@@ -1,15 +1,17 @@
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
+import type { Encryption } from "../crypto/encryption.ts";
 import type { AuditChainRow } from "../database/audit-tables.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Leases } from "../database/leases.ts";
-import { type ChainEnd, NO_ENTRIES, nextEntry, type UnchainedRow } from "./chain-entry.ts";
+import { type ChainEnd, newHead, nextEntry, type UnchainedRow } from "./chain-entry.ts";
+import { ALL_LOGS, lockHeads, storeHeads } from "./chain-heads.ts";
 import { RECORD_COLUMNS } from "./chain-record.ts";
 
 /**
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
- * changes of an organization don't wait for each other, and get one shortly after. Those of `chainInGroup` have theirs already.
+ * changes of an organization don't wait for each other, and get one shortly after.
  */
 export type AuditChain = {
   /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
@@ -27,7 +29,7 @@ const LEASE = "audit-chain";
 const LEASE_MS = 15_000;
 
 /** Creates the audit chain of a database. */
-export function createAuditChain(database: Database, leases: Leases): AuditChain {
+export function createAuditChain(database: Database, leases: Leases, encryption: Encryption): AuditChain {
   let leasedUntil = 0;
 
   async function holdsLease(): Promise<boolean> {
@@ -41,12 +43,13 @@ export function createAuditChain(database: Database, leases: Leases): AuditChain
   return {
     async appendAll(stop) {
       while (!stop?.aborted && (await hasWaiting(database)) && (await holdsLease())) {
-        await appendBatch(database);
+        await appendBatch(database, encryption);
       }
     },
 
     async append(organizationId) {
-      while (await hasWaiting(database, organizationId)) await appendBatch(database, organizationId);
+      while (await hasWaiting(database, organizationId))
+        await appendBatch(database, encryption, organizationId);
     },
 
     async release() {
@@ -58,9 +61,10 @@ export function createAuditChain(database: Database, leases: Leases): AuditChain
 
 /** Queries the entries that wait for a place in the chain, served by an index of only these. */
 function waiting({ engine }: { engine: Engine }, knex: Knex, organizationId?: string) {
-  const query = knex("events").whereRaw(
-    engine === "mysql" ? "unchained = 1" : "audited = true and seq is null",
-  );
+  const query = knex("events")
+    .whereRaw(engine === "mysql" ? "unchained = 1" : "audited = true and seq is null")
+    // Only a row that was inserted by hand can claim to be of this log.
+    .whereNot("organization_id", ALL_LOGS);
   // The expression keeps the planner from an index of the organization's whole log.
   return organizationId === undefined
     ? query
@@ -72,10 +76,10 @@ async function hasWaiting(database: Database, organizationId?: string): Promise<
 }
 
 /**
- * Chains one batch. The locked heads decide between processes: one that waits for them reads which entries are still
- * waiting afterwards.
+ * Chains one batch. The lock decides between processes: one that waits for it reads which entries are still waiting
+ * afterwards.
  */
-function appendBatch(database: Database, organizationId?: string): Promise<void> {
+function appendBatch(database: Database, encryption: Encryption, organizationId?: string): Promise<void> {
   const { transaction, engine } = database;
   return transaction(async (trx) => {
     // IDs sort by time, so entries that wait together are chained in the order in which they happened.
@@ -84,7 +88,8 @@ function appendBatch(database: Database, organizationId?: string): Promise<void>
       .limit(BATCH)
       .select("id", "organization_id");
     const logs = [...new Set(found.map((row) => row.organization_id))].sort();
-    const heads = await lockHeads(trx, logs);
+    const locked = await lockHeads(trx, logs);
+    const heads = new Map(logs.map((id) => [id, locked.heads.get(id) ?? newHead(id)]));
     const ids = found.map(({ id }) => id);
     const rows: UnchainedRow[] = await trx("events")
       .whereIn("id", ids)
@@ -95,10 +100,13 @@ function appendBatch(database: Database, organizationId?: string): Promise<void>
     const plans = await plansOf(trx, logs);
     const chained = rows.map((row) => chainTo(heads, row, plans.get(row.organization_id)));
     await update(trx, engine, chained);
-    await trx("audit_chains")
-      .insert([...heads.values()])
-      .onConflict("organization_id")
-      .merge(["seq", "hash", "expires_at"]);
+    const changed = new Set(rows.map((row) => row.organization_id));
+    await storeHeads(
+      trx,
+      encryption,
+      locked,
+      [...changed].map((id) => heads.get(id) as AuditChainRow),
+    );
   });
 }
 
@@ -108,25 +116,8 @@ type ChainedRow = ChainEnd & { id: string };
 function chainTo(heads: Map<string, AuditChainRow>, row: UnchainedRow, plan: Plan | undefined): ChainedRow {
   const head = heads.get(row.organization_id) as AuditChainRow;
   const entry = nextEntry(head, row, plan);
-  Object.assign(head, entry);
+  heads.set(row.organization_id, { ...head, ...entry });
   return { id: row.id, ...entry };
-}
-
-/** Locks the heads of these logs, in order, and creates the missing ones. */
-async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<Map<string, AuditChainRow>> {
-  const known = await trx("audit_chains").whereIn("organization_id", logs).pluck("organization_id");
-  const missing = logs.filter((id) => !known.includes(id));
-  if (missing.length > 0) {
-    await trx("audit_chains")
-      .insert(missing.map((organization_id) => ({ organization_id, ...NO_ENTRIES })))
-      .onConflict("organization_id")
-      .ignore();
-  }
-  const heads = await trx("audit_chains")
-    .whereIn("organization_id", logs)
-    .orderBy("organization_id")
-    .forUpdate();
-  return new Map(heads.map((head) => [head.organization_id, head]));
 }
 
 async function plansOf(trx: Knex.Transaction, logs: string[]): Promise<Map<string, Plan>> {

@@ -9,11 +9,12 @@ export type ChainEnd = Pick<AuditChainRow, "seq" | "hash" | "expires_at">;
 /** An entry without a place in its chain. */
 export type UnchainedRow = RecordedRow & Pick<EventRow, "expires_at">;
 
-/** The head of a chain without entries. */
-export const NO_ENTRIES = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
+const NO_ENTRIES = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
 
-// Processes of the version before the chain delete expired entries without moving its start. This is how long they may run.
-const KEPT_AFTER_CHAINING_MS = 24 * 60 * 60 * 1000;
+/** Returns the head of a log without entries. */
+export function newHead(organization_id: string): AuditChainRow {
+  return { organization_id, ...NO_ENTRIES, mac: null, sum: null };
+}
 
 /** Returns the place, hash and expiry of an entry after the last one of its log. */
 export function nextEntry(last: ChainEnd, row: UnchainedRow, plan: Plan | undefined): ChainEnd {
@@ -22,11 +23,6 @@ export function nextEntry(last: ChainEnd, row: UnchainedRow, plan: Plan | undefi
     seq,
     hash: chainHash(last.hash, recordOf(seq, row)),
     // Not before the previous entry: expired entries are deleted from the start of the chain, so the rest stays verifiable.
-    expires_at: Math.max(
-      last.expires_at,
-      row.expires_at,
-      row.created_at + retentionMs(plan),
-      Date.now() + KEPT_AFTER_CHAINING_MS,
-    ),
+    expires_at: Math.max(last.expires_at, row.expires_at, row.created_at + retentionMs(plan)),
   };
 }

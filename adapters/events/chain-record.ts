@@ -33,3 +33,11 @@ export function recordOf(seq: number, row: RecordedRow): string {
 export function chainHash(previousHash: string, record: string): string {
   return hash("sha256", `${previousHash}\n${record}`, "hex");
 }
+
+/** An entry with its place in the chain. */
+export type ChainedRow = RecordedRow & { seq: number; hash: string };
+
+/** Returns whether an entry is what was chained after another one. */
+export function follows(last: { seq: number; hash: string }, row: ChainedRow): boolean {
+  return row.seq === last.seq + 1 && row.hash === chainHash(last.hash, recordOf(row.seq, row));
+}

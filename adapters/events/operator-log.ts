@@ -41,7 +41,10 @@ const STARTED = "operator.command_started";
 const FINISHED = "operator.command_finished";
 
 /** Creates the operator's log of a database. */
-export function createOperatorLog({ knex, transaction }: Database, chain: AuditChain): OperatorLog {
+export function createOperatorLog(
+  { knex, transaction }: Database,
+  chain: Pick<AuditChain, "append">,
+): OperatorLog {
   async function record(type: typeof STARTED | typeof FINISHED, subject: string | null, data: object) {
     const row = eventRow({ id: OPERATOR_ID }, { organizationId: OPERATOR_LOG, type, subject, data });
     await transaction((trx) => trx("events").insert(row));

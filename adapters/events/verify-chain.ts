@@ -1,14 +1,21 @@
 import type { Knex } from "knex";
+import type { Encryption } from "../crypto/encryption.ts";
+import { OPERATOR_ID } from "../crypto/ids.ts";
 import type { AuditChainRow } from "../database/audit-tables.ts";
 import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { AuditChain } from "./audit-chain.ts";
-import { chainHash, GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
+import { newHead } from "./chain-entry.ts";
+import { ALL_LOGS, isAuthentic, sumOf } from "./chain-heads.ts";
+import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
 
-/** The first place where a log isn't what was recorded. `id` is null if there is no entry at that place. */
+/**
+ * The first place where a log isn't what was recorded. `id` is null if there is no entry at that place, and `seq` is 0 if the
+ * whole log is meant.
+ */
 export type ChainFault = { seq: number; id: string | null; reason: string };
 
-/** The result of verifying the audit log of an organization, or the operator's. */
+/** The result of verifying the audit log of an organization, the operator's, or `all` logs together. */
 export type ChainReport = {
   organization_id: string;
   ok: boolean;
@@ -20,26 +27,33 @@ export type ChainReport = {
   broken?: ChainFault;
 };
 
-type Head = Pick<AuditChainRow, "seq" | "hash" | "purged_seq" | "purged_hash">;
-type ChainedRow = RecordedRow & { seq: number; hash: string };
+type StoredRow = ChainedRow & { expires_at: number };
 
 const BATCH = 500;
-const NO_HEAD: Head = { seq: 0, hash: GENESIS, purged_seq: 0, purged_hash: GENESIS };
+// Entries are chained within seconds, in the order of their times, except for the length of a transaction and for clocks that
+// differ.
+const LATE_MS = 60 * 60 * 1000;
 
-/** Verifies one audit log, or all of them, after chaining the entries that wait. */
+/**
+ * Verifies one audit log, or all of them, after chaining the entries that wait, and that none was deleted or replaced by an
+ * earlier state. This has a report of its own if it fails. Resolves to no reports if there is no such log.
+ */
 export async function verifyChains(
   { knex }: Database,
+  encryption: Encryption,
   chain: AuditChain,
   organizationId?: string,
 ): Promise<ChainReport[]> {
   await appendWaiting(chain, organizationId);
+  const logs = await logsOf(knex, organizationId);
   const reports: ChainReport[] = [];
-  for (const id of organizationId ? [organizationId] : await logsOf(knex)) {
-    const report = await verifyChain(knex, id);
+  for (const id of logs) {
+    const report = await verifyChain(knex, encryption, id);
     // Meanwhile, a purge may have moved the start.
-    reports.push(report.ok ? report : await verifyChain(knex, id));
+    reports.push(report.ok ? report : await verifyChain(knex, encryption, id));
   }
-  return reports;
+  const all = logs.length > 0 && (await verifyHeads(knex, encryption));
+  return all ? [...reports, all] : reports;
 }
 
 /** An entry that was inserted by hand can take the place of the next one. Verification then reports it. */
@@ -51,17 +65,37 @@ async function appendWaiting(chain: AuditChain, organizationId?: string): Promis
   }
 }
 
-async function logsOf(knex: Knex): Promise<string[]> {
-  const heads: string[] = await knex("audit_chains").pluck("organization_id");
-  const logs: string[] = await entriesOf(knex).distinct("organization_id").pluck("organization_id");
-  return [...new Set([...heads, ...logs])].sort();
+/** Lists the logs that exist, and those that must; or one of them. */
+async function logsOf(knex: Knex, organizationId?: string): Promise<string[]> {
+  const column = "organization_id";
+  const own = organizationId === undefined ? {} : { [column]: organizationId };
+  const found: string[][] = await Promise.all([
+    knex("organizations")
+      .where(organizationId === undefined ? {} : { id: organizationId })
+      .pluck("id"),
+    knex("audit_chains").where(own).pluck(column),
+    entriesOf(knex).where(own).distinct(column).pluck(column),
+  ]);
+  const logs = new Set([OPERATOR_ID, ...found.flat()]);
+  logs.delete(ALL_LOGS);
+  return [...logs].filter((id) => id === (organizationId ?? id)).sort();
 }
 
-async function verifyChain(knex: Knex, organization_id: string): Promise<ChainReport> {
-  const head = (await knex("audit_chains").where({ organization_id }).first()) ?? NO_HEAD;
-  const broken = await findFault(knex, organization_id, head);
+async function verifyChain(
+  knex: Knex,
+  encryption: Encryption,
+  organization_id: string,
+): Promise<ChainReport> {
+  const head = await knex("audit_chains").where({ organization_id }).first();
+  const broken = head
+    ? await findFault(knex, encryption, organization_id, head)
+    : await findMissing(knex, organization_id);
+  return reportOf(head ?? newHead(organization_id), broken);
+}
+
+function reportOf(head: AuditChainRow, broken: ChainFault | undefined): ChainReport {
   return {
-    organization_id,
+    organization_id: head.organization_id,
     ok: broken === undefined,
     first_seq: head.purged_seq + 1,
     last_seq: head.seq,
@@ -70,43 +104,100 @@ async function verifyChain(knex: Knex, organization_id: string): Promise<ChainRe
   };
 }
 
-async function findFault(knex: Knex, organization_id: string, head: Head): Promise<ChainFault | undefined> {
+/** Every organization has a log, whose first entry is chained with its head. */
+async function findMissing(knex: Knex, organization_id: string): Promise<ChainFault | undefined> {
+  const isUnused =
+    organization_id === OPERATOR_ID && !(await entriesOf(knex).where({ organization_id }).first("id"));
+  const isWaiting = await knex("events")
+    .where({ organization_id, audited: true })
+    .whereNull("seq")
+    .first("id");
+  return isUnused || isWaiting ? undefined : fault("the head of the chain is missing");
+}
+
+async function findFault(
+  knex: Knex,
+  encryption: Encryption,
+  organization_id: string,
+  head: AuditChainRow,
+): Promise<ChainFault | undefined> {
   const entries = entriesOf(knex).where({ organization_id });
   const early = await entries.clone().where("seq", "<=", head.purged_seq).orderBy("seq").first("seq", "id");
   if (early) return inserted(early);
 
-  let last = { seq: head.purged_seq, hash: head.purged_hash };
+  let last = { seq: head.purged_seq, hash: head.purged_hash, expires_at: 0 };
+  let newest = 0;
   while (last.seq < head.seq) {
-    const rows: ChainedRow[] = await entries
+    const rows: StoredRow[] = await entries
       .clone()
       .where("seq", ">", last.seq)
       .where("seq", "<=", head.seq)
       .orderBy("seq")
       .limit(BATCH)
-      .select(...RECORD_COLUMNS, "seq", "hash");
+      .select(...RECORD_COLUMNS, "seq", "hash", "expires_at");
     if (rows.length === 0) return missing(last.seq + 1);
     for (const row of rows) {
       if (row.seq !== last.seq + 1) return missing(last.seq + 1);
-      if (row.hash !== chainHash(last.hash, recordOf(row.seq, row))) {
-        return { seq: row.seq, id: row.id, reason: "the entry or its hash was changed" };
-      }
+      const reason = reasonAgainst(last, newest, row);
+      if (reason) return { seq: row.seq, id: row.id, reason };
+      newest = Math.max(newest, row.created_at);
       last = row;
     }
   }
-  if (last.hash !== head.hash)
-    return { seq: head.seq, id: null, reason: "the head of the chain was changed" };
+  if (last.hash !== head.hash || !isAuthentic(encryption, head))
+    return fault("the head of the chain was changed", head.seq);
+  if (last.seq > head.purged_seq && last.expires_at !== head.expires_at)
+    return fault("the expiry of the entry was changed", head.seq);
 
   const late = await entries.clone().where("seq", ">", head.seq).orderBy("seq", "desc").first("seq", "id");
   const now = late && (await knex("audit_chains").where({ organization_id }).first("seq"));
-  return late && Number(late.seq) > (now?.seq ?? 0) ? inserted(late) : undefined;
+  if (late && Number(late.seq) > (now?.seq ?? 0)) return inserted(late);
+  const isKnown =
+    organization_id === OPERATOR_ID ||
+    (await knex("organizations").where({ id: organization_id }).first("id"));
+  return isKnown ? undefined : fault("the organization of the log is missing");
+}
+
+/** Returns what is wrong with an entry at the right place. `newest` is the time of the newest entry before it. */
+function reasonAgainst(
+  last: { seq: number; hash: string; expires_at: number },
+  newest: number,
+  row: StoredRow,
+): string | undefined {
+  if (!follows(last, row)) return "the entry or its hash was changed";
+  if (row.expires_at < last.expires_at) return "the expiry of the entry was changed";
+  return row.created_at < newest - LATE_MS ? "the entry is older than the entries before it" : undefined;
+}
+
+/** Verifies the heads of all logs together. Returns a report if one is missing, or isn't the newest. */
+async function verifyHeads(knex: Knex, encryption: Encryption): Promise<ChainReport | undefined> {
+  // In one statement, because heads move together.
+  const rows = await knex("audit_chains");
+  const all = rows.find(({ organization_id }) => organization_id === ALL_LOGS) ?? newHead(ALL_LOGS);
+  const heads = rows.filter((row) => row !== all);
+  const broken = findFaultOfAll(encryption, all, heads);
+  return broken && reportOf(all, broken);
+}
+
+function findFaultOfAll(
+  encryption: Encryption,
+  all: AuditChainRow,
+  heads: AuditChainRow[],
+): ChainFault | undefined {
+  if (!isAuthentic(encryption, all)) return fault("the head of all logs is missing or was changed");
+  return sumOf(heads) === all.sum ? undefined : fault("a log was deleted, or replaced by an earlier state");
 }
 
 function entriesOf(knex: Knex) {
   return knex("events").whereNotNull("seq").where({ audited: true });
 }
 
+function fault(reason: string, seq = 0): ChainFault {
+  return { seq, id: null, reason };
+}
+
 function missing(seq: number): ChainFault {
-  return { seq, id: null, reason: "the entry is missing" };
+  return fault("the entry is missing", seq);
 }
 
 function inserted({ seq, id }: { seq: number | null; id: string }): ChainFault {

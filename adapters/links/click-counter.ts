@@ -8,7 +8,6 @@ import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { type TraceColumn, withoutTrace } from "../events/event-trace.ts";
 import { addDeliveries, eventRow, type Outbox } from "../events/outbox.ts";
 import { createClickCoalescer } from "./click-coalescer.ts";
-import type { ClickLog } from "./click-log.ts";
 
 /** Counts clicks in the background of the redirects that cause them. */
 export type ClickCounter = {
@@ -28,8 +27,6 @@ const FLUSH_INTERVAL_MS = 100;
 const MAX_ROWS = 500;
 // Enough for a hundred thousand events per second. Limits memory while storing keeps failing.
 const MAX_PENDING_EVENTS = 10_000;
-// With more links in a flush, it is cheaper to append them to the log first.
-const MANY_LINKS = 100;
 const VISITOR: Actor = { id: "system" };
 
 /** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
@@ -43,11 +40,7 @@ type PendingEvent = {
 type Batch = { counts: Map<string, number>; latest: number; pending: PendingEvent[] };
 
 /** Creates the click counter of one process. */
-export function createClickCounter(
-  database: Database,
-  outbox: Outbox,
-  log: ClickLog | undefined,
-): ClickCounter {
+export function createClickCounter(database: Database, outbox: Outbox): ClickCounter {
   const { knex, engine, transaction } = database;
   const { trace } = outbox;
   const buffer = createWriteBehindBuffer<Batch>({ gatherMs: FLUSH_INTERVAL_MS, empty, store, carry });
@@ -101,11 +94,6 @@ export function createClickCounter(
 
   /** Updates links with the same count in one statement, since most have one click. Each group is stored once or not at all. */
   async function storeCounts({ counts, latest }: Batch) {
-    if (log && counts.size > MANY_LINKS) {
-      await withRetries(() => log.append(counts, latest), false);
-      counts.clear();
-      return;
-    }
     for (const [clicks, ids] of groupByCount(counts)) {
       for (let start = 0; start < ids.length; start += MAX_ROWS) {
         const chunk = ids.slice(start, start + MAX_ROWS);

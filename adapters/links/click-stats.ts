@@ -1,16 +1,34 @@
+import type { Knex } from "knex";
+import { LRUCache } from "lru-cache";
 import type { Analytics, Click, ResolvedLink } from "../../resources/links/types.ts";
 import { insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickStatRow } from "../database/link-tables.ts";
-import { withRetries } from "../database/retry.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
-import { createReferrerLimit } from "./referrer-limit.ts";
+import {
+  addToTotals,
+  type ClickQueries,
+  clicksInTotals,
+  type DailyClicks,
+  type NamedClicks,
+} from "./click-totals.ts";
+
+// More than any campaign has. Headers can be forged, so without a limit visitors could fill the table.
+const REFERRERS_PER_LINK = 100;
+// The number of links whose referrers are kept in memory. The least recently used ones are evicted first.
+const MAX_LINKS = 10_000;
+
+/** The name under which all further referrers of a link are counted. */
+const OTHER = "(other)";
+
+/** Returns the referrer, or `OTHER` once a link has had the maximum number of different referrers on that day. */
+type ReferrerLimit = (linkId: string, day: number, referrer: string) => string;
 
 /** Aggregates clicks by day, referrer and country. */
 export type ClickStats = {
   /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
   add(link: ResolvedLink, click: Click): void;
-  /** Sums the clicks of one link, or of all links of an organization. `from` and `to` are inclusive. */
+  /** Sums the clicks of one link, which has to be the organization's, or of all its links. Both ends are inclusive. */
   read(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   /** Resolves when nothing is left to store. */
   drained(): Promise<void>;
@@ -28,12 +46,12 @@ const KEY = ["link_id", "day", "referrer", "country", "bot"];
 // How long the database may take to add them up.
 const READ_MS = 10_000;
 
-type Sum = { clicks?: unknown };
 type Stat = { row: Omit<ClickStatRow, "clicks">; clicks: number };
 type Batch = Map<string, Stat>;
 
 /** Creates the click statistics of one process. */
-export function createClickStats({ knex, engine, readAside }: Database): ClickStats {
+export function createClickStats(database: Database): ClickStats {
+  const { knex, engine, transaction, readAside } = database;
   const limitReferrer = createReferrerLimit();
   const buffer = createWriteBehindBuffer<Batch>({
     gatherMs: FLUSH_INTERVAL_MS,
@@ -51,14 +69,13 @@ export function createClickStats({ knex, engine, readAside }: Database): ClickSt
         const { row, clicks } = batch.get(key) as Stat;
         return { ...row, clicks };
       });
-      await withRetries(
-        async () =>
-          void (await knex("click_stats")
-            .insert(rows)
-            .onConflict(KEY)
-            .merge({ clicks: knex.raw(`click_stats.clicks + ${insertedValue(engine, "clicks")}`) })),
-        false,
-      );
+      await transaction(async (trx) => {
+        await trx("click_stats")
+          .insert(rows)
+          .onConflict(KEY)
+          .merge({ clicks: trx.raw(`click_stats.clicks + ${insertedValue(engine, "clicks")}`) });
+        await addToTotals(trx, engine, rows);
+      });
       for (const key of chunk) batch.delete(key);
     }
   }
@@ -80,30 +97,23 @@ export function createClickStats({ knex, engine, readAside }: Database): ClickSt
 
     async read(organizationId, linkId, from, to) {
       await buffer.settled();
-      const stats = () =>
-        knex("click_stats")
-          .where({ organization_id: organizationId, ...(linkId !== undefined && { link_id: linkId }) })
-          .whereBetween("day", [from, to]);
+      const days: [number, number] = [from, to];
+      const clicks =
+        linkId === undefined ? clicksInTotals(knex, organizationId, days) : clicksInStats(knex, linkId, days);
       const top = async (column: "referrer" | "country") => {
-        const query = stats()
-          .where({ bot: false })
-          .groupBy(column)
-          .select(column)
-          .sum({ clicks: "clicks" })
-          .orderBy([{ column: "clicks", order: "desc" }, column])
+        const query = clicks
+          .by(column)
+          .orderBy([{ column: "clicks", order: "desc" }, "name"])
           .limit(TOP_COUNT);
-        const rows = await readAside<{ [name in typeof column]: string } & Sum>(query, READ_MS);
-        return rows.map((row) => ({ name: row[column] || null, clicks: Number(row.clicks) }));
+        const rows = await readAside<NamedClicks>(query, READ_MS);
+        return rows.map(({ name, clicks }) => ({ name: name || null, clicks: Number(clicks) }));
       };
-      const [days, referrers, countries] = await Promise.all([
-        readAside<Pick<ClickStatRow, "day" | "bot"> & Sum>(
-          stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
-          READ_MS,
-        ),
+      const [byDay, referrers, countries] = await Promise.all([
+        readAside<DailyClicks>(clicks.byDay, READ_MS),
         top("referrer"),
         top("country"),
       ]);
-      return { days: days.map(toDay), referrers, countries };
+      return { days: byDay.map(toDay), referrers, countries };
     },
 
     drained: buffer.drained,
@@ -120,7 +130,34 @@ function addTo(batch: Batch, key: string, { row, clicks }: Stat): void {
   else batch.set(key, { row, clicks });
 }
 
+/** Selects a link's clicks in its statistics. */
+function clicksInStats(knex: Knex, linkId: string, days: [number, number]): ClickQueries {
+  const stats = () => knex("click_stats").where({ link_id: linkId }).whereBetween("day", days);
+  return {
+    byDay: stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
+    by: (column) =>
+      stats().where({ bot: false }).groupBy(column).select({ name: column }).sum({ clicks: "clicks" }),
+  };
+}
+
 /** Converts the sum to a number: PostgreSQL and MariaDB return it as a string. */
-function toDay({ day, bot, clicks }: Pick<ClickStatRow, "day" | "bot"> & Sum) {
+function toDay({ day, bot, clicks }: DailyClicks) {
   return { day, bot: Boolean(bot), clicks: Number(clicks) };
+}
+
+/** Creates the referrer limit of one process. */
+function createReferrerLimit(): ReferrerLimit {
+  let currentDay = 0;
+  const referrersByLink = new LRUCache<string, Set<string>>({ max: MAX_LINKS });
+  return (linkId, day, referrer) => {
+    if (referrer === "") return referrer;
+    if (day !== currentDay) referrersByLink.clear();
+    currentDay = day;
+    const referrers = referrersByLink.get(linkId) ?? new Set();
+    if (referrers.has(referrer)) return referrer;
+    if (referrers.size >= REFERRERS_PER_LINK) return OTHER;
+    referrers.add(referrer);
+    referrersByLink.set(linkId, referrers);
+    return referrer;
+  };
 }

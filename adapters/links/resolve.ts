@@ -61,8 +61,7 @@ function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve 
     });
 }
 
-/** Prepares the look-up of links in a database, or in a replica. */
-export function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
+function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   const findBySlug = lookup<ResolvedRow>({
     build: (q, slug) =>
       q("links as l")

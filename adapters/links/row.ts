@@ -1,6 +1,6 @@
 import type { Link, LinkFields } from "../../resources/links/types.ts";
 import type { LinkRow } from "../database/link-tables.ts";
-import { clicksOf, type Unfolded } from "./unfolded-clicks.ts";
+import { foldText } from "./fold.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";
@@ -17,6 +17,14 @@ function writeTags(tags: string[]): string {
 /** Returns the tags in their column. */
 export function readTags(text: string): string[] {
   return text.split(SEPARATOR).filter(Boolean);
+}
+
+/** Separates the texts in the column that is searched. None of them contains it. */
+export const SEPARATOR_OF_TEXTS = "\n";
+
+/** Returns the text that a search for a link looks at. */
+export function searchedText({ url, slug, title }: Pick<LinkFields, "url" | "slug" | "title">): string {
+  return foldText([url, slug, title ?? ""].join(SEPARATOR_OF_TEXTS));
 }
 
 type Value = string | number | boolean | null;
@@ -36,13 +44,14 @@ const COLUMNS: Record<keyof LinkFields, string> = {
 /** The columns of a new link. */
 export const ROW_COLUMNS = [
   ...Object.values(COLUMNS),
+  "searched",
   ..."id organization_id clicks last_clicked_at version created_by created_via created_at updated_at".split(
     " ",
   ),
 ];
 
 /** The content of a deleted link, whose row remains to reserve its slug. */
-export const ERASED = { external_id: null, title: null, tags: "", metadata: "{}" };
+export const ERASED = { external_id: null, title: null, tags: "", metadata: "{}", searched: "" };
 
 /** Converts the given fields to column values. */
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
@@ -62,6 +71,7 @@ export function toRow(link: Link): Record<string, Value> {
     slug: link.slug,
     url: link.url,
     title: link.title,
+    searched: searchedText(link),
     tags: writeTags(link.tags),
     external_id: link.externalId,
     metadata: JSON.stringify(link.metadata),
@@ -82,7 +92,7 @@ export function toRow(link: Link): Record<string, Value> {
 }
 
 /** Converts a row to its link. */
-export function toLink(row: (LinkRow & Unfolded) | undefined): Link | undefined {
+export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   return {
     id: row.id,
@@ -97,7 +107,8 @@ export function toLink(row: (LinkRow & Unfolded) | undefined): Link | undefined 
     expiresAt: row.expires_at,
     maxClicks: row.max_clicks,
     redirectType: row.redirect_type,
-    ...clicksOf(row),
+    clicks: row.clicks,
+    lastClickedAt: row.last_clicked_at,
     version: row.version,
     createdBy: row.created_by,
     createdVia: row.created_via,

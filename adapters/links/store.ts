@@ -1,22 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
 import type { Link, LinkChanges, LinkFields, LinkStore } from "../../resources/links/types.ts";
-import { isCheckViolation } from "../database/engine.ts";
+import { isMissingValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { Replica } from "../database/replica.ts";
 import type { Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
 import { prepareCreate, toConflict } from "./create.ts";
 import { linkDeleted, linkUpdated } from "./events.ts";
-import { prepareResolve, prepareSlugLookup } from "./resolve.ts";
-import { ERASED, storedBytes, toColumns, toLink, toRow } from "./row.ts";
-import { type SearchLinks, SearchTimeout } from "./search/search.ts";
-import { markChanged } from "./search/segments.ts";
-import { countUnfolded, linkColumns } from "./unfolded-clicks.ts";
-import { addUsage, type LimitsOf, readUsage, reserve } from "./usage.ts";
+import { prepareResolve } from "./resolve.ts";
+import { ERASED, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { type SearchLinks, SearchTimeout } from "./search.ts";
+import { addUsage, exceededQuota, type LimitsOf, readUsage } from "./usage.ts";
 
-/** Creates the link store of a database. `resolve` reads the replica, if there is one. */
+/** Creates the link store of a database. */
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
@@ -24,14 +21,12 @@ export function createLinkStore(
   stats: ClickStats,
   search: SearchLinks,
   limitsOf: LimitsOf,
-  replica?: Replica,
 ): LinkStore {
   const { knex } = database;
-  const resolve = prepareResolve(database);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
     await clicks.settled();
-    return toLink(await liveLinks(knex, organizationId).where(key).first(linkColumns(database)));
+    return toLink(await liveLinks(knex, organizationId).where(key).first());
   }
 
   return {
@@ -40,15 +35,16 @@ export function createLinkStore(
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
     list: listLinks(database, clicks, search),
     update: updateLink(database, outbox, clicks, limitsOf),
-    remove: removeLink(database, outbox, clicks),
-    resolve: replica ? replica.prefer(prepareSlugLookup(replica.database), resolve) : resolve,
+    remove: removeLink(database, outbox, clicks, limitsOf),
+    resolve: prepareResolve(database),
     click: prepareClick(database, clicks, stats),
     analytics: stats.read,
     usage: (organizationId) => readUsage(knex, organizationId),
   };
 }
 
-const SEARCHED_COLUMNS = ["url", "slug", "title", "tags", "archived"];
+// A change can exceed only this quota.
+const GROWN = { links: 0, link_bytes: 1 };
 
 function listLinks(database: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
   return async (organizationId, filter, limit, before) => {
@@ -56,7 +52,6 @@ function listLinks(database: Database, clicks: ClickCounter, search: SearchLinks
     const { knex } = database;
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
     const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
-    query.select(linkColumns(database));
     if (before) query.where("id", "<", before);
     try {
       const rows = await (isFiltered ? search(organizationId, filter, limit, before) : query);
@@ -76,10 +71,10 @@ function updateLink(
 ): LinkStore["update"] {
   return async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
-    const update = (isShareUsedUp: boolean) =>
-      database.transaction(async (trx) => {
+    try {
+      return await database.transaction(async (trx) => {
         const link = liveLinks(trx, organizationId).where({ id });
-        const before = toLink(await link.clone().forUpdate().first(linkColumns(database)));
+        const before = toLink(await link.clone().forUpdate().first());
         if (!before) return undefined;
         if (before.disabledAt !== null) return "disabled";
         if (version !== undefined && before.version !== version) return "stale";
@@ -87,39 +82,36 @@ function updateLink(
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
         const revision = { version: before.version + 1, updatedAt: Date.now() };
-        await link.update({ ...columns, version: revision.version, updated_at: revision.updatedAt });
-        if (changed.maxClicks) await countUnfolded(database, trx, before);
-        if (SEARCHED_COLUMNS.some((column) => column in columns)) {
-          await markChanged(trx, { organization_id: organizationId, link_id: id, version: revision.version });
-        }
         const after = { ...before, ...changed, ...revision };
+        const { version: next, updatedAt: updated_at } = revision;
+        await link.update({ ...columns, searched: searchedText(after), version: next, updated_at });
         await outbox.record(trx, actor, linkUpdated(after, changed, Object.keys(columns)));
-        const added = { links: 0, link_bytes: storedBytes(toRow(after)) - storedBytes(toRow(before)) };
-        if (isShareUsedUp) await reserve(trx, organizationId, added, limitsOf);
-        if (added.link_bytes !== 0) await addUsage(trx, organizationId, added, isShareUsedUp ? 0 : undefined);
+        const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
+        if (link_bytes !== 0) await addUsage(trx, organizationId, { links: 0, link_bytes }, limitsOf);
         return after;
       });
-    try {
-      return await update(false).catch((error) => {
-        if (!isCheckViolation(error)) throw error;
-        return update(true);
-      });
     } catch (error) {
+      if (isMissingValue(error)) throw await exceededQuota(database.knex, organizationId, GROWN, limitsOf);
       return toConflict(error);
     }
   };
 }
 
-function removeLink(database: Database, outbox: Outbox, clicks: ClickCounter): LinkStore["remove"] {
+function removeLink(
+  database: Database,
+  outbox: Outbox,
+  clicks: ClickCounter,
+  limitsOf: LimitsOf,
+): LinkStore["remove"] {
   return async (organizationId, id, actor, version) => {
     await clicks.settled();
     return database.transaction(async (trx) => {
       const link = liveLinks(trx, organizationId).where({ id });
-      const before = toLink(await link.clone().forUpdate().first(linkColumns(database)));
+      const before = toLink(await link.clone().forUpdate().first());
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
       await link.update({ ...ERASED, deleted_at: Date.now() });
-      await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) });
+      await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) }, limitsOf);
       await outbox.record(trx, actor, linkDeleted(before));
       return true;
     });

@@ -5,7 +5,6 @@ import type { Link } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { toLink } from "./row.ts";
-import { linkColumns } from "./unfolded-clicks.ts";
 
 /** A link, and the organization that it belongs to. */
 export type OwnedLink = { link: Link; organization: { id: string; name: string } };
@@ -26,7 +25,6 @@ export type LinkSwitchStore = {
 /** Creates the store of a database. */
 export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkSwitchStore {
   const { knex, transaction } = database;
-  const columns = linkColumns(database);
   const liveLinks = (q: Knex) => q("links").whereNull("deleted_at");
 
   /** Applies `change` to a locked link, and records the event. */
@@ -37,7 +35,7 @@ export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkS
     change: (before: Link) => Pick<Link, "disabledAt" | "disabledReason"> | undefined,
   ): Promise<Link | undefined> {
     return transaction(async (trx) => {
-      const before = toLink(await liveLinks(trx).where({ id }).forUpdate().first(columns));
+      const before = toLink(await liveLinks(trx).where({ id }).forUpdate().first());
       const changed = before && change(before);
       if (!changed) return before;
       const after: Link = { ...before, ...changed, version: before.version + 1, updatedAt: Date.now() };
@@ -57,7 +55,7 @@ export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkS
   return {
     async find(idOrSlug) {
       const findBy = async (key: { id: string } | { slug: string }) =>
-        toLink(await liveLinks(knex).where(key).first(columns));
+        toLink(await liveLinks(knex).where(key).first());
       const link = (await findBy({ id: idOrSlug })) ?? (await findBy({ slug: idOrSlug }));
       if (!link) return undefined;
       const organization = await knex("organizations").where({ id: link.organizationId }).first("id", "name");

@@ -6,13 +6,11 @@ export type Grant = Pick<GrantRow, "id" | "client_id" | "user_id" | "organizatio
 
 /**
  * Returns the domain event of a grant, or none for a grant without an organization.
- * @param consentedAt when the user consented, if this was not asked again
  * @param reason why the service itself revoked the grant
  */
 export function toDomainEvent(
   type: "authorization.granted" | "authorization.revoked",
   { id, client_id, user_id, organization_id, payload }: Grant,
-  consentedAt?: number | null,
   reason?: "replay_detected",
 ): DomainEvent[] {
   if (!organization_id) return [];
@@ -21,7 +19,6 @@ export function toDomainEvent(
     client_id,
     user_id,
     scopes: scopesOf(payload),
-    ...(consentedAt && { consented_at: new Date(consentedAt).toISOString() }),
     ...(reason && { reason }),
   };
   return [{ organizationId: organization_id, type, subject: id, data }];

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
-import type { WebhookDeletion } from "../webhooks/delete.ts";
+import type { WebhookDeletion } from "../webhooks/store.ts";
 import type { ClientPolicy } from "./client-policy.ts";
 import { blockConsents } from "./consents.ts";
 import { type Grant, scopesOf, toDomainEvent } from "./grant-events.ts";
@@ -181,7 +181,7 @@ export async function revokeGrants(
   await outbox.record(
     trx,
     actor,
-    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, null, reason)),
+    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, reason)),
   );
   return revoked;
 }

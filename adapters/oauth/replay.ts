@@ -11,7 +11,7 @@ export type ReplayStore = {
   useOnce(jwt: SingleUse): Promise<boolean>;
 };
 
-/** The kind of these rows: the name of the library's model, which earlier versions stored. */
+/** The kind of these rows: the name of the library's model. */
 const KIND = "ReplayDetection";
 
 /** Creates the replay store of a database. A single INSERT decides. */
@@ -21,11 +21,9 @@ export function createReplayStore({ inserter }: Database): ReplayStore {
     uniqueColumn: "id_hash",
   });
   return {
-    async useOnce({ issuer, jti, expiresAt }) {
-      // JSON keeps the two apart: neither can continue in the other.
-      const id_hash = sha256(JSON.stringify([KIND, issuer, jti]));
+    async useOnce(jwt) {
       try {
-        await insert({ id_hash, kind: KIND, payload: "{}", expires_at: expiresAt });
+        await insert(rowOfUse(jwt));
         return true;
       } catch (error) {
         if (isDuplicate(error)) return false;
@@ -33,4 +31,11 @@ export function createReplayStore({ inserter }: Database): ReplayStore {
       }
     },
   };
+}
+
+/** Returns the row that records a use. A second one for the same JWT is a duplicate. */
+export function rowOfUse({ issuer, jti, expiresAt }: SingleUse) {
+  // JSON keeps the two apart: neither can continue in the other.
+  const id_hash = sha256(JSON.stringify([KIND, issuer, jti]));
+  return { id_hash, kind: KIND, payload: "{}", expires_at: expiresAt };
 }

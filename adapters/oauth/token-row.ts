@@ -108,8 +108,8 @@ export function isAccessToken(kind: string): boolean {
 }
 
 /**
- * Returns whether all tokens of the client were revoked after it authenticated for this one. User tokens of earlier
- * versions and tokens of clients that are not stored have no generation.
+ * Returns whether all tokens of the client were revoked after it authenticated for this one. Tokens of clients that are
+ * not stored have no generation.
  */
 export function isOutdated({ generation, clientGeneration }: JoinedTokenRow): boolean {
   return generation !== null && generation !== clientGeneration;

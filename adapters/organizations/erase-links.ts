@@ -3,19 +3,11 @@ import type { Knex } from "knex";
 import type { Database } from "../database/index.ts";
 import { ERASED } from "../links/row.ts";
 
-// Requests that were authorized before the deletion have ended by then, and the indexer has stored its last segment.
+// Requests that were authorized before the deletion have ended by then.
 const AFTER_MS = 60_000;
 const LINKS = 200;
-// Rows of the search index have some kilobytes.
-const INDEX_ROWS = 32;
 const PAUSE_MS = 10;
 const READ_MS = 30_000;
-
-const INDEX_TABLES = [
-  { table: "link_search_segments", key: ["id"] },
-  { table: "link_search_grams", key: ["segment_id", "bucket"] },
-  { table: "link_search_changes", key: ["organization_id", "link_id"] },
-] as const;
 
 /**
  * Erases the content of the links of deleted organizations like that of deleted links, in small batches: their rows remain
@@ -41,22 +33,12 @@ async function eraseLinksOf(
   organizationId: string,
   mayContinue: () => Promise<boolean>,
 ): Promise<boolean> {
-  const own = { organization_id: organizationId };
-  const isErased = await inBatches(mayContinue, LINKS, eraseBatch(knex, organizationId));
-  if (!isErased) return false;
-  for (const { table, key } of INDEX_TABLES) {
-    const isEmpty = await inBatches(mayContinue, INDEX_ROWS, async () => {
-      const rows: Record<string, string>[] = await knex(table)
-        .where(own)
-        .limit(INDEX_ROWS)
-        .select(...key);
-      const keys = rows.map((row) => key.map((column) => row[column] as string));
-      if (keys.length > 0) await knex(table).whereIn(key, keys).delete();
-      return rows.length;
-    });
-    if (!isEmpty) return false;
+  const next = eraseBatch(knex, organizationId);
+  for (let count = LINKS; count === LINKS; await sleep(PAUSE_MS)) {
+    if (!(await mayContinue())) return false;
+    count = await next();
   }
-  await knex("organization_usage").where(own).delete();
+  await knex("organization_usage").where({ organization_id: organizationId }).delete();
   return true;
 }
 
@@ -79,17 +61,4 @@ function eraseBatch(knex: Knex, organizationId: string): () => Promise<number> {
     afterId = links.at(-1)?.id ?? afterId;
     return links.length;
   };
-}
-
-/** Calls `next` until it finds less than a whole batch. Resolves to false if it may not continue. */
-async function inBatches(
-  mayContinue: () => Promise<boolean>,
-  size: number,
-  next: () => Promise<number>,
-): Promise<boolean> {
-  while (await mayContinue()) {
-    if ((await next()) < size) return true;
-    await sleep(PAUSE_MS);
-  }
-  return false;
 }

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { revokeGrants } from "../oauth/grants.ts";
-import type { WebhookDeletion } from "../webhooks/delete.ts";
+import type { WebhookDeletion } from "../webhooks/store.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
 import { lockOrganization, manageableRoles, ROLES, type Role } from "./store.ts";

@@ -1,6 +1,5 @@
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import { mapStorageErrors } from "../database/retry.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockOrganization } from "./store.ts";
 
@@ -49,5 +48,5 @@ export function createSecondFactorRequirementStore(
         return true;
       }),
   };
-  return mapStorageErrors(store, "isRequired", "listByUser");
+  return store;
 }

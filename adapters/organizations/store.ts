@@ -5,10 +5,10 @@ import type { Plan } from "../../resources/plans.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
-import { insertUsage, withdrawShares } from "../links/usage.ts";
+import { insertUsage } from "../links/usage.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
 import { revokeGrants } from "../oauth/grants.ts";
-import { checkOwned } from "./owned-organizations.ts";
+import { QuotaExceeded } from "../quota-exceeded.ts";
 import { lockUser, revokeResetLinksFor } from "./reset-revocation.ts";
 import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension-row.ts";
 
@@ -74,7 +74,6 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         const before = await findOrganization(trx, id);
         if (before.plan !== plan) {
           await trx("organizations").where({ id }).update({ plan });
-          await withdrawShares(trx, id);
           const data = { from: before.plan, to: plan };
           await outbox.record(trx, actor, { organizationId: id, type: "plan.changed", subject: id, data });
         }
@@ -244,4 +243,10 @@ export async function addMember(
 /** Returns the domain event of a new member. */
 export function memberAdded(organizationId: string, userId: string, role: Role): DomainEvent {
   return { organizationId, type: "member.added", subject: userId, data: { user_id: userId, role } };
+}
+
+/** Checks how many organizations a user owns. The caller's transaction has locked the user. @throws QuotaExceeded */
+async function checkOwned(trx: Knex.Transaction, userId: string, max: number): Promise<void> {
+  const [row] = await trx("memberships").where({ user_id: userId, role: "owner" }).count({ owned: "*" });
+  if (Number(row?.owned) > max) throw new QuotaExceeded("organizations", max);
 }

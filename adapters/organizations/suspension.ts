@@ -1,7 +1,7 @@
+import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { holdDeliveries, releaseDeliveries } from "../webhooks/suspension.ts";
 import { lockOrganization } from "./store.ts";
 import { type Suspension, suspensionOf } from "./suspension-row.ts";
 
@@ -37,7 +37,8 @@ export function createSuspensionStore({ knex, transaction }: Database, outbox: O
         if (before && (reason === null || reason === before.reason)) return before;
         const after: Suspension = { at: before?.at ?? Date.now(), reason };
         await organization().update({ suspended_at: after.at, suspended_reason: reason });
-        await holdDeliveries(trx, id);
+        // Those that are being attempted, and those of later events, are postponed when they are leased.
+        await waitingOf(trx, id).update({ due_at: null });
         await outbox.record(trx, actor, {
           organizationId: id,
           type: "organization.suspended",
@@ -52,7 +53,7 @@ export function createSuspensionStore({ knex, transaction }: Database, outbox: O
         if (!(await lockOrganization(trx, id))) return false;
         const suspended = trx("organizations").where({ id }).whereNotNull("suspended_at");
         if (!(await suspended.update({ suspended_at: null, suspended_reason: null }))) return true;
-        await releaseDeliveries(trx, id);
+        await waitingOf(trx, id).update({ due_at: Date.now() });
         await outbox.record(trx, actor, {
           organizationId: id,
           type: "organization.resumed",
@@ -62,4 +63,13 @@ export function createSuspensionStore({ knex, transaction }: Database, outbox: O
         return true;
       }),
   };
+}
+
+/** Queries the pending deliveries of an organization that aren't being attempted. */
+function waitingOf(trx: Knex.Transaction, organizationId: string) {
+  const webhooks = trx("webhooks").where({ organization_id: organizationId }).select("id");
+  return trx("deliveries")
+    .whereIn("webhook_id", webhooks)
+    .where({ status: "pending" })
+    .whereNull("leased_by");
 }

@@ -1,73 +1,197 @@
+import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import type { DeliveryQueue, LeasedDelivery } from "../../resources/webhooks/types.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
+import { createGroupedWrite } from "../database/grouped-write.ts";
 import type { Database } from "../database/index.ts";
+import type { OrganizationRow, WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { updateHealth } from "./health.ts";
-import { leaseDeliveries } from "./lease.ts";
-import { createSelect } from "./select.ts";
-import { prepareSettle, settledRow } from "./settle.ts";
+import {
+  DELIVERY_COLUMNS,
+  decrypted,
+  decryptUrl,
+  encryptionContextOf,
+  redactUrl,
+  type StoredDelivery,
+  toDelivery,
+} from "./row.ts";
+import { createSelect, lockPaused, pairsOf } from "./select.ts";
 import { countTowardQuota } from "./usage.ts";
-import { lockUnverified, settleVerification } from "./verification.ts";
+import { settleVerification } from "./verification.ts";
+
+// An attempt takes at most 15 s, and the queue is polled every second: deliveries that a dead process had leased continue
+// within 20 s.
+const LEASE_MS = 18_000;
+// Limits the log of a delivery that is resent again and again.
+const LOG_MAX = 50;
 
 /** Creates the delivery queue of a database. */
 export function createDeliveryQueue(
-  { knex, engine, transaction, prepare }: Database,
+  database: Database,
   outbox: Outbox,
   encryption: Encryption,
 ): DeliveryQueue {
-  const record = prepareSettle({ engine, prepare });
-  const select = createSelect({ knex, engine, transaction, prepare });
+  const { knex, engine, transaction } = database;
+  const settle = prepareSettle(database);
+  const select = createSelect(database);
   return {
     onDue: outbox.onCommit,
 
     async lease(limits) {
       const now = Date.now();
-      const keys = await select(limits, now);
+      const keys = pairsOf(await select(limits, now));
       if (keys.length === 0) return [];
-      const { limitsOf, actor } = limits;
-      // After a power failure, deliveries that are lost with their lease and count are due again, as after a crash.
-      return transaction(
-        (trx) =>
-          leaseDeliveries(trx, encryption, keys, now, (rows) =>
-            countTowardQuota(trx, rows, { engine, outbox, actor, limitsOf, now }),
-          ),
+      const lease = randomUUID();
+      const rows = await transaction(
+        async (trx) => {
+          // Of several processes, the first update postpones the due time, so the others no longer match the row.
+          const due = trx("deliveries").whereIn(["webhook_id", "event_id"], keys).where("due_at", "<=", now);
+          if ((await due.update({ leased_by: lease, due_at: now + LEASE_MS })) === 0) return [];
+          const leased: LeasedRow[] = await trx("deliveries as d")
+            .whereIn(["d.webhook_id", "d.event_id"], keys)
+            .where({ leased_by: lease })
+            .join("webhooks as w", "w.id", "d.webhook_id")
+            .join("events as e", "e.id", "d.event_id")
+            .join("organizations as o", "o.id", "w.organization_id")
+            .select("w.*", ...DELIVERY_COLUMNS, "o.plan", "o.suspended_at", "o.deleted_at");
+          return countTowardQuota(trx, leased, { ...limits, engine, outbox, now });
+        },
+        // After a power failure, deliveries that are lost with their lease and count are due again, as after a crash.
         { isDurable: false },
       );
+      return rows.map((row) => toLeasedDelivery(row, encryption, now));
     },
 
     async postpone(leased, until) {
-      await leasedRow(knex, leased).update({ due_at: until, leased_by: null });
+      await knex("deliveries").where(keyOf(leased)).update({ due_at: until, leased_by: null });
     },
 
     async hold(leased) {
       const now = Date.now();
-      const { webhookId } = leased;
       await transaction(async (trx) => {
-        const waiting = await lockUnverified(trx, engine, [webhookId], now);
-        await leasedRow(trx, leased).update({ due_at: waiting.get(webhookId) ?? now, leased_by: null });
+        const due_at = (await lockPaused(trx, [leased.webhookId], now)).get(leased.webhookId) ?? now;
+        await trx("deliveries").where(keyOf(leased)).update({ due_at, leased_by: null });
       });
     },
 
     async settle(leased, attempt, outcome, actor) {
-      const wasHealthy = leased.failures === 0 && leased.failingSince === null && leased.slowSince === null;
+      const { failures, failingSince, slowSince, verifies } = leased;
+      const wasHealthy = failures === 0 && failingSince === null && slowSince === null;
       const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy;
-      if ((isStillHealthy || outcome.isUnsent) && !leased.verifies) {
-        await record(settledRow(leased, attempt, outcome));
+      const settled = {
+        status: outcome.status,
+        attempts: leased.attemptCount + 1,
+        due_at: outcome.status === "pending" ? outcome.retryAt : null,
+        log: JSON.stringify([...leased.attempts, attempt].slice(-LOG_MAX)),
+      };
+      if ((isStillHealthy || outcome.isUnsent) && !verifies) {
+        await settle({ ...keyOf(leased), ...settled });
         return;
       }
       await transaction(async (trx) => {
-        const settled = { ...settledRow(leased, attempt, outcome), leased_by: null };
-        // Without the lease, another process attempts the delivery.
-        if (!(await leasedRow(trx, leased).update(settled))) return;
-        if (!outcome.isUnsent) await updateHealth(trx, outbox, actor, { leased, attempt, outcome });
-        if (leased.verifies) await settleVerification(trx, engine, leased, outcome);
+        const delivery = trx("deliveries").where(keyOf(leased));
+        const isLeased = (await delivery.update({ ...settled, leased_by: null })) > 0;
+        if (!isLeased) return; // another process attempts it
+        if (!outcome.isUnsent) await updateHealth(trx, leased, attempt, outcome, actor);
+        if (verifies) await settleVerification(trx, engine, leased, outcome);
       });
     },
   };
+
+  /** Records whether a webhook fails, responds slowly or asked for a pause, unless its URL has changed since the lease. */
+  async function updateHealth(
+    trx: Knex.Transaction,
+    { webhookId, organizationId, url, urlHash, failingSince, slowSince }: LeasedDelivery,
+    { at }: Attempt,
+    outcome: Outcome,
+    actor: Actor,
+  ): Promise<void> {
+    const webhook = () => trx("webhooks").where({ id: webhookId, url_hash: urlHash });
+    if (outcome.status === "succeeded") {
+      const slow_since = outcome.isSlow ? (slowSince ?? at) : null;
+      await webhook().update({ failing_since: null, failures: 0, blocked_until: null, slow_since });
+      return;
+    }
+    const { pauseUntil, blockUntil } = outcome.status === "pending" ? outcome : {};
+    await webhook().update({
+      failing_since: trx.raw("coalesce(failing_since, ?)", [at]),
+      failures: trx.raw("failures + 1"),
+      ...(pauseUntil !== undefined && { paused_until: pauseUntil }),
+      ...(blockUntil !== undefined && { blocked_until: blockUntil }),
+    });
+    if (outcome.status === "pending" || !outcome.disable) return;
+    const disabled = await webhook()
+      // Skipped if another attempt has succeeded since the lease.
+      .where({ enabled: true, ...(failingSince !== null && { failing_since: failingSince }) })
+      .update({ enabled: false, disabled_reason: outcome.disable, updated_at: Date.now() });
+    if (!disabled) return;
+    const data = { url: redactUrl(url), reason: outcome.disable };
+    await outbox.record(trx, actor, { organizationId, type: "webhook.disabled", subject: webhookId, data });
+  }
 }
 
-/** Queries the row of a delivery; matches nothing once its lease has expired. */
-function leasedRow(q: Knex, { webhookId, event, lease }: LeasedDelivery) {
-  return q("deliveries").where({ webhook_id: webhookId, event_id: event.id, leased_by: lease });
+/** Returns the columns that identify a delivery until its lease has expired. */
+function keyOf({ webhookId, event, lease }: LeasedDelivery) {
+  return { webhook_id: webhookId, event_id: event.id, leased_by: lease };
+}
+
+/** The key and lease of a delivery, and its columns after an attempt. */
+type SettledColumn = "webhook_id" | "event_id" | "leased_by" | "status" | "attempts" | "due_at" | "log";
+
+// The first condition is always true, but makes the planner expect few rows. Otherwise it may scan all deliveries.
+const SETTLE_ALL = `update deliveries d
+  set status = s.status, attempts = s.attempts, due_at = s.due_at, leased_by = null, log = s.log
+  from json_populate_recordset(null::deliveries, ?) s
+  where coalesce(s.event_id, '') = s.event_id
+    and d.webhook_id = s.webhook_id and d.event_id = s.event_id and d.leased_by = s.leased_by`;
+
+/**
+ * Prepares the write that records an attempt and ends the lease. It changes nothing if the lease has expired. On PostgreSQL,
+ * concurrent attempts share a statement and its commit.
+ */
+function prepareSettle({ engine, prepare }: Pick<Database, "engine" | "prepare">) {
+  if (engine === "postgres") {
+    const settleAll = prepare<unknown, "rows">((q, { rows }) => q.raw(SETTLE_ALL, [rows]));
+    return createGroupedWrite(
+      async (batch) => void (await settleAll({ rows: JSON.stringify(batch.map(([row]) => row)) })),
+    );
+  }
+  return prepare<number, SettledColumn>((q, row) => {
+    const { webhook_id, event_id, leased_by, status, attempts, due_at, log } = row;
+    const leased = q("deliveries").where({ webhook_id, event_id, leased_by });
+    return leased.update({ status, attempts, due_at, leased_by: null, log });
+  });
+}
+
+/** A delivery with its event, webhook and organization. */
+type LeasedRow = WebhookRow & StoredDelivery & Pick<OrganizationRow, "plan" | "suspended_at" | "deleted_at">;
+
+/** Converts a row to a leased delivery with its decrypted signing secrets. */
+function toLeasedDelivery(row: LeasedRow, encryption: Encryption, now: number): LeasedDelivery {
+  const id = row.webhook_id;
+  const secrets = [row.secret, (row.previous_until ?? 0) > now ? row.previous_secret : null];
+  return {
+    ...toDelivery(row),
+    lease: row.leased_by as string,
+    webhookId: id,
+    organizationId: row.organization_id,
+    url: decrypted(() => decryptUrl(encryption, row))[0] ?? "",
+    enabled: Boolean(row.enabled),
+    plan: row.deleted_at === null ? row.plan : "free",
+    suspended: row.suspended_at !== null,
+    attemptCount: row.attempts,
+    host: row.host,
+    urlHash: row.url_hash,
+    failures: row.failures,
+    failingSince: row.failing_since,
+    slowSince: row.slow_since,
+    pausedUntil: row.paused_until,
+    traceparent: row.traceparent,
+    verifies: row.verification_event_id === row.event_id,
+    unverifiedUntil: row.verification_expires_at,
+    secrets: secrets.flatMap((secret) =>
+      secret === null ? [] : decrypted(() => encryption.decryptOften(secret, encryptionContextOf(id))),
+    ),
+  };
 }

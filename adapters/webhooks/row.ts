@@ -1,31 +1,26 @@
-import type { WebhookEvent } from "../../resources/events/types.ts";
-import type { Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
+import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
+import type { Delivery, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import type { WebhookRow } from "../database/tables.ts";
-import { hostOf, redactUrl, urlHashOf } from "./url.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { DeliveryRow, EventRow, Flag, WebhookRow } from "../database/tables.ts";
+import type { DomainEvent } from "../events/outbox.ts";
 
 /** Converts between webhooks and their rows, whose URLs and secrets are encrypted. */
-export type WebhookRows = {
-  /** Returns the columns of the given fields. */
-  toColumns(owner: Pick<WebhookRow, "id" | "organization_id">, fields: Partial<WebhookFields>): Columns;
-  /** Returns a webhook without its secrets. */
-  toWebhook(row: WebhookRow): Webhook;
-  /** Returns the settings that the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
-  toDeleted(row: WebhookRow): Pick<Webhook, "events"> & { url?: string };
-};
-
-type Columns = Partial<Pick<WebhookRow, "url" | "host" | "url_hash" | "events" | "enabled">>;
+export type WebhookRows = ReturnType<typeof createWebhookRows>;
 
 /** Creates the conversion with an encryption. */
-export function createWebhookRows(encryption: Encryption): WebhookRows {
+export function createWebhookRows(encryption: Encryption) {
   const eventsOf = ({ events }: WebhookRow) => events.split(" ") as WebhookEvent[];
   return {
-    toColumns({ id, organization_id }, { url, events, enabled }) {
+    /** Returns the columns of the given fields. */
+    toColumns(
+      { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
+      { url, events, enabled }: Partial<WebhookFields>,
+    ) {
       return {
         ...(url !== undefined && {
           url: encryption.encrypt(url, urlContextOf(id)),
-          host: hostOf(url),
-          url_hash: urlHashOf(organization_id, url),
+          ...indexed(organization_id, url),
         }),
         // Event types are stored as a space-separated list.
         ...(events && { events: events.join(" ") }),
@@ -33,7 +28,8 @@ export function createWebhookRows(encryption: Encryption): WebhookRows {
       };
     },
 
-    toWebhook: (row) => ({
+    /** Returns a webhook without its secrets. */
+    toWebhook: (row: WebhookRow): Webhook => ({
       id: row.id,
       organizationId: row.organization_id,
       url: decryptUrl(encryption, row),
@@ -48,21 +44,35 @@ export function createWebhookRows(encryption: Encryption): WebhookRows {
       updatedAt: row.updated_at,
     }),
 
-    toDeleted(row) {
-      const events = eventsOf(row);
-      try {
-        return { url: decryptUrl(encryption, row), events };
-      } catch {
-        return { events };
-      }
+    /** Returns the settings that the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
+    toDeleted(row: WebhookRow): Pick<Webhook, "events"> & { url?: string } {
+      const [url] = decrypted(() => decryptUrl(encryption, row));
+      return { ...(url !== undefined && { url }), events: eventsOf(row) };
     },
   };
+}
+
+/**
+ * Returns the host of a URL, and the hash by which it is unique in an organization. They depend on neither the encryption
+ * key, which may change, nor a dot after the hostname: `example.com.` is the same host as `example.com` (RFC 1034 §3.1).
+ */
+function indexed(organizationId: string, url: string): Pick<WebhookRow, "host" | "url_hash"> {
+  const parsed = URL.parse(url);
+  if (parsed?.hostname.endsWith(".")) parsed.hostname = parsed.hostname.slice(0, -1);
+  return { host: parsed?.hostname ?? "", url_hash: sha256(`${organizationId} ${parsed?.href ?? url}`) };
 }
 
 /** Returns the settings of a webhook for the audit log. */
 export function auditedFields<Fields extends Partial<WebhookFields>>(fields: Fields) {
   const { url, ...others } = fields;
   return { ...(url !== undefined && { url: redactUrl(url) }), ...others };
+}
+
+/** Returns a URL for the audit log: without its path and query, which some services use as a password. */
+export function redactUrl(url: string): string {
+  const parsed = URL.parse(url);
+  if (!parsed || (parsed.pathname === "/" && !parsed.search)) return url;
+  return `${parsed.origin}/…`;
 }
 
 /** Returns the encryption context of a webhook's secrets. A ciphertext copied to another row can't be decrypted there. */
@@ -75,12 +85,42 @@ export function urlContextOf(id: string): string {
   return `webhook-url:${id}`;
 }
 
-/** Returns whether a stored URL is still readable, because an earlier version wrote it. */
-export function isReadableUrl(url: string): boolean {
-  return /^https?:/i.test(url);
-}
-
 /** Decrypts the URL of a row. @throws Error if the key differs or the ciphertext was modified */
 export function decryptUrl(encryption: Encryption, { id, url }: Pick<WebhookRow, "id" | "url">): string {
-  return isReadableUrl(url) ? url : encryption.decryptOften(url, urlContextOf(id));
+  return encryption.decryptOften(url, urlContextOf(id));
+}
+
+/** Returns nothing if a value can't be decrypted: one manipulated row must not block the deliveries of all others. */
+export function decrypted(decrypt: () => string): string[] {
+  try {
+    return [decrypt()];
+  } catch {
+    return [];
+  }
+}
+
+/** Returns an event about a webhook. */
+export function webhookEvent(
+  type: EventType,
+  { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
+  data: object,
+): DomainEvent {
+  return { organizationId: organization_id, type, subject: id, data };
+}
+
+/** A delivery with its event; `waits` is whether it waits for the verification of the webhook. */
+export type StoredDelivery = DeliveryRow &
+  Pick<EventRow, "data" | "traceparent"> & { type: WebhookEvent; waits?: Flag };
+
+/** The columns of a delivery `d` and its event `e`. */
+export const DELIVERY_COLUMNS = ["d.*", "e.type", "e.data", "e.traceparent"];
+
+/** Converts a row to a delivery. */
+export function toDelivery(row: StoredDelivery): Delivery {
+  return {
+    event: { id: row.event_id, type: row.type, data: JSON.parse(row.data), createdAt: row.created_at },
+    status: row.status,
+    attempts: JSON.parse(row.log),
+    nextAttemptAt: row.waits ? null : row.due_at,
+  };
 }

@@ -1,121 +1,223 @@
+import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
+import { pendingWebhook } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { allot } from "./allot.ts";
-import {
-  type Due,
-  type DueWebhook,
-  findDueWebhooks,
-  hasTooManyDue,
-  type Key,
-  prepareFindDue,
-  readKeys,
-} from "./due.ts";
-import { heldUntil, hold } from "./hold.ts";
-import { holdUnverified } from "./verification.ts";
+import { unplannedParameter } from "../database/prepared-statements.ts";
+import type { WebhookRow } from "../database/tables.ts";
 
-// How many deliveries of a webhook are held in one statement.
-const HELD_MAX = 200;
-// How many unverified webhooks with too many due deliveries are read at a time, and how many deliveries of each.
-const UNVERIFIED_MAX = 10;
-const UNVERIFIED_READ_MAX = 100;
+/** The key of a delivery. */
+export type Key = { webhook_id: string; event_id: string };
 
-/** Selects the due deliveries that fit within the limits, of each organization in turn. */
-export type Select = (limits: LeaseLimits, now: number) => Promise<Key[]>;
+const COLUMNS = [
+  ...(["organization_id", "host", "failing_since", "slow_since", "paused_until", "blocked_until"] as const),
+  ...(["verification_event_id", "verification_expires_at"] as const),
+];
 
-/** Creates the selection of one process, which remembers whose turn it is. */
-export function createSelect({
-  knex,
-  engine,
-  transaction,
-  prepare,
-}: Pick<Database, "knex" | "engine" | "transaction" | "prepare">): Select {
-  const findDue = prepareFindDue({ prepare });
+/** A webhook with due deliveries, and their keys unless there are too many to read them all. */
+type DueWebhook = Pick<WebhookRow, "id" | (typeof COLUMNS)[number]> & { keys?: Key[] };
+
+// How many of the oldest due deliveries are read. If there are more, webhooks are visited in turn instead.
+const READ_MAX = 200;
+// How many webhooks are visited in one statement. Each takes two lookups in an index.
+const WEBHOOKS_MAX = 500;
+// How many of these are paused at a time, and how many deliveries of each.
+const PAUSED_MAX = 10;
+const PAUSED_READ_MAX = 100;
+
+/** Creates the selection of deliveries to lease, of each organization in turn. A process remembers whose turn it is. */
+export function createSelect({ knex, engine, transaction, prepare }: Database) {
+  // Prepared, because it runs up to 50 times per second while links are created.
+  const findOldest = prepare<(DueWebhook & Key)[], "now">((q, { now }) =>
+    q("deliveries as d")
+      .leftJoin("webhooks as w", "w.id", "d.webhook_id")
+      .where("d.due_at", "<=", unplannedParameter(q, now))
+      .orderBy("d.due_at")
+      // A bound limit would also make SQLite re-plan the query each time.
+      .limit(READ_MAX, { skipBinding: true })
+      .select("d.webhook_id", "d.event_id", "w.id", ...COLUMNS.map((column) => `w.${column}`)),
+  );
   let lastOrganization = "";
   let lastWebhook = "";
-  let hadTooMany = false;
 
-  return async function select(limits, now) {
-    const due = hadTooMany && (await hasTooManyDue(knex, now)) ? undefined : await findDue(now);
-    hadTooMany = due === undefined;
-    if (due) return selectFrom(due, limits, now);
-    // Visit webhooks in turn, each at most once.
-    const start = lastWebhook;
-    let hasWrapped = start === "";
-    for (;;) {
-      const page = await findDueWebhooks(knex, engine, now, lastWebhook);
-      lastWebhook = page.next ?? "";
-      const keys = await selectFrom(page, limits, now);
+  return async function select(limits: LeaseLimits, now: number): Promise<Key[]> {
+    for (let passes = lastWebhook === "" ? 1 : 2; passes > 0; ) {
+      const keys = await selectFrom(await findDue(now), limits, now);
       if (keys.length > 0) return keys;
-      const isAtStart = lastWebhook === "" || (start !== "" && lastWebhook >= start);
-      if (hasWrapped && isAtStart) return [];
-      hasWrapped ||= lastWebhook === "";
+      if (lastWebhook === "") passes--;
     }
+    return [];
   };
 
-  async function selectFrom({ webhooks, keys }: Due, limits: LeaseLimits, now: number): Promise<Key[]> {
-    const byWebhook = keys && Map.groupBy(keys, ({ webhook_id }) => webhook_id);
-    const {
-      held = [],
-      unverified = [],
-      open = [],
-    } = Object.groupBy(webhooks, (webhook) => stateOf(webhook, now));
-    await holdAll(held, byWebhook, now);
-    const verifications = await holdAllUnverified(unverified, byWebhook, now);
-    const available = [
-      ...open.map((webhook) => ({
-        ...webhook,
-        available: byWebhook ? (byWebhook.get(webhook.id)?.length ?? 0) : limits.max,
-      })),
-      ...unverified
-        .filter((webhook) => verifications.has(webhook.id) && !isBlocked(webhook, now))
-        .map((webhook) => ({ ...webhook, available: 1 })),
-    ];
-    const { counts, last } = allot(available, limits, lastOrganization);
-    lastOrganization = last;
-    const known = [...counts].flatMap(
-      ([id, count]) => verifications.get(id) ?? byWebhook?.get(id)?.slice(0, count) ?? [],
-    );
-    if (byWebhook) return known;
-    for (const id of verifications.keys()) counts.delete(id);
-    return [...known, ...(await readKeys(knex, counts, now))];
-  }
-
-  /** Holds the due deliveries of unverified webhooks, except those that verify them, which are returned by webhook. */
-  async function holdAllUnverified(
-    webhooks: DueWebhook[],
-    byWebhook: Map<string, Key[]> | undefined,
-    now: number,
-  ): Promise<Map<string, Key[]>> {
-    const ids = webhooks.map(({ id }) => id);
-    const counts = () => new Map(ids.slice(0, UNVERIFIED_MAX).map((id) => [id, UNVERIFIED_READ_MAX]));
-    const keys = byWebhook
-      ? ids.flatMap((id) => byWebhook.get(id) ?? [])
-      : await readKeys(knex, counts(), now);
-    const verifying = new Set(webhooks.map(({ verificationEventId }) => verificationEventId));
-    const isVerifying = ({ event_id }: Key) => verifying.has(event_id);
-    const waiting = keys.filter((key) => !isVerifying(key));
-    // After a power failure, deliveries that are lost with their hold are held again.
-    if (waiting.length > 0)
-      await transaction((trx) => holdUnverified(trx, engine, waiting, now), { isDurable: false });
-    return Map.groupBy(keys.filter(isVerifying), ({ webhook_id }) => webhook_id);
-  }
-
-  async function holdAll(webhooks: DueWebhook[], byWebhook: Map<string, Key[]> | undefined, now: number) {
-    for (const webhook of webhooks) {
-      const keys =
-        byWebhook?.get(webhook.id) ?? (await readKeys(knex, new Map([[webhook.id, HELD_MAX]]), now));
-      await hold(knex, keys, heldUntil(webhook, now) as number, now);
+  /** Finds the webhooks with due deliveries, or the next of them if there are too many deliveries. */
+  async function findDue(now: number): Promise<DueWebhook[]> {
+    const oldest = await findOldest({ now });
+    if (oldest.length === READ_MAX) return visitNext(now);
+    lastWebhook = "";
+    const webhooks: DueWebhook[] = [];
+    for (const [id, keys] of Map.groupBy(oldest, ({ webhook_id }) => webhook_id)) {
+      if (keys[0]?.id) webhooks.push({ ...keys[0], keys });
+      else await deleteOrphans([id]);
     }
+    return webhooks;
+  }
+
+  /** Jumps from webhook to webhook in the order of their IDs, so the number of their deliveries doesn't matter. */
+  async function visitNext(now: number): Promise<DueWebhook[]> {
+    const { column, isPending } = pendingWebhook(engine);
+    const visited = `with recursive visited (id, step) as (
+      select min(${column}), 1 from deliveries where ${column} > ? and ${isPending}
+      union all
+      select (select min(d.${column}) from deliveries d where d.${column} > visited.id and ${isPending}), step + 1
+      from visited where visited.id is not null and step < ${WEBHOOKS_MAX}
+    )
+    select v.id,
+      (select min(d.due_at) from deliveries d where d.${column} = v.id and ${isPending}) as due_at
+    from visited v where v.id is not null order by v.id`;
+    const rows = rowsOf<{ id: string; due_at: number }>(await knex.raw(visited, [lastWebhook]));
+    lastWebhook = rows.length === WEBHOOKS_MAX ? (rows.at(-1)?.id ?? "") : "";
+    const ids = rows.filter(({ due_at }) => due_at <= now).map(({ id }) => id);
+    const webhooks = await knex("webhooks")
+      .whereIn("id", padded(ids))
+      .select("id", ...COLUMNS);
+    const known = new Set(webhooks.map(({ id }) => id));
+    if (known.size < ids.length) await deleteOrphans(ids.filter((id) => !known.has(id)));
+    return webhooks;
+  }
+
+  /** Deletes deliveries that were created while their webhooks were being deleted. */
+  async function deleteOrphans(ids: string[]): Promise<void> {
+    await knex("deliveries").whereIn("webhook_id", ids).delete();
+  }
+
+  async function selectFrom(webhooks: DueWebhook[], limits: LeaseLimits, now: number): Promise<Key[]> {
+    const isPaused = (one: DueWebhook) => pauseOf(one, now) > now;
+    const paused = webhooks.filter(isPaused).filter(({ keys }, index) => keys || index < PAUSED_MAX);
+    const open = [...webhooks.filter((one) => !isPaused(one)), ...(await pause(paused, now))];
+    const candidates = open.filter(({ blocked_until }) => blocked_until === null || blocked_until <= now);
+    const { counts, last } = allot(candidates, limits, lastOrganization);
+    lastOrganization = last;
+    const allotted = candidates.filter(({ id }) => counts.has(id));
+    return readKeys(allotted, (id) => counts.get(id) ?? 0, now);
+  }
+
+  /** Returns the oldest due deliveries of webhooks, up to a number of each. */
+  async function readKeys(
+    webhooks: DueWebhook[],
+    countOf: (id: string) => number,
+    now: number,
+  ): Promise<Key[]> {
+    const known = webhooks.flatMap(({ id, keys }) => keys?.slice(0, countOf(id)) ?? []);
+    const unread = webhooks.flatMap(({ id, keys }) => (keys ? [] : [[id, now, countOf(id)]]));
+    if (unread.length === 0) return known;
+    // A repeated webhook would return its deliveries again, so the list is padded with no webhook.
+    const queries = padded(unread).map((query, index) => (index < unread.length ? query : ["", now, 0]));
+    const read = await knex.raw(queries.map(() => OLDEST).join(" union all "), queries.flat());
+    return [...known, ...rowsOf<Key>(read)];
+  }
+
+  /** Pauses the due deliveries of webhooks. Returns the webhooks with the test events that verify them, which may be sent. */
+  async function pause(webhooks: DueWebhook[], now: number): Promise<DueWebhook[]> {
+    const keys = await readKeys(webhooks, () => PAUSED_READ_MAX, now);
+    const unverified = webhooks.filter(({ paused_until }) => (paused_until ?? 0) <= now);
+    const testIds = new Set(unverified.map(({ verification_event_id }) => verification_event_id));
+    const tests = keys.filter(({ event_id }) => testIds.has(event_id));
+    const byWebhook = Map.groupBy(
+      keys.filter((key) => !tests.includes(key)),
+      ({ webhook_id }) => webhook_id,
+    );
+    const pauseAll = async (trx: Knex.Transaction) => {
+      for (const [id, until] of await lockPaused(trx, [...byWebhook.keys()], now))
+        await trx("deliveries")
+          .whereIn(["webhook_id", "event_id"], pairsOf(byWebhook.get(id) ?? []))
+          // Leased ones aren't due.
+          .where("due_at", "<=", now)
+          .update({ due_at: until });
+    };
+    // After a power failure, deliveries whose pause is lost are paused again.
+    if (byWebhook.size > 0) await transaction(pauseAll, { isDurable: false });
+    return webhooks.map((one) => ({ ...one, keys: tests.filter(({ webhook_id }) => webhook_id === one.id) }));
   }
 }
 
-function stateOf(webhook: DueWebhook, now: number): "held" | "unverified" | "blocked" | "open" {
-  if (heldUntil(webhook, now) !== undefined) return "held";
-  // Once the time for the verification has ended, the deliveries that waited for it fail.
-  if ((webhook.verificationExpiresAt ?? 0) > now) return "unverified";
-  return isBlocked(webhook, now) ? "blocked" : "open";
+/** Returns until when an endpoint asked for no requests, or when its verification ends. */
+function pauseOf({ paused_until, verification_expires_at }: DueWebhook, now: number): number {
+  const isPaused = paused_until !== null && paused_until > now;
+  return (isPaused ? paused_until : verification_expires_at) ?? 0;
 }
 
-function isBlocked({ blockedUntil }: DueWebhook, now: number): boolean {
-  return blockedUntil !== null && blockedUntil > now;
+/**
+ * Returns until when each paused webhook is. The lock on the webhooks orders this before the end of a verification, which
+ * makes paused deliveries due, or prevents it.
+ */
+export async function lockPaused(trx: Knex.Transaction, ids: string[], now: number) {
+  const webhooks = await trx("webhooks").whereIn("id", ids).orderBy("id").forUpdate();
+  const paused = webhooks.filter((one) => pauseOf(one, now) > now);
+  return new Map(paused.map((one) => [one.id, pauseOf(one, now)]));
+}
+
+/**
+ * Divides the capacity of a process: one delivery of each organization in turn, starting after `last`, and within an
+ * organization one of each webhook in turn. Returns the number of deliveries per webhook, and the last organization.
+ */
+function allot(webhooks: DueWebhook[], limits: LeaseLimits, last: string) {
+  const { inFlight, slow, failing } = limits;
+  const used = new Map(inFlight);
+  const counts = new Map<string, number>();
+  const queues = [...Map.groupBy(webhooks, ({ organization_id }) => organization_id)]
+    .sort(([one], [other]) => Number(one <= last) - Number(other <= last) || (one < other ? -1 : 1))
+    .map(([, queue]) => queue);
+  const take = ({ id, host, organization_id, failing_since, slow_since }: DueWebhook) => {
+    const isFailing = failing_since !== null || slow_since !== null || slow.has(id);
+    const places: [key: string, limit: number][] = [
+      ["", limits.max],
+      [id, isFailing ? failing.perWebhook : limits.perWebhook],
+      [host, limits.perHost],
+      [organization_id, limits.perOrganization],
+    ];
+    if (isFailing) {
+      places.push(["failing", failing.max], [`failing ${host}`, failing.perHost]);
+      places.push([`failing ${organization_id}`, failing.perOrganization]);
+    }
+    const isFree = places.every(([key, limit]) => (used.get(key) ?? 0) < limit);
+    if (isFree) for (const [key] of places) used.set(key, (used.get(key) ?? 0) + 1);
+    return isFree;
+  };
+  const takeOne = (queue: DueWebhook[]) => {
+    for (let webhook = queue.shift(); webhook; webhook = queue.shift()) {
+      const count = counts.get(webhook.id) ?? 0;
+      if (count === webhook.keys?.length || !take(webhook)) continue;
+      counts.set(webhook.id, count + 1);
+      last = webhook.organization_id;
+      queue.push(webhook);
+      return true;
+    }
+    return false;
+  };
+  for (let turns = queues; turns.length > 0; ) turns = turns.filter(takeOne);
+  return { counts, last };
+}
+
+// Knex takes longer to build as many queries than the database to run them.
+const OLDEST = `select * from (
+  select webhook_id, event_id from deliveries where webhook_id = ? and due_at <= ? order by due_at limit ?
+) as oldest`;
+
+/** Returns keys for a comparison with two columns. */
+export function pairsOf(keys: Key[]): string[][] {
+  return padded(keys).map(({ webhook_id, event_id }) => [webhook_id, event_id]);
+}
+
+/** Returns the rows of a raw query, which each driver returns in another form. */
+function rowsOf<Row>(result: unknown): Row[] {
+  if (!Array.isArray(result)) return (result as { rows: Row[] }).rows;
+  return (Array.isArray(result[0]) ? result[0] : result) as Row[];
+}
+
+/**
+ * Repeats the last value until the length is a power of two. Statements with lists then have few texts, so that they are
+ * prepared once instead of for each length. For lists in which a repeated value changes nothing.
+ */
+function padded<Value>(values: Value[]): Value[] {
+  const length = 2 ** Math.ceil(Math.log2(values.length));
+  return [...values, ...Array(Math.max(0, length - values.length)).fill(values.at(-1))];
 }

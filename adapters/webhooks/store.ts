@@ -8,28 +8,45 @@ import { isDuplicate } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { createWebhookDeletion } from "./delete.ts";
-import { createDeliveryStore, type DeliveryStore } from "./delivery-store.ts";
-import { findForUpdate, webhookEvent, webhooksCreatedBy, webhooksOf } from "./queries.ts";
-import { auditedFields, createWebhookRows, encryptionContextOf, type WebhookRows } from "./row.ts";
-import { redactUrl } from "./url.ts";
+import {
+  auditedFields,
+  createWebhookRows,
+  DELIVERY_COLUMNS,
+  encryptionContextOf,
+  redactUrl,
+  type StoredDelivery,
+  toDelivery,
+  type WebhookRows,
+  webhookEvent,
+} from "./row.ts";
 import { dayOf } from "./usage.ts";
-import { verificationOfChanged, verificationOfNew } from "./verification.ts";
-
-type Reads = Pick<WebhookStore, "find" | "list" | "count" | "listCreatedHosts" | "countDeliveriesToday">;
-type Writes = Omit<WebhookStore, keyof Reads | keyof DeliveryStore>;
+import { recordTest, startVerification, unverified, type Verification } from "./verification.ts";
 
 /** Creates the webhook store of a database; signing secrets are encrypted with `encryption`. */
 export function createWebhookStore(database: Database, outbox: Outbox, encryption: Encryption): WebhookStore {
+  const { knex, transaction } = database;
   const rows = createWebhookRows(encryption);
-  return {
-    ...createReads(database, rows),
-    ...createWrites(database, outbox, encryption, rows),
-    ...createDeliveryStore(database, outbox),
-  };
-}
+  const { toWebhook } = rows;
+  const deletion = createWebhookDeletion(outbox, rows);
+  const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
 
-function createReads({ knex }: Database, { toWebhook }: WebhookRows): Reads {
+  /** Changes a webhook, whose row is locked, in a transaction. */
+  function change<T>(
+    organizationId: string,
+    id: string,
+    work: (trx: Knex.Transaction, row: WebhookRow) => Promise<T>,
+  ): Promise<T | undefined> {
+    return transaction(async (trx) => {
+      const row = await webhooksOf(trx, organizationId).where({ id }).forUpdate().first();
+      return row && work(trx, row);
+    });
+  }
+
+  async function findDelivery(organizationId: string, id: string, eventId: string) {
+    const row = await deliveriesOf(knex, organizationId, id).where("d.event_id", eventId).first();
+    return row && toDelivery(row);
+  }
+
   return {
     async find(organizationId, id) {
       const row = await webhooksOf(knex, organizationId).where({ id }).first();
@@ -56,19 +73,7 @@ function createReads({ knex }: Database, { toWebhook }: WebhookRows): Reads {
         .first("deliveries");
       return usage?.deliveries ?? 0;
     },
-  };
-}
 
-function createWrites(
-  { transaction }: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-  rows: WebhookRows,
-): Writes {
-  const { toWebhook } = rows;
-  const deletion = createWebhookDeletion(outbox, rows);
-  const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
-  return {
     create: (organizationId, actor, fields, secret, limitsOf) =>
       orDuplicate(
         transaction(async (trx) => {
@@ -83,9 +88,20 @@ function createWrites(
           if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true };
           const id = newId("whk");
           const owner = { id, organization_id: organizationId };
-          const row = {
-            ...newRow(owner, actor, rows.toColumns(owner, fields), encrypt(secret, id)),
-            ...(await verificationOfNew(trx, outbox, owner, actor, fields)),
+          const now = Date.now();
+          const row: WebhookRow = {
+            ...(rows.toColumns(owner, fields) as Required<ReturnType<WebhookRows["toColumns"]>>),
+            ...owner,
+            secret: encrypt(secret, id),
+            previous_secret: null,
+            previous_until: null,
+            ...HEALTHY,
+            // A disabled webhook is verified when it is enabled.
+            ...(fields.enabled ? await startVerification(trx, outbox, owner, actor) : unverified()),
+            created_by: actor.id,
+            created_via: actor.via ?? null,
+            created_at: now,
+            updated_at: now,
           };
           await trx("webhooks").insert(row);
           await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
@@ -95,16 +111,28 @@ function createWrites(
 
     update: (organizationId, id, changes, actor) =>
       orDuplicate(
-        transaction(async (trx) => {
-          const before = await findForUpdate(trx, organizationId, id);
-          return before && update(trx, outbox, actor, rows, before, changes);
+        change(organizationId, id, async (trx, before) => {
+          const webhook = toWebhook(before);
+          const changed = changedFields(webhook, changes);
+          if (Object.keys(changed).length === 0) return webhook;
+          const after: WebhookRow = {
+            ...before,
+            ...rows.toColumns(before, changed),
+            // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
+            ...HEALTHY,
+            ...(await verificationOf(trx, before, actor, changed)),
+            updated_at: Date.now(),
+          };
+          await trx("webhooks").where({ id }).update(after);
+          const { url, events, enabled } = toWebhook(after);
+          const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
+          await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
+          return toWebhook(after);
         }),
       ),
 
     rotateSecret: (organizationId, id, secret, previousUntil, actor) =>
-      transaction(async (trx) => {
-        const before = await findForUpdate(trx, organizationId, id);
-        if (!before) return undefined;
+      change(organizationId, id, async (trx, before) => {
         const after: WebhookRow = {
           ...before,
           secret: encrypt(secret, id),
@@ -112,37 +140,90 @@ function createWrites(
           previous_until: previousUntil,
           updated_at: Date.now(),
         };
-        await webhooksOf(trx, organizationId).where({ id }).update(after);
-        const data = {
-          url: redactUrl(toWebhook(after).url),
-          previous_expires_at: new Date(previousUntil).toISOString(),
-        };
+        await trx("webhooks").where({ id }).update(after);
+        const webhook = toWebhook(after);
+        const previous_expires_at = new Date(previousUntil).toISOString();
+        const data = { url: redactUrl(webhook.url), previous_expires_at };
         await outbox.record(trx, actor, webhookEvent("webhook.secret_rotated", after, data));
-        return toWebhook(after);
+        return webhook;
       }),
 
     viewSecret: (organizationId, id, actor) =>
-      transaction(async (trx) => {
-        const row = await webhooksOf(trx, organizationId).where({ id }).first();
-        if (!row) return undefined;
+      change(organizationId, id, async (trx, row) => {
         const webhook = toWebhook(row);
         const secret = encryption.decrypt(row.secret, encryptionContextOf(id));
-        await outbox.record(
-          trx,
-          actor,
-          webhookEvent("webhook.secret_viewed", row, { url: redactUrl(webhook.url) }),
-        );
+        const data = { url: redactUrl(webhook.url) };
+        await outbox.record(trx, actor, webhookEvent("webhook.secret_viewed", row, data));
         return { webhook, secret };
       }),
 
-    remove: (organizationId, id, actor) =>
-      transaction(async (trx) => {
-        const before = await findForUpdate(trx, organizationId, id);
-        if (!before) return false;
-        await deletion.remove(trx, actor, [before]);
-        return true;
-      }),
+    async remove(organizationId, id, actor) {
+      const remove = (trx: Knex.Transaction, row: WebhookRow) => deletion.remove(trx, actor, [row]);
+      return (await change(organizationId, id, remove)) ?? false;
+    },
+
+    async test(organizationId, id, actor) {
+      const eventId = await change(organizationId, id, async (trx, webhook) => {
+        await unblock(trx, id);
+        if (webhook.verification_expires_at === null) return recordTest(trx, outbox, webhook, actor, false);
+        const verification = await startVerification(trx, outbox, webhook, actor);
+        await trx("webhooks").where({ id }).update(verification);
+        return verification.verification_event_id;
+      });
+      outbox.notify();
+      return eventId === undefined ? undefined : findDelivery(organizationId, id, eventId);
+    },
+
+    async nextDelivery(organizationId, id) {
+      const pending = deliveriesOf(knex, organizationId, id).where("d.status", "pending");
+      const next = await pending.whereNotNull("d.due_at").orderBy("d.due_at").first();
+      return next && !next.waits ? toDelivery(next) : undefined;
+    },
+
+    async deliveries(organizationId, id, limit, before) {
+      const query = deliveriesOf(knex, organizationId, id).orderBy("d.event_id", "desc").limit(limit);
+      if (before) query.where("d.event_id", "<", before);
+      return (await query).map(toDelivery);
+    },
+
+    async resend(organizationId, id, eventId) {
+      if (!(await findDelivery(organizationId, id, eventId))) return undefined;
+      const now = Date.now();
+      await unblock(knex, id);
+      await knex("deliveries")
+        .where({ webhook_id: id, event_id: eventId })
+        .where((unleased) => unleased.whereNull("leased_by").orWhere("due_at", "<=", now))
+        .update({ status: "pending", attempts: 0, due_at: now, leased_by: null });
+      outbox.notify();
+      return findDelivery(organizationId, id, eventId);
+    },
   };
+
+  /** Returns the columns that a change affects: a new URL is verified, and so is an unverified one of an enabled webhook. */
+  async function verificationOf(
+    trx: Knex.Transaction,
+    before: WebhookRow,
+    actor: Actor,
+    { url, enabled }: Partial<WebhookFields>,
+  ): Promise<Partial<Verification>> {
+    const isVerified = before.verification_expires_at === null;
+    if (url === undefined && (isVerified || !enabled)) return {};
+    return (enabled ?? before.enabled) ? startVerification(trx, outbox, before, actor) : unverified();
+  }
+}
+
+/** Queries the webhooks of an organization. */
+function webhooksOf(q: Knex, organizationId: string) {
+  return q("webhooks").where({ organization_id: organizationId });
+}
+
+/** A user who created webhooks; with `clientId`, only through this client. */
+type WebhookCreator = { userId: string; clientId?: string };
+
+/** Queries the webhooks of an organization that a user or app has created. */
+function webhooksCreatedBy(q: Knex, organizationId: string, { userId, clientId }: WebhookCreator) {
+  const via = clientId === undefined ? {} : { created_via: clientId };
+  return webhooksOf(q, organizationId).where({ created_by: userId, ...via });
 }
 
 /**
@@ -173,6 +254,24 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
+/** Allows attempts after repeated failures, since a user who asks for one expects it now. */
+async function unblock(q: Knex, id: string): Promise<void> {
+  await q("webhooks").where({ id }).whereNotNull("blocked_until").update({ blocked_until: null });
+}
+
+// Whether the delivery of a webhook `w` waits for its verification.
+const WAITS =
+  "(w.verification_expires_at is not null and coalesce(w.verification_event_id, '') <> e.id) as waits";
+
+/** Queries the deliveries of a webhook of an organization. */
+function deliveriesOf(knex: Knex, organizationId: string, webhookId: string) {
+  return knex("deliveries as d")
+    .join("webhooks as w", "w.id", "d.webhook_id")
+    .join("events as e", "e.id", "d.event_id")
+    .where({ "d.webhook_id": webhookId, "w.organization_id": organizationId })
+    .select<StoredDelivery[]>(...DELIVERY_COLUMNS, knex.raw(WAITS));
+}
+
 /** The columns of a webhook whose endpoint is not known to have failed. */
 const HEALTHY = {
   failing_since: null,
@@ -183,57 +282,46 @@ const HEALTHY = {
   disabled_reason: null,
 };
 
-function newRow(
-  owner: Pick<WebhookRow, "id" | "organization_id">,
-  actor: Actor,
-  columns: ReturnType<WebhookRows["toColumns"]>,
-  secret: string,
-): Omit<WebhookRow, "verification_event_id" | "verification_expires_at"> {
-  const now = Date.now();
-  return {
-    ...(columns as Required<typeof columns>),
-    ...owner,
-    secret,
-    previous_secret: null,
-    previous_until: null,
-    ...HEALTHY,
-    created_by: actor.id,
-    created_via: actor.via ?? null,
-    created_at: now,
-    updated_at: now,
-  };
-}
-
-async function update(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  { toWebhook, toColumns }: WebhookRows,
-  before: WebhookRow,
-  changes: WebhookChanges,
-): Promise<Webhook> {
-  const webhook = toWebhook(before);
-  const changed = changedFields(webhook, changes);
-  if (Object.keys(changed).length === 0) return webhook;
-  const after: WebhookRow = {
-    ...before,
-    ...toColumns(before, changed),
-    // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
-    ...HEALTHY,
-    ...(await verificationOfChanged(trx, outbox, before, actor, changed)),
-    updated_at: Date.now(),
-  };
-  await trx("webhooks").where({ id: before.id }).update(after);
-  const { url, events, enabled } = toWebhook(after);
-  const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
-  await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
-  return toWebhook(after);
-}
-
 /** Returns the changes that differ from the webhook. */
 function changedFields(webhook: Webhook, changes: WebhookChanges): Partial<WebhookFields> {
   const entries = Object.entries(changes) as [keyof WebhookFields, unknown][];
   return Object.fromEntries(
     entries.filter(([name, value]) => value !== undefined && !isDeepStrictEqual(value, webhook[name])),
   );
+}
+
+/** Deletes webhooks with their delivery logs. Part of the caller's transaction. */
+export type WebhookDeletion = ReturnType<typeof createWebhookDeletion>;
+
+/** Creates the deletion of webhooks. */
+export function createWebhookDeletion(outbox: Outbox, { toDeleted }: WebhookRows) {
+  /** Deletes webhooks whose rows the caller has locked. */
+  async function remove(trx: Knex.Transaction, actor: Actor, rows: WebhookRow[]): Promise<true> {
+    const ids = rows.map(({ id }) => id);
+    await trx("deliveries").whereIn("webhook_id", ids).delete();
+    await trx("webhooks").whereIn("id", ids).delete();
+    const events = rows.map((row) => webhookEvent("webhook.deleted", row, auditedFields(toDeleted(row))));
+    await outbox.record(trx, actor, ...events);
+    return true;
+  }
+
+  return {
+    remove,
+
+    /**
+     * Deletes what a user or app has created. Locks the organization, so it comes before anything that locks memberships
+     * or grants.
+     */
+    async removeCreated(
+      trx: Knex.Transaction,
+      actor: Actor,
+      organizationId: string,
+      creator: WebhookCreator,
+    ): Promise<void> {
+      // The creation of a webhook takes the same lock.
+      await trx("organizations").where({ id: organizationId }).forUpdate().first("id");
+      const rows = await webhooksCreatedBy(trx, organizationId, creator).orderBy("id").forUpdate();
+      if (rows.length > 0) await remove(trx, actor, rows);
+    },
+  };
 }

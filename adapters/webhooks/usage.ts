@@ -1,11 +1,9 @@
 import type { Knex } from "knex";
-import type { Actor } from "../../resources/access/actor.ts";
-import type { Limits, Plan } from "../../resources/plans.ts";
+import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
+import type { DeliveryRow, OrganizationRow, WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
-import type { Key } from "./due.ts";
-import { pairsOf } from "./hold.ts";
-import type { LeasedRow } from "./leased-row.ts";
+import { pairsOf } from "./select.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -14,112 +12,59 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-/** Returns when the next day begins, UTC. */
-export function nextDay(now: number): number {
-  return (dayOf(now) + 1) * DAY_MS;
-}
-
-type Quota = {
-  engine: Engine;
-  outbox: Outbox;
-  actor: Actor;
-  limitsOf: (plan: Plan) => Limits;
-  now: number;
-};
+type Counted = DeliveryRow &
+  Pick<WebhookRow, "organization_id" | "paused_until"> &
+  Pick<OrganizationRow, "plan" | "suspended_at">;
+type Quota = Pick<LeaseLimits, "limitsOf" | "actor"> & { engine: Engine; outbox: Outbox; now: number };
 
 /**
- * Counts leased deliveries toward their organizations' daily quotas and returns those within them. The others are held
- * until the next day. Retries aren't counted, nor are deliveries that wait although they are due. The rows of the counts stay locked until the transaction ends, so quotas hold
- * under concurrency.
+ * Counts leased deliveries toward their organizations' daily quotas and returns those within them. The others wait until the
+ * next day. Retries aren't counted, nor are deliveries that are paused. The rows of the counts stay locked until the
+ * transaction ends, so quotas hold under concurrency.
  */
-export async function countTowardQuota(
+export async function countTowardQuota<Row extends Counted>(
   trx: Knex.Transaction,
-  rows: LeasedRow[],
+  rows: Row[],
   { engine, outbox, actor, limitsOf, now }: Quota,
-): Promise<LeasedRow[]> {
-  const counted = Map.groupBy(
-    rows.filter((row) => row.attemptCount === 0 && !isWaiting(row, now)),
-    ({ organizationId }) => organizationId,
-  );
+): Promise<Row[]> {
+  const day = dayOf(now);
+  const isCounted = ({ attempts, suspended_at, paused_until }: Counted) =>
+    attempts === 0 && suspended_at === null && (paused_until ?? 0) <= now;
+  const counted = Map.groupBy(rows.filter(isCounted), ({ organization_id }) => organization_id);
   if (counted.size === 0) return rows;
-  const used = await addUsage(trx, engine, counted, dayOf(now));
-  const held = new Set<LeasedRow>();
-  for (const [organizationId, deliveries] of counted) {
-    const limit = limitsOf((deliveries[0] as LeasedRow).plan).deliveries_per_day;
-    const excess = Math.min((used.get(organizationId) ?? 0) - limit, deliveries.length);
-    // On a plan without webhooks, the attempt fails with that reason.
-    if (limit === 0 || excess <= 0) continue;
-    for (const row of deliveries.slice(-excess)) held.add(row);
-    await reachQuota(trx, organizationId, excess, dayOf(now), () =>
-      outbox.record(trx, actor, {
-        organizationId,
-        type: "webhook.quota_reached",
-        subject: null,
-        data: { deliveries_per_day: limit },
-      }),
-    );
-  }
-  await release(trx, [...held], nextDay(now));
-  return rows.filter((row) => !held.has(row));
-}
-
-/** Returns whether a leased delivery goes back to the queue unsent, to be leased again and counted then. */
-function isWaiting({ suspendedAt, pausedUntil }: LeasedRow, now: number): boolean {
-  return suspendedAt !== null || (pausedUntil !== null && pausedUntil > now);
-}
-
-/** Adds deliveries to the usage of a day. Returns the usage by organization, including them. */
-async function addUsage(
-  trx: Knex.Transaction,
-  engine: Engine,
-  counted: Map<string, LeasedRow[]>,
-  day: number,
-): Promise<Map<string, number>> {
   // Every process locks rows in the same order, which prevents deadlocks.
   const ids = [...counted.keys()].sort();
-  const added = ids.map((organization_id) => ({
-    organization_id,
-    day,
-    deliveries: counted.get(organization_id)?.length ?? 0,
-  }));
-  const [newDay, newCount] = [insertedValue(engine, "day"), insertedValue(engine, "deliveries")];
+  const [newDay, added] = [insertedValue(engine, "day"), insertedValue(engine, "deliveries")];
   await trx("delivery_usage")
-    .insert(added)
+    .insert(ids.map((id) => ({ organization_id: id, day, deliveries: counted.get(id)?.length ?? 0 })))
     .onConflict("organization_id")
     // MariaDB assigns from left to right: the count is decided by the day that is stored.
     .merge({
       deliveries: trx.raw(
-        `case when delivery_usage.day = ${newDay} then delivery_usage.deliveries + ${newCount} else ${newCount} end`,
+        `case when delivery_usage.day = ${newDay} then delivery_usage.deliveries + ${added} else ${added} end`,
       ),
       day: trx.raw(newDay),
     });
-  const rows = await trx("delivery_usage")
-    .whereIn("organization_id", ids)
-    .select("organization_id", "deliveries");
-  return new Map(rows.map(({ organization_id, deliveries }) => [organization_id, deliveries]));
+  const excessive = new Set<Row>();
+  for (const { organization_id, deliveries, quota_reached_on } of await usageOf(trx, ids)) {
+    const leased = counted.get(organization_id) as [Row];
+    const { deliveries_per_day } = limitsOf(leased[0].plan);
+    const excess = Math.min(deliveries - deliveries_per_day, leased.length);
+    // On a plan without webhooks, the attempt fails with that reason.
+    if (deliveries_per_day === 0 || excess <= 0) continue;
+    for (const row of leased.slice(-excess)) excessive.add(row);
+    await usageOf(trx, [organization_id]).update({ deliveries: deliveries - excess, quota_reached_on: day });
+    if (quota_reached_on === day) continue;
+    const event = { organizationId: organization_id, subject: null, data: { deliveries_per_day } };
+    await outbox.record(trx, actor, { type: "webhook.quota_reached", ...event });
+  }
+  if (excessive.size > 0)
+    await trx("deliveries")
+      .whereIn(["webhook_id", "event_id"], pairsOf([...excessive]))
+      .update({ leased_by: null, due_at: (day + 1) * DAY_MS });
+  return rows.filter((row) => !excessive.has(row));
 }
 
-/** Takes the excess off the usage of a day, and calls `onFirst` once per day. */
-async function reachQuota(
-  trx: Knex.Transaction,
-  organization_id: string,
-  excess: number,
-  day: number,
-  onFirst: () => Promise<void>,
-): Promise<void> {
-  await trx("delivery_usage").where({ organization_id }).decrement("deliveries", excess);
-  const isFirst = await trx("delivery_usage")
-    .where({ organization_id })
-    .where((other) => other.whereNull("quota_reached_on").orWhere("quota_reached_on", "<", day))
-    .update({ quota_reached_on: day });
-  if (isFirst) await onFirst();
-}
-
-/** Returns leased deliveries to the queue. */
-async function release(trx: Knex.Transaction, rows: LeasedRow[], until: number): Promise<void> {
-  if (rows.length === 0) return;
-  const keys: Key[] = rows.map(({ webhookId, eventId }) => ({ webhook_id: webhookId, event_id: eventId }));
-  await trx("deliveries")
-    .whereIn(["webhook_id", "event_id"], pairsOf(keys))
-    .update({ leased_by: null, due_at: until });
+function usageOf(trx: Knex.Transaction, organizationIds: string[]) {
+  return trx("delivery_usage").whereIn("organization_id", organizationIds);
 }

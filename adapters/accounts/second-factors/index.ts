@@ -1,7 +1,6 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import type { Encryption } from "../../crypto/encryption.ts";
 import type { Database } from "../../database/index.ts";
-import { mapStorageErrors } from "../../database/retry.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
 import { lockUser } from "../../organizations/reset-revocation.ts";
@@ -66,10 +65,10 @@ export function createSecondFactorStore(
       }),
   };
   return {
-    ...mapStorageErrors(methods, "find", "isEnabled"),
-    totp: mapStorageErrors(createTotpStore(database, outbox, encryption), "find", "findPending"),
-    recoveryCodes: mapStorageErrors(createRecoveryCodeStore(database, outbox)),
-    passkeys: mapStorageErrors(passkeys, "list", "findByCredential"),
+    ...methods,
+    totp: createTotpStore(database, outbox, encryption),
+    recoveryCodes: createRecoveryCodeStore(database, outbox),
+    passkeys,
   };
 }
 

@@ -4,8 +4,10 @@ import type { Actor } from "../../../resources/access/actor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import type { SingleUse } from "../../oauth/replay.ts";
 import { lockUser } from "../../organizations/reset-revocation.ts";
 import { recordChange } from "./record-change.ts";
+import { type CodeUse, useCode } from "./use-code.ts";
 
 const CODES = 10;
 // 120 bits, so an unsalted fast hash suffices (OWASP ASVS 5.0 V6.5.2: at least 112).
@@ -18,11 +20,12 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 export type RecoveryCodeStore = {
   /** Replaces all codes. Resolves to the new ones, or to undefined if the user has no second factor. */
   replace(actor: Actor): Promise<string[] | undefined>;
-  /** Uses a code of the actor. Concurrent calls with the same code succeed once. */
-  use(code: string, actor: Actor): Promise<boolean>;
+  /** Uses a code of the actor for a login. Of concurrent calls with the same code or login token, one succeeds. */
+  use(code: string, actor: Actor, loginToken: SingleUse): Promise<CodeUse>;
 };
 
-export function createRecoveryCodeStore({ transaction }: Database, outbox: Outbox): RecoveryCodeStore {
+export function createRecoveryCodeStore(database: Database, outbox: Outbox): RecoveryCodeStore {
+  const { transaction } = database;
   return {
     replace: (actor) =>
       transaction(async (trx) => {
@@ -34,14 +37,15 @@ export function createRecoveryCodeStore({ transaction }: Database, outbox: Outbo
         return insertCodes(trx, userId);
       }),
 
-    use: (code, actor) =>
-      transaction(async (trx) => {
-        const userId = actor.id;
+    use: (code, actor, loginToken) => {
+      const userId = actor.id;
+      return useCode(database, { userId, loginToken }, async (trx) => {
         const unused = { user_id: userId, code_hash: hashOf(userId, code), used_at: null };
         if (!(await trx("recovery_codes").where(unused).update({ used_at: Date.now() }))) return false;
         await recordChange(trx, outbox, actor, userId, { type: "member.recovery_code_used" });
         return true;
-      }),
+      });
+    },
   };
 }
 

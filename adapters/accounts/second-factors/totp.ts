@@ -3,10 +3,12 @@ import type { Encryption } from "../../crypto/encryption.ts";
 import type { TotpSecretRow } from "../../database/factor-tables.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import type { SingleUse } from "../../oauth/replay.ts";
 import { lockUser } from "../../organizations/reset-revocation.ts";
 import { endSessionsWithFactor } from "../sessions.ts";
 import { recordChange } from "./record-change.ts";
 import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
+import { type CodeUse, useCode } from "./use-code.ts";
 
 /** Stores the secrets of authenticator apps (RFC 6238), one per user. Secrets are in base32. */
 export type TotpStore = {
@@ -21,17 +23,18 @@ export type TotpStore = {
    * has some, or to undefined if there is no such secret.
    */
   confirm(secret: string, step: number, actor: Actor): Promise<string[] | undefined>;
-  /** Accepts the code of a time step. Of any number of calls with the same or an older step, at most one succeeds. */
-  useStep(userId: string, step: number): Promise<boolean>;
+  /**
+   * Uses the code of a time step for a login. Of any number of calls with the same or an older step, or with the same login
+   * token, at most one succeeds.
+   */
+  useStep(userId: string, step: number, loginToken: SingleUse): Promise<CodeUse>;
   /** Removes the app, and the recovery codes if the user has no other second factor. */
   remove(actor: Actor, keptId: string): Promise<boolean>;
 };
 
-export function createTotpStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-): TotpStore {
+export function createTotpStore(database: Database, outbox: Outbox, encryption: Encryption): TotpStore {
+  const { knex, transaction } = database;
+
   function read(row: Pick<TotpSecretRow, "secret"> | undefined, userId: string): string | undefined {
     return row && encryption.decrypt(row.secret, encryptionContextOf(userId));
   }
@@ -77,15 +80,16 @@ export function createTotpStore(
         return ensureRecoveryCodes(trx, user_id);
       }),
 
-    async useStep(user_id, step) {
-      const accepted = await knex("totp_secrets")
-        .where({ user_id })
-        .whereNotNull("confirmed_at")
-        // RFC 6238 §5.2: a code must not be accepted twice
-        .where("last_step", "<", step)
-        .update({ last_step: step, last_used_at: Date.now() });
-      return accepted > 0;
-    },
+    useStep: (userId, step, loginToken) =>
+      useCode(database, { userId, loginToken }, async (trx) => {
+        const accepted = await trx("totp_secrets")
+          .where({ user_id: userId })
+          .whereNotNull("confirmed_at")
+          // RFC 6238 §5.2: a code must not be accepted twice
+          .where("last_step", "<", step)
+          .update({ last_step: step, last_used_at: Date.now() });
+        return accepted > 0;
+      }),
 
     remove: (actor, keptId) =>
       transaction(async (trx) => {

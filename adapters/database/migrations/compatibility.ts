@@ -1,21 +1,18 @@
 import type { Knex } from "knex";
 import manifest from "../../../package.json" with { type: "json" };
 import type { SchemaCompatibilityRow } from "../tables.ts";
-import type { LaterMigration } from "./migration.ts";
+import type { Migration } from "./migration.ts";
 
-/** The database has been migrated by a newer version, in a way that this version can't use. */
+/** This version can't use the database: a newer version has migrated it, or one before 0.3.0 created it. */
 export class IncompatibleSchema extends Error {
   override readonly name = "IncompatibleSchema";
-  constructor(newest: string, newestVersion: string | undefined, newestKnown: string) {
-    const by = newestVersion ? `linkgate ${newestVersion}` : "a newer version of linkgate";
-    super(
-      `The database is at schema ${newest} of ${by}, but this is linkgate ${manifest.version}, which can't use schemas after ${newestKnown}. Start the newer version, or restore a backup from before the upgrade.`,
-    );
-  }
 }
 
+// The first migration of the versions before 0.3.0, none of which was published.
+const UNPUBLISHED = "0001_initial";
+
 /** Records which versions can use the schema that a migration leaves. */
-export async function recordCompatibility(knex: Knex, migration: LaterMigration): Promise<void> {
+export async function recordCompatibility(knex: Knex, migration: Migration): Promise<void> {
   const row = {
     migration: migration.name,
     oldest_compatible: migration.oldestCompatible,
@@ -31,11 +28,19 @@ export async function recordCompatibility(knex: Knex, migration: LaterMigration)
 export async function assertCompatible(knex: Knex, newer: string[], known: string[]): Promise<void> {
   const newest = newer.at(-1);
   if (newest === undefined) return;
+  if (newer.includes(UNPUBLISHED))
+    throw new IncompatibleSchema(
+      "The database was created before linkgate 0.3.0 and can't be upgraded: use an empty database.",
+    );
   const rows = (await knex.schema.hasTable("schema_compatibility"))
     ? await knex("schema_compatibility").whereIn("migration", newer)
     : [];
   const recorded = new Map<string, SchemaCompatibilityRow>(rows.map((row) => [row.migration, row]));
   const isCompatible = (name: string) => known.includes(recorded.get(name)?.oldest_compatible ?? "");
-  if (!newer.every(isCompatible))
-    throw new IncompatibleSchema(newest, recorded.get(newest)?.version, String(known.at(-1)));
+  if (newer.every(isCompatible)) return;
+  const version = recorded.get(newest)?.version;
+  const by = version ? `linkgate ${version}` : "a newer version of linkgate";
+  throw new IncompatibleSchema(
+    `The database is at schema ${newest} of ${by}, but this is linkgate ${manifest.version}, which can't use schemas after ${known.at(-1)}. Start the newer version, or restore a backup from before the upgrade.`,
+  );
 }

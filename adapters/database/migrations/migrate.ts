@@ -2,19 +2,9 @@ import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
 import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
 import { assertCompatible } from "./compatibility.ts";
-import { ATOMIC, MIGRATIONS } from "./index.ts";
+import { MIGRATIONS } from "./index.ts";
 import type { Migration } from "./migration.ts";
-
-/** MySQL or MariaDB: a process died while it applied migrations of version 0.2, which can't be repeated. */
-export class IncompleteSchema extends Error {
-  override readonly name = "IncompleteSchema";
-  constructor(database: string) {
-    const name = `\`${database.replaceAll("`", "``")}\``;
-    super(
-      `An earlier start was interrupted while it created the tables. If that was the first start, run DROP DATABASE ${name}; CREATE DATABASE ${name}; and start again. If it was an upgrade, restore the backup first.`,
-    );
-  }
-}
+import { rejectUnfinishedCopy } from "./unfinished-copy.ts";
 
 // How long to wait for another process that is migrating.
 const WAIT_S = 30;
@@ -31,26 +21,27 @@ type Migratable = {
  * Applies pending migrations under a lock and resolves to their names. Knex locks by a row, which remains after a crash
  * and may be inserted twice by two processes that start together. This lock ends with its connection, and Knex's row is
  * reset while it is held.
+ * @param isCopyTarget whether a copy migrates its target, which no other process may use yet
  * @throws IncompatibleSchema
- * @throws IncompleteSchema
+ * @throws UnfinishedCopy
  */
-export function migrate({ knex, engine, transaction }: Migratable): Promise<string[]> {
+export function migrate({ knex, engine, transaction }: Migratable, isCopyTarget = false): Promise<string[]> {
   return transaction(async (trx) => {
     // On the servers, each statement commits, so the lock needs a connection of its own.
-    if (engine === "mysql") return migrateMysql(trx, knex);
-    if (engine === "postgres") return migratePostgres(trx, knex);
-    return applyAll(trx);
+    if (engine === "mysql") return migrateMysql(trx, knex, isCopyTarget);
+    if (engine === "postgres") return migratePostgres(trx, knex, isCopyTarget);
+    return applyAll(trx, isCopyTarget);
   });
 }
 
-async function migratePostgres(trx: Knex, knex: Knex): Promise<string[]> {
+async function migratePostgres(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
   await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
   await trx.raw(NO_STATEMENT_TIMEOUT);
   await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
-  return applyAll(knex);
+  return applyAll(knex, isCopyTarget);
 }
 
-async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
+async function migrateMysql(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
   // Lock names are shared by all databases of the server.
   const [[{ taken }]] = await trx.raw("select get_lock(concat('linkgate:', sha1(database())), ?) as taken", [
     WAIT_S,
@@ -59,43 +50,29 @@ async function migrateMysql(trx: Knex, knex: Knex): Promise<string[]> {
   try {
     // The server's default character set may not support every script.
     await knex.raw("alter database character set utf8mb4");
-    return await applyAll(knex);
-  } catch (error) {
-    if (!hasLeftovers(error) || (await appliedMigrations(knex)).length >= ATOMIC) throw error;
-    const [[{ name }]] = await trx.raw("select database() as name");
-    throw new IncompleteSchema(name);
+    return await applyAll(knex, isCopyTarget);
   } finally {
     await trx.raw("select release_lock(concat('linkgate:', sha1(database())))");
   }
 }
 
-const LEFTOVER_CODES = new Set([
-  "ER_TABLE_EXISTS_ERROR",
-  "ER_DUP_FIELDNAME",
-  "ER_DUP_KEYNAME",
-  "ER_CANT_DROP_FIELD_OR_KEY",
-  "ER_BAD_FIELD_ERROR",
-  "ER_BAD_TABLE_ERROR",
-  "ER_NO_SUCH_TABLE",
-]);
-
-/** Returns whether a statement failed because an earlier process had already executed it. */
-function hasLeftovers(error: unknown): boolean {
-  return LEFTOVER_CODES.has(String((error as { code?: unknown }).code));
-}
-
-async function applyAll(knex: Knex): Promise<string[]> {
+async function applyAll(knex: Knex, isCopyTarget: boolean): Promise<string[]> {
+  if (!isCopyTarget) await rejectUnfinishedCopy(knex);
   await newerMigrations({ knex });
   await knex.migrate.forceFreeMigrationsLock();
   const [, applied] = (await knex.migrate.latest()) as [number, string[]];
   return applied;
 }
 
-/** Resolves to the names of pending migrations without changing the database. Rejects when it is unavailable. */
+/**
+ * Resolves to the names of pending migrations without changing the database. Rejects when it is unavailable.
+ * @throws UnfinishedCopy
+ */
 export async function pendingMigrations(
   { knex }: { knex: Knex },
   migrations: Migration[],
 ): Promise<string[]> {
+  await rejectUnfinishedCopy(knex);
   const applied = await appliedMigrations(knex);
   return migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
 }

@@ -1,40 +1,41 @@
 import { realpathSync } from "node:fs";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Sqlite from "better-sqlite3";
+import type { Query, Runner } from "knex/lib/client.js";
 import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
+import { createFolder } from "../../durable-files.ts";
+import { withQueryRetries } from "../retry.ts";
 import { observed, operationOf, type StatementObserver } from "../statement-observer.ts";
-import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
-import { openConnection, rollBack } from "./connection.ts";
-import { createDisk, type Disk, NO_DISK } from "./disk.ts";
+import { LOCK_WAIT_MS, openConnection, rollBack, synchronousOf } from "./connection.ts";
 import type { Statement } from "./group-transaction.ts";
-import { createReader, type Reader } from "./reader.ts";
+import { findLog, type LogFile, verifyLog } from "./log-file.ts";
+import type { Read } from "./reader-thread.ts";
 import { prepared } from "./statements.ts";
+import { createThread, type Thread } from "./thread.ts";
 import { createTurnReads, type TurnReads } from "./turn-reads.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
-type Connection = Sqlite.Database & { __knexUid?: string };
-// How long a transaction waits for another process to release the lock, and how often it tries.
-const LOCK_WAIT_MS = 5000;
+type Connection = Sqlite.Database & { __knexUid?: string; __knexTxId?: string };
+// How often a transaction tries to take the lock, on the event loop.
 const LOCK_POLL_MS = 5;
-
-type Query = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
+type Sent = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
 
 type Open = {
+  /** The connection for reads. */
   main: Connection;
-  disk: Disk;
-  checkpoints: Checkpoints;
+  log: LogFile;
   writer: Writer;
-  reader: Reader;
+  reader: Thread<Read, unknown[]>;
   turnReads: TurnReads;
-  /** The connection for transactions, whose commits wait for the disk themselves, unless they need not be durable. */
   transactional?: Connection;
 };
 
 /**
  * Knex's better-sqlite3 dialect, adapted to a server: statements are prepared once per connection, reads need no pool,
- * single writes are committed in groups that share a disk sync, and transactions run one at a time and take the write
- * lock when they begin. Long reads run on a thread.
+ * single writes are committed in groups on a thread, and transactions run one at a time and take the write lock when they
+ * begin. Long reads run on another thread.
  */
 export class SqliteClient extends BetterSqliteClient {
   // An object, because Knex derives the clients of transactions from this one with `Object.create`.
@@ -61,27 +62,32 @@ export class SqliteClient extends BetterSqliteClient {
       open.turnReads.run();
       await open.reader.close();
       await open.writer.close();
-      await open.checkpoints.close();
-      open.disk.close();
-      open.main.close();
       open.transactional?.close();
+      open.main.close();
     }
     callback?.();
   }
 
-  /** Resolves to the connection for a transaction, with the exclusive right to write until it is released. */
-  async acquireTransactional(isDurable: boolean): Promise<{ connection: Connection; release(): void }> {
+  /** Runs work with the connection for transactions, while nothing else of this process is written. */
+  exclusively<T>(isDurable: boolean, work: (connection: Connection) => Promise<T>): Promise<T> {
     const open = this.opened();
-    const { release } = await open.writer.pause();
-    try {
-      open.transactional ??= this.connect("transactional");
-      const synchronous = isDurable && this.connectionSettings.durable ? "FULL" : "NORMAL";
-      open.transactional.pragma(`synchronous = ${synchronous}`);
-      return { connection: open.transactional, release };
-    } catch (error) {
-      release();
-      throw error;
-    }
+    open.transactional ??= this.connect("transactional");
+    const connection = open.transactional;
+    let before = 0;
+    return open.writer.exclusively(
+      async () => {
+        before = changesIn(connection);
+        connection.pragma(`synchronous = ${isDurable ? synchronousOf(this.connectionSettings) : "NORMAL"}`);
+        try {
+          const result = await work(connection);
+          verifyLog(open.log);
+          return result;
+        } finally {
+          rollBack(connection); // a failed commit leaves the transaction open
+        }
+      },
+      () => changesIn(connection) - before,
+    );
   }
 
   override transaction(...args: unknown[]): ExclusiveTransaction {
@@ -93,27 +99,33 @@ export class SqliteClient extends BetterSqliteClient {
     return (this.config as { observer?: StatementObserver }).observer;
   }
 
-  override _query(connection: Connection, query: Query): Promise<Query> {
+  override _query(connection: Connection, query: Sent): Promise<Sent> {
     const { sql } = query;
-    return observed(this.observer, operationOf(sql), sql, () => this.runQuery(connection, query));
+    const run = () => this.runQuery(connection, query);
+    return observed(this.observer, operationOf(sql), sql, run, connection.__knexTxId);
   }
 
-  private async runQuery(connection: Connection, query: Query): Promise<Query> {
+  private async runQuery(connection: Connection, query: Sent): Promise<Sent> {
     const statement = prepared(connection, query.sql);
     const bindings = this._formatBindings(query.bindings ?? []);
+    // The client of a transaction (`transacting`) writes on its own connection.
+    const isSingleWrite = !this.transacting && !statement.readonly;
     if (statement.reader) {
       query.response = statement.all(bindings);
       return query;
     }
-    // The client of a transaction (`transacting`) writes on its own connection.
-    const isSingleWrite = !this.transacting && !statement.readonly;
     const changes = isSingleWrite
-      ? await this.opened().writer.write(query.sql, bindings)
+      ? await this.opened().writer.write([{ sql: query.sql, bindings }])
       : statement.run(bindings).changes;
     query.response = { changes };
     // No `lastID`: every key is generated before the row is inserted.
     query.context = { changes };
     return query;
+  }
+
+  override runner(query: Query): Runner {
+    const create = () => super.runner(query);
+    return this.transacting ? create() : withQueryRetries(query, create);
   }
 
   /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
@@ -134,24 +146,28 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs a single write in the same way, and resolves to the number of changed rows. */
   write({ sql, bindings }: { sql: string; bindings: unknown[] }): Promise<number> {
     return observed(this.observer, operationOf(sql), sql, () =>
-      this.opened().writer.write(sql, this._formatBindings(bindings)),
+      this.opened().writer.write([{ sql, bindings: this._formatBindings(bindings) }]),
     );
   }
 
   /** Runs several statements, all or none, in a group with other concurrent writes. */
   async writeTogether(statements: Statement[]): Promise<void> {
-    const { sql = "" } = statements[0] ?? {};
-    await observed(this.observer, operationOf(sql), sql, () =>
-      this.opened().writer.writeTogether(statements),
-    );
+    const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
+    try {
+      await this.opened().writer.write(statements);
+      for (const end of ends) end?.();
+    } catch (error) {
+      for (const end of ends) end?.(error);
+      throw error;
+    }
   }
 
   /** Runs a read on a thread, and resolves to its rows. */
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
-    this.emit("query", query);
+    this.emit("query", query); // as Knex does for the queries that it runs itself
     const { sql } = query;
     return observed(this.observer, operationOf(sql), sql, () =>
-      this.opened().reader.read({ sql, bindings: this._formatBindings([...query.bindings]) }),
+      this.opened().reader.ask({ sql, bindings: this._formatBindings([...query.bindings]) }),
     );
   }
 
@@ -161,25 +177,21 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   private open(): Open {
+    createFolder(path.dirname(this.connectionSettings.filename));
     const main = this.connect("main");
     // SQLite keeps the log beside the file that a symbolic link refers to.
     const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
-    // Checkpoints run on a thread, so no commit has to wait for one.
-    main.pragma("wal_autocheckpoint = 0");
-    main.pragma("schema_version"); // the first read creates the log, which the disk then opens
-    const disk = settings.durable ? createDisk(settings.filename) : NO_DISK;
-    const checkpoints = startCheckpoints(
-      settings,
-      () => writer.pause(),
-      (error) => this.emit("checkpoint-error", error),
-    );
-    const writer = createWriter(main, disk, checkpoints, (sql) => this.emit("query", { sql }));
+    main.pragma("schema_version"); // the first read creates the log
+    const log = findLog(settings.filename);
+    const writer = createWriter(settings, log, {
+      onFailure: (error) => this.emit("failure", error),
+      onCheckpointError: (error) => this.emit("checkpoint-error", error),
+    });
     return {
       main,
-      disk,
-      checkpoints,
+      log,
       writer,
-      reader: createReader(settings),
+      reader: createThread(new URL("./reader-thread.ts", import.meta.url), settings),
       turnReads: createTurnReads(main),
     };
   }
@@ -191,6 +203,11 @@ export class SqliteClient extends BetterSqliteClient {
   }
 }
 
+/** Returns how many rows a connection has changed so far. */
+function changesIn(connection: Connection): number {
+  return prepared(connection, "select total_changes()").pluck().get() as number;
+}
+
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */
 class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
   override async acquireConnection<T>(
@@ -198,13 +215,9 @@ class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
     run: (connection: Connection) => Promise<T>,
   ): Promise<T> {
     if (config?.connection || this.client.transacting) return super.acquireConnection(config, run);
-    const { connection, release } = await this.client.acquireTransactional(config?.isDurable ?? true);
-    try {
-      return await super.acquireConnection({ ...config, connection }, run);
-    } finally {
-      rollBack(connection); // a failed commit leaves the transaction open
-      release();
-    }
+    return this.client.exclusively(config?.isDurable ?? true, (connection) =>
+      super.acquireConnection({ ...config, connection }, run),
+    );
   }
 
   override async begin(connection: Connection): Promise<void> {

@@ -1,24 +1,33 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import path from "node:path";
 import Sqlite from "better-sqlite3";
+import { syncFolder } from "../../durable-files.ts";
 
-/** The file of a database, and whether a write resolves only when it is on the disk. */
+/** The file of a database, and whether commits wait for the disk. */
 export type SqliteSettings = { filename: string; durable: boolean };
 
-// How long to wait for other processes that open the file at the same time: one at a time can switch it to WAL mode.
-const OPENING_MS = 5000;
+/** How long to wait for another process to release its lock, in milliseconds. */
+export const LOCK_WAIT_MS = 5000;
 const MAPPED_BYTES = 2 ** 30;
 // Half of the default: mapped pages are read in place, so the cache is for pages that change, and those beyond the map.
 const CACHE_KIB = 8000;
 
+/** Returns the setting of `synchronous` for commits: with FULL, others can read what is committed when it is on the disk. */
+export function synchronousOf({ durable }: SqliteSettings): "FULL" | "NORMAL" {
+  return durable ? "FULL" : "NORMAL";
+}
+
 /**
- * Opens a connection. In WAL mode, a commit is complete or absent after a power cut with any setting of `synchronous`
+ * Opens a connection, which leaves checkpoints to the writer. In WAL mode, a commit is complete or absent after a power cut with any setting of `synchronous`
  * (https://sqlite.org/pragma.html#pragma_synchronous); with FULL, the commit also waits for the disk.
  */
 export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   createPrivately(filename);
-  const connection = new Sqlite(filename, { timeout: OPENING_MS });
+  // Of processes that open a new file at the same time, one can switch it to WAL mode.
+  const connection = new Sqlite(filename, { timeout: LOCK_WAIT_MS });
   connection.pragma("journal_mode = WAL");
   connection.pragma("synchronous = NORMAL");
+  connection.pragma("wal_autocheckpoint = 0");
   // A commit by another process invalidates this process's cache. Memory-mapped pages don't have to be read again.
   connection.pragma(`mmap_size = ${MAPPED_BYTES}`);
   connection.pragma(`cache_size = -${CACHE_KIB}`);
@@ -28,9 +37,22 @@ export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   return connection;
 }
 
-/** Creates the file for its owner only, unless it exists. SQLite gives the files beside it the same permissions. */
+/**
+ * Creates the file for its owner only, unless it exists. SQLite gives the files beside it the same permissions.
+ *
+ * A process that has a database open must open its file, and the `-shm` file, with nothing but this copy of SQLite: closing
+ * any descriptor of a file drops all locks that the process holds on it (https://sqlite.org/howtocorrupt.html, 2.2). The
+ * next program that closes the database would then delete the write-ahead log while this process writes to it.
+ */
 function createPrivately(filename: string): void {
-  closeSync(openSync(filename, "a", 0o600));
+  try {
+    const file = openSync(filename, "wx", 0o600);
+    fsyncSync(file);
+    closeSync(file);
+    syncFolder(path.dirname(filename));
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EEXIST") throw error;
+  }
 }
 
 /**

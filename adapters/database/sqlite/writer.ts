@@ -1,162 +1,131 @@
-import type Sqlite from "better-sqlite3";
-import type { Checkpoints } from "./checkpoints.ts";
-import { rollBack } from "./connection.ts";
-import { createSyncs, type Disk, MAX_SYNCS } from "./disk.ts";
-import { createGroupTransaction, type Statement } from "./group-transaction.ts";
+import { setImmediate as endOfTurn } from "node:timers/promises";
+import pLimit from "p-limit";
+import type { SqliteSettings } from "./connection.ts";
+import type { Statement } from "./group-transaction.ts";
+import type { LogFile } from "./log-file.ts";
+import { createThread, errorOf } from "./thread.ts";
+import type { Outcome, WriterRequest } from "./writer-thread.ts";
 
 /**
- * The single writes of a SQLite database, committed in groups. Writes that arrive while the disk is busy form one
- * transaction, and each resolves when it is on the disk. The commit itself does not wait for the disk: a sync of the log
- * on another thread follows it, which is what a commit with `synchronous=FULL` does on this thread.
+ * The writes of a SQLite database. Single writes are committed in groups on a thread: those that arrive while it is busy
+ * form the next transaction, and each resolves when it is on the disk.
  */
 export type Writer = {
-  /** Runs a statement and resolves to the number of changed rows. A failed write does not fail the others of its group. */
-  write(sql: string, bindings: unknown[]): Promise<number>;
-  /** Runs several statements, all or none. Resolves to the number of rows that the first one changed. */
-  writeTogether(statements: Statement[]): Promise<number>;
-  /** Postpones commits until `release`, so that another connection can write. */
-  pause(): Promise<{ release(): void }>;
+  /**
+   * Runs statements, all or none, and resolves to the number of rows that the first one changed. A failed write does not
+   * fail the others of its group.
+   */
+  write(statements: Statement[]): Promise<number>;
+  /**
+   * Runs work that writes on another connection, while no group is written. Resolves to its result.
+   * @param changes returns how many rows the work has changed
+   * @throws Error after a failure
+   */
+  exclusively<T>(work: () => Promise<T>, changes: () => number): Promise<T>;
   /** Waits for pending writes. */
   close(): Promise<void>;
 };
 
-type Waiting = {
-  statements: Statement[];
-  resolve(changes: number): void;
-  reject(error: unknown): void;
-};
+type Waiting = { statements: Statement[]; resolve(changes: number): void; reject(error: unknown): void };
 
-// How often to try again while another process holds the lock.
-const LOCK_POLL_MS = 2;
+// How many pages a checkpoint copies, which is SQLite's own default: commits wait for it. Larger ones would take longer,
+// smaller ones more often.
+const CHECKPOINT_PAGES = 1000;
+const FIRST_CHECKPOINT = 200;
+const MAX_CHANGES = 4000;
+// Errors after which no commit is safe: a sync failed, or the log was deleted or replaced.
+const FAILURES = new Set(["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC", "ERR_LOG_LOST"]);
 
-// Commits this close together mean that the service is under load.
-const BUSY_MS = 2;
-const GATHER_TURNS = 3;
-// While the disk is busy with one group, another group starts only if it has at least this many writes. Otherwise all
-// callers would wait for the same sync, and then all compete for the processor.
-const MIN_OVERLAPPING_WRITES = 8;
-
-/** Creates the writer of a connection, which also serves reads, so its cache stays warm. */
+/** Creates the writer of an open database. After the only call of `onFailure`, every write is rejected. */
 export function createWriter(
-  connection: Sqlite.Database,
-  disk: Disk,
-  checkpoints: Checkpoints,
-  onStatement: (sql: string) => void,
+  settings: SqliteSettings,
+  log: LogFile,
+  { onFailure, onCheckpointError }: Record<"onFailure" | "onCheckpointError", (error: Error) => void>,
 ): Writer {
-  const transaction = createGroupTransaction(connection, onStatement);
-  const pauses = createPauses(schedule);
-  const syncs = createSyncs(disk);
+  const file = new URL("./writer-thread.ts", import.meta.url);
+  const thread = createThread<WriterRequest, Outcome[]>(file, { settings, log });
+  const inTurn = pLimit(1);
   let waiting: Waiting[] = [];
-  let isScheduled = false;
-  let lastFlush = 0;
+  let changes = 0;
+  let checkpointAfter = FIRST_CHECKPOINT;
   let failure: Error | undefined;
 
-  function schedule() {
-    if (isScheduled || pauses.isPaused() || waiting.length === 0) return;
-    if (syncs.pending() >= MAX_SYNCS) return;
-    if (syncs.pending() > 0 && waiting.length < MIN_OVERLAPPING_WRITES) return;
-    isScheduled = true;
-    // At the end of this turn of the event loop, or a few turns later under load. Turns take longer the more work there
-    // is, and a group costs little more than a single write.
-    setImmediate(performance.now() - lastFlush > BUSY_MS ? flush : gather, GATHER_TURNS);
-  }
-
-  function gather(turns: number) {
-    if (turns <= 1) flush();
-    else setImmediate(gather, turns - 1);
-  }
-
-  function flush() {
-    isScheduled = false;
-    if (pauses.isPaused()) return;
-    lastFlush = performance.now();
-    const batch = waiting;
+  async function commitWaiting(): Promise<void> {
+    await endOfTurn();
+    const group = waiting;
     waiting = [];
     try {
-      const outcomes = transaction.run(batch.map(({ statements }) => statements));
-      if (outcomes) resolveWhenDurable(batch, outcomes);
-      else {
-        waiting = batch;
-        setTimeout(schedule, LOCK_POLL_MS);
+      if (failure) throw failure;
+      const outcomes = await thread.ask(group.map(({ statements }) => statements));
+      for (const [index, { resolve, reject }] of group.entries()) {
+        const outcome = outcomes[index] as Outcome;
+        if (typeof outcome === "number") resolve(outcome);
+        else reject(errorOf(outcome));
       }
+      recordChanges(group.length);
     } catch (error) {
-      rollBack(connection);
-      for (const { reject } of batch) reject(error);
+      const reason = failIfLost(error);
+      for (const { reject } of group) reject(reason);
     }
   }
 
-  function resolveWhenDurable(batch: Waiting[], outcomes: unknown[]) {
-    syncs
-      .sync()
-      .then(
-        () => batch.forEach((write, index) => void settle(write, outcomes[index])),
-        (error) => fail(batch, error),
-      )
-      .finally(schedule);
-    checkpoints.recordWrites(batch.length);
+  function recordChanges(count: number): void {
+    changes += count;
+    if (changes < checkpointAfter) return;
+    const copied = changes;
+    changes = 0;
+    thread.ask("checkpoint").then(
+      // How many pages a change takes depends on the size of rows and groups.
+      ([pages]) => {
+        const changesPerPage = copied / Math.max(1, Number(pages));
+        checkpointAfter = Math.min(MAX_CHANGES, Math.ceil(CHECKPOINT_PAGES * changesPerPage));
+      },
+      // If the disk is full, nothing is lost, and the next checkpoint copies the rest.
+      (error) => {
+        if (failIfLost(error) === error) onCheckpointError(error);
+      },
+    );
   }
 
-  /** Rejects all further writes after a failed sync. */
-  function fail(batch: Waiting[], error: Error) {
-    failure = toSyncFailure(error);
-    for (const { reject } of [...batch, ...waiting]) reject(failure);
-    waiting = [];
-  }
-
-  function submit(statements: Statement[]): Promise<number> {
-    return new Promise((resolve, reject) => {
-      if (failure) return reject(failure);
-      waiting.push({ statements, resolve, reject });
-      schedule();
-    });
+  /** Returns the error of all further writes if this error is a failure, or else the error. */
+  function failIfLost(error: unknown): unknown {
+    if (failure || !FAILURES.has(String((error as { code?: unknown }).code))) return failure ?? error;
+    failure = toFailure(error as Error);
+    onFailure(failure);
+    return failure;
   }
 
   return {
-    write: (sql, bindings) => submit([{ sql, bindings }]),
-    writeTogether: submit,
-    pause: pauses.pause,
+    write: (statements) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ statements, resolve, reject });
+        if (waiting.length === 1) void inTurn(commitWaiting);
+      }),
+
+    exclusively: (work, changed) =>
+      inTurn(async () => {
+        if (failure) throw failure;
+        try {
+          return await work();
+        } catch (error) {
+          throw failIfLost(error);
+        } finally {
+          recordChanges(changed());
+        }
+      }),
+
     async close() {
-      await pauses.ended();
-      while (waiting.length > 0 || syncs.pending() > 0 || isScheduled)
-        await new Promise((resolve) => setTimeout(resolve, LOCK_POLL_MS));
+      // The writes that wait have their turn before this.
+      await inTurn(() => {});
+      await thread.close();
     },
   };
 }
 
 /**
- * Returns the error of all writes after a failed sync. The system may have dropped the unwritten pages from its cache, so
- * a later sync that succeeds proves nothing. A restart recovers the log.
+ * Returns the error of all writes after a failed sync, or after the log was lost. The system may have dropped the unwritten
+ * pages from its cache, so a later sync that succeeds proves nothing.
  */
-function toSyncFailure(error: Error): Error {
-  return Object.assign(new Error(`the disk failed: ${error.message}`), { code: "SQLITE_IOERR_FSYNC" });
-}
-
-/** Grants pauses one after the other. */
-function createPauses(onRelease: () => void) {
-  let count = 0;
-  let last = Promise.resolve();
-  return {
-    isPaused: () => count > 0,
-    /** Resolves when all pauses so far have ended. */
-    ended: () => last,
-    async pause() {
-      count++;
-      const previous = last;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      last = last.then(() => promise);
-      await previous;
-      return {
-        release() {
-          count--;
-          resolve();
-          onRelease();
-        },
-      };
-    },
-  };
-}
-
-function settle({ resolve, reject }: Waiting, outcome: unknown): void {
-  if (typeof outcome === "number") resolve(outcome);
-  else reject(outcome);
+function toFailure({ message }: Error): Error {
+  return Object.assign(new Error(`the database failed: ${message}`), { code: "ERR_DATABASE_FAILED" });
 }

@@ -1,11 +1,9 @@
 import type { Adapter } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
-import { mapStorageErrors } from "../../database/retry.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import type { ClientPolicy } from "../client-policy.ts";
 import type { ClientStore } from "../clients.ts";
 import type { GrantUsage } from "../grant-usage.ts";
-import type { TokenKeys } from "../token-keys.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
@@ -23,13 +21,12 @@ export function createOidcAdapter(
   outbox: Outbox,
   usage: GrantUsage,
   clientPolicy: ClientPolicy,
-  tokenKeys: TokenKeys,
 ): (model: string) => Adapter {
-  const tokens = tokenStatements(database, tokenKeys);
+  const tokens = tokenStatements(database);
   const dependencies = { database, clients, tokens, outbox, usage, clientPolicy };
   return (model) => ({
     ...unsupported(model),
-    ...mapStorageErrors(adapterOf(model, dependencies), "find", "findByUid"),
+    ...adapterOf(model, dependencies),
   });
 }
 

@@ -3,9 +3,8 @@ import type { Database } from "../../database/index.ts";
 import type { ClientPolicy } from "../client-policy.ts";
 import { toGrantHolder } from "../grant-status.ts";
 import type { GrantUsage } from "../grant-usage.ts";
-import type { TokenKeys } from "../token-keys.ts";
+import { tokenKey } from "../token-keys.ts";
 import { isAccessToken, isOutdated, requiresDpop, TOKEN_BY_HASH, toActiveToken } from "../token-row.ts";
-import { keepGrant } from "./kept-grants.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 /**
@@ -22,12 +21,12 @@ export function tokenAdapter(
   { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
   kind: string,
 ): ModelAdapter {
-  const { keys, insert, find, consume, retry, remove } = statements;
+  const { insert, find, consume, retry, remove } = statements;
 
   return {
     async upsert(id, payload) {
       await insert({
-        id_hash: await keys.of(id),
+        id_hash: tokenKey(id),
         kind,
         client_id: payload.clientId ?? null,
         grant_id: payload.grantId ?? null,
@@ -49,30 +48,29 @@ export function tokenAdapter(
         payload.active = toActiveToken(found, payload, clientPolicy);
         usage.record(found);
       } else {
-        const { grantId: id, grantPayload } = found;
-        if (id && grantPayload) keepGrant({ id, payload: grantPayload });
+        if (found.grantPayload) payload.grant = found.grantPayload;
         payload.holder = toGrantHolder(found, clientPolicy);
         payload.requiresDpop = requiresDpop(found);
       }
       if (isRetry(found.consumedAt)) return payload;
-      // Replaces the token's expiry with that of its family, because the library ignores expired tokens and would miss the
+      // Replaces the token's expiry with that of its family, because oidc-provider ignores expired tokens and would miss the
       // replay.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
     },
 
     async consume(id) {
       const now = Date.now();
-      if (await keys.find(id, (hash) => consume({ hash, kind, now }))) return;
+      const hash = tokenKey(id);
+      if (await consume({ hash, kind, now })) return;
       const consumedAfter = now - RETRY_WINDOW_MS;
-      if (kind === "RefreshToken" && (await keys.find(id, (hash) => retry({ hash, kind, consumedAfter }))))
-        return;
+      if (kind === "RefreshToken" && (await retry({ hash, kind, consumedAfter }))) return;
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
         : new errors.InvalidGrant("already used");
     },
 
     async destroy(id) {
-      await keys.find(id, (hash) => remove({ hash, kind }));
+      await remove({ hash: tokenKey(id), kind });
     },
   };
 }
@@ -86,11 +84,10 @@ function isRetry(consumedAt: number | null): boolean {
 export type TokenStatements = ReturnType<typeof tokenStatements>;
 
 /** Prepares the statements of the `tokens` table. */
-export function tokenStatements({ prepare, lookup, inserter }: Database, keys: TokenKeys) {
+export function tokenStatements({ prepare, lookup, inserter }: Database) {
   const find = lookup(TOKEN_BY_HASH);
   return {
-    keys,
-    find: coalesce((id: string) => keys.find(id, async (key) => (await find(key))[0])),
+    find: coalesce(async (id: string) => (await find(tokenKey(id)))[0]),
     insert: inserter({
       tables: [
         {
@@ -126,7 +123,7 @@ export function tokenStatements({ prepare, lookup, inserter }: Database, keys: T
   };
 }
 
-/** Combines concurrent lookups of the same id: the library looks up one token in three models. */
+/** Combines concurrent lookups of the same id: oidc-provider looks up one token in three models. */
 function coalesce<T>(find: (id: string) => Promise<T>): (id: string) => Promise<T> {
   const pending = new Map<string, Promise<T>>();
   return (id) => {

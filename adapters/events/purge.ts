@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Encryption } from "../crypto/encryption.ts";
+import type { Database } from "../database/index.ts";
+import { isAuthentic, lockHeads, storeHeads } from "./chain-heads.ts";
+import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
+import { retentionMs } from "./retention.ts";
+
+// As in the purge of other tables.
+const BATCH = 100;
+const PAUSE_MS = 10;
+
+/**
+ * Deletes expired entries from the start of each audit log, and remembers the last one so that the rest can still be
+ * verified. Never deletes an entry that is not chained yet, or is not what was chained, which verification reports. Resolves
+ * to the number of deleted entries.
+ */
+export async function purgeAuditLogs(
+  database: Database,
+  encryption: Encryption,
+  mayContinue: () => Promise<boolean>,
+): Promise<number> {
+  let total = 0;
+  // Logs whose expired entries are kept must not keep the others from being purged.
+  const kept = new Set<string>();
+  while (await mayContinue()) {
+    const logs = await findExpired(database, kept);
+    if (logs.size === 0) break;
+    for (const id of logs) {
+      const deleted = await purgeLog(database, encryption, id);
+      if (deleted === 0) kept.add(id);
+      total += deleted;
+    }
+    await sleep(PAUSE_MS);
+  }
+  return total;
+}
+
+async function findExpired({ knex }: Database, kept: Set<string>): Promise<Set<string>> {
+  const expired = knex("events")
+    .whereRaw("audited = true and seq is not null")
+    .where("expires_at", "<=", Date.now())
+    .whereNotIn("organization_id", [...kept])
+    .orderBy("expires_at")
+    .limit(BATCH);
+  return new Set(await expired.pluck("organization_id"));
+}
+
+function purgeLog(
+  { transaction }: Database,
+  encryption: Encryption,
+  organization_id: string,
+): Promise<number> {
+  return transaction(async (trx) => {
+    const locked = await lockHeads(trx, [organization_id]);
+    const head = locked.heads.get(organization_id);
+    if (!head || !isAuthentic(encryption, head)) return 0;
+    const rows: (ChainedRow & { expires_at: number })[] = await trx("events")
+      .where({ organization_id })
+      .where("seq", ">", head.purged_seq)
+      .orderBy("seq")
+      .limit(BATCH)
+      .select(...RECORD_COLUMNS, "seq", "hash", "expires_at");
+    let last = { seq: head.purged_seq, hash: head.purged_hash };
+    for (const row of rows) {
+      // The hash covers the time of an entry, not its expiry. Every plan keeps entries for some time.
+      const expiresAt = Math.max(row.expires_at, row.created_at + retentionMs("free"));
+      if (expiresAt > Date.now() || !follows(last, row)) break;
+      last = row;
+    }
+    if (last.seq === head.purged_seq) return 0;
+    const purged = { ...head, purged_seq: last.seq, purged_hash: last.hash };
+    await storeHeads(trx, encryption, locked, [purged]);
+    return trx("events")
+      .where({ organization_id })
+      .where("seq", ">", head.purged_seq)
+      .where("seq", "<=", last.seq)
+      .delete();
+  });
+}
