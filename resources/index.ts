@@ -8,11 +8,12 @@ import { createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { createErrorHandler } from "./http/error-handler.ts";
+import type { FastPath } from "./http/fast-path.ts";
+import { requireRead } from "./http/methods.ts";
 import { isBelow, isOfResource, mount } from "./http/mount.ts";
-import { type FindPlainOperation, servePlainRequests } from "./http/plain-requests.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { createReadClickSource } from "./links/click-source.ts";
-import { createRedirects, type Redirects } from "./links/redirect.ts";
+import { createRedirects } from "./links/redirect.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import { createMcpErrorHandler } from "./mcp/errors.ts";
 import type { Tool } from "./mcp/tool.ts";
@@ -53,9 +54,7 @@ export type ResourceOptions = {
 export type Resources = {
   /** To be used in this order. */
   middleware: Middleware[];
-  redirects: Redirects;
-  /** Finds the operation that serves a request without the middleware, for ordinary requests that create something. */
-  findPlainOperation: FindPlainOperation;
+  fastPaths: FastPath[];
   /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
   document: () => OpenApiDocument;
   /** The tools of the MCP endpoint, for its documentation. */
@@ -105,31 +104,39 @@ export function createResources(options: ResourceOptions): Resources {
   const errorOptions = { docsUrl: `${urls.base}/docs`, onError };
   const handleErrors = createErrorHandler(errorOptions);
   const handleMcpErrors = createMcpErrorHandler(errorOptions);
+  const apiSteps = [handleErrors, allowOrigins(origins), limits.address];
+  const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
 
   return {
     document: restApi.document,
     tools,
-    redirects,
-    findPlainOperation: servePlainRequests(urls.api, [handleErrors, limits.address], restApi.findRoute),
+    fastPaths: [
+      {
+        method: "GET",
+        host: new URL(urls.short).host,
+        path: "/:slug",
+        matches: redirects.isSlugPath,
+        steps: [...linkSteps, redirects.followLink],
+      },
+      ...restApi.fastPaths.map(
+        ({ path, steps }): FastPath => ({
+          method: "POST",
+          host: new URL(urls.api).host,
+          path,
+          steps: [...apiSteps, ...steps],
+        }),
+      ),
+    ],
     middleware: [
-      mount(isBelow("/.well-known/"), [allowEveryOrigin, resourceMetadata(urls)]),
-      mount(isOfResource(urls.api), [
-        handleErrors,
-        allowOrigins(origins),
-        limits.address,
-        ...restApi.middleware,
-      ]),
+      mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)]),
+      mount(isOfResource(urls.api), [...apiSteps, ...restApi.middleware]),
       mount(isOfResource(urls.mcp), [
         handleMcpErrors,
         allowOrigins(origins),
         limits.address,
         ...mcpEndpoints,
       ]),
-      mount(redirects.isShortLink, [
-        showErrorPages(options.renderErrorPage),
-        handleErrors,
-        redirects.followLink,
-      ]),
+      mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
     ],
   };
 }

@@ -2,8 +2,9 @@ import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import type { BearerCheck } from "./access/bearer.ts";
 import type { PublicUrls } from "./access/resource-metadata.ts";
-import { type FindExactRoute, indexExactRoutes, serveRoutes } from "./http/exact-routes.ts";
-import { notFound, Problem } from "./http/problem.ts";
+import type { FastPath } from "./http/fast-path.ts";
+import { routesOf } from "./http/methods.ts";
+import { notFound } from "./http/problem.ts";
 import { idempotent } from "./idempotency/middleware.ts";
 import type { RunOnce } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
@@ -30,7 +31,7 @@ type RestApiOptions = {
 /** Creates the REST API: the operations under `/v1`, errors for all other requests there, and the OpenAPI document. */
 export function createRestApi(options: RestApiOptions): {
   middleware: Middleware[];
-  findRoute: FindExactRoute;
+  fastPaths: Pick<FastPath, "path" | "steps">[];
   document: () => OpenApiDocument;
 } {
   const { bearerCheck, links, webhooks, showOrganization, urls, runOnce, version } = options;
@@ -41,28 +42,14 @@ export function createRestApi(options: RestApiOptions): {
   organizationRoutes(declare, showOrganization);
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);
-  const findRoute = indexExactRoutes(router);
-  return {
-    middleware: [serveRoutes(router, findRoute), rejectOtherMethods(router), rejectUnknownPaths],
-    findRoute,
-    document,
-  };
+  return { middleware: [...routesOf(router), rejectUnknownPaths], fastPaths: fastPathsOf(router), document };
 }
 
-/** Answers OPTIONS, and other unsupported methods with 405 and `Allow` (RFC 9110 §15.5.6). */
-function rejectOtherMethods(router: Router): Middleware {
-  return async function checkMethod(ctx, next) {
-    const matched = router.match(ctx.path, ctx.method);
-    const methods = [...new Set(matched.path.flatMap((layer) => layer.methods))];
-    if (methods.length === 0) return next();
-    const allow = [...methods, "OPTIONS"].join(", ");
-    if (ctx.method === "OPTIONS") {
-      ctx.status = 204;
-      ctx.set("Allow", allow);
-      return;
-    }
-    throw new Problem(405, "method_not_allowed", `Allowed methods: ${allow}.`, { headers: { Allow: allow } });
-  };
+/** Returns the operations that create one thing. The response of a bulk request can be large, and only Koa compresses. */
+function fastPathsOf({ stack }: Router): Pick<FastPath, "path" | "steps">[] {
+  return stack
+    .filter(({ methods, path }) => methods.includes("POST") && /^\/v1\/\w+$/.test(String(path)))
+    .map((layer) => ({ path: String(layer.path), steps: layer.stack as unknown as Middleware[] }));
 }
 
 const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {

@@ -1,12 +1,11 @@
 import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
 import { isSentTwice } from "../http/headers.ts";
-import type { Problem } from "../http/problem.ts";
+import { Problem } from "../http/problem.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
 import type { CheckProof } from "./dpop.ts";
 import type { ActiveToken, Introspect } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
-import { requireActive } from "./require-active.ts";
 import { requirePaidPlan } from "./require-paid-plan.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
 import { Unauthorized } from "./unauthorized.ts";
@@ -142,4 +141,14 @@ function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Crede
   if (isRepeated || !scheme) throw invalidRequest("Send only one Authorization header.");
   if (!TOKEN.test(token)) throw invalidRequest("The Authorization header is malformed.");
   return { scheme, token };
+}
+
+/** @throws Problem 403 `organization_suspended` if an organization that the token depends on is suspended */
+function requireActive({ suspended }: Pick<ActiveToken, "suspended">): void {
+  if (!suspended) return;
+  throw new Problem(
+    403,
+    "organization_suspended",
+    "The operator of this service suspended the organization. Contact the operator.",
+  );
 }

@@ -14,7 +14,6 @@ export type PublicUrls = {
 };
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
-const READ_METHODS = new Set(["GET", "HEAD"]);
 
 /** Returns the URL of a resource's metadata: the well-known path, inserted before the resource's own (RFC 9728 §3.1). */
 export function metadataUrl(resource: string): string {
@@ -35,7 +34,7 @@ export function resourceMetadata(urls: PublicUrls): Middleware {
   ]);
   return async function serveMetadata(ctx, next) {
     const document = documents.get(ctx.host.toLowerCase() + ctx.path);
-    if (!document || !READ_METHODS.has(ctx.method)) return next();
+    if (!document) return next();
     ctx.set("Cache-Control", "public, max-age=3600");
     ctx.body = document;
   };

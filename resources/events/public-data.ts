@@ -41,7 +41,7 @@ function composeLinkChange({ link, ...data }: EventData, shortUrl: string): Even
 
 function composeLinkUpdate(data: EventData, shortUrl: string): EventData {
   const { link, changed } = data as { link?: Partial<Link>; changed?: string[] };
-  // Deliveries, and entries of earlier versions, have the whole link.
+  // Deliveries have the whole link.
   if (!link || link.createdAt !== undefined) return composeLinkChange(data, shortUrl);
   const view = toView({ ...NO_TIMES, ...link } as Link, shortUrl);
   const kept = Object.entries(view).filter(
@@ -51,6 +51,5 @@ function composeLinkUpdate(data: EventData, shortUrl: string): EventData {
 }
 
 function composeClick(data: EventData, shortUrl: string): EventData {
-  // Earlier versions recorded every click on its own.
-  return { count: 1, ...data, short_url: `${shortUrl}/${data.slug}` };
+  return { ...data, short_url: `${shortUrl}/${data.slug}` };
 }

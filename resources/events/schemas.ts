@@ -50,9 +50,6 @@ const revoked = authorization.extend({
     .optional()
     .describe("Why the service itself revoked the access. Absent if a user, an app or the operator did."),
 });
-const granted = authorization.extend({
-  consented_at: time.optional().describe("When the user consented, if the user was not asked again."),
-});
 const link = z.object({ link: linkSchema });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
 
@@ -166,7 +163,7 @@ export const EVENT_DATA_SCHEMAS = {
   }),
   "trust_rule.created": trustRule,
   "trust_rule.deleted": trustRule,
-  "authorization.granted": granted,
+  "authorization.granted": authorization,
   "authorization.revoked": revoked,
   "token.replay_detected": z.object({
     grant_id: z.string(),

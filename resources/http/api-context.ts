@@ -1,16 +1,13 @@
 import type { Context, Next } from "koa";
 
-/**
- * What the operations of the API use of a request and its response. Koa's context provides it, and so does
- * `PlainContext`, which takes less time.
- */
+/** What the operations of the API use of Koa's context. */
 export type ApiContext = Pick<
   Context,
   "req" | "method" | "path" | "query" | "ip" | "state" | "get" | "set" | "status" | "body" | "type"
 > & {
   /** The parameters of the path. Unset if the route has none. */
   params?: Record<string, string>;
-  request: Pick<Context["request"], "body" | "rawBody" | "get">;
+  request: Pick<Context["request"], "body" | "get">;
   response: Pick<Context["response"], "get">;
 };
 

@@ -3,9 +3,6 @@ import type { Middleware } from "koa";
 
 const MAX_AGE_S = 3600;
 
-/** The headers that `allowOrigins` gives a response to a request without an origin. */
-export const SAME_ORIGIN_HEADERS: readonly [name: string, value: string][] = [["Vary", "Origin"]];
-
 /** Allows cross-origin requests from these origins, without credentials: resources accept no cookies. */
 export function allowOrigins(origins: ReadonlySet<string>): Middleware {
   return cors({

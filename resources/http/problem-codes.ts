@@ -87,6 +87,12 @@ export const PROBLEM_CODES = {
     meaning: "The first request with this idempotency key is still in progress.",
     next: "Retry the same request after the number of seconds in `Retry-After`.",
   },
+  secret_shown_once: {
+    status: 409,
+    meaning:
+      "The first request with this idempotency key succeeded. Its response had a webhook's secret, which is shown once.",
+    next: "Find the webhook in the list. If you don't have its secret, rotate it with a new key.",
+  },
   link_disabled: {
     status: 409,
     meaning: "The operator disabled the link, so it can't be changed. `disabled_reason` says why.",
@@ -124,13 +130,18 @@ export const PROBLEM_CODES = {
   },
   body_too_large: {
     status: 413,
-    meaning: "The body is larger than 1 MB.",
-    next: "Split the data into several requests.",
+    meaning: "The body is larger than 64 KB, or than 1 MB if it has several links.",
+    next: "Send less data, or split it into several requests.",
   },
   unsupported_media_type: {
     status: 415,
     meaning: "The media type, charset or compression of the body isn't supported.",
     next: "Send UTF-8 JSON, uncompressed or compressed with gzip, deflate or br.",
+  },
+  misdirected_request: {
+    status: 421,
+    meaning: "The request is for another host. `detail` names this server.",
+    next: "Send the request to the URL of the server.",
   },
   unknown_field: {
     status: 422,
@@ -152,6 +163,11 @@ export const PROBLEM_CODES = {
     status: 500,
     meaning: "Something went wrong on our end.",
     next: "Try again later. If the error persists, contact the operator with the request ID.",
+  },
+  unsupported_transfer_encoding: {
+    status: 501,
+    meaning: "The `Transfer-Encoding` isn't `chunked`.",
+    next: "Send the body with Content-Length.",
   },
   temporarily_unavailable: {
     status: 503,

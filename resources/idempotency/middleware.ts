@@ -1,4 +1,5 @@
 import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
+import { Problem } from "../http/problem.ts";
 import { respond, type ServiceResponse } from "../http/response.ts";
 import { invalidField } from "../http/validate.ts";
 import { KEY, KEY_RULE, REPLAYED_HEADER, type RunOnce } from "./run-once.ts";
@@ -17,12 +18,13 @@ export function idempotent(runOnce: RunOnce): (operation: { id: string }) => Api
       if (key === undefined) return next();
       const { caller } = ctx.state;
       const request = { caller, key, operation: id, input: inputOf(ctx) };
-      const { isReplayed, ...response } = await runOnce(request, async ({ linkId }) => {
+      const { isReplayed, omitsSecret, ...response } = await runOnce(request, async ({ linkId }) => {
         ctx.state.caller = { ...caller, linkId };
         await next();
         return toStoredResponse(ctx);
       });
       if (!isReplayed) return;
+      if (omitsSecret) throw secretShownOnce();
       respond(ctx, response);
       ctx.set(REPLAYED_HEADER);
     };
@@ -45,9 +47,13 @@ function inputOf(ctx: ApiContext): unknown {
   return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
 }
 
+function secretShownOnce(): Problem {
+  const detail =
+    "The first request with this idempotency key succeeded. Its response had a secret, which is shown once.";
+  return new Problem(409, "secret_shown_once", detail, { headers: REPLAYED_HEADER });
+}
+
 function toStoredResponse({ status, body, response }: ApiContext): ServiceResponse {
-  const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(
-    ([, value]) => value !== "",
-  );
+  const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(([, value]) => value);
   return { status, headers: Object.fromEntries(headers), body: body as ServiceResponse["body"] };
 }

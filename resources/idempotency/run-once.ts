@@ -47,19 +47,23 @@ export type IdempotentRequest = {
 };
 
 /**
- * Performs a request once per key and replays its response after that. Errors of the operation itself (404, 409) are
- * replayed too. Earlier errors (input, rate limits) and failures (5xx) release the key.
+ * Performs a request once per key and replays the stored response afterwards, including errors of the operation itself
+ * (404, 409). Earlier errors (input, rate limits) and failures (5xx) release the key.
  * @throws Problem 409 while the first request is in progress, 422 for a key of a different request
  */
 export type RunOnce = (
   request: IdempotentRequest,
   perform: (attempt: Attempt) => Promise<ServiceResponse>,
 ) => Promise<ReplayableResponse>;
-export type ReplayableResponse = ServiceResponse & { isReplayed: boolean };
+export type ReplayableResponse = ServiceResponse & {
+  isReplayed: boolean;
+  /** Whether the original response had a secret, which was shown once and isn't stored. */
+  omitsSecret?: boolean;
+};
 
 type StoredProblem = { status: number; code: string; detail: string; errors?: FieldError[] };
 // These names are stored, so they must not change: `refusal` holds a problem.
-type Stored = { answer: ServiceResponse } | { refusal: StoredProblem };
+type Stored = { answer: ServiceResponse; omitsSecret?: boolean } | { refusal: StoredProblem };
 
 /** The error message of `KEY`. */
 export const KEY_RULE = "must be 1 to 255 visible ASCII characters";
@@ -88,7 +92,8 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
     const keep = (stored: Stored) => attempt.keep(JSON.stringify(stored)).catch(report);
     try {
       const answer = await perform(attempt);
-      await keep({ answer });
+      const { secret, ...body } = answer.body;
+      await keep({ answer: { ...answer, body }, omitsSecret: secret !== undefined });
       return { ...answer, isReplayed: false };
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
@@ -101,7 +106,8 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
 
 /** @throws Problem if the stored response is an error */
 function replay(stored: Stored): ReplayableResponse {
-  if ("answer" in stored) return { ...stored.answer, isReplayed: true };
+  if ("answer" in stored)
+    return { ...stored.answer, isReplayed: true, omitsSecret: stored.omitsSecret ?? false };
   const { status, code, detail, errors } = stored.refusal;
   throw new Problem(status, code, detail, { ...(errors && { errors }), headers: REPLAYED_HEADER });
 }

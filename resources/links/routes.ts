@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiContext } from "../http/api-context.ts";
 import { entityTag, matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
+import { BULK_BODY_MAX } from "../http/read-body.ts";
 import { respond } from "../http/response.ts";
 import { invalidField } from "../http/validate.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
@@ -146,6 +147,7 @@ const createLinks = ({ links, shortUrl }: RestOptions): Operation => ({
   description:
     "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created.",
   body: bulkBody(links.schemas.create, LINKS_PER_BULK),
+  bodyLimit: BULK_BODY_MAX,
   responses: { 200: { description: "One result per link.", body: bulkResultsSchema } },
   async handler(ctx) {
     const caller = callerOf(ctx);

@@ -224,8 +224,7 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
     created_at: toTime(link.createdAt),
     updated_at: toTime(link.updatedAt),
     created_by: link.createdBy,
-    // Absent in the events of earlier versions.
-    created_via: link.createdVia ?? null,
+    created_via: link.createdVia,
     disabled_at: toTime(link.disabledAt ?? null),
     disabled_reason: link.disabledReason ?? null,
   };

@@ -3,20 +3,19 @@ import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
 import type { Cursors } from "../http/cursor.ts";
 import type { Precondition } from "../http/precondition.ts";
-import { notFound } from "../http/problem.ts";
+import { notFound, Problem } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
 import { hasAtMost, isText } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
+import { createTurns, type InTurn } from "../turns.ts";
 import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
 import { type BulkResult, createLinksInBulk } from "./bulk.ts";
 import type { ClickSource } from "./click-source.ts";
 import { tryCreateLink } from "./create.ts";
 import { assertEnabled, assertNoConflict, assertNotStale, linkGone, preconditionFailed } from "./problems.ts";
-import { createReadQueue, type ReadQueue, searchTimedOut } from "./read-queue.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
 import { linkSchemas, tag, toFields, withExternalId } from "./schema.ts";
-
 import type { Link, LinkFilter, LinkStore, ResolvedLink } from "./types.ts";
 import { type UpsertResult, upsertLink } from "./upsert.ts";
 
@@ -31,7 +30,8 @@ export type LinkService = {
     limits: Limits,
   ): Promise<BulkResult[]>;
   get(caller: Caller, id: string): Promise<Link>;
-  list(caller: Caller, query: unknown): Promise<LinkPage>;
+  /** Lists links as `listQuery` says; the page ends earlier where its JSON text would have more than `maxLength` characters. */
+  list(caller: Caller, query: unknown, maxLength?: number): Promise<LinkPage>;
   update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Link>;
   /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
   upsert(
@@ -52,6 +52,7 @@ export type LinkService = {
 type LinkPage = { links: Link[]; nextCursor: string | null };
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
 
+const DEFAULT_LIMIT = 25;
 const LIMIT_RULE = { error: "must be a whole number from 1 to 100" };
 const MAX_SEARCH_LENGTH = 255;
 const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
@@ -62,8 +63,8 @@ export const listQuery = z.strictObject({
     .int(LIMIT_RULE)
     .min(1, LIMIT_RULE)
     .max(100, LIMIT_RULE)
-    .default(25)
-    .describe("The maximum number of links to return."),
+    .default(DEFAULT_LIMIT)
+    .describe("The maximum number of links to return. A page of large links may have fewer."),
   cursor: z.string().optional().describe("The `next_cursor` of the previous page, with the same filter."),
   search: z
     .string()
@@ -87,18 +88,24 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 /** Creates the link service of a store. */
 export function createLinkService({ store, cursors, ...reserved }: LinksOptions): LinkService {
   const schemas = linkSchemas(reserved);
-  const readInTurn = createReadQueue();
+  const turns: Turns = {
+    reads: createTurns({ maxWaiting: MAX_WAITING_READS, pauses: false }),
+    work: createTurns(),
+  };
   const create = async (caller: Caller, input: unknown) =>
     assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
   return {
     schemas,
     create,
     createMany: (caller, input, limits) =>
-      createLinksInBulk(input, limits, caller.countFurther, (link, index) =>
-        create(callerAt(caller, index), link),
+      turns.work(caller.organizationId, () =>
+        createLinksInBulk(input, limits, caller.countFurther, (link, index) =>
+          create(callerAt(caller, index), link),
+        ),
       ),
     get: (caller, id) => getLink(store, caller, id),
-    list: (caller, query) => listLinks(store, cursors, readInTurn, caller, query),
+    list: (caller, query, maxLength = PAGE_LENGTH) =>
+      listLinks(store, cursors, turns, caller, query, maxLength),
     async update(caller, id, input, precondition) {
       const changes = toFields(validate(schemas.update, input));
       const version = await checkVersion(store, caller, id, precondition);
@@ -123,7 +130,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const { from, to } = parseDateRange(query);
       if (id !== undefined) await getLink(store, caller, id);
       const read = () => store.analytics(caller.organizationId, id, from, to);
-      const analytics = await (id === undefined ? readInTurn(caller.organizationId, read) : read());
+      const analytics = await (id === undefined ? turns.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
   };
@@ -140,23 +147,61 @@ async function getLink(store: LinkStore, { organizationId }: Caller, id: string)
   return link;
 }
 
+/** `reads` may take seconds, on a thread of their own; `work` takes milliseconds of this one. */
+type Turns = { reads: InTurn; work: InTurn };
+
+// Enough for an app that searches in parallel. Each read may take seconds in a large organization.
+const MAX_WAITING_READS = 30;
+// 100 links of the largest size take 5 MB, and more than 60 ms. Of the usual size, they fit.
+const PAGE_LENGTH = 256 * 1024;
+// Links have up to 60 KB, so the first ones of a long list tell how many to read next.
+const FIRST_PART = 10;
+
 async function listLinks(
   store: LinkStore,
   cursors: Cursors,
-  readInTurn: ReadQueue,
+  turns: Turns,
   { organizationId }: Caller,
   query: unknown,
+  maxLength: number,
 ): Promise<LinkPage> {
   const { limit, cursor, ...filter } = validate(listQuery, query);
   const binding = JSON.stringify([organizationId, filter satisfies LinkFilter]);
-  const before = cursor === undefined ? undefined : cursors.read(cursor, binding);
-  const read = () => store.list(organizationId, filter, limit + 1, before);
   const isSearch = Object.values(filter).some((value) => value !== undefined);
-  const found = await (isSearch ? readInTurn(organizationId, read) : read());
-  if (found === "timeout") throw searchTimedOut();
-  const links = found.slice(0, limit);
-  const last = links.at(-1);
-  return { links, nextCursor: found.length > limit && last ? cursors.write(last.id, binding) : null };
+  const readPart = (count: number, before?: string) => {
+    const read = () => store.list(organizationId, filter, count, before);
+    return isSearch ? turns.reads(organizationId, read) : read();
+  };
+
+  async function readPage() {
+    let before = cursor === undefined ? undefined : cursors.read(cursor, binding);
+    const links: Link[] = [];
+    let length = 0;
+    let count = limit > DEFAULT_LIMIT ? FIRST_PART : limit;
+    while (count > 0) {
+      const found = await readPart(count + 1, before);
+      if (found === "timeout") throw searchTimedOut();
+      for (const link of found.slice(0, count)) {
+        if (length >= maxLength) break;
+        links.push(link);
+        length += JSON.stringify(link).length;
+      }
+      if (found.length === 0 || links.at(-1) === found.at(-1)) return { links, nextCursor: null };
+      before = links.at(-1)?.id;
+      const left = ((maxLength - length) * links.length) / length;
+      count = Math.min(limit - links.length, Math.ceil(Math.max(0, left)));
+    }
+    return { links, nextCursor: cursors.write(before as string, binding) };
+  }
+
+  const isLarge = !isSearch && limit > DEFAULT_LIMIT;
+  return isLarge ? turns.work(organizationId, readPage) : readPage();
+}
+
+/** Returns the error of a search that took too long. */
+function searchTimedOut(): Problem {
+  const detail = "The search took too long. Try again, or search for a longer text.";
+  return new Problem(503, "temporarily_unavailable", detail, { headers: { "Retry-After": "1" } });
 }
 
 /** Returns the version that a conditional write must start from; undefined without a precondition. */

@@ -21,7 +21,7 @@ export type Link = {
   version: number;
   /** The id of the client or user that created the link. */
   createdBy: string;
-  /** The client that acted for that user; null without a user or a client, and for links of earlier versions. */
+  /** The client that acted for that user; null without a user or a client. */
   createdVia: string | null;
   createdAt: number;
   updatedAt: number;

@@ -1,14 +1,20 @@
 import type { Context, Middleware } from "koa";
-import bodyParser from "koa-bodyparser";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import { BASIC_SCOPES, covers } from "../access/scopes.ts";
 import { Problem } from "../http/problem.ts";
+import { BODY_MAX, readBody } from "../http/read-body.ts";
+import { parseJson } from "../http/safe-json.ts";
 import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
-import { assertDepth } from "./depth.ts";
 import type { Tool } from "./tool.ts";
 
+// Far more than any request needs. Code that walks a value recursively would overflow the stack at several thousand.
+const DEPTH_MAX = 64;
+
 const TYPES = ["application/json", "text/event-stream"];
+
+// A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
+const MESSAGES_MAX = 10;
 
 type EndpointOptions = {
   bearerCheck: BearerCheck;
@@ -42,9 +48,10 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     const caller = await bearerCheck.authenticate(ctx, BASIC_SCOPES);
     requirePost(ctx);
     acceptWildcards(ctx);
-    await readBody(ctx, async () => {});
+    ctx.request.body = await readMessages(ctx);
     assertDepth(ctx.request.body);
     const messages = messagesOf(ctx.request.body);
+    if (messages.length > MESSAGES_MAX) throw tooManyMessages();
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
     if (refuseSubscription(ctx)) return;
@@ -75,16 +82,17 @@ function acceptWildcards(ctx: Context): void {
   if (TYPES.every((type) => ctx.accepts(type))) ctx.req.headers.accept = TYPES.join(", ");
 }
 
-const readBody = bodyParser({
-  enableTypes: ["json"],
-  jsonLimit: "1mb",
-  onerror(error) {
-    if ((error as { status?: number }).status === 413) {
-      throw new Problem(413, "body_too_large", "The body must be at most 1 MB.");
-    }
-    // Invalid JSON is left to the handler, which answers in JSON-RPC.
-  },
-});
+/** Parses a JSON body. Invalid JSON and other types are left to the SDK, which answers in JSON-RPC. */
+async function readMessages(ctx: Context): Promise<unknown> {
+  if (!ctx.is("json")) return undefined;
+  const bytes = await readBody(ctx.req, BODY_MAX);
+  try {
+    return parseJson(bytes);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
 
 /**
  * Refuses `subscriptions/listen` as an unknown method (MCP 2026-07-28, "Streamable HTTP"). Nothing that a client could
@@ -99,6 +107,10 @@ function refuseSubscription(ctx: Context): boolean {
 }
 
 type Message = { method?: unknown; params?: { name?: unknown } } | null | undefined;
+
+function tooManyMessages(): Problem {
+  return new Problem(400, "invalid_request", `A batch may have at most ${MESSAGES_MAX} messages.`);
+}
 
 /** Returns the messages of a body. Revision 2025-03-26 allows batches. */
 function messagesOf(body: unknown): Message[] {
@@ -119,4 +131,16 @@ function checkScopes(
       throw bearerCheck.insufficientScope(caller, tool.scopes);
     }
   }
+}
+
+/** Rejects a parsed JSON body with too many levels of arrays and objects. @throws Problem 400 */
+function assertDepth(body: unknown): void {
+  if (isDeeperThan(DEPTH_MAX, body))
+    throw new Problem(400, "invalid_json", `The JSON must be at most ${DEPTH_MAX} levels deep.`);
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((child) => isDeeperThan(levels - 1, child));
 }

@@ -39,9 +39,8 @@ export function createHandler({ signingSecret, onError, ...options }: HandlerOpt
       extra: { request },
     };
     ctx.respond = false; // the SDK writes the response itself
-    const hasBody = ctx.request.rawBody !== undefined;
     const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
-    await handle(incoming, ctx.res, hasBody ? ctx.request.body : undefined);
+    await handle(incoming, ctx.res, ctx.request.body);
   };
 }
 

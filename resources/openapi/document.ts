@@ -2,11 +2,16 @@ import type { z } from "zod";
 import type { PublicUrls } from "../access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../access/scopes.ts";
 import { problemSchema } from "../http/problem.ts";
-import { type Schemas, schemasOf } from "./components.ts";
 import { type Content, errorResponsesOf, type ResponseObject } from "./error-responses.ts";
 import { RESPONSE_HEADERS } from "./headers.ts";
+import { type JsonSchema, toJsonSchemas } from "./json-schema.ts";
 import type { Operation, SuccessResponse } from "./operation.ts";
 import { headersOf, type Parameter, parametersOf } from "./parameters.ts";
+
+/** JSON Schemas by name. */
+type Schemas = Record<string, JsonSchema>;
+
+const SCHEMAS = "#/components/schemas/";
 
 /** The parts of an OpenAPI 3.1 document that this one uses. */
 export type OpenApiDocument = {
@@ -151,4 +156,32 @@ function securityScheme({ base }: PublicUrls) {
       authorizationCode: { authorizationUrl: `${base}/oauth/authorize`, ...urls, scopes },
     },
   };
+}
+
+/**
+ * Collects the schemas of the document: request bodies as input, and response bodies and webhook payloads as output. Each
+ * is named by its title, and other schemas that contain it refer to it by that name.
+ * @throws TypeError for a body without a title
+ */
+function schemasOf(operations: readonly Operation[], others: readonly z.ZodType[]) {
+  const requests = new Set(operations.flatMap(({ body }) => body ?? []));
+  const responses = new Set([
+    ...operations.flatMap((operation) =>
+      Object.values(operation.responses).flatMap(({ body }) => body ?? []),
+    ),
+    ...others,
+  ]);
+  const components: Schemas = { ...convert(responses, "output"), ...convert(requests, "input") };
+  return { components, refTo: (schema: z.ZodType) => ({ $ref: SCHEMAS + titleOf(schema) }) };
+}
+
+function convert(schemas: Iterable<z.ZodType>, io: "input" | "output"): Schemas {
+  const named = [...schemas].map((schema): [string, z.ZodType] => [titleOf(schema), schema]);
+  return toJsonSchemas(named, io, (name) => SCHEMAS + name);
+}
+
+function titleOf(schema: z.ZodType): string {
+  const { title } = schema.meta() ?? {};
+  if (!title) throw new TypeError("a request or response body requires a title: .meta({ title })");
+  return title;
 }

@@ -6,6 +6,7 @@ import type { ApiMiddleware } from "../http/api-context.ts";
 import { jsonBody } from "../http/json-body.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
 import { readQuery } from "../http/query.ts";
+import { BODY_MAX } from "../http/read-body.ts";
 import type { RequestHeader, ResponseHeader } from "./headers.ts";
 
 /** An operation of the REST API: its handler and its documentation. */
@@ -28,6 +29,8 @@ export type Operation = {
   query?: z.ZodObject;
   /** The schema that the service validates the body with. */
   body?: z.ZodType;
+  /** The most bytes of the body; 64 KB by default. */
+  bodyLimit?: number;
   /** The request headers that this operation supports in addition to the common ones. */
   headers?: readonly RequestHeader[];
   responses: Record<number, SuccessResponse>;
@@ -60,11 +63,11 @@ export function createDeclare(router: Router, options: DeclareOptions) {
 
 /** Returns the middleware of an operation, in the order in which a request passes through it. */
 function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): ApiMiddleware[] {
-  const { method, scopes, query, body, handler } = operation;
+  const { method, scopes, query, body, bodyLimit = BODY_MAX, handler } = operation;
   return [
     ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),
     ...(query ? [readQuery(query)] : []),
-    ...(body ? [jsonBody] : []),
+    ...(body ? [jsonBody(bodyLimit)] : []),
     ...(method === "post" ? [idempotent(operation)] : []),
     handler,
   ];

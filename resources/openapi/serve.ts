@@ -33,7 +33,8 @@ export function serveDocument(declare: Declare, document: () => OpenApiDocument)
       const { text, tag } = serialized();
       ctx.set("Access-Control-Allow-Origin", "*");
       ctx.set("Cache-Control", "public, max-age=300");
-      ctx.set("ETag", tag);
+      // A compressed response has the same tag.
+      ctx.set("ETag", `W/${tag}`);
       ctx.type = "json";
       ctx.body = text;
       if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;

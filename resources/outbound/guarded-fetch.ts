@@ -17,7 +17,7 @@ export class FetchFailed extends Error {
  */
 export type GuardedFetch = (
   url: string,
-  options?: { accept?: string; maxBytes?: number },
+  options?: { accept?: string; maxBytes?: number; timeoutMs?: number },
 ) => Promise<Response>;
 
 type FetchOptions = ConnectionDefaults & {
@@ -44,15 +44,16 @@ export function createGuardedFetch({
 }: FetchOptions): GuardedFetch {
   const connectionTo = createConnections(allowed, defaults);
 
-  return async function guardedFetch(target, { accept = "application/json", maxBytes = MAX_BYTES } = {}) {
+  return async function guardedFetch(target, options = {}) {
+    const { accept = "application/json", maxBytes = MAX_BYTES, timeoutMs = TIMEOUT_MS } = options;
     const url = URL.parse(target);
     if (!url || !isFetchable(url, allowed)) throw new FetchFailed("the URL must be a public https URL");
-    const { options, isAllowed } = connectionTo(url);
+    const { options: connection, isAllowed } = connectionTo(url);
     const send = url.protocol === "https:" ? https.request : http.request;
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.timeout(timeoutMs);
     return trace({ method: "GET", url }, (traceHeaders) => {
       const headers = { ...traceHeaders, accept, "user-agent": userAgent };
-      const request = send(url, { ...options, headers, signal });
+      const request = send(url, { ...connection, headers, signal });
       request.on("socket", (socket: Socket) =>
         socket.once("connect", () => {
           if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));

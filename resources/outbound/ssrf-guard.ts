@@ -6,12 +6,15 @@ const PRIVATE_NAME = /(^|\.)(localhost|local|internal)$/;
 // Everything except public unicast: IANA's special-purpose registry, multicast and reserved space.
 const SPECIAL_IPV4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
   192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4`;
+// Azure's platform in every virtual machine, which gives it its configuration and certificates:
+// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+const AZURE_PLATFORM = "168.63.129.16/32";
 // Only 2000::/3 is global unicast. The special ranges within it are Teredo and others (2001::/23), documentation and 6to4. The
 // rest includes mapped and compatible IPv4, NAT64 (64:ff9b::), private (fc00::/7), link-local, site-local and multicast.
 const GLOBAL_IPV6 = "2000::/3";
 const SPECIAL_IPV6 = "2001::/23 2001:db8::/32 2002::/16 3fff::/20";
 
-const specialIpv4 = blockList(SPECIAL_IPV4, "ipv4");
+const specialIpv4 = blockList(`${SPECIAL_IPV4} ${AZURE_PLATFORM}`, "ipv4");
 const globalIpv6 = blockList(GLOBAL_IPV6, "ipv6");
 const specialIpv6 = blockList(SPECIAL_IPV6, "ipv6");
 

@@ -1,8 +1,17 @@
-import { type AttemptOptions, createAttempt } from "./attempt.ts";
-import { createInFlight } from "./in-flight.ts";
-import type { LeasedDelivery } from "./types.ts";
+import { SYSTEM } from "../events/types.ts";
+import { isPaid, limitsOf } from "../plans.ts";
+import { toPayload } from "./responses.ts";
+import { nextOutcome, SLOW_MS } from "./retry-policy.ts";
+import type { Send } from "./send.ts";
+import { signatureHeaders } from "./signature.ts";
+import type { Attempt, DeliveryQueue, LeasedDelivery, LeaseLimits, Outcome } from "./types.ts";
 
-type DispatcherOptions = AttemptOptions & {
+type DispatcherOptions = {
+  queue: DeliveryQueue;
+  send: Send;
+  shortUrl: string;
+  /** Called with the outcome of each attempt after it is recorded. */
+  onSettled?(outcome: Outcome): void;
   /** Called when the database is unavailable or an attempt fails unexpectedly; its delivery is retried. */
   onError(error: unknown): void;
 };
@@ -14,18 +23,28 @@ const DEBOUNCE_MS = 20;
 // How long a stop waits for responses. Nearly all endpoints respond within a second; a hanging one must not block the exit.
 const GRACE_MS = 5000;
 
+// How soon the deliveries of a suspended organization are checked again. Those pending when it is resumed are due then.
+const SUSPENDED_MS = 5 * 60_000;
+// Attempts at a time. No webhook, host or organization can use up the capacity of all others.
+const HEALTHY = { max: 200, perWebhook: 10, perHost: 50, perOrganization: 40 };
+// Endpoints that fail or respond slowly have a capacity of their own. An attempt counts there once it takes longer than
+// `SLOW_MS`. As none takes longer than 15 s, this bounds the open sockets to about 1,000.
+const FAILING = { max: 100, perWebhook: 1, perHost: 20, perOrganization: 10 };
+
+type Attempting = { delivery: LeasedDelivery; startedAt: number; ended: Promise<void> };
+
 /** Delivers due events until stopped. Any number of processes can share the work. */
-export function startDeliveries({ onError, ...options }: DispatcherOptions): {
+export function startDeliveries(options: DispatcherOptions): {
   /**
    * Stops and resolves when the current attempts have ended. Slow ones are aborted after a grace period; they don't count as
    * attempts, and their deliveries are immediately due again with the same ID, for another process or the next start.
    */
   stop(): Promise<void>;
 } {
-  const { queue } = options;
+  const { queue, onError } = options;
   const abort = new AbortController();
   const attempt = createAttempt(options, abort.signal);
-  const inFlight = createInFlight();
+  const inFlight = new Set<Attempting>();
   let polling: Promise<void> | undefined;
   let scheduled: NodeJS.Timeout | undefined;
   let isStopped = false;
@@ -45,7 +64,7 @@ export function startDeliveries({ onError, ...options }: DispatcherOptions): {
   }
 
   async function leaseAll() {
-    for (let limits = inFlight.limits(); limits && !isStopped; limits = inFlight.limits()) {
+    for (let limits = remaining(inFlight); limits.max > 0 && !isStopped; limits = remaining(inFlight)) {
       const leased = await queue.lease(limits);
       if (leased.length === 0) return;
       for (const delivery of leased) start(delivery);
@@ -53,7 +72,14 @@ export function startDeliveries({ onError, ...options }: DispatcherOptions): {
   }
 
   function start(delivery: LeasedDelivery) {
-    void inFlight.track(delivery, attempt(delivery).catch(onError)).then(schedule);
+    const ended = attempt(delivery)
+      .catch(onError)
+      .then(() => {
+        inFlight.delete(attempting);
+        schedule();
+      });
+    const attempting = { delivery, startedAt: performance.now(), ended };
+    inFlight.add(attempting);
   }
 
   const timer = setInterval(poll, POLL_MS).unref();
@@ -68,8 +94,67 @@ export function startDeliveries({ onError, ...options }: DispatcherOptions): {
       unsubscribe();
       await polling;
       const grace = setTimeout(() => abort.abort(), GRACE_MS);
-      await inFlight.settled();
+      await Promise.all([...inFlight].map(({ ended }) => ended));
       clearTimeout(grace);
     },
   };
+}
+
+/** Returns the limits with the attempts in flight, by webhook, host and organization. */
+function remaining(inFlight: Iterable<Attempting>): LeaseLimits {
+  const counts = new Map<string, number>();
+  const slow = new Set<string>();
+  const free = { healthy: HEALTHY.max, failing: FAILING.max };
+  const add = (key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const { delivery, startedAt } of inFlight) {
+    const { webhookId, host, organizationId, failingSince, slowSince } = delivery;
+    const isSlow = performance.now() - startedAt > SLOW_MS;
+    if (isSlow) slow.add(webhookId);
+    const isFailing = isSlow || failingSince !== null || slowSince !== null;
+    free[isFailing ? "failing" : "healthy"]--;
+    add(webhookId);
+    for (const key of [host, organizationId]) {
+      add(key);
+      if (isFailing) add(`failing ${key}`);
+    }
+  }
+  const failing = { ...FAILING, max: free.failing };
+  return { ...HEALTHY, max: free.healthy, failing, inFlight: counts, slow, limitsOf, actor: SYSTEM };
+}
+
+/** Returns a function that attempts a leased delivery once and records the outcome; `signal` aborts requests. */
+function createAttempt({ queue, send, shortUrl, onSettled }: DispatcherOptions, signal: AbortSignal) {
+  async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome) {
+    await queue.settle(delivery, attempt, outcome, SYSTEM);
+    onSettled?.(outcome);
+  }
+
+  return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {
+    const at = Date.now();
+    const { event, url, secrets, traceparent, verifies, unverifiedUntil, pausedUntil } = delivery;
+    if (delivery.suspended) return queue.postpone(delivery, at + SUSPENDED_MS);
+    if (!verifies && unverifiedUntil !== null && unverifiedUntil > at) return queue.hold(delivery);
+    const reason = reasonNotToSend(delivery);
+    if (reason) return settle(delivery, { at, error: reason, ms: 0 }, { status: "failed", isUnsent: true });
+    if (pausedUntil !== null && pausedUntil > at) return queue.postpone(delivery, pausedUntil);
+    const body = JSON.stringify(toPayload(event, shortUrl));
+    const headers = { ...signatureHeaders(event.id, at, body, secrets), ...(traceparent && { traceparent }) };
+    const start = performance.now();
+    const response = await send(url, headers, body, signal);
+    const { retryAfter: _, ...answer } = response;
+    // An aborted request says nothing about the endpoint.
+    if (signal.aborted && answer.status === undefined) return queue.postpone(delivery, Date.now());
+    const ms = Math.round(performance.now() - start);
+    await settle(delivery, { at, ...answer, ms }, nextOutcome(delivery, response, { now: Date.now(), ms }));
+  };
+}
+
+/** Checked before each attempt, because plan, webhook and secrets may have changed since the event was recorded. */
+function reasonNotToSend(delivery: LeasedDelivery): string | undefined {
+  if (!isPaid(delivery.plan)) return "Not sent: webhooks require a paid plan.";
+  if (!delivery.enabled) return "Not sent: the webhook is disabled.";
+  if (delivery.unverifiedUntil !== null && !delivery.verifies)
+    return "Not sent: the endpoint hasn't accepted a test event. Send one, then resend this delivery.";
+  if (delivery.secrets.length === 0) return "Not sent: the signing secret can't be decrypted. Rotate it.";
+  return undefined;
 }

@@ -5,34 +5,12 @@ import { LINK_EXAMPLE } from "../links/example.ts";
 import { linkSchema } from "../links/schema.ts";
 
 const TIMESTAMP_EXAMPLE = "2026-03-01T09:30:00.000Z";
-const CLICK_EXAMPLE = {
-  link_id: LINK_EXAMPLE.id,
-  slug: LINK_EXAMPLE.slug,
-  url: LINK_EXAMPLE.url,
-  short_url: LINK_EXAMPLE.short_url,
-  clicked_at: TIMESTAMP_EXAMPLE,
-  count: 1,
-  referrer: "news.example",
-  country: "DE",
-  bot: false,
-};
-const ROTATION_EXAMPLE = {
-  client_id: "lgc_Zr3vYb0aQn5fTtK1",
-  compromised: false,
-  previous_expires_at: "2026-03-02T09:30:00.000Z",
-};
-const AUTHORIZATION_EXAMPLE = {
+const GRANT_EXAMPLE = {
   grant_id: "V1StGXR8_Z5jdHi6B-myT",
   client_id: "lgc_Zr3vYb0aQn5fTtK1",
   user_id: "usr_01JAV3XQ7C5W9D2N8M4K6R0TBE",
-  scopes: ["links:read", "links:write"],
 };
-const REPLAY_EXAMPLE = {
-  grant_id: AUTHORIZATION_EXAMPLE.grant_id,
-  client_id: AUTHORIZATION_EXAMPLE.client_id,
-  user_id: AUTHORIZATION_EXAMPLE.user_id,
-  replayed: "refresh_token",
-};
+const AUTHORIZATION_EXAMPLE = { ...GRANT_EXAMPLE, scopes: ["links:read", "links:write"] };
 
 // The body of a link event carries the link itself.
 const link = { data: linkSchema, example: LINK_EXAMPLE };
@@ -43,12 +21,26 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; examp
   "link.clicked": {
     meaning: "A short link was followed, once or several times within a second.",
     data: EVENT_DATA_SCHEMAS["link.clicked"],
-    example: CLICK_EXAMPLE,
+    example: {
+      link_id: LINK_EXAMPLE.id,
+      slug: LINK_EXAMPLE.slug,
+      url: LINK_EXAMPLE.url,
+      short_url: LINK_EXAMPLE.short_url,
+      clicked_at: TIMESTAMP_EXAMPLE,
+      count: 1,
+      referrer: "news.example",
+      country: "DE",
+      bot: false,
+    },
   },
   "client.secret_rotated": {
     meaning: "The client secret was rotated.",
     data: EVENT_DATA_SCHEMAS["client.secret_rotated"],
-    example: ROTATION_EXAMPLE,
+    example: {
+      client_id: "lgc_Zr3vYb0aQn5fTtK1",
+      compromised: false,
+      previous_expires_at: "2026-03-02T09:30:00.000Z",
+    },
   },
   "authorization.granted": {
     meaning: "A user authorized an app to act for the organization.",
@@ -64,7 +56,7 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data: z.ZodObject; examp
     meaning:
       "An authorization code or refresh token was used again, so it may have been stolen. All tokens of its grant were revoked.",
     data: EVENT_DATA_SCHEMAS["token.replay_detected"],
-    example: REPLAY_EXAMPLE,
+    example: { ...GRANT_EXAMPLE, replayed: "refresh_token" },
   },
   "webhook.test": {
     meaning: "A test event. Respond with 2xx; otherwise, it is safe to ignore.",

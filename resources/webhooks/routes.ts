@@ -1,24 +1,52 @@
+import { z } from "zod";
+import type { AuthenticatedCaller } from "../access/bearer.ts";
+import type { ApiContext } from "../http/api-context.ts";
 import { respond } from "../http/response.ts";
-import type { Declare } from "../openapi/operation.ts";
-import { declareDeliveryRoutes } from "./delivery-routes.ts";
-import { createdWebhook, webhookWithSecret } from "./responses.ts";
-import { callerOf, idOf, READ, type WebhookRouteOptions, WRITE, webhookParams } from "./route-options.ts";
+import type { Declare, Operation } from "../openapi/operation.ts";
 import {
-  pageQuery,
+  createdWebhook,
+  queuedDelivery,
+  toDeliveryView,
   toWebhookView,
+  webhookWithSecret,
+} from "./responses.ts";
+import {
+  DELIVERY_EXAMPLE,
+  deliveryPageSchema,
+  deliverySchema,
+  pageQuery,
+  WEBHOOK_EXAMPLE,
   webhookPageSchema,
   webhookSchema,
   webhookWithSecretSchema,
 } from "./schema.ts";
+import type { WebhookService } from "./service.ts";
+
+type WebhookRouteOptions = { webhooks: WebhookService; shortUrl: string };
+
+const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
+const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
+
+/** The path parameters of a webhook. */
+const webhookParams = z.object({
+  id: z
+    .string()
+    .describe("The webhook ID.")
+    .meta({ examples: [WEBHOOK_EXAMPLE.id] }),
+});
+
+const READ_ONE = { ...READ, params: webhookParams };
+const WRITE_ONE = { ...WRITE, params: webhookParams };
+
+const deliveryParams = webhookParams.extend({
+  delivery_id: z
+    .string()
+    .describe("The delivery ID.")
+    .meta({ examples: [DELIVERY_EXAMPLE.id] }),
+});
 
 /** Declares the REST operations of webhooks and their deliveries. */
-export function webhookRoutes(declare: Declare, options: WebhookRouteOptions): void {
-  declareCollectionRoutes(declare, options);
-  declareItemRoutes(declare, options);
-  declareDeliveryRoutes(declare, options);
-}
-
-function declareCollectionRoutes(declare: Declare, { webhooks }: WebhookRouteOptions): void {
+export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookRouteOptions): void {
   declare({
     ...WRITE,
     id: "createWebhook",
@@ -31,10 +59,9 @@ function declareCollectionRoutes(declare: Declare, { webhooks }: WebhookRouteOpt
     responses: {
       201: { description: "The created webhook.", body: webhookWithSecretSchema, headers: ["Location"] },
     },
-    errors: ["webhook_limit", "webhook_exists"],
-    async handler(ctx) {
-      respond(ctx, createdWebhook(await webhooks.create(callerOf(ctx), ctx.request.body)));
-    },
+    errors: ["webhook_limit", "webhook_exists", "secret_shown_once"],
+    handler: async (ctx) =>
+      respond(ctx, createdWebhook(await webhooks.create(callerOf(ctx), ctx.request.body))),
   });
 
   declare({
@@ -51,16 +78,13 @@ function declareCollectionRoutes(declare: Declare, { webhooks }: WebhookRouteOpt
       ctx.body = { data: page.map(toWebhookView), next_cursor: nextCursor };
     },
   });
-}
 
-function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions): void {
   declare({
-    ...READ,
+    ...READ_ONE,
     id: "getWebhook",
     method: "get",
     path: "/v1/webhooks/{id}",
     summary: "Retrieve a webhook",
-    params: webhookParams,
     responses: { 200: { description: "The webhook.", body: webhookSchema } },
     errors: ["not_found"],
     async handler(ctx) {
@@ -69,14 +93,13 @@ function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions):
   });
 
   declare({
-    ...WRITE,
+    ...WRITE_ONE,
     id: "updateWebhook",
     method: "patch",
     path: "/v1/webhooks/{id}",
     summary: "Update a webhook",
     description:
       "Updates the fields in the request and keeps all others. A new URL is verified with a test event, like that of a new webhook.",
-    params: webhookParams,
     body: webhooks.schemas.update,
     responses: { 200: { description: "The updated webhook.", body: webhookSchema } },
     errors: ["not_found", "webhook_exists"],
@@ -86,13 +109,12 @@ function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions):
   });
 
   declare({
-    ...WRITE,
+    ...WRITE_ONE,
     id: "deleteWebhook",
     method: "delete",
     path: "/v1/webhooks/{id}",
     summary: "Delete a webhook",
     description: "Deletes the webhook and its delivery log. Pending deliveries are canceled.",
-    params: webhookParams,
     responses: { 204: { description: "Deleted." } },
     errors: ["not_found"],
     async handler(ctx) {
@@ -102,17 +124,72 @@ function declareItemRoutes(declare: Declare, { webhooks }: WebhookRouteOptions):
   });
 
   declare({
-    ...WRITE,
+    ...WRITE_ONE,
     id: "rotateWebhookSecret",
     method: "post",
     path: "/v1/webhooks/{id}/rotate-secret",
     summary: "Rotate the signing secret",
     description: "For 24 hours, requests are signed with both the new and the previous secret.",
-    params: webhookParams,
     responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
+    errors: ["not_found", "secret_shown_once"],
+    handler: async (ctx) =>
+      respond(ctx, webhookWithSecret(await webhooks.rotateSecret(callerOf(ctx), idOf(ctx)))),
+  });
+
+  declare({
+    ...WRITE_ONE,
+    id: "testWebhook",
+    method: "post",
+    path: "/v1/webhooks/{id}/test",
+    summary: "Send a test event",
+    description:
+      "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
+    responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
+    errors: ["not_found", "webhook_disabled"],
+    handler: async (ctx) =>
+      respond(ctx, queuedDelivery(await webhooks.test(callerOf(ctx), idOf(ctx)), shortUrl)),
+  });
+
+  declare({
+    ...READ_ONE,
+    id: "listDeliveries",
+    method: "get",
+    path: "/v1/webhooks/{id}/deliveries",
+    summary: "List deliveries",
+    description: "Returns the deliveries of the last 30 days with all their attempts, newest first.",
+    query: pageQuery,
+    responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
     errors: ["not_found"],
     async handler(ctx) {
-      respond(ctx, webhookWithSecret(await webhooks.rotateSecret(callerOf(ctx), idOf(ctx))));
+      const { deliveries, nextCursor } = await webhooks.deliveries(callerOf(ctx), idOf(ctx), ctx.state.query);
+      ctx.body = { data: deliveries.map((one) => toDeliveryView(one, shortUrl)), next_cursor: nextCursor };
     },
   });
+
+  declare({
+    ...WRITE,
+    id: "resendDelivery",
+    method: "post",
+    path: "/v1/webhooks/{id}/deliveries/{delivery_id}/resend",
+    summary: "Resend a delivery",
+    description:
+      "Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule.",
+    params: deliveryParams,
+    responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
+    errors: ["not_found", "webhook_disabled", "webhook_unverified"],
+    async handler(ctx) {
+      const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
+      respond(ctx, queuedDelivery(await webhooks.resend(callerOf(ctx), id, delivery_id), shortUrl));
+    },
+  });
+}
+
+/** Returns the caller that the bearer check authenticated. */
+function callerOf(ctx: ApiContext): AuthenticatedCaller {
+  return ctx.state.caller;
+}
+
+/** Returns the webhook ID in the path. */
+function idOf(ctx: ApiContext): string {
+  return ctx.params?.id as string;
 }

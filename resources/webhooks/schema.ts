@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { WEBHOOK_EVENTS } from "../events/types.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
-import type { WebhookPayload } from "./payload.ts";
-import type { Delivery, Webhook } from "./types.ts";
 import { URL_MAX, validateWebhookUrl } from "./url.ts";
 
 // Enough for every event type and some duplicates. The limit bounds the work of deduplicating.
@@ -151,39 +149,3 @@ export const deliverySchema = z
 export const deliveryPageSchema = z
   .object({ data: z.array(deliverySchema), next_cursor: nextCursor })
   .meta({ title: "DeliveryPage", examples: [{ data: [DELIVERY_EXAMPLE], next_cursor: null }] });
-
-/** Returns a webhook as API responses show it, without its secret. */
-export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
-  const { id, url, events, enabled, verified, createdAt, updatedAt, createdBy, createdVia } = webhook;
-  return {
-    id,
-    url,
-    events,
-    enabled,
-    verified,
-    created_at: toTime(createdAt),
-    updated_at: toTime(updatedAt),
-    created_by: createdBy,
-    created_via: createdVia,
-  };
-}
-
-/** Returns a delivery as API responses show it; `request` is its body. */
-export function toDeliveryView(
-  { event, status, attempts, nextAttemptAt }: Delivery,
-  request: WebhookPayload,
-): z.output<typeof deliverySchema> {
-  return {
-    id: event.id,
-    type: event.type,
-    status,
-    attempts: attempts.map((attempt) => ({ ...attempt, at: toTime(attempt.at) })),
-    next_attempt_at: nextAttemptAt === null ? null : toTime(nextAttemptAt),
-    created_at: toTime(event.createdAt),
-    request,
-  };
-}
-
-function toTime(at: number): string {
-  return new Date(at).toISOString();
-}

@@ -17,16 +17,13 @@ export type Send = (
   signal: AbortSignal,
 ) => Promise<EndpointResponse>;
 
-/** How long an attempt may take to connect and in total. Standard Webhooks 1.0.0 recommends 15 to 30 s. */
-export type Timeouts = { connectMs: number; totalMs: number };
-
-/** The replaceable parts of sending. */
-export type SendDefaults = ConnectionDefaults & { timeouts?: Timeouts };
-
 type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 
-/** The default time limits. */
-export const TIMEOUTS: Timeouts = { connectMs: 3_000, totalMs: 15_000 };
+/** The replaceable parts of sending. */
+export type SendDefaults = ConnectionDefaults & { timeouts?: typeof TIMEOUTS };
+
+/** How long an attempt may take to connect and in total. Standard Webhooks 1.0.0 recommends 15 to 30 s. */
+export const TIMEOUTS = { connectMs: 3_000, totalMs: 15_000 };
 // Enough for most endpoints to finish their response, which is discarded.
 const MAX_RESPONSE_BYTES = 4096;
 // How long an endpoint may take to finish its response after the headers.
@@ -72,7 +69,7 @@ export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...default
 function exchange(
   request: http.ClientRequest,
   body: string,
-  { connectMs, totalMs }: Timeouts,
+  { connectMs, totalMs }: typeof TIMEOUTS,
   isAllowed: (address: string) => boolean,
 ): Promise<EndpointResponse | "closed before reuse"> {
   const { promise, resolve } = Promise.withResolvers<EndpointResponse | "closed before reuse">();

@@ -16,13 +16,16 @@ export type Webhook = {
   disabledReason: string | null;
   /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
-  /** The id of the client or user that created the webhook; null for webhooks of earlier versions. */
-  createdBy: string | null;
+  /** The id of the client or user that created the webhook. */
+  createdBy: string;
   /** The client that acted for that user; null without a user or a client. */
   createdVia: string | null;
   createdAt: number;
   updatedAt: number;
 };
+
+/** A webhook with its current signing secret. */
+export type WebhookWithSecret = { webhook: Webhook; secret: string };
 
 /** The fields that callers set. */
 export type WebhookFields = Pick<Webhook, "url" | "events" | "enabled">;
@@ -90,11 +93,7 @@ export type WebhookStore = {
     actor: Actor,
   ): Promise<Webhook | undefined>;
   /** Returns a webhook with its current signing secret, and records who viewed it. */
-  viewSecret(
-    organizationId: string,
-    id: string,
-    actor: Actor,
-  ): Promise<{ webhook: Webhook; secret: string } | undefined>;
+  viewSecret(organizationId: string, id: string, actor: Actor): Promise<WebhookWithSecret | undefined>;
   /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist. */
   remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
   /**
@@ -102,8 +101,8 @@ export type WebhookStore = {
    * replaces an earlier one as the one that verifies it.
    */
   test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
-  /** Returns when the next attempt of any delivery is due; null if none is pending. */
-  nextAttemptAt(organizationId: string, id: string): Promise<number | null>;
+  /** Returns the delivery that is attempted next, if any is pending. */
+  nextDelivery(organizationId: string, id: string): Promise<Delivery | undefined>;
   /** Lists deliveries, newest first; `before` is the event ID of the previous page's last delivery. */
   deliveries(organizationId: string, id: string, limit: number, before?: string): Promise<Delivery[]>;
   /** Restarts the retry schedule of a delivery now; an attempt in flight isn't affected. */
@@ -111,83 +110,70 @@ export type WebhookStore = {
 };
 
 /** A delivery that only this process may attempt until the lease expires. */
-export type LeasedDelivery = Delivery & {
-  lease: string;
-  webhookId: string;
-  organizationId: string;
-  url: string;
-  enabled: boolean;
-  /** The organization's plan; `free` if the organization was deleted. */
-  plan: Plan;
-  /** Whether the operator suspended the organization. */
-  suspended: boolean;
-  /** The number of attempts since the delivery was created or resent. */
-  attemptCount: number;
-  /** The hostname of the URL. */
-  host: string;
-  /** Identifies the URL, which may have changed since the lease. */
-  urlHash: string;
-  /** When the first attempt since the last success failed; null if the last attempt succeeded. */
-  failingSince: number | null;
-  /** Since when the endpoint responds too slowly; null if its last response was fast. */
-  slowSince: number | null;
-  /** The number of failed attempts since the last success. */
-  failures: number;
-  /** Until when the endpoint asked for no requests, by `Retry-After`. */
-  pausedUntil: number | null;
-  /** The `traceparent` of the request that caused the event; null if there was no single one, or its trace isn't recorded. */
-  traceparent: string | null;
-  /** Whether the endpoint is verified if it accepts this delivery. */
-  verifies: boolean;
-  /** Until when the webhook's other events wait for its verification; null if it is verified. */
-  unverifiedUntil: number | null;
-  /** The signing secrets, newest first, without those that can't be decrypted. */
-  secrets: string[];
-};
+export type LeasedDelivery = Delivery &
+  Pick<Webhook, "organizationId" | "url" | "enabled" | "failingSince"> & {
+    lease: string;
+    webhookId: string;
+    host: string;
+    /** Identifies the URL, which may have changed since the lease. */
+    urlHash: string;
+    /** The organization's plan; `free` if the organization was deleted. */
+    plan: Plan;
+    /** Whether the operator suspended the organization. */
+    suspended: boolean;
+    /** The number of attempts since the delivery was created or resent. */
+    attemptCount: number;
+    /** Since when the endpoint responds too slowly; null if its last response was fast. */
+    slowSince: number | null;
+    /** The number of failed attempts since the last success. */
+    failures: number;
+    /** Until when the endpoint asked for no requests, by `Retry-After`. */
+    pausedUntil: number | null;
+    /** The `traceparent` of the request that caused the event; null unless there was a single one with a recorded trace. */
+    traceparent: string | null;
+    /** Whether the endpoint is verified if it accepts this delivery. */
+    verifies: boolean;
+    /** Until when the webhook's other events wait for its verification; null if it is verified. */
+    unverifiedUntil: number | null;
+    /** The signing secrets, newest first, without those that can't be decrypted. */
+    secrets: string[];
+  };
 
 /**
  * The outcome of an attempt. `pauseUntil` is when the endpoint asked to be called again, and `blockUntil` how long
  * repeated failures prevent attempts. `disable` is the reason to disable the webhook. `isUnsent` means that no request was
  * made, so the webhook's health doesn't change.
  */
-export type Outcome =
-  | { status: "succeeded"; isSlow?: boolean; isUnsent?: never }
-  | {
-      status: "pending";
-      retryAt: number;
-      pauseUntil?: number;
-      blockUntil?: number;
-      disable?: never;
-      isUnsent?: never;
-    }
-  | { status: "failed"; disable?: string; isUnsent?: boolean };
+export type Outcome = { isUnsent?: boolean } & (
+  | { status: "succeeded"; isSlow?: boolean }
+  | { status: "pending"; retryAt: number; pauseUntil?: number; blockUntil?: number }
+  | { status: "failed"; disable?: string }
+);
 
-/** How many deliveries a process may lease: in total, and per webhook, host and organization. */
-export type LeaseLimits = {
-  max: number;
-  perWebhook: number;
-  perHost: number;
-  perOrganization: number;
+/** How many attempts there may be at a time: in total, and per webhook, host and organization. */
+type AttemptLimits = { max: number; perWebhook: number; perHost: number; perOrganization: number };
+
+/** How many deliveries a process may lease. `max` is what is left, the other limits include the attempts in flight. */
+export type LeaseLimits = AttemptLimits & {
   /** The lower limits for webhooks that fail or respond slowly. */
-  failing: { max: number; perWebhook: number; perHost: number; perOrganization: number };
-  /** The number of deliveries that this process is attempting, by webhook ID, host and organization ID; those that
-   * fail or respond slowly also by `failing` and the host or organization ID. */
+  failing: AttemptLimits;
+  /** The attempts in flight by webhook ID, host and organization ID; of `failing` ones also by `failing …` and the last two. */
   inFlight: ReadonlyMap<string, number>;
+  /** The IDs of webhooks that haven't responded to a current attempt in time. */
+  slow: ReadonlySet<string>;
   /** Returns the limits of a plan, for the daily quota. */
   limitsOf: (plan: Plan) => Limits;
   /** Who reaches the quota, for the audit log. */
   actor: Actor;
-  /** The IDs of webhooks that haven't responded to a current attempt in time. */
-  slow: ReadonlySet<string>;
 };
 
-/** The delivery queue that all processes share. */
+/** The delivery queue that all processes share. A pending delivery is due, leased or paused: due later. */
 export type DeliveryQueue = {
   /** Leases due deliveries, of each organization in turn. A delivery whose lease expires unsettled becomes due again. */
   lease(limits: LeaseLimits): Promise<LeasedDelivery[]>;
-  /** Returns an unattempted delivery to the queue, due at `until`. */
+  /** Pauses a delivery without an attempt. */
   postpone(leased: LeasedDelivery, until: number): Promise<void>;
-  /** Returns a delivery to the queue, due when the webhook is verified or the time for that ends. */
+  /** Pauses a delivery without an attempt until the webhook is verified or the time for that ends. */
   hold(leased: LeasedDelivery): Promise<void>;
   /** Records an attempt and its outcome; has no effect if the lease has expired. `actor` disables the webhook if needed. */
   settle(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome, actor: Actor): Promise<void>;

@@ -8,6 +8,9 @@ import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
 import { deletionSchema, notDeleted } from "../deletion.ts";
 import { CREATES, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
 
+// About 100 links of the usual size, and 16,000 tokens for an agent.
+const PAGE_LENGTH = 64 * 1024;
+
 const byId = z.strictObject({ id: z.string().describe("The ID of the link, such as lnk_01J9….") });
 const link = sameAs("get_link", "The link");
 
@@ -37,7 +40,7 @@ function readTools(links: LinkService, shortUrl: string): Tool[] {
       input: listQuery,
       output: linkPageSchema.extend({ data: z.array(sameAs("get_link", "A link")) }),
       run: async (caller, query) => {
-        const { links: page, nextCursor } = await links.list(caller, query);
+        const { links: page, nextCursor } = await links.list(caller, query, PAGE_LENGTH);
         return { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
       },
     },

@@ -1,14 +1,12 @@
 import { z } from "zod";
-import { toPayload } from "../../webhooks/payload.ts";
-import { createdWebhook, queuedDelivery, webhookWithSecret } from "../../webhooks/responses.ts";
 import {
-  deliveryPageSchema,
-  pageQuery,
+  createdWebhook,
+  queuedDelivery,
   toDeliveryView,
   toWebhookView,
-  webhookPageSchema,
-  webhookSchema,
-} from "../../webhooks/schema.ts";
+  webhookWithSecret,
+} from "../../webhooks/responses.ts";
+import { deliveryPageSchema, pageQuery, webhookPageSchema, webhookSchema } from "../../webhooks/schema.ts";
 import type { WebhookService } from "../../webhooks/service.ts";
 import type { Delivery } from "../../webhooks/types.ts";
 import { deletionSchema, notDeleted } from "../deletion.ts";
@@ -138,7 +136,7 @@ function secretTools(webhooks: WebhookService, webhookPageUrl: WebhookPageUrl): 
 type SecretTool = Extract<Tool, { operation: string }>;
 
 function deliveryTools(webhooks: WebhookService, shortUrl: string): Tool[] {
-  const view = (delivery: Delivery) => toDeliveryView(delivery, toPayload(delivery.event, shortUrl));
+  const view = (delivery: Delivery) => toDeliveryView(delivery, shortUrl);
   return [
     {
       name: "test_webhook",
