@@ -2,21 +2,24 @@ import type { EventEmitter } from "node:events";
 import type { RequestListener } from "node:http";
 import Koa, { type Middleware } from "koa";
 import type { Introspect } from "../resources/access/introspect.ts";
+import { requireRead } from "../resources/http/methods.ts";
 import { isBelow, isOfResource, mount } from "../resources/http/mount.ts";
 import { isUnavailable } from "../resources/http/unavailable.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import { createServices, type Services } from "../resources/services.ts";
-import { apiInFront } from "./api-front.ts";
 import { authorizationServer } from "./authorization-server.ts";
-import type { Settings } from "./config.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { docs } from "./docs/index.ts";
+import { createFront } from "./front/index.ts";
 import { assets } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
-import { handleErrors } from "./http/error-pages.ts";
-import { checkHost } from "./http/host-check.ts";
+import { compressTexts } from "./http/compression.ts";
+import { createRespondWithError, handleErrors } from "./http/error-pages.ts";
+import { checkFraming, checkHost } from "./http/host-check.ts";
 import type { OnError } from "./http/on-error.ts";
+import { parseQueries } from "./http/query.ts";
 import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
+import { normalizeTargets } from "./http/request-target.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { separateHosts } from "./http/separate-hosts.ts";
 import { siteFiles } from "./http/site-files.ts";
@@ -24,12 +27,12 @@ import { type Keys, nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability, type Observability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
-import { isClientPath } from "./provider/paths.ts";
-import { acceptJson } from "./provider/requests.ts";
-import { hostsOf, originsOf } from "./public-urls.ts";
+import { isClientPath, isOauthPath } from "./provider/paths.ts";
+import { acceptJson } from "./provider/responses.ts";
 import { createCallCounter } from "./rate-limits/api.ts";
-import { redirectInFront } from "./redirect-front.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
+import type { Settings } from "./settings/config.ts";
+import { hostsOf, originsOf } from "./settings/public-urls.ts";
 import { sectionPath } from "./ui/dashboard-layout.ts";
 import { messagePage } from "./ui/page.ts";
 import { VERSION } from "./version.ts";
@@ -44,7 +47,6 @@ const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
  */
 export function createApp(options: Dependencies): {
   app: Koa;
-  /** Responds to requests: serves the most frequent ones itself, and passes all others to the application. */
   listener: RequestListener;
   observability: Observability;
   /** Replaces the keys that sign id_tokens and cookies. */
@@ -69,6 +71,9 @@ export function createApp(options: Dependencies): {
       isUnavailable(error) ? "outage" : "unexpected error",
     );
 
+  const respondWithError = createRespondWithError(urls, isOauthPath);
+  const showErrors = handleErrors(onError, respondWithError);
+
   const services = createServices({
     stores: storage,
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
@@ -77,19 +82,30 @@ export function createApp(options: Dependencies): {
   });
   const parts = { ...options, services };
   const remote = remoteIntrospection(settings, tracing);
-  const { app, direct, middleware, useKeys, close } = remote
-    ? { app: new Koa(), direct: passOn, middleware: [landing(urls)], useKeys() {}, close: async () => {} }
-    : authorizationServer(parts, onError);
+  const { app, fastPaths, middleware, useKeys, close } = remote
+    ? { app: new Koa(), fastPaths: [], middleware: [landing(urls)], useKeys() {}, close: async () => {} }
+    : authorizationServer(parts, onError, respondWithError, showErrors);
   trustProxies(app, settings.TRUST_PROXY);
+  parseQueries(app);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
   const protectedParts = createProtectedParts({ ...parts, onError, introspect });
-  const hasSignIn = !remote;
-  const front = frontMiddleware({ ...parts, protectedParts, observability, onError, direct, hasSignIn });
-  for (const step of [...front, ...middleware]) app.use(step);
-  const common = { ...protectedParts, secure: isSecure(urls), observability };
-  const withApi = apiInFront(app.callback(), { ...common, trustProxy: settings.TRUST_PROXY, onError });
-  const listener = redirectInFront(withApi, common);
+  const setHeaders = commonHeaders(isSecure(urls));
+  const first = firstMiddleware({
+    ...parts,
+    protectedParts,
+    observability,
+    setHeaders,
+    showErrors,
+    hasSignIn: !remote,
+  });
+  for (const step of [...first, ...middleware]) app.use(step);
+  const front = createFront(app, {
+    paths: [...protectedParts.fastPaths, ...fastPaths],
+    steps: [setHeaders, observability.observe],
+    onError,
+  });
+  const listener = normalizeTargets(front);
   return {
     app,
     listener: tracing ? tracing.traceRequests(listener) : listener,
@@ -98,8 +114,6 @@ export function createApp(options: Dependencies): {
     close,
   };
 }
-
-const passOn: Middleware = (_ctx, next) => next();
 
 function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): Introspect | undefined {
   const { INTROSPECTION_URL, INTROSPECTION_CLIENT_ID, INTROSPECTION_CLIENT_SECRET } = settings;
@@ -146,33 +160,33 @@ function createProtectedParts(options: ProtectedOptions): Resources {
   });
 }
 
-type FrontOptions = Dependencies & {
+type FirstOptions = Dependencies & {
   services: Services;
   protectedParts: Resources;
   observability: Observability;
-  onError: OnError;
-  /** Serves the most frequent requests of the authorization server. */
-  direct: Middleware;
+  setHeaders: Middleware;
+  showErrors: Middleware;
   hasSignIn: boolean;
 };
 
 /** Returns what every request passes, in this order, up to the resources. */
-function frontMiddleware(options: FrontOptions): Middleware[] {
-  const { settings, urls, services, protectedParts, observability, onError } = options;
+function firstMiddleware(options: FirstOptions): Middleware[] {
+  const { settings, urls, services, protectedParts, observability } = options;
   return [
-    commonHeaders({ secure: isSecure(urls) }),
-    observability.probes,
+    options.setHeaders,
+    compressTexts,
     observability.observe,
     mount(isClientPath, [acceptJson]),
-    handleErrors(onError, urls.base),
+    options.showErrors,
+    checkFraming,
+    observability.probes,
     checkHost(hostsOf(urls), urls.base),
     siteFiles(urls.base, settings.SECURITY_CONTACT),
     separateHosts(urls, services.links.isReserved),
-    options.direct,
-    mount(isBelow("/assets/"), [assets]),
+    mount(isBelow("/assets/"), [requireRead, assets]),
     ...redirectSlashes(urls.base),
     ...(options.hasSignIn ? [redirectGuesses(urls.base)] : []),
-    mount(isOfResource(`${urls.base}/docs`), [docs(protectedParts, urls)]),
+    mount(isOfResource(`${urls.base}/docs`), [requireRead, docs(protectedParts, urls)]),
     ...protectedParts.middleware,
   ];
 }

@@ -1,6 +1,8 @@
 import type { Context, Middleware } from "koa";
 import type { Provider } from "oidc-provider";
+import type { FastPath } from "../resources/http/fast-path.ts";
 import { isBelow, mount } from "../resources/http/mount.ts";
+import { toProblem } from "../resources/http/problem.ts";
 import { isUnavailable } from "../resources/http/unavailable.ts";
 import type { Services } from "../resources/services.ts";
 import { createKeySets } from "./assertions/key-sets.ts";
@@ -27,20 +29,18 @@ import { createPasswords } from "./credentials/passwords.ts";
 import { dashboard } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createCsrf } from "./http/csrf.ts";
+import type { RespondWithError } from "./http/error-pages.ts";
 import type { OnError } from "./http/on-error.ts";
-import { respondUnavailable } from "./http/unavailable.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createFindKey } from "./leaked-credentials/public-keys.ts";
 import { leakedCredentials } from "./leaked-credentials/routes.ts";
-import { oauthCors } from "./provider/cors.ts";
-import { isDirect, serveDirectly } from "./provider/direct-routes.ts";
+import { serveMetadataOfMcp } from "./provider/discovery.ts";
+import { serveEndpoints } from "./provider/endpoints.ts";
 import { findAccount } from "./provider/find-account.ts";
 import { createProvider } from "./provider/index.ts";
-import { useKeys } from "./provider/key-set.ts";
-import { serveMetadataOfMcp } from "./provider/metadata-path.ts";
 import {
   isAuthorizationPath,
   isOauthPath,
@@ -49,18 +49,18 @@ import {
   requireOauthPath,
 } from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
-import { redirectAuthorizationForm } from "./provider/requests.ts";
-import { completeResponses } from "./provider/responses.ts";
+import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
+import { acceptJson, completeResponses, oauthCors } from "./provider/responses.ts";
+import { useKeys } from "./provider/seams/key-store.ts";
 import { errorResponseLink } from "./provider/untrusted-redirects.ts";
 import { createAuthenticateWorkload } from "./provider/workloads.ts";
-import { originsOf } from "./public-urls.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
+import { originsOf } from "./settings/public-urls.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
 export type AuthorizationServer = {
   app: Provider;
-  /** Serves the most frequent requests. To be used before other middleware that doesn't concern them. */
-  direct: Middleware;
+  fastPaths: FastPath[];
   middleware: Middleware[];
   /** Replaces the keys that sign id_tokens and cookies. */
   useKeys(keys: Keys): void;
@@ -71,18 +71,22 @@ export type AuthorizationServer = {
 export function authorizationServer(
   options: Dependencies & { services: Services },
   onError: OnError,
+  respondWithError: RespondWithError,
+  showErrors: Middleware,
 ): AuthorizationServer {
   const { settings, urls, storage, clientPolicy, keys, rateLimitStore } = options;
-  const { accounts, clients, grants, replays, trustRules } = storage;
+  const { accounts, clients, grants, identities, knownDevices, replays, secondFactors, trustRules } = storage;
   const keySets = createKeySets(options.fetch);
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
   const passwords = createPasswords(settings.RATE_LIMIT);
   const origins = originsOf(settings, urls);
   const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
-  const devices = signInAudit.complete(createDevices(storage.knownDevices, urls.base));
+  const devices = signInAudit.complete(createDevices(knownDevices, urls.base));
   const verifyPassword = signInAudit.verify(
     createVerifyPassword({
-      ...storage,
+      accounts,
+      knownDevices,
+      signInFailures: storage.signInFailures,
       devices,
       passwords,
       limits: authenticationLimits.signIn,
@@ -99,6 +103,7 @@ export function authorizationServer(
     keys,
     clients,
     replays,
+    replayedGrants: storage.replayedGrants,
     fetch: options.fetch,
     keySets,
     authenticateWorkload: createAuthenticateWorkload({
@@ -108,7 +113,10 @@ export function authorizationServer(
     }),
     registeredIds,
     identityAssertions: {
-      ...storage,
+      accounts,
+      identities,
+      enterpriseAuthorization: storage.enterpriseAuthorization,
+      replays,
       idpIssuer: settings.IDP_ISSUER,
       urls,
       clientPolicy,
@@ -118,7 +126,7 @@ export function authorizationServer(
     origins,
     adapter: storage.oidcAdapter,
     findAccount: findAccount({ accounts, grants }),
-    findRememberedGrant: createRememberedConsent(storage, clientPolicy),
+    renewRememberedGrant: createRememberedConsent(storage, clientPolicy),
     renderError: (ctx, out, error) => {
       ctx.type = "html";
       ctx.body =
@@ -130,10 +138,14 @@ export function authorizationServer(
   provider.on("authorization.error", (ctx: Context, { error }: { error: string }) => {
     ctx.state.authorizationError = error;
   });
-  // The library has already set the status to 500.
+  // oidc-provider has already set the status to 500.
   provider.on("server_error", (ctx: Context, error: unknown) => {
     onError(error, ctx);
-    if (isUnavailable(error)) respondUnavailable(ctx);
+    if (isUnavailable(error))
+      respondWithError(
+        ctx,
+        toProblem(error, () => {}),
+      );
   });
 
   const sessions = createSessions(provider, storage.sessions, urls.base);
@@ -147,11 +159,18 @@ export function authorizationServer(
   const isSignedIn = async (ctx: Context) => Boolean(await signedInAccount(ctx, { sessions, accounts }));
   const transactions = createTransactions(urls.base);
   const challenges = createChallenges(keys.signing, replays);
-  const relyingParty = createRelyingParty(urls.base, challenges, storage.secondFactors.passkeys);
+  const relyingParty = createRelyingParty(urls.base, challenges, secondFactors.passkeys);
   const browserIds = createBrowserIds(urls.base);
   const passkeyButton = createPasskeyButton({ relyingParty, browserIds });
   const loginTokens = createLoginTokens(keys.signing, replays, urls.base);
-  const completeSignIn = createCompleteSignIn({ ...storage, sessions, devices, loginTokens });
+  const completeSignIn = createCompleteSignIn({
+    accounts,
+    identities,
+    secondFactors,
+    sessions,
+    devices,
+    loginTokens,
+  });
   const entry = {
     provider,
     passwords,
@@ -171,24 +190,27 @@ export function authorizationServer(
   };
 
   const complete = completeResponses(settings);
+  const serve = serveEndpoints(provider);
+  const fastPath = (path: string): FastPath => ({
+    method: "POST",
+    host: new URL(urls.base).host,
+    path,
+    steps: [acceptJson, showErrors, requireOauthPath(settings), authenticationLimits.oauth, complete, serve],
+  });
   return {
     app: provider,
     useKeys: (latest) => useKeys(provider, latest),
     close: signInAudit.close,
-    direct: mount(isDirect, [
-      requireOauthPath(settings),
-      authenticationLimits.oauth,
-      complete,
-      serveDirectly(provider),
-    ]),
+    fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
       ...leakReports(options, onError),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
-      mount(isAuthorizationPath, [authenticationLimits.authorization, redirectAuthorizationForm]),
+      mount(isAuthorizationPath, [authenticationLimits.authorization, normalizeAuthorizationRequest]),
       serveMetadataOfMcp(urls),
       complete,
+      serve,
       mount(
         isBelow("/interaction/"),
         interactions({
@@ -204,7 +226,7 @@ export function authorizationServer(
           base: urls.base,
         }),
       ),
-      mount(isBelow("/auth/reset-password/"), [passwordReset(storage, passwords)]),
+      mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
       ...auth({ ...options, ...entry, onError, dashboard: dashboard({ ...options, ...entry }) }),
     ],
   };

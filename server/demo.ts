@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { Storage } from "../adapters/index.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import { SYSTEM } from "../resources/events/types.ts";
-import type { Settings } from "./config.ts";
 import { createPasswords } from "./credentials/passwords.ts";
+import type { Settings } from "./settings/config.ts";
 
 /** The credentials of the demo organization and its user. */
 export type Demo = { clientId: string; clientSecret: string; username: string; password: string };

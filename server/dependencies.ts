@@ -2,12 +2,12 @@ import type { Storage } from "../adapters/index.ts";
 import type { ClientPolicy } from "../adapters/oauth/client-policy.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
-import type { Settings } from "./config.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
 import type { ProcessMetrics } from "./observability/metrics.ts";
 import type { Tracing } from "./observability/tracing.ts";
 import type { RateLimitStore } from "./rate-limits/store.ts";
+import type { Settings } from "./settings/config.ts";
 
 /** What the application is assembled from. */
 export type Dependencies = {

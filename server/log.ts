@@ -1,5 +1,11 @@
 import { pino } from "pino";
-import { toLoggedError } from "./log-errors.ts";
+
+type LoggedError = { type: string; code?: string; message?: string; stack?: string; cause?: LoggedError };
+type Thrown = Error & { code?: unknown; cause?: unknown };
+
+// The codes of SQLite, MariaDB and MySQL, and the SQLSTATE of PostgreSQL.
+const DATABASE_CODE = /^(SQLITE_\w+|ER_\w+|[0-9A-Z]{5})$/;
+const MAX_CAUSES = 5;
 
 export type Log = Pick<
   ReturnType<typeof pino>,
@@ -15,4 +21,22 @@ export function createLog(level: string): Log {
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   });
+}
+
+/**
+ * Returns what the log shows of an error: its type, code, message, stack and cause, and no other property. The messages of
+ * database errors contain SQL and values, so of these only the type, code and frames of the stack are shown.
+ */
+export function toLoggedError(error: unknown, causes = MAX_CAUSES): LoggedError {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const { name, code, message, stack = "", cause } = error as Thrown;
+  const isDatabase = typeof code === "string" && DATABASE_CODE.test(code);
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  return {
+    type: error.constructor?.name || name,
+    ...(typeof code === "string" && { code }),
+    ...(!isDatabase && { message }),
+    stack: frames.join("\n"),
+    ...(cause !== undefined && causes > 0 && { cause: toLoggedError(cause, causes - 1) }),
+  };
 }

@@ -1,15 +1,15 @@
 import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
-import { InvalidSettings, readSettings, type Settings } from "./config.ts";
 import { type Demo, describeDemo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/lost-database.ts";
 import { createLog, type Log } from "./log.ts";
-import { productionWarningsOf } from "./production-warnings.ts";
-import { publicUrlsOf } from "./public-urls.ts";
-import { startService } from "./service.ts";
-import { followSignals, type RunningProcess } from "./shutdown/signals.ts";
+import { startService } from "./process/service.ts";
+import { followSignals, type RunningProcess } from "./process/signals.ts";
+import { startWorkers } from "./process/workers.ts";
+import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
+import { productionWarningsOf } from "./settings/production-warnings.ts";
+import { publicUrlsOf } from "./settings/public-urls.ts";
 import { StartupError, toFileError } from "./startup-errors.ts";
-import { startWorkers } from "./workers.ts";
 
 // Beyond SHUTDOWN_DELAY: requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
 const STOP_MS = 15_000;
@@ -43,8 +43,10 @@ async function start(settings: Settings, log: Log): Promise<RunningProcess> {
 }
 
 async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProcess> {
-  const service = await startService(settings, log);
+  const { failed, ...service } = await startService(settings, log);
   process.send?.({ base: service.urls.base });
+  // The primary process then stops all workers: what a worker wrote to a failed disk is lost for the others, too.
+  void failed.then(() => process.send?.({ failed: true }));
   return service;
 }
 

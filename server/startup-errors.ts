@@ -1,5 +1,6 @@
+import { sqliteFile } from "../adapters/database/engine.ts";
 import { IncompatibleSchema } from "../adapters/database/migrations/compatibility.ts";
-import { IncompleteSchema } from "../adapters/database/migrations/migrate.ts";
+import { UnfinishedCopy } from "../adapters/database/migrations/unfinished-copy.ts";
 
 /** What stops the server from starting and an operator can fix: one sentence, shown without a stack. */
 export class StartupError extends Error {
@@ -72,11 +73,13 @@ const REASONS: Record<string, Reason> = {
   SQLITE_NOTADB: BROKEN,
   SQLITE_READONLY: ["the file is read-only", "Make the file and its folder writable."],
 };
+// Errors whose message is for the operator.
+const SENTENCES = [IncompatibleSchema, UnfinishedCopy];
 const TIMEOUT = /timeout expired|Timeout acquiring a connection/;
 
 /** Says why the database or a file cannot be used, and what to do; undefined if the error is anything else. */
 export function describeStartupError(error: unknown, databaseUrl?: string): string | undefined {
-  if (error instanceof IncompatibleSchema || error instanceof IncompleteSchema) return error.message;
+  if (SENTENCES.some((type) => error instanceof type)) return (error as Error).message;
   const { code = "", message, path, cause, errors } = error as SystemError;
   // SQLite's extended codes begin with the basic one.
   const basic = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code;
@@ -103,6 +106,11 @@ export function toStartupError(error: unknown, databaseUrl: string): unknown {
   if (error instanceof StartupError) return error;
   const message = describeStartupError(error, databaseUrl);
   return message ? new StartupError(message, { cause: error }) : error;
+}
+
+/** Says how to create a SQLite database that doesn't exist. */
+export function describeMissing(databaseUrl: string): string {
+  return `DATABASE_URL: ${sqliteFile(databaseUrl)} doesn't exist. Start the server or run "linkgate migrate" to create it.`;
 }
 
 /** Names the database and the user, without the password. */

@@ -17,7 +17,7 @@ export type JwtRules = {
   issuer: string;
   /** `aud` must be, or contain, one of these. */
   audiences: readonly string[];
-  /** Whether `aud` must have a single value (draft-ietf-oauth-identity-assertion-authz-grant). */
+  /** Whether `aud` must have a single value. A list of one has. */
   isSingleAudience?: boolean;
   keys: JWTVerifyGetKey;
   /** The required `typ` of the header. */
@@ -68,7 +68,7 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
       requiredClaims: ["exp", "iat", ...requiredClaims],
       ...(type && { typ: type }),
     });
-    if (isSingleAudience && typeof payload.aud !== "string")
+    if (isSingleAudience && [payload.aud].flat().length !== 1)
       throw new InvalidJwt("aud must be a single value");
     // RFC 7519 §4.1.2, which the library leaves to its callers. MariaDB takes the number 0 for most texts.
     if (payload.sub !== undefined && typeof payload.sub !== "string")

@@ -5,7 +5,7 @@ import type { Csrf } from "../http/csrf.ts";
 import { readInput } from "../http/request-body.ts";
 import { checkOrigin, isChange } from "../http/same-origin.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { isMultiFactor } from "../provider/multi-factor.ts";
+import { isMultiFactor } from "../provider/sessions.ts";
 import { SignInRequired } from "./error-handler.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
 import { HOME } from "./return-to.ts";

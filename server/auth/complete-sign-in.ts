@@ -3,7 +3,7 @@ import { credentialOf, type IdentityStore } from "../../adapters/accounts/identi
 import type { SecondFactorStore } from "../../adapters/accounts/second-factors/index.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { isMultiFactor } from "../provider/multi-factor.ts";
+import { isMultiFactor } from "../provider/sessions.ts";
 import type { Devices } from "./devices.ts";
 import type { LoginTokens } from "./second-factor/login-tokens.ts";
 import type { Sessions } from "./sessions.ts";

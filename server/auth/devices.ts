@@ -1,9 +1,9 @@
 import type { Context } from "koa";
 import { KNOWN_DEVICE_MS, type KnownDeviceStore } from "../../adapters/accounts/known-devices.ts";
 import { newSecret } from "../../adapters/crypto/ids.ts";
+import { cookieOptions } from "../http/cookies.ts";
 import { describeBrowser } from "../http/describe-browser.ts";
 import { prefersHtml } from "../http/request-body.ts";
-import { cookieOptions } from "../provider/cookies.ts";
 import { networkKeyOf } from "../rate-limits/ip-key.ts";
 
 // What `newSecret` returns. No name of a program has this form.

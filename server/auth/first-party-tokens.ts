@@ -2,8 +2,8 @@ import { errors, type Provider } from "oidc-provider";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { ReplayedGrantStore } from "../../adapters/oauth/oidc/replays.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
-import { isMultiFactor } from "../provider/multi-factor.ts";
 import type { Method } from "../provider/sessions.ts";
+import { isMultiFactor } from "../provider/sessions.ts";
 import { isStillValid } from "./complete-sign-in.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 
@@ -121,7 +121,7 @@ export function createFirstPartyTokens({
       const account = await accounts.find(accountId);
       if (!account || account.disabled) return undefined;
       if (token.consumed) {
-        await replayedGrants.revoke(grantId, address); // RFC 9700 §4.14.2
+        await replayedGrants.revoke(grantId, "refresh_token", address); // RFC 9700 §4.14.2
         return undefined;
       }
       if (!(await consume(token))) return undefined;

@@ -5,9 +5,9 @@ import { validateUsername } from "../credentials/usernames.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { checkOrigin } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { messagePage } from "../ui/page.ts";
+import { html } from "../ui/html.ts";
+import { messagePage, page } from "../ui/page.ts";
 import { tooManyRequests } from "./error-handler.ts";
-import { forgotPasswordPage } from "./forgot-password-page.ts";
 
 /** The path at which users request a password reset by email. */
 export const FORGOT_PATH = "/auth/forgot-password";
@@ -53,4 +53,20 @@ function missingUsername(): Problem {
   return new Problem(422, "invalid_username", "Enter your username.", {
     errors: [{ field: "username", message: "is required" }],
   });
+}
+
+/** Renders the form that requests a password reset by email. */
+function forgotPasswordPage(): string {
+  return page(
+    "Reset your password",
+    html`<h1>Reset your password</h1>
+<p>Enter your username to get a reset link by email. This works if you confirmed an email address on your account page.</p>
+<form method="post" action="/auth/forgot-password">
+<label for="username">Username</label>
+<input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
+<button type="submit">Send reset link</button>
+</form>
+<p class="hint">No email address? Ask an organization owner or your administrator for a reset link.</p>
+<p class="hint"><a href="/auth/login">Back to sign-in</a></p>`,
+  );
 }

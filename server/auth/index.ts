@@ -1,21 +1,23 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import type { Provider } from "oidc-provider";
+import type { Storage } from "../../adapters/index.ts";
+import { routesOf } from "../../resources/http/methods.ts";
 import { isBelow, mount } from "../../resources/http/mount.ts";
 import type { Passwords } from "../credentials/passwords.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { createCsrf } from "../http/csrf.ts";
 import type { OnError } from "../http/on-error.ts";
+import { prefersHtml } from "../http/request-body.ts";
 import { isChange } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { authenticate } from "./authenticate.ts";
 import type { CompleteSignIn } from "./complete-sign-in.ts";
 import type { Devices } from "./devices.ts";
 import { handleAuthErrors, tooManyRequests } from "./error-handler.ts";
-import { createFirstPartyTokens } from "./first-party-tokens.ts";
+import { createFirstPartyTokens, type FirstPartyTokens } from "./first-party-tokens.ts";
 import { forgotPasswordRoutes } from "./forgot-password.ts";
 import { loginRoutes } from "./login.ts";
-import { logoutRoutes } from "./logout.ts";
 import type { BrowserIds } from "./passkeys/browser-id.ts";
 import type { ShowPasskeyButton } from "./passkeys/sign-in.ts";
 import type { RelyingParty } from "./passkeys/webauthn.ts";
@@ -30,6 +32,8 @@ import type { IdentityProvider } from "./sso/identity-provider.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 import type { Transactions } from "./sso/transactions.ts";
 import type { VerifyPassword } from "./verify-password.ts";
+
+type Options = { sessions: Sessions; tokens: FirstPartyTokens; storage: Pick<Storage, "memberEvents"> };
 
 export type AuthOptions = Pick<Dependencies, "settings" | "urls" | "storage" | "keys"> & {
   provider: Provider;
@@ -64,7 +68,10 @@ export function auth(options: AuthOptions): Middleware[] {
   const { secondFactors } = storage;
   const verifyCode = options.signInAudit.verifyCode(
     createVerifyCode({
-      ...storage,
+      secondFactors,
+      knownDevices: storage.knownDevices,
+      signInFailures: storage.signInFailures,
+      devices: options.devices,
       limits: options.authenticationLimits,
       isLimited: options.settings.RATE_LIMIT,
     }),
@@ -93,8 +100,8 @@ export function auth(options: AuthOptions): Middleware[] {
   return [
     mount(isBelow("/auth/"), [
       errors,
-      routes(open),
-      mount(isBelow("/auth/logout"), [requireUser, routes(signedIn)]),
+      ...routesOf(open),
+      mount(isBelow("/auth/logout"), [requireUser, ...routesOf(signedIn)]),
     ]),
     mount(isDashboard, [errors, requireUser, limitChanges(options.authenticationLimits), ...dashboard]),
   ];
@@ -114,6 +121,17 @@ function isDashboard({ path }: { path: string }): boolean {
   return path === "/dashboard" || path.startsWith("/dashboard/");
 }
 
-function routes(router: Router): Middleware {
-  return router.routes() as unknown as Middleware;
+/** Adds `/auth/logout`: ends the session, or revokes the token and its whole family. */
+function logoutRoutes(router: Router, { sessions, tokens, storage }: Options): void {
+  router.post("/auth/logout", async (ctx) => {
+    const { user } = ctx.state;
+    const { id: userId, means, sessionId, actor } = user;
+    if (means === "token") await tokens.end(sessionId);
+    else await sessions.end(ctx, user);
+    await storage.memberEvents.record(actor, { userId, type: "member.logged_out" });
+    if (prefersHtml(ctx)) {
+      ctx.status = 303;
+      ctx.redirect("/auth/login");
+    } else ctx.status = 204;
+  });
 }

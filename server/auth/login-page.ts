@@ -43,6 +43,8 @@ export type DashboardSignIn = Form & {
   returnTo: string;
   /** Whether the user is signed in, but has to confirm it. */
   again: boolean;
+  /** Whether the user has just deleted the account. */
+  isDeleted: boolean;
   mayRegister: boolean;
   /** Whether the server can email reset links. */
   hasMail: boolean;
@@ -54,6 +56,7 @@ export type DashboardSignIn = Form & {
 export function dashboardSignInPage({
   returnTo,
   again,
+  isDeleted,
   mayRegister,
   hasMail,
   invited,
@@ -64,6 +67,7 @@ export function dashboardSignInPage({
   return page(
     "Sign in",
     html`<h1>${again ? "Sign in again" : "Sign in"}</h1>
+${isDeleted ? html`<p class="notice" role="status">Your account was deleted.</p>` : html``}
 ${again ? html`<p>For your security, please sign in again.</p>` : html``}
 ${invited ? html`<p>${invitationSentence(invited)} Sign in to accept.</p>` : html``}
 ${signInForm("/auth/login", fields, form)}

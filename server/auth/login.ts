@@ -3,10 +3,10 @@ import type { Context } from "koa";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { InvitationStore } from "../../adapters/organizations/invitations.ts";
 import { Problem } from "../../resources/http/problem.ts";
-import type { Settings } from "../config.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { checkOrigin } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import type { Settings } from "../settings/config.ts";
 import type { CompleteSignIn } from "./complete-sign-in.ts";
 import { tooManyRequests } from "./error-handler.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
@@ -49,6 +49,7 @@ export function loginRoutes(router: Router, options: Options): void {
     ctx.body = dashboardSignInPage({
       returnTo,
       again,
+      isDeleted: input.deleted === "1",
       mayRegister: isRegistrationOpen(settings, invitation),
       hasMail: settings.SMTP_URL !== undefined,
       invited: invitation === undefined ? undefined : await options.invitations.find(invitation),

@@ -45,9 +45,9 @@ export function programLoginRoutes(router: Router, options: ProgramLogin): void 
     if (Boolean(codes.totp) === Boolean(codes.recoveryCode)) throw codeMissing();
     const pending = loginTokens.read(textFieldOf(input.login_token));
     if (!pending) throw loginTokenInvalid();
-    const factor = await verifyCode(ctx, pending.proof.accountId, codes);
+    const factor = await verifyCode(ctx, pending, codes);
+    if (!factor) throw loginTokenInvalid();
     if ("error" in factor) throw toProblem(factor);
-    if (!(await loginTokens.complete(pending))) throw loginTokenInvalid();
     await issueTokens(ctx, withFactor(pending.proof, factor), options);
   });
 }

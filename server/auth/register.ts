@@ -5,22 +5,37 @@ import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { InvitationStore } from "../../adapters/organizations/invitations.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { validate } from "../../resources/http/validate.ts";
-import type { Settings } from "../config.ts";
 import type { Passwords } from "../credentials/passwords.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { checkOrigin } from "../http/same-origin.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { siteKeyOf } from "../rate-limits/ip-key.ts";
 import { describeWait } from "../rate-limits/store.ts";
-import { messagePage } from "../ui/page.ts";
+import type { Settings } from "../settings/config.ts";
+import { hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
+import { html } from "../ui/html.ts";
+import { invitationSentence, type ShownInvitation } from "../ui/invitation.ts";
+import { alert, describedBy, messagePage, page } from "../ui/page.ts";
 import type { Devices } from "./devices.ts";
 import type { FirstPartyTokens } from "./first-party-tokens.ts";
-import { registerPage } from "./register-page.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
 import { errorTextOf, hashPassword, registrationSchema } from "./schemas.ts";
 import { type Sessions, signedInAccount } from "./sessions.ts";
 import { passwordProof } from "./sign-in-proof.ts";
 import type { ShowSsoButton } from "./sso/button.ts";
+
+type Registration = {
+  username?: string;
+  organizationName?: string;
+  /** The path to redirect to afterward. */
+  returnTo: string;
+  /** The secret of an invitation to an existing organization; without it, the user gets a new one. */
+  invitation?: string | undefined;
+  /** What that invitation says; undefined if it is not valid. */
+  invited?: ShownInvitation | undefined;
+  error?: string;
+  external?: SsoOption | undefined;
+};
 
 type Options = {
   accounts: AccountStore;
@@ -154,4 +169,41 @@ function showClosed(ctx: Context): void {
     href: "/auth/login",
     text: "Sign in",
   });
+}
+
+/** Renders the registration form. */
+function registerPage(registration: Registration): string {
+  const {
+    username = "",
+    organizationName = "",
+    returnTo,
+    invitation,
+    invited,
+    error,
+    external,
+  } = registration;
+  return page(
+    "Create an account",
+    html`<h1>Create an account</h1>
+${invited ? html`<p>${invitationSentence(invited)}</p>` : html``}
+${alert(error, "error")}
+<form method="post" action="/auth/register">
+${hidden("return_to", returnTo)}${invitation ? hidden("invitation", invitation) : html``}
+<label for="username">Username</label>
+<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus${describedBy(error, "username-hint")}>
+<p class="hint" id="username-hint">3 to 64 letters, digits and . _ @ + -</p>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="new-password" required${describedBy(undefined, "password-hint")}>
+<p class="hint" id="password-hint">At least 8 characters. A few random words work well.</p>
+${
+  invitation
+    ? html``
+    : html`<label for="organization_name">Organization name (optional)</label>
+<input id="organization_name" name="organization_name" value="${organizationName}" autocomplete="organization" maxlength="100">`
+}
+<button type="submit">Create account</button>
+</form>
+${ssoButton(external)}
+<p class="hint">Already have an account? <a href="/auth/login?${new URLSearchParams({ return_to: returnTo })}">Sign in</a></p>`,
+  );
 }

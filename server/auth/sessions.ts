@@ -2,8 +2,8 @@ import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
 import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
+import { cookieOptions } from "../http/cookies.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { cookieOptions } from "../provider/cookies.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
 import {
   epochSeconds,
@@ -62,7 +62,7 @@ export function createSessions(
     ctx.cookies.set(name, session.jti, { ...options, expires: new Date(session.exp * 1000) });
   }
 
-  /** Ends a session by its `uid`: the library would end it by its ID, which a concurrent request may replace. */
+  /** Ends a session by its `uid`: oidc-provider would end it by its ID, which a concurrent request may replace. */
   async function end({ accountId, uid }: Pick<Session, "accountId" | "uid">): Promise<void> {
     if (accountId) await store.signOut(accountId, uid);
   }

@@ -98,9 +98,10 @@ export function createSignInAudit(
       return result;
     },
 
-    verifyCode: (verifyCode) => async (ctx, userId, codes) => {
-      const result = await verifyCode(ctx, userId, codes);
-      if ("error" in result) {
+    verifyCode: (verifyCode) => async (ctx, pending, codes) => {
+      const result = await verifyCode(ctx, pending, codes);
+      if (result && "error" in result) {
+        const userId = pending.proof.accountId;
         const isThrottled = result.status === 429;
         count(isThrottled ? "member.sign_in_throttled" : "member.second_factor_failed", { userId }, ctx.ip);
       }

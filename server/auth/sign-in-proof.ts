@@ -1,6 +1,6 @@
 import { credentialOf, type IdentityKey } from "../../adapters/accounts/identities.ts";
-import { MULTIPLE_FACTORS } from "../provider/multi-factor.ts";
 import type { Method } from "../provider/sessions.ts";
+import { MULTIPLE_FACTORS } from "../provider/sessions.ts";
 
 /** What a user has proved while signing in. */
 export type SignInProof = {

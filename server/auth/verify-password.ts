@@ -107,7 +107,7 @@ export function createVerifyPassword(options: Options): VerifyPassword {
         code: "busy",
       };
     }
-    if (known) await knownDevices.confirm(account.id, known.token);
+    if (known) await knownDevices.uncount(account.id, known.token);
     else if (isLimited) {
       await limits.succeeded(ctx.ip, username);
       await signInFailures.reset(username);

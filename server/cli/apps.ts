@@ -16,7 +16,7 @@ export const appCommands: Command[] = [
     summary: "Choose which apps members may authorize; owners and admins may authorize any",
     arguments: { "<org-id>": ORG_ID, "<any|approved|none>": "apps that are no longer allowed lose access" },
     example: `${EXAMPLE_ORG} approved`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, word], storage }) {
       const organization = await findOrganization(storage, id);
       if (!MEMBER_APPS.includes(word as string)) {
@@ -33,7 +33,7 @@ export const appCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
       const approved = await storage.approvedApps.list(organization.id);
@@ -48,7 +48,7 @@ export const appCommands: Command[] = [
       "<client-id>": "client ID of an organization, or URL of a metadata document",
     },
     example: `${EXAMPLE_ORG} ${EXAMPLE_CLIENT}`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, clientId], storage }) {
       const organization = await findOrganization(storage, id);
       // Registered clients are verified with the keys of a server, so they are approved in the dashboard.
@@ -69,7 +69,7 @@ export const appCommands: Command[] = [
     summary: "Withdraw the approval of an app, which ends its access for members",
     arguments: { "<org-id>": ORG_ID, "<approval-id>": 'ID of the approval, as "app list" prints it' },
     example: `${EXAMPLE_ORG} app_01JD9K2M4N6P8Q0R2S4T6V8W0X`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, approvalId], storage }) {
       const organization = await findOrganization(storage, id);
       if (!(await storage.approvedApps.remove(organization.id, approvalId as string, OPERATOR))) {

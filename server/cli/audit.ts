@@ -1,6 +1,6 @@
 import type { RecordedCommand } from "../../adapters/events/operator-log.ts";
 import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, ORG_ID } from "./organizations.ts";
+import { EXAMPLE_ORG, ORG_ID, organizationNotFound } from "./organizations.ts";
 
 const LIMIT = 50;
 const LIMIT_MAX = 1000;
@@ -16,7 +16,7 @@ export const auditCommands: Command[] = [
     },
     example: "--limit 10",
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run({ options: { limit, before }, storage }) {
       const commands = await storage.operatorLog.list(parseLimit(limit), before as string | undefined);
       return { commands: commands.map(show) };
@@ -28,8 +28,22 @@ export const auditCommands: Command[] = [
     arguments: { "[log]": `${ORG_ID}, or "operator"; without it, every log` },
     example: EXAMPLE_ORG,
     isReadOnly: true,
-    migrates: true,
-    run: async ({ args: [id], storage }) => ({ logs: await storage.verifyAuditLogs(id) }),
+    needs: "schema",
+    async run({ args: [id], storage }) {
+      const logs = await storage.verifyAuditLogs(id);
+      if (logs.length === 0) throw organizationNotFound(id);
+      return { logs };
+    },
+  },
+  {
+    name: "audit accept",
+    summary:
+      "Authenticate the heads of all audit logs as they are, after the encryption key was lost or a fault was examined",
+    needs: "schema",
+    async run({ storage }) {
+      await storage.acceptAuditLogs();
+      return { logs: await storage.verifyAuditLogs() };
+    },
   },
 ];
 

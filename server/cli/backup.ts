@@ -26,7 +26,7 @@ export const backupCommands: Command[] = [
         "copy the encryption key to <file>.key. Anyone with both files can read every secret in the database",
     },
     example: "backup.sqlite",
-    migrates: false,
+    needs: "database",
     run: backUp,
   },
 ];
@@ -39,7 +39,7 @@ async function backUp({ args, options, settings, storage }: CommandContext): Pro
   if (options.withKey && !keyFile)
     throw new CommandError("no_key_file", "The key is in ENCRYPTION_KEY, so there is no file to copy.");
   for (const name of keyFile ? [file, `${file}.key`] : [file]) rejectExisting(name);
-  if ((await storage.pendingMigrations()).includes("0001_initial"))
+  if ((await storage.pendingMigrations()).includes("0001_service"))
     throw new CommandError("no_database", "DATABASE_URL: there is no database to back up.");
   const stopping = new AbortController();
   const stop = (signal: NodeJS.Signals) => stopping.abort(new Error(`interrupted by ${signal}`));

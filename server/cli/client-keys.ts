@@ -18,7 +18,7 @@ export const clientKeyCommands: Command[] = [
     summary: "Add a public key that the client authenticates with (private_key_jwt)",
     arguments: { "<org-id>": ORG_ID, "<file>": "the public key: a JWK or PEM" },
     example: `${EXAMPLE_ORG} public-key.pem`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, file], storage }) {
       await findOrganization(storage, id);
       const added = await storage.clients.addKey(id as string, await readKey(file as string), OPERATOR);
@@ -33,7 +33,7 @@ export const clientKeyCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID, "<key-id>": 'ID of the key, as "org show" prints it' },
     options: { "--compromised": "also revoke every token and authorization of the client now" },
     example: `${EXAMPLE_ORG} key_01JD0000000000000000000000`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, keyId], options, storage }) {
       await findOrganization(storage, id);
       const compromised = options.compromised === true;
@@ -48,7 +48,7 @@ export const clientKeyCommands: Command[] = [
     summary: "Remove all client secrets; the client then authenticates with its keys only",
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       await findOrganization(storage, id);
       if (!(await storage.clients.removeSecrets(id as string, OPERATOR))) throw missingClient(id);

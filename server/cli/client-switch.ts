@@ -13,7 +13,7 @@ export const clientSwitchCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     options: reasonOption("the organization"),
     example: `${EXAMPLE_ORG} --reason "Leaked secret"`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], options, storage }) {
       const reason = reasonOf(options);
       await findOrganization(storage, id);
@@ -28,7 +28,7 @@ export const clientSwitchCommands: Command[] = [
     summary: "Enable a disabled client and its unexpired tokens",
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       await findOrganization(storage, id);
       if (await storage.clients.enable(id as string, OPERATOR)) throw missingClient(id);

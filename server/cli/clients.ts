@@ -19,7 +19,7 @@ export const clientCommands: Command[] = [
       "--compromised": "revoke all older secrets and every token of the client now",
     },
     example: `${EXAMPLE_ORG} --overlap 48h`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], options, storage }) {
       await findOrganization(storage, id);
       const compromised = options.compromised === true;
@@ -37,7 +37,7 @@ export const clientCommands: Command[] = [
     summary: "Replace the redirect URIs; without any, only client credentials work",
     arguments: { "<org-id>": ORG_ID, "[uri...]": "absolute redirect URIs" },
     example: `${EXAMPLE_ORG} https://app.example.com/callback`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, ...uris], storage }) {
       await findOrganization(storage, id);
       const errors = validateRedirectUris(uris);

@@ -1,5 +1,5 @@
 import type { Storage } from "../../adapters/index.ts";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../settings/config.ts";
 
 /** An expected failure of a command. Scripts read `code`. */
 export class CommandError extends Error {
@@ -47,8 +47,11 @@ type CommandSyntax = {
 export type StorageCommand = {
   /** Whether it changes nothing. Every other command is recorded in the operator's log. */
   isReadOnly?: boolean;
-  /** Whether pending migrations are applied first. */
-  migrates: boolean;
+  /**
+   * `database`: one that exists. `schema`: the current one. A command that changes something creates the database and applies
+   * pending migrations first; one that is read-only fails.
+   */
+  needs?: "database" | "schema";
   /** Returns the document that `--json` prints. */
   run(context: CommandContext): Promise<object>;
 };

@@ -10,7 +10,7 @@ export const grantCommands: Command[] = [
       "<grant-id>": 'ID of the grant, as the audit log shows it; after "--" if it starts with a hyphen',
     },
     example: "Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       const isFound = await storage.grants.revokeAny(id as string, OPERATOR);
       if (!isFound) throw new CommandError("not_found", `Grant ${id} not found.`);

@@ -1,11 +1,17 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { encryptionKeys, keyFileOf, newEncryptionKey, writeKeyFile } from "../keys/encryption-keys.ts";
+import {
+  encryptionKeys,
+  keyFileOf,
+  newEncryptionKey,
+  rejectLostKey,
+  writeKeyFile,
+} from "../keys/encryption-keys.ts";
 import { KeyFileBusy, lockKeyFile } from "../keys/key-file-lock.ts";
 import { REFRESH_MS } from "../keys/refresh.ts";
 import { activeFrom, endOf, type Scheduled } from "../keys/schedule.ts";
 import { type KeyKind, LIFETIME_MS, loadStoredKeys, rotateKey } from "../keys/shared-keys.ts";
-import { KEY_SET_MAX_AGE } from "../provider/key-set.ts";
+import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 
 const KINDS = ["signing", "cookies", "encryption"] as const;
@@ -21,7 +27,7 @@ export const keyCommands: Command[] = [
     name: "keys list",
     summary: "List the keys of the service and their state, never the keys themselves",
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     run: async (context) => ({ ...(await listKeys(context)), encryption: await encryptionState(context) }),
   },
   {
@@ -33,13 +39,13 @@ export const keyCommands: Command[] = [
       "--compromised": "stop honoring the previous signing or cookie keys now",
     },
     example: "signing",
-    migrates: true,
+    needs: "schema",
     run: async (context) => rotate(context, parseKind(context.args[0])),
   },
   {
     name: "keys prune",
     summary: "Remove older encryption keys from their file, once nothing needs them",
-    migrates: true,
+    needs: "schema",
     run: pruneEncryptionKeys,
   },
 ];
@@ -81,7 +87,10 @@ function parseTime(text: unknown): number {
   );
 }
 
-async function listKeys({ storage }: CommandContext) {
+async function listKeys({ storage, settings }: CommandContext) {
+  await rejectLostKey(settings, storage);
+  if ((await storage.keys.check()) === 0)
+    throw new CommandError("no_keys", "There are no keys yet. The first start of the server creates them.");
   const { signing, cookies } = await loadStoredKeys(storage.keys);
   const now = Date.now();
   return {

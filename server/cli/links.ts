@@ -2,7 +2,7 @@ import type { Storage } from "../../adapters/index.ts";
 import type { OwnedLink } from "../../adapters/links/switch.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { toView } from "../../resources/links/schema.ts";
-import { publicUrlsOf } from "../public-urls.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 import { reasonOf, reasonOption } from "./reason.ts";
 
@@ -17,7 +17,7 @@ export const linkCommands: Command[] = [
     arguments: LINK,
     example: EXAMPLE,
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run(context) {
       return show(context, await findLink(context.storage, context.args[0]));
     },
@@ -28,7 +28,7 @@ export const linkCommands: Command[] = [
     arguments: LINK,
     options: reasonOption("the organization"),
     example: `${EXAMPLE} --reason "Phishing"`,
-    migrates: true,
+    needs: "schema",
     async run(context) {
       const { args, options, storage } = context;
       const reason = reasonOf(options);
@@ -43,7 +43,7 @@ export const linkCommands: Command[] = [
     summary: "Let a disabled link redirect again",
     arguments: LINK,
     example: EXAMPLE,
-    migrates: true,
+    needs: "schema",
     async run(context) {
       const { args, storage } = context;
       const found = await findLink(storage, args[0]);

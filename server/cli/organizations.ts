@@ -19,7 +19,7 @@ export const organizationCommands: Command[] = [
     arguments: { "<name>": `1 to ${NAME_MAX} characters` },
     options: { "--plan <plan>": `${PLANS.join(", ")} (default: free)` },
     example: "Acme --plan growth",
-    migrates: true,
+    needs: "schema",
     async run({ args, options, storage }) {
       const name = normalizeName(args[0] as string);
       const message = validateName(name);
@@ -34,7 +34,7 @@ export const organizationCommands: Command[] = [
     summary: "Change the plan; the first paid plan creates the OAuth client",
     arguments: { "<org-id>": ORG_ID, "<plan>": PLANS.join(", ") },
     example: `${EXAMPLE_ORG} premium`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, plan], storage }) {
       const changed = await storage.organizations.setPlan(id as string, parsePlan(plan), OPERATOR);
       if (!changed) throw organizationNotFound(id);
@@ -46,7 +46,7 @@ export const organizationCommands: Command[] = [
     summary: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
     arguments: { "<org-id>": ORG_ID, "<on|off>": "on rejects bearer tokens, including those already issued" },
     example: `${EXAMPLE_ORG} on`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, word], storage }) {
       const organization = await findOrganization(storage, id);
       const require_dpop = parseSwitch(word);
@@ -59,7 +59,7 @@ export const organizationCommands: Command[] = [
     summary: "Require owners and admins to sign in with a second factor, or stop requiring it",
     arguments: { "<org-id>": ORG_ID, "<on|off>": "on requires those without a second factor to set one up" },
     example: `${EXAMPLE_ORG} on`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, word], storage }) {
       const organization = await findOrganization(storage, id);
       const require_second_factor = parseSwitch(word);
@@ -75,7 +75,7 @@ export const organizationCommands: Command[] = [
       "<on|off>": "on accepts the identity provider's assertions about members",
     },
     example: `${EXAMPLE_ORG} on`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, word], storage }) {
       const organization = await findOrganization(storage, id);
       const enterprise_authorization = parseSwitch(word);
@@ -87,7 +87,7 @@ export const organizationCommands: Command[] = [
     name: "org list",
     summary: "List the organizations",
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     run: async ({ storage }) => ({ organizations: await storage.organizations.list() }),
   },
   {
@@ -96,7 +96,7 @@ export const organizationCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
       const [client, suspension] = await Promise.all([

@@ -1,7 +1,13 @@
 import { hostname, userInfo } from "node:os";
 import type { Storage } from "../../adapters/index.ts";
 import { type CommandContext, CommandError, type StorageCommand } from "./command.ts";
-import { redact } from "./redact.ts";
+
+const REDACTED = "[redacted]";
+// What a user may paste by mistake: credentials of this service, signing secrets, and the tokens in its links.
+const CREDENTIAL = /\b(?:lg[sar]_|whsec_)[^\s"'&]+/g;
+const LINK_TOKEN = /(\/(?:reset-password|invitations|invitation)\/)[^\s/?#]+/g;
+const USER_INFO = /^([a-z][a-z0-9+.-]*:\/\/)[^\s/?#]*@/i;
+const KEY = /PRIVATE KEY|^\s*\{/;
 
 /**
  * Runs a command and records it in the operator's log. The start is recorded first, so every change has an entry, even if
@@ -15,7 +21,7 @@ export async function recorded(
   const { operatorLog } = context.storage;
   // A command that migrates the schema itself may find one that has no such log yet.
   const start = () => operatorLog.start(describe(command, context));
-  const started = command.migrates ? await start() : undefined;
+  const started = command.needs === "schema" ? await start() : undefined;
   const finish = async (error?: string) => operatorLog.finish(started ?? (await start()), error);
   try {
     const result = await command.run(context);
@@ -53,4 +59,16 @@ function osUser(): string {
   } catch {
     return `uid ${process.getuid?.()}`; // a container may run as a user without a name
   }
+}
+
+/** Replaces what may be a secret in an argument or option of a command, for the operator's log. */
+function redact(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redact);
+  if (typeof value !== "string") return value;
+  if (KEY.test(value)) return REDACTED;
+  return value
+    .replace(CREDENTIAL, REDACTED)
+    .replace(LINK_TOKEN, `$1${REDACTED}`)
+    .replace(USER_INFO, `$1${REDACTED}@`)
+    .replace(/\?[^#]*/, (query) => (URL.canParse(value) ? `?${REDACTED}` : query));
 }

@@ -1,11 +1,13 @@
+import { text } from "node:stream/consumers";
+import { read } from "read";
 import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
-import { openStorage } from "../../adapters/index.ts";
-import { InvalidSettings, readSettings } from "../config.ts";
-import { encryptionKeys } from "../keys/encryption-keys.ts";
+import { isMissing } from "../../adapters/database/engine.ts";
+import { openStorage, type Storage } from "../../adapters/index.ts";
+import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
 import { rejectLostDatabase } from "../keys/lost-database.ts";
-import { describeStartupError } from "../startup-errors.ts";
-import { type Command, CommandError, type CommandInput } from "./command.ts";
-import { readPassword } from "./password-prompt.ts";
+import { InvalidSettings, readSettings, type Settings } from "../settings/config.ts";
+import { describeMissing, describeStartupError } from "../startup-errors.ts";
+import { type Command, CommandError, type CommandInput, type StorageCommand } from "./command.ts";
 import { recorded } from "./record-command.ts";
 
 /**
@@ -19,11 +21,13 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     const settings = readSettings();
     databaseUrl = settings.DATABASE_URL;
     rejectLostDatabase(settings);
+    if (needsExisting(command) && isMissing(databaseUrl))
+      throw new CommandError("no_database", describeMissing(databaseUrl));
     const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
       timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     });
     try {
-      if (command.migrates) await storage.migrate();
+      await prepare(command, settings, storage);
       return await recorded(command, { ...input, settings, storage, readPassword });
     } finally {
       await storage.close();
@@ -34,4 +38,60 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     const message = describeStartupError(error, databaseUrl);
     throw message ? new CommandError("failed", message) : error;
   }
+}
+
+/** Returns whether a command fails without a database, rather than create one. */
+function needsExisting({ needs, isReadOnly = false }: StorageCommand): boolean {
+  return needs === "database" || (needs === "schema" && isReadOnly);
+}
+
+/** Brings the database to the schema that the command needs, unless the command may not change it. */
+async function prepare(
+  { needs, isReadOnly }: StorageCommand,
+  settings: Settings,
+  storage: Storage,
+): Promise<void> {
+  if (needs !== "schema") return;
+  if (!isReadOnly) {
+    await storage.migrate();
+    return createMissingKey(settings, storage);
+  }
+  await storage.newerMigrations(); // throws if this version can't use them
+  const pending = await storage.pendingMigrations();
+  if (pending.length > 0)
+    throw new CommandError(
+      "not_migrated",
+      `The database has pending migrations (${pending.join(", ")}). Start the server or run "linkgate migrate" to apply them.`,
+    );
+}
+
+/**
+ * Reads a new password: on a terminal by a hidden prompt, twice; otherwise all of stdin up to its last line break.
+ * @throws CommandError if the two don't match, or the prompt is canceled
+ */
+async function readPassword(): Promise<string> {
+  if (!process.stdin.isTTY) return (await text(process.stdin)).replace(/\r?\n$/, "");
+  const password = await prompt("Password:");
+  if ((await prompt("Confirm password:")) !== password)
+    throw new CommandError("invalid_password", "The passwords don't match.");
+  return password;
+}
+
+async function prompt(label: string): Promise<string> {
+  // On stderr, because stdout carries the result. `terminal` hides the input even if stderr is redirected.
+  const options = { prompt: label, silent: true, terminal: true, output: process.stderr };
+  try {
+    return await Promise.race([read(options), endOfInput()]);
+  } catch {
+    throw new CommandError("canceled", "Canceled.");
+  } finally {
+    process.stderr.write("\n");
+  }
+}
+
+/** Rejects after Ctrl-D on an empty line, which the library doesn't report: it only stops reading. */
+function endOfInput(): Promise<never> {
+  return new Promise((_, reject) => {
+    process.stdin.once("pause", () => setImmediate(reject, new Error("end of input")));
+  });
 }

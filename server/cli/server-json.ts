@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { publicUrlsOf } from "../public-urls.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError } from "./command.ts";
 
@@ -14,7 +14,6 @@ export const mcpCommands: Command[] = [
     summary: "Print the server.json that lists this service in the MCP registry",
     isDocument: true,
     isReadOnly: true,
-    migrates: false,
     async run({ settings }) {
       const { base, mcp } = publicUrlsOf(settings, settings.PORT);
       return {

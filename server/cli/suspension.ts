@@ -12,7 +12,7 @@ export const suspensionCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     options: reasonOption("its members"),
     example: `${EXAMPLE_ORG} --reason "Phishing links"`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], options, storage }) {
       const organization = await findOrganization(storage, id);
       const suspension = await storage.suspensions.suspend(organization.id, reasonOf(options), OPERATOR);
@@ -25,7 +25,7 @@ export const suspensionCommands: Command[] = [
     summary: "Resume a suspended organization, its tokens, apps, links and webhooks",
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
       if (!(await storage.suspensions.resume(organization.id, OPERATOR))) throw organizationNotFound(id);
@@ -38,7 +38,7 @@ export const suspensionCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     options: reasonOption("the audit log"),
     example: EXAMPLE_ORG,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], options, storage }) {
       const reason = reasonOf(options) ?? undefined;
       const organization = await findOrganization(storage, id);

@@ -2,7 +2,7 @@ import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { Problem } from "../../resources/http/problem.ts";
-import { publicUrlsOf } from "../public-urls.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { ruleContextOf, trustRuleValidation } from "../workload-identity/schema.ts";
 import { showTrustRule } from "../workload-identity/view.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
@@ -19,7 +19,7 @@ export const trustCommands: Command[] = [
     arguments: { "<org-id>": ORG_ID },
     example: EXAMPLE_ORG,
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id], storage }) {
       const organization = await findOrganization(storage, id);
       return { trust_rules: (await storage.trustRules.list(organization.id)).map(showTrustRule) };
@@ -38,7 +38,7 @@ export const trustCommands: Command[] = [
       "--scope <scopes>": `at most these, separated by spaces: ${API_SCOPES.join(" ")} (required)`,
     },
     example: `${EXAMPLE_ORG} ${EXAMPLE_RULE}`,
-    migrates: true,
+    needs: "schema",
     async run(context) {
       const { args, storage } = context;
       const organization = await findOrganization(storage, args[0]);
@@ -58,7 +58,7 @@ export const trustCommands: Command[] = [
     summary: "Remove a trust rule; tokens issued by it expire within 15 minutes",
     arguments: { "<org-id>": ORG_ID, "<rule-id>": 'ID of the trust rule, as "trust list" prints it' },
     example: `${EXAMPLE_ORG} trs_01JD9K2M4N6P8Q0R2S4T6V8W0X`,
-    migrates: true,
+    needs: "schema",
     async run({ args: [id, ruleId], storage }) {
       const organization = await findOrganization(storage, id);
       if (!(await storage.trustRules.remove(organization.id, ruleId as string, OPERATOR)))

@@ -14,7 +14,7 @@ export const userAccessCommands: Command[] = [
     arguments: USERNAME,
     example: "ada",
     isReadOnly: true,
-    migrates: true,
+    needs: "schema",
     async run({ args, storage }) {
       const user = await findUser(storage, args[0]);
       const [disabled, organizations] = await Promise.all([
@@ -34,7 +34,7 @@ export const userAccessCommands: Command[] = [
     arguments: USERNAME,
     options: reasonOption("the audit log"),
     example: 'ada --reason "Account taken over"',
-    migrates: true,
+    needs: "schema",
     async run({ args, options, storage }) {
       const reason = reasonOf(options);
       const user = await findUser(storage, args[0]);
@@ -48,7 +48,7 @@ export const userAccessCommands: Command[] = [
     summary: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
     arguments: USERNAME,
     example: "ada",
-    migrates: true,
+    needs: "schema",
     async run({ args, storage }) {
       const user = await findUser(storage, args[0]);
       if (!(await storage.accountSwitches.enable(user.id, OPERATOR))) throw userNotFound(args[0]);
@@ -61,7 +61,7 @@ export const userAccessCommands: Command[] = [
     arguments: USERNAME,
     options: { "--apps": "also revoke the apps that the user authorized" },
     example: "ada --apps",
-    migrates: true,
+    needs: "schema",
     async run({ args, options, storage }) {
       const user = await findUser(storage, args[0]);
       const apps = options.apps === true;
@@ -73,7 +73,7 @@ export const userAccessCommands: Command[] = [
     summary: "Delete an account, and the organizations that have no other member; this can't be undone",
     arguments: USERNAME,
     example: "ada",
-    migrates: true,
+    needs: "schema",
     async run({ args, storage }) {
       const user = await findUser(storage, args[0]);
       const deletion = await storage.accountDeletions.deleteAccount(user.id, OPERATOR);

@@ -4,7 +4,7 @@ import { validatePassword } from "../credentials/password-rules.ts";
 import { createPasswords } from "../credentials/passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { validateNewUsername } from "../credentials/usernames.ts";
-import { publicUrlsOf } from "../public-urls.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { type Command, CommandError } from "./command.ts";
 import { EXAMPLE_ORG, findOrganization } from "./organizations.ts";
 
@@ -21,7 +21,7 @@ export const userCommands: Command[] = [
       "--role <role>": `${ROLES.join(", ")} (default: member)`,
     },
     example: `ada --org ${EXAMPLE_ORG} --role admin`,
-    migrates: true,
+    needs: "schema",
     async run({ args, options, storage, readPassword }) {
       const username = args[0] as string;
       const role = (options.role ?? "member") as Role;
@@ -43,7 +43,7 @@ export const userCommands: Command[] = [
     summary: "Create a single-use password reset link that expires in one hour",
     arguments: { "<username>": "the user's name" },
     example: "ada",
-    migrates: true,
+    needs: "schema",
     async run({ args, storage, settings, note }) {
       const account = await storage.accounts.findByUsername(args[0] as string);
       if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);
@@ -59,7 +59,7 @@ export const userCommands: Command[] = [
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
     arguments: { "<username>": "the user's name" },
     example: "ada",
-    migrates: true,
+    needs: "schema",
     async run({ args, storage }) {
       const account = await storage.accounts.findByUsername(args[0] as string);
       if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);

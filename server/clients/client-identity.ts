@@ -1,5 +1,5 @@
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
-import { KNOWN_DOCUMENTS } from "./known-clients.ts";
+import { knownDocumentOf } from "./known-clients.ts";
 import { claimedNameOf } from "./registered-client-id.ts";
 
 /** What identifies a client that belongs to no organization to users. */
@@ -25,6 +25,6 @@ export function identityOf(clientId: string): ClientIdentity | undefined {
 
 function documentIdentityOf(clientId: string): ClientIdentity {
   const publisher = new URL(clientId).host;
-  const known = KNOWN_DOCUMENTS.get(clientId);
+  const known = knownDocumentOf(clientId);
   return { name: String(known?.client_name ?? publisher), publisher, isKnown: known !== undefined };
 }

@@ -1,18 +1,22 @@
 import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import { FetchFailed } from "../../resources/outbound/guarded-fetch.ts";
-import type { Settings } from "../config.ts";
-import { InvalidDocument, isPublicUrl } from "./document-metadata.ts";
-import { KNOWN_DOCUMENTS } from "./known-clients.ts";
+import { isPublicUrl } from "../../resources/outbound/public-url.ts";
+import type { Settings } from "../settings/config.ts";
+import { InvalidDocument } from "./document-metadata.ts";
+import { knownDocumentOf } from "./known-clients.ts";
 
 /** Accepts clients identified by the URL of a metadata document. They act for users only, never for themselves. */
 export function clientIdMetadataDocuments({ CIMD }: Settings): object {
-  if (CIMD === "off") return {};
+  const { accepted, addresses } = CIMD;
+  if (accepted === "off") return {};
   return {
     clientIdMetadataDocument: {
       enabled: true,
       ack: "draft-02",
       allowFetch: (_ctx: KoaContextWithOIDC, clientId: string) =>
-        KNOWN_DOCUMENTS.has(clientId) || (CIMD === "any" && isPublicUrl(clientId)),
+        knownDocumentOf(clientId) !== undefined ||
+        addresses.has(clientId) ||
+        (accepted === "any" && isPublicUrl(clientId)),
       allowClient: (_ctx: KoaContextWithOIDC, client: Client) =>
         client.grantTypeAllowed("authorization_code"),
     },

@@ -1,7 +1,7 @@
 import type { Client, ClientMetadata } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../settings/config.ts";
 
 /** The public client that first-party tokens are issued to. */
 export const DASHBOARD = "dashboard";
@@ -10,6 +10,9 @@ export const RESOURCE_SERVER = "resource-server";
 
 /** Fields that our storage adds to the metadata of a client. */
 export const EXTRA_METADATA = ["organization", "generation", "secrets", "disabled"];
+
+// Covers generated and registered ids, and URLs of metadata documents. RFC 6749 appendix A.1 would also allow spaces.
+const CLIENT_ID = /^[\x21-\x7e]{1,255}$/;
 
 const NO_FLOW = { redirect_uris: [], response_types: [] };
 
@@ -31,6 +34,11 @@ export function staticClients({ RESOURCE_SERVER_SECRET }: Settings): ClientMetad
     secrets: [{ id: RESOURCE_SERVER, hash: sha256(RESOURCE_SERVER_SECRET), expiresAt: null }],
   };
   return [dashboard, resourceServer];
+}
+
+/** Returns whether an id is short enough to be stored with grants and tokens, and ASCII without spaces. */
+export function isClientId(id: string): boolean {
+  return CLIENT_ID.test(id);
 }
 
 /** Returns the organization of a client. The service's own clients and those with a metadata document have none. */

@@ -1,4 +1,5 @@
-import { validateRedirectUris } from "./redirect-uris.ts";
+import { isPublicUrl } from "../../resources/outbound/public-url.ts";
+import { canonicalRedirectUri, validateRedirectUris } from "./redirect-uris.ts";
 
 /** A metadata document of a client, as it was published. */
 export type Document = Record<string, unknown>;
@@ -9,8 +10,8 @@ export class InvalidDocument extends Error {
 }
 
 // RFC 7591 §2. Not `scope`, which names scopes of other servers as well; the user decides what is granted. Neither what
-// would start another request or change what is issued, such as `sector_identifier_uri`. Secrets are kept: the library
-// rejects documents that have one.
+// would start another request or change what is issued, such as `sector_identifier_uri`. Secrets are kept:
+// oidc-provider rejects documents that have one.
 const FIELDS = `client_id client_name redirect_uris token_endpoint_auth_method token_endpoint_auth_signing_alg
   jwks jwks_uri client_secret client_secret_expires_at`.split(/\s+/);
 
@@ -20,7 +21,7 @@ const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /**
  * Returns a document as this server uses it: documents are written for every server, so what doesn't apply here is
  * ignored.
- * @throws InvalidDocument if that leaves no way to ask a user. The library checks the rest.
+ * @throws InvalidDocument if that leaves no way to ask a user. oidc-provider checks the rest.
  */
 export function toClientMetadata(document: Document): Document {
   const kept = Object.entries(document).filter(([name]) => FIELDS.includes(name));
@@ -33,7 +34,11 @@ export function toClientMetadata(document: Document): Document {
   if (jwks_uri !== undefined && !isPublicUrl(jwks_uri)) {
     throw new InvalidDocument("jwks_uri must be an https URL on the public internet");
   }
-  return { ...Object.fromEntries(kept), grant_types: grantTypes, redirect_uris: redirectUris };
+  return {
+    ...Object.fromEntries(kept),
+    grant_types: grantTypes,
+    redirect_uris: redirectUris.map(canonicalRedirectUri),
+  };
 }
 
 /** RFC 7591 §2: the default is the code flow. Only a client that authenticates may exchange an assertion for a token. */
@@ -49,19 +54,6 @@ function listOf(document: Document, name: string): string[] {
   const isList = Array.isArray(value) && value.every((item) => typeof item === "string");
   if (!isList) throw new InvalidDocument(`${name} must be a list of strings`);
   return value;
-}
-
-/**
- * Returns whether a document or its keys may be at a URL. They are fetched later, from public addresses only; this
- * rejects what can't be one without looking up its host. Outside production, the local addresses would be exempt.
- */
-export function isPublicUrl(text: unknown): boolean {
-  const url = typeof text === "string" ? URL.parse(text) : undefined;
-  if (url?.protocol !== "https:" || url.pathname === "/") return false;
-  const host = url.hostname.replace(/\.$/, "");
-  const isIpAddress = host.startsWith("[") || /(^|\.)\d+$/.test(host);
-  const isLocal = !host.includes(".") || host.endsWith(".localhost") || host.endsWith(".local");
-  return !isIpAddress && !isLocal;
 }
 
 function isUsable(uri: string): boolean {

@@ -1,8 +1,8 @@
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import { isPublicUrl } from "../../resources/outbound/public-url.ts";
 import type { AppIdentity } from "./app-identity.ts";
 import { identityOf } from "./client-identity.ts";
-import { isPublicUrl } from "./document-metadata.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 
 // The length of the database column.

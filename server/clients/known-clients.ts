@@ -12,8 +12,8 @@ type KnownDocument = {
 
 /**
  * Copies of the documents that widely used AI clients publish, so that these connect without a fetch. Some of their hosts
- * answer servers in data centers with 403. They are as of 2026-09-24, that of GitHub Copilot CLI as of 2026-09-18, and that
- * of Goose as of 2026-09-21.
+ * answer servers in data centers with 403. They are as of 2026-09-24 unless a comment says otherwise. A row needs the
+ * client's own code or document, or two independent servers that verified it.
  */
 const DOCUMENTS: readonly KnownDocument[] = [
   publicClient("Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata", [
@@ -39,7 +39,12 @@ const DOCUMENTS: readonly KnownDocument[] = [
     "http://127.0.0.1:33418/",
     "https://vscode.dev/redirect",
   ]),
-  // It listens on any port, like the others on loopback.
+  // 2026-11-24: the client ID and both redirect URIs are in the source of VS Code.
+  publicClient("Visual Studio Code - Insiders", "https://insiders.vscode.dev/oauth/client-metadata.json", [
+    "http://127.0.0.1:33418/",
+    "https://insiders.vscode.dev/redirect",
+  ]),
+  // 2026-09-18. It listens on any port, like the others on loopback.
   publicClient("GitHub Copilot CLI", "https://github.com/copilot/cli/client-metadata.json", [
     "http://127.0.0.1:33418/",
   ]),
@@ -47,25 +52,102 @@ const DOCUMENTS: readonly KnownDocument[] = [
   publicClient("OpenCode", "https://opencode.ai/oauth/opencode/client.json", [
     "http://127.0.0.1/callback",
     "http://localhost/callback",
+    // 2026-11-24: where it still listens, see https://github.com/anomalyco/opencode/issues/50510.
+    "http://127.0.0.1/mcp/oauth/callback",
   ]),
+  // 2026-09-21
   publicClient("Goose", "https://goose-docs.ai/oauth/client-metadata.json", [
     "http://127.0.0.1/oauth_callback",
     "http://[::1]/oauth_callback",
   ]),
+  // 2026-11-24: as two servers accept it. The document of www.notion.so is missing: its redirect URI could not be confirmed.
+  publicClient("Notion", "https://app.notion.com/oauth/mcp-client-metadata.json", [
+    "https://app.notion.com/workflows/mcp/oauth/callback",
+  ]),
+  // 2026-11-24: as two servers accept it.
+  publicClient("Factory Droid", "https://api.factory.ai/mcp/oauth-client", ["http://127.0.0.1/callback"]),
+  // 2026-11-24: from its source, which listens on ports 27890 to 27894.
+  publicClient(
+    "Hermes Agent",
+    "https://nousresearch.github.io/hermes-agent/docs/oauth/client-metadata.json",
+    ["http://127.0.0.1/callback", "http://localhost/callback"],
+  ),
+  // 2026-11-24: from its source and a server that keeps a copy, without the redirect URIs of its staging environment.
+  publicClient("MCPJam", "https://www.mcpjam.com/.well-known/oauth/client-metadata.json", [
+    "http://127.0.0.1:6274/oauth/callback",
+    "http://127.0.0.1:6274/callback",
+    "http://127.0.0.1:6274/oauth/callback/debug",
+    "http://localhost:6274/oauth/callback",
+    "http://localhost:6274/callback",
+    "http://localhost:6274/oauth/callback/debug",
+    "https://app.mcpjam.com/oauth/callback",
+    "https://app.mcpjam.com/oauth/callback/debug",
+  ]),
+  // 2026-11-24: from its source, which listens on a free port.
+  publicClient("ToolHive MCP Client", "https://toolhive.dev/oauth/client-metadata.json", [
+    "http://localhost/callback",
+  ]),
 ];
 
-/** The same documents by client id, complete. */
+/** The part of a client ID and its redirect URI that stands for a server: 9 bytes in base64url. */
+const SERVER_ID = "([\\w-]{12})";
+
+/**
+ * Documents that OpenAI publishes for each MCP server, under an ID derived from the URL of the server. Any ID is answered
+ * with a valid document, so the redirect URI must have the same one, and nothing is fetched for it.
+ */
+const DOCUMENTS_PER_SERVER: readonly {
+  clientId: RegExp;
+  document(id: string): Omit<KnownDocument, "client_id">;
+}[] = [
+  {
+    clientId: new RegExp(`^https://chatgpt\\.com/oauth/${SERVER_ID}/client\\.json$`),
+    document: (id) => ({
+      client_name: "ChatGPT",
+      redirect_uris: [`https://chatgpt.com/connector/oauth/${id}`],
+      // It may authenticate with its keys nevertheless.
+      token_endpoint_auth_method: "none",
+      jwks_uri: "https://chatgpt.com/oauth/jwks.json",
+    }),
+  },
+  {
+    // Codex 0.148 to 0.153
+    clientId: new RegExp(`^https://chatgpt\\.com/oauth/codex/${SERVER_ID}/client\\.json$`),
+    document: (id) => ({
+      client_name: "Codex",
+      redirect_uris: [`http://127.0.0.1/callback/${id}`],
+      token_endpoint_auth_method: "none",
+    }),
+  },
+];
+
+/** The copied documents by client ID. */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, Document> = new Map(
-  DOCUMENTS.map((document) => [
-    document.client_id,
-    { ...document, grant_types: ["authorization_code", "refresh_token"], response_types: ["code"] },
-  ]),
+  DOCUMENTS.map((document) => [document.client_id, complete(document)]),
 );
+
+/** Returns the document of a known client, which may be one of those for each server. */
+export function knownDocumentOf(clientId: string): Document | undefined {
+  return KNOWN_DOCUMENTS.get(clientId) ?? documentPerServer(clientId);
+}
+
+/** Returns the document that a known client publishes for one MCP server. */
+export function documentPerServer(clientId: string): Document | undefined {
+  for (const pattern of DOCUMENTS_PER_SERVER) {
+    const id = pattern.clientId.exec(clientId)?.[1];
+    if (id) return complete({ client_id: clientId, ...pattern.document(id) });
+  }
+  return undefined;
+}
 
 /** The names of the known clients, as a list in a sentence. */
 export const KNOWN_CLIENT_NAMES = new Intl.ListFormat("en-GB").format(
   DOCUMENTS.map(({ client_name }) => client_name),
 );
+
+function complete(document: KnownDocument): Document {
+  return { ...document, grant_types: ["authorization_code", "refresh_token"], response_types: ["code"] };
+}
 
 function publicClient(client_name: string, client_id: string, redirect_uris: string[]): KnownDocument {
   return { client_id, client_name, redirect_uris, token_endpoint_auth_method: "none" };

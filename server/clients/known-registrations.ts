@@ -11,6 +11,9 @@ const REDIRECT_URIS = new Set([
   ...[...KNOWN_DOCUMENTS.values()].flatMap(({ redirect_uris }) => redirect_uris as string[]),
 ]);
 
+// Where ChatGPT receives the codes of one MCP server.
+const CHATGPT_REDIRECT_URI = /^https:\/\/chatgpt\.com\/connector\/oauth\/[\w-]{12}$/;
+
 /**
  * Creates a function that returns whether a registered client may pass as known: its codes can only reach known
  * clients, and programs on the user's own computer. Such a program could also use the id of a known client, so its
@@ -31,5 +34,6 @@ export function createKnownRegistrations(): (clientId: string) => boolean {
 /** Returns whether what is sent to a redirect URI can only reach known clients, and programs on the user's own computer. */
 export function isKnownTarget(uri: string): boolean {
   const { protocol, hostname = "" } = URL.parse(uri) ?? {};
-  return REDIRECT_URIS.has(uri) || (protocol === "http:" && LOOPBACK.has(hostname));
+  const isOnLoopback = protocol === "http:" && LOOPBACK.has(hostname);
+  return isOnLoopback || REDIRECT_URIS.has(uri) || CHATGPT_REDIRECT_URI.test(uri);
 }

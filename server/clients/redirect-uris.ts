@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import type { Client, Provider } from "oidc-provider";
 import { EDITOR_REDIRECT_URIS } from "./known-redirect-uris.ts";
 
 const MAX_URIS = 20;
@@ -59,22 +58,10 @@ export function redirectTargetOf(uri: string): { name: string; isLocal: boolean 
   return { name: isWeb ? host : protocol.slice(0, -1), isLocal: isWeb && LOOPBACK.has(hostname) };
 }
 
-/** Adds the slash to a loopback URI without a path, which names the same resource (RFC 9110 §4.2.3). */
-export function canonicalRedirectUri(uri: unknown): unknown {
-  return typeof uri === "string" && LOOPBACK_ROOT.test(uri) ? `${uri}/` : uri;
-}
-
 /**
- * Matches a loopback URI without a path whether or not it was registered with the slash. Native apps build the URI with
- * URL parsers, which add it, or by hand. All other URIs are compared exactly.
+ * Adds the slash to a loopback URI without a path, which names the same resource (RFC 9110 §4.2.3). Native apps build the
+ * URI with URL parsers, which add it, or by hand. All other URIs are compared exactly.
  */
-export function matchLoopbackRoots({ Client }: Pick<Provider, "Client">): void {
-  const { redirectUriAllowed } = Client.prototype;
-  Object.assign(Client.prototype, {
-    redirectUriAllowed(this: Client, uri: string): boolean {
-      if (redirectUriAllowed.call(this, uri)) return true;
-      const withoutSlash = uri?.slice(0, -1);
-      return canonicalRedirectUri(withoutSlash) === uri && redirectUriAllowed.call(this, withoutSlash);
-    },
-  });
+export function canonicalRedirectUri<T>(uri: T): T | string {
+  return typeof uri === "string" && LOOPBACK_ROOT.test(uri) ? `${uri}/` : uri;
 }

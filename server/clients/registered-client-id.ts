@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/client-kinds.ts";
-import { ABSOLUTE_LIFETIME } from "../lifetimes.ts";
+import { ABSOLUTE_LIFETIME } from "../settings/lifetimes.ts";
 import { redirectTargetOf } from "./redirect-uris.ts";
 
 const MAC_LENGTH = 43; // HMAC-SHA256 in base64url

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type Client, type ClientMetadata, errors, Provider } from "oidc-provider";
+import { canonicalRedirectUri } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 import { REGISTERED_CLIENT } from "./registration-request.ts";
 
@@ -26,7 +27,7 @@ export function createRegisteredClients(
     const metadata = {
       ...structuredClone(REGISTERED_CLIENT),
       client_id: clientId,
-      redirect_uris: redirectUris,
+      redirect_uris: redirectUris.map(canonicalRedirectUri),
       ...(name && { client_name: name }),
     };
     const constructed = { client: new ClientClass(metadata as ClientMetadata), expiresAt };

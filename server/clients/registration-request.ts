@@ -1,8 +1,10 @@
 import { errors } from "oidc-provider";
-import { normalizeName, validateName } from "../credentials/names.ts";
+import { normalizeName, resemblesService, validateName } from "../credentials/names.ts";
 import { validateRedirectUris } from "./redirect-uris.ts";
 import type { Registration } from "./registered-client-id.ts";
 
+// Some clients add what their user calls this server, which may be its own name: "Amp MCP Client (linkgate)".
+const SERVER_NAME = /\s*\([^()]*\)$/;
 // The consent page puts the name in quotation marks.
 const QUOTATION = /["“”„‟«»＂〝〞〟❝❞🙶🙷🙸″‶ʺˮ״]/u;
 const SECRET_METHODS = ["client_secret_basic", "client_secret_post"];
@@ -55,7 +57,8 @@ function requirePublic(method: unknown = "none"): void {
 function parseName(value: unknown): string {
   if (typeof (value ?? "") !== "string")
     throw new errors.InvalidClientMetadata("client_name must be a string");
-  const name = normalizeName((value ?? "") as string);
+  const given = normalizeName((value ?? "") as string);
+  const name = resemblesService(given) ? given.replace(SERVER_NAME, "") : given;
   if (name === "") return name;
   const message = QUOTATION.test(name) ? "must not contain quotation marks" : validateName(name);
   if (message) throw new errors.InvalidClientMetadata(`client_name ${message}`);

@@ -1,8 +1,9 @@
+import ipaddr from "ipaddr.js";
 import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import { describeBrowser, UNKNOWN_BROWSER } from "../http/describe-browser.ts";
-import { networkOf } from "../http/network.ts";
+import { parseIpAddress } from "../http/ip-address.ts";
 import { createUseRecorder, type ReportError } from "./use-recorder.ts";
 
 // Enough to tell programs apart.
@@ -41,4 +42,13 @@ export function createSecretUseRecorder(
   }, onError);
   return (secretId, ctx) =>
     record([secretId, ctx.ip, ctx.get("user-agent").slice(0, USER_AGENT_MAX)].join(SEPARATOR));
+}
+
+/** Returns the network of an address in CIDR notation: a /24 of IPv4, a /64 of IPv6. */
+function networkOf(address: string): string {
+  const ip = parseIpAddress(address);
+  if (!ip) return "unknown";
+  const bits = ip instanceof ipaddr.IPv4 ? 24 : 64;
+  const base = ip instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6;
+  return `${base.networkAddressFromCIDR(`${ip}/${bits}`)}/${bits}`;
 }

@@ -5,6 +5,8 @@ import { webhookChoice } from "./created-webhooks.ts";
 type RevocationForm = {
   app: { id: string; name: string; username: string; scopes: string[]; grantedAt: number };
   organizationName: string;
+  /** Which authorization it is, if there are several alike. */
+  repeat: string | undefined;
   /** Whether the user who revokes the app has authorized it. */
   isOwn: boolean;
   /** How many other authorizations of this app the organization has, if the user may see them. */
@@ -18,10 +20,10 @@ type RevocationForm = {
 
 /** Renders the page that says what revoking an app's access does, and asks for confirmation. */
 export function appRevocationForm(form: RevocationForm): Html {
-  const { app, organizationName, isOwn, others = 0, webhookHosts, path, csrf } = form;
+  const { app, organizationName, repeat, isOwn, others = 0, webhookHosts, path, csrf } = form;
   const who = isOwn ? "You" : html`<bdi>${app.username}</bdi>`;
   return html`<form method="post" action="${path}/${app.id}/delete" class="panel danger stack">${csrfField(csrf)}
-<p><strong><bdi>${app.name}</bdi></strong> loses its access to <strong><bdi>${organizationName}</bdi></strong> immediately. ${who} authorized it on ${time(app.grantedAt)}.</p>
+<p><strong><bdi>${app.name}</bdi></strong> loses its access to <strong><bdi>${organizationName}</bdi></strong> immediately. ${who} authorized it on ${time(app.grantedAt)}${repeat ? ` (${repeat})` : ""}.</p>
 <ul>
 <li>The access and refresh tokens of this authorization stop working${permissions(app.scopes)}.</li>
 <li>${webhookHosts ? "Links" : "Links and webhooks"} that the app created stay.</li>

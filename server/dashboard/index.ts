@@ -1,5 +1,6 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
+import { routesOf } from "../../resources/http/methods.ts";
 import { createAccess } from "./access.ts";
 import { type AccountOptions, accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
@@ -58,5 +59,5 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
     const memberships = await options.storage.organizations.listByUser(id);
     ctx.body = { user: { id, username }, organizations: memberships.map(showMembership) };
   });
-  return [loadNotices(options.storage), router.routes() as unknown as Middleware];
+  return [loadNotices(options.storage), ...routesOf(router)];
 }

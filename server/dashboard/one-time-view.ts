@@ -2,12 +2,34 @@ import { hkdfSync, randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import { createEncryption } from "../../adapters/crypto/encryption.ts";
 import { notFound } from "../../resources/http/problem.ts";
+import { cookieOptions } from "../http/cookies.ts";
 import { prefersHtml } from "../http/request-body.ts";
-import { cookieOptions } from "../provider/cookies.ts";
+import { linkButton } from "../ui/controls.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
+import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
-import { alreadyShownPage, type ShownSecret } from "./already-shown-page.ts";
 import { showPage } from "./responses.ts";
+
+/** A secret or link that a page showed once. */
+type ShownSecret = {
+  kind: "secret" | "link" | "list";
+  back: Link;
+  /** Where to create a new one. */
+  renew?: Link;
+} & (ShownForever | ShownAgain);
+
+type ShownForever = {
+  /** Its name with an article, such as “A client secret”. */
+  name: string;
+  /** What to do if it wasn't copied. */
+  advice: string;
+};
+type ShownAgain = {
+  /** Where it can be seen. */
+  explanation: string;
+};
+
+type Link = { href: string; text: string };
 
 const LIFETIME_MS = 5 * 60 * 1000;
 const ID_BYTES = 16;
@@ -78,4 +100,17 @@ export function showAlreadyShown(ctx: Context, section: Section | undefined, sec
   ctx.status = 410;
   const title = `This ${secret.kind} was already shown`;
   showPage(ctx, { title, ...(section && { section }) }, alreadyShownPage(secret));
+}
+
+/** Says that a secret isn't shown again here, and what to do next. */
+function alreadyShownPage(shown: ShownSecret): Html {
+  const { back, renew } = shown;
+  const explanation =
+    "explanation" in shown
+      ? shown.explanation
+      : `${shown.name} is shown only once, right after it’s created, and can’t be shown again. ${shown.advice}`;
+  return html`<div class="panel">
+<p>${explanation}</p>
+<div class="actions">${linkButton(back.href, back.text)}${renew ? linkButton(renew.href, renew.text, "quiet") : html``}</div>
+</div>`;
 }

@@ -123,6 +123,8 @@ export function respondToChange(
 export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;
 
 const INPUT_ERRORS = [409, 412, 422];
+// Refusals that depend on the input, although their status says that the user may not do this.
+const REFUSED_INPUT = ["quota_exceeded", "shared_account"];
 
 /** In a browser, shows the page of a rejected form again, with the errors. */
 export function redisplayForm(show: Show): Middleware {
@@ -131,7 +133,8 @@ export function redisplayForm(show: Show): Middleware {
       await next();
     } catch (error) {
       const isInputError =
-        error instanceof Problem && (INPUT_ERRORS.includes(error.status) || error.code === "quota_exceeded");
+        error instanceof Problem &&
+        (INPUT_ERRORS.includes(error.status) || REFUSED_INPUT.includes(error.code));
       if (!isInputError || !prefersHtml(ctx)) throw error;
       ctx.status = error.status;
       await show(ctx, error.message, error);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { PLANS } from "../../resources/plans.ts";
-import { retentionOf } from "../retention.ts";
+import { retentionOf } from "../settings/retention.ts";
 import { type Html, html } from "../ui/html.ts";
 import { listing } from "./prose.ts";
 

@@ -1,7 +1,7 @@
 import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
-import { limitsOf, PLANS } from "../../resources/plans.ts";
+import { limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
 import { type Html, html } from "../ui/html.ts";
 import { table } from "../ui/table.ts";
 import { auditLogGuide } from "./audit-log-guide.ts";
@@ -103,12 +103,25 @@ UUID. For 24 hours, repeating the request with the same key returns the original
 <li>Keys are scoped to the client and the user it acts for.</li>
 <li>The same key with a different request returns ${codeLink("idempotency_key_reused")}. While the original request is still
 running, the key returns ${codeLink("idempotency_key_in_use")}.</li>
+<li>A webhook’s secret is shown once, so repeating the request that created or rotated it returns ${codeLink("secret_shown_once")}.
+MCP tools, which never return secrets, replay the rest of the response.</li>
 <li>Requests that fail because of invalid input, a token, a rate limit or a server error aren’t stored: retry them with the same
 key. Responses with 404 and 409 are stored: use a new key once you’ve fixed the cause.</li>
 <li>If the server crashes mid-request, the key is released within a minute. Retrying the creation of a link then returns the
 existing link; other operations may run twice.</li>
 </ul>`;
 }
+
+const LIMITS: [name: string, limitOn: (plan: Plan) => string][] = [
+  ["Requests per minute", (plan) => number(limitsOf(plan).requests_per_minute)],
+  ["Links per bulk request", (plan) => number(limitsOf(plan).links_per_bulk)],
+  ["Webhooks", (plan) => number(limitsOf(plan).webhooks)],
+  ["Webhook deliveries per day", (plan) => number(limitsOf(plan).deliveries_per_day)],
+  ["Links", (plan) => number(limitsOf(plan).links)],
+  ["Link data", (plan) => megabytes(limitsOf(plan).link_bytes)],
+  ["Members", (plan) => number(limitsOf(plan).members)],
+  ["Days in the audit log", (plan) => number(AUDIT_LOG_DAYS[plan])],
+];
 
 function rateLimits(): Html {
   return html`<p>REST and MCP requests share one limit per organization and minute. A bulk request counts as one request per link, and creates
@@ -122,17 +135,13 @@ ${codeLink("quota_exceeded")}; in a bulk request, each link counts by itself.</p
 ${table(
   "Limits by plan",
   [
-    { head: "Plan", cell: (plan: (typeof PLANS)[number]) => html`${plan}` },
-    { head: "Requests per minute", cell: (plan) => number(limitsOf(plan).requests_per_minute) },
-    { head: "Links per bulk request", cell: (plan) => number(limitsOf(plan).links_per_bulk) },
-    { head: "Webhooks", cell: (plan) => number(limitsOf(plan).webhooks) },
-    { head: "Webhook deliveries per day", cell: (plan) => number(limitsOf(plan).deliveries_per_day) },
-    { head: "Links", cell: (plan) => number(limitsOf(plan).links) },
-    { head: "Link data", cell: (plan) => megabytes(limitsOf(plan).link_bytes) },
-    { head: "Members", cell: (plan) => number(limitsOf(plan).members) },
-    { head: "Days in the audit log", cell: (plan) => number(AUDIT_LOG_DAYS[plan]) },
+    { head: "Limit", cell: ([name]) => html`${name}` },
+    ...PLANS.map((plan) => ({
+      head: plan,
+      cell: ([, limitOn]: (typeof LIMITS)[number]) => limitOn(plan),
+    })),
   ],
-  [...PLANS],
+  LIMITS,
 )}`;
 }
 

@@ -26,13 +26,11 @@ export function docs(resources: Resources, urls: PublicUrls): Middleware {
     return { page, tag: `"${createHash("sha256").update(page).digest("base64url").slice(0, 22)}"` };
   });
   return async function serveDocs(ctx, next) {
-    if (ctx.path !== "/docs" || (ctx.method !== "GET" && ctx.method !== "HEAD")) {
-      await next();
-      return;
-    }
+    if (ctx.path !== "/docs") return next();
     const { page, tag } = rendered();
     ctx.set("Cache-Control", `public, max-age=${MAX_AGE_S}`);
-    ctx.set("ETag", tag);
+    // A compressed response has the same tag.
+    ctx.set("ETag", `W/${tag}`);
     ctx.type = "html";
     ctx.body = page;
     if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;

@@ -21,7 +21,7 @@ const ASSETS: Record<string, Asset> = {
 /** Serves the style sheets, the script and the icon of the pages. */
 export const assets: Middleware = async function serveAsset(ctx, next) {
   const asset = ASSETS[ctx.path];
-  if (!asset || (ctx.method !== "GET" && ctx.method !== "HEAD")) return next();
+  if (!asset) return next();
   ctx.set("Cache-Control", "public, max-age=3600");
   ctx.type = asset.type;
   ctx.body = asset.body;

@@ -1,8 +1,8 @@
 import type { Context, Middleware } from "koa";
-import { isUnavailable } from "../../resources/http/unavailable.ts";
-import { messagePage, type PageLink } from "../ui/page.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
+import { EMBEDDED_STYLE, messagePage, type PageLink, standalonePage } from "../ui/page.ts";
 import type { OnError } from "./on-error.ts";
-import { respondUnavailable } from "./unavailable.ts";
 
 const TITLES: Record<number, string> = {
   403: "Access denied",
@@ -12,15 +12,22 @@ const TITLES: Record<number, string> = {
   503: "Please try again",
 };
 
-const NOT_FOUND = { code: "not_found", text: "Check the URL and try again." };
-const UNREADABLE = {
-  code: "invalid_request",
-  text: "The request could not be read. Go back and try again.",
+const UNREADABLE = "The request could not be read. Go back and try again.";
+
+/** Codes of RFC 6749 §5.2 and §4.1.2.1 for ours. */
+const OAUTH_CODES: Record<string, string> = {
+  body_too_large: "invalid_request",
+  internal_error: "server_error",
+  invalid_json: "invalid_request",
+  method_not_allowed: "invalid_request",
+  unsupported_media_type: "invalid_request",
 };
-const UNEXPECTED = {
-  code: "server_error",
-  text: "Something went wrong on our end. The error has been logged. Try again later.",
-};
+
+/** The policy of the page that is shown on a foreign host, where the style sheet isn't served. */
+const STANDALONE_POLICY = `default-src 'none'; style-src ${EMBEDDED_STYLE}; frame-ancestors 'none'; base-uri 'none'`;
+
+/** Responds to a request with an error. */
+export type RespondWithError = (ctx: Context, problem: Problem) => void;
 
 /** Returns the page of an error. @param title the title itself, or the status that it is derived from */
 export function errorPage(title: string | number, text: string, link?: PageLink): string {
@@ -29,39 +36,62 @@ export function errorPage(title: string | number, text: string, link?: PageLink)
 }
 
 /**
- * Answers errors and unknown addresses: with a page for browsers, with JSON for programs. Koa's own error response would
- * drop the headers that every response has.
- * @param base where pages link to the home page; the host of short links has none
+ * Creates the function that responds with an error: with a page for browsers, outside the API. For programs, errors below
+ * `/oauth` are as RFC 6749 §5.2 describes, all others as RFC 9457 does.
  */
-export function handleErrors(onError: OnError, base: string): Middleware {
+export function createRespondWithError(
+  { base, api, mcp }: PublicUrls,
+  isOauthPath: (ctx: Context) => boolean,
+): RespondWithError {
   const { host } = new URL(base);
-  const respond = (ctx: Context, status: number, { code, text }: { code: string; text: string }) => {
-    ctx.status = status;
-    if (ctx.accepts("json", "html") === "html") {
-      const home = ctx.host.toLowerCase() === host ? { href: "/", text: "Go to the home page" } : undefined;
-      ctx.type = "html";
-      ctx.body = errorPage(status, text, home);
+  const apiPaths = [api, mcp].map((url) => new URL(url).pathname);
+  const isOfApi = ({ path }: Context) => apiPaths.some((own) => path === own || path.startsWith(`${own}/`));
+
+  function respondWithPage(ctx: Context, { status, message }: Problem) {
+    ctx.type = "html";
+    if (status === 421) {
+      ctx.set("Content-Security-Policy", STANDALONE_POLICY);
+      ctx.body = standalonePage("Wrong address", message, { href: base, text: `Go to ${host}` });
       return;
     }
-    ctx.body = { error: code, error_description: text, request_id: ctx.state.requestId };
-  };
+    // The host of short links has no home page.
+    const home = ctx.host.toLowerCase() === host ? { href: "/", text: "Go to the home page" } : undefined;
+    const isUnreadable = status < 500 && status !== 404;
+    ctx.body = errorPage(status, isUnreadable ? UNREADABLE : message, home);
+  }
 
+  return function respondWithError(ctx, problem) {
+    const { status, code, message } = problem;
+    const { requestId } = ctx.state;
+    ctx.status = status;
+    ctx.set(problem.headers);
+    if (!isOfApi(ctx) && ctx.accepts("json", "html") === "html") return respondWithPage(ctx, problem);
+    if (isOauthPath(ctx)) {
+      ctx.body = { error: OAUTH_CODES[code] ?? code, error_description: message, request_id: requestId };
+      return;
+    }
+    ctx.body = toProblemBody(problem, `${base}/docs`, requestId);
+    ctx.type = "application/problem+json";
+  };
+}
+
+/** Answers errors and unknown addresses. Koa's own error response would drop the headers that every response has. */
+export function handleErrors(onError: OnError, respond: RespondWithError): Middleware {
   return async function answerError(ctx, next) {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) respond(ctx, 404, NOT_FOUND);
+      if (ctx.status === 404 && ctx.body === undefined)
+        respond(ctx, new Problem(404, "not_found", "Check the URL and try again."));
     } catch (error) {
       if (ctx.headerSent) throw error;
-      const status = statusOf(error);
-      if (status >= 500) onError(error, ctx);
-      if (isUnavailable(error)) respondUnavailable(ctx);
-      else respond(ctx, status, status >= 500 ? UNEXPECTED : UNREADABLE);
+      respond(ctx, clientErrorOf(error) ?? toProblem(error, () => onError(error, ctx)));
     }
   };
 }
 
-/** Returns the status of a body parser's error, such as 413 or 415; 500 for every other error. */
-function statusOf(error: unknown): number {
+/** Converts an error of a library about the request, such as an ended interaction. */
+function clientErrorOf(error: unknown): Problem | undefined {
   const { status, expose } = error as { status?: number; expose?: boolean };
-  return expose && status !== undefined && status >= 400 && status < 500 ? status : 500;
+  if (!expose || status === undefined || status < 400 || status >= 500) return undefined;
+  return new Problem(status, "invalid_request", UNREADABLE);
 }

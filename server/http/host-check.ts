@@ -1,28 +1,29 @@
-import type { Context, Middleware } from "koa";
-import { EMBEDDED_STYLE, standalonePage } from "../ui/page.ts";
+import type { Middleware } from "koa";
+import { isSentTwice } from "../../resources/http/headers.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { isForOtherHost } from "./request-target.ts";
 
-const POLICY = `default-src 'none'; style-src ${EMBEDDED_STYLE}; frame-ancestors 'none'; base-uri 'none'`;
+/** Rejects requests that proxies may understand in another way. */
+export const checkFraming: Middleware = function rejectAmbiguous({ req, res }, next) {
+  // RFC 9112 §3.2
+  if (isSentTwice(req, "host")) throw new Problem(400, "invalid_request", "Send one Host header.");
+  // RFC 9112 §6.1. Node's parser accepts every coding before `chunked`, and doesn't decode it.
+  const coding = req.headers["transfer-encoding"] ?? "chunked";
+  if (coding.toLowerCase() === "chunked") return next();
+  res.setHeader("Connection", "close");
+  throw new Problem(501, "unsupported_transfer_encoding", "The only supported Transfer-Encoding is chunked.");
+};
 
 /** Rejects requests for another host with 421 (RFC 9110 §15.5.20), so no response can be made to contain a foreign name. */
 export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware {
-  return async function rejectForeignHost(ctx, next) {
+  return function rejectForeignHost(ctx, next) {
     // Not `ctx.host`, which a proxy header can set.
-    if (hosts.has(ctx.get("host").toLowerCase())) return next();
-    respondMisdirected(ctx, base);
+    if (hosts.has(ctx.get("host").toLowerCase()) && !isForOtherHost(ctx.req)) return next();
+    throw misdirected(base);
   };
 }
 
-/** Responds that a request belongs to the host of `BASE_URL`: with a page for browsers, with JSON for programs. */
-export function respondMisdirected(ctx: Context, base: string): void {
-  ctx.status = 421;
-  if (ctx.accepts("json", "html") === "html") {
-    ctx.type = "html";
-    ctx.set("Content-Security-Policy", POLICY);
-    ctx.body = standalonePage("Wrong address", `This server is ${base}.`, {
-      href: base,
-      text: `Go to ${new URL(base).host}`,
-    });
-    return;
-  }
-  ctx.body = { error: "misdirected_request", error_description: `this server is ${base}` };
+/** Returns the error of a request that belongs to the host of `BASE_URL`. */
+export function misdirected(base: string): Problem {
+  return new Problem(421, "misdirected_request", `This server is ${base}.`);
 }

@@ -21,28 +21,26 @@ const AUTHORIZATION_FORMS = /^\/interaction\//;
 // Apps may open an authorization in a popup. `same-origin` would disconnect it from its opener, even on a redirect.
 const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
-/** The names and values of the security headers of every response. @param secure whether the service is on https */
-export function securityHeaders(secure: boolean): [name: string, value: string][] {
-  return Object.entries({
+/**
+ * Sets the security headers of every response and the request ID, which the log contains as well.
+ * @param secure whether the service is on https
+ */
+export function commonHeaders(secure: boolean): Middleware {
+  const headers = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Content-Security-Policy": PAGE_POLICY,
     ...(secure && { "Strict-Transport-Security": HSTS }),
-  });
-}
-
-/** Sets the security headers of every response and the request ID, which the log contains as well. */
-export function commonHeaders({ secure }: { secure: boolean }): Middleware {
-  const headers = securityHeaders(secure);
+  };
   return function setCommonHeaders(ctx, next) {
     const id = randomUUID();
     ctx.state.requestId = id;
-    ctx.res.setHeader("X-Request-Id", id);
-    for (const [name, value] of headers) ctx.res.setHeader(name, value);
-    if (AUTHORIZATION_FORMS.test(ctx.path)) ctx.res.setHeader("Content-Security-Policy", POLICY);
-    if (AUTHORIZATION_STEPS.test(ctx.path)) ctx.res.setHeader("Cross-Origin-Opener-Policy", "unsafe-none");
+    ctx.set("X-Request-Id", id);
+    ctx.set(headers);
+    if (AUTHORIZATION_FORMS.test(ctx.path)) ctx.set("Content-Security-Policy", POLICY);
+    if (AUTHORIZATION_STEPS.test(ctx.path)) ctx.set("Cross-Origin-Opener-Policy", "unsafe-none");
     return next();
   };
 }

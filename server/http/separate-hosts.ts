@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { isOfResource } from "../../resources/http/mount.ts";
-import { respondMisdirected } from "./host-check.ts";
+import { misdirected } from "./host-check.ts";
 
 const METADATA = "/.well-known/";
 
@@ -26,6 +26,6 @@ export function separateHosts(urls: PublicUrls, isReserved: (segment: string) =>
     const [, segment = ""] = ctx.path.split("/", 2);
     // The library's routes ignore case.
     if (!isReserved(segment) && !ctx.path.toLowerCase().startsWith(METADATA)) return next();
-    respondMisdirected(ctx, urls.base);
+    throw misdirected(urls.base);
   };
 }

@@ -1,7 +1,9 @@
 import type { Interaction } from "oidc-provider";
 import type { SignedIn } from "../auth/sessions.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
-import { accountChoicePage } from "./account-choice-page.ts";
+import { hidden } from "../ui/fields.ts";
+import { html } from "../ui/html.ts";
+import { page } from "../ui/page.ts";
 import {
   accountIdOf,
   clientNameOf,
@@ -12,6 +14,15 @@ import {
   type Step,
   stepPath,
 } from "./interaction.ts";
+
+type AccountChoicePage = {
+  action: string;
+  csrf: string;
+  /** The client's organization, or the host of its metadata document. */
+  app: string;
+  /** The user who is signed in. */
+  username: string;
+};
 
 /** Creates the step on which a user chooses the current or another account. */
 export function accountChoiceStep({ provider, storage, csrf }: InteractionOptions): Step {
@@ -59,4 +70,20 @@ export function isAwaitedSession(
   if (!session) return params.max_age === undefined || provedAt > 0;
   const choice = lastSubmission?.select_account as AccountChoice | undefined;
   return provedAt > iat || (choice?.other === true && accountId !== session.accountId);
+}
+
+/** Renders the choice of the account that an app gets access to. */
+function accountChoicePage({ action, csrf, app, username }: AccountChoicePage): string {
+  return page(
+    "Choose an account",
+    html`<h1>Choose an account</h1>
+<p><strong><bdi>${app}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
+<form method="post" action="${action}">
+${hidden("csrf", csrf)}
+<div class="choices">
+<button type="submit" name="account" value="current">Continue as <bdi>${username}</bdi></button>
+<button type="submit" name="account" value="other" class="quiet">Use another account</button>
+</div>
+</form>`,
+  );
 }

@@ -1,6 +1,5 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
-import { approvalPath } from "../clients/approval-path.ts";
 import { identityOf } from "../clients/client-identity.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { approveConsent, denyConsent, findConsentOptions } from "./consent.ts";
@@ -64,7 +63,7 @@ export function consentStep(options: InteractionOptions): Step {
       if (!option) return showError(ctx, interaction, "Select one of your organizations.");
       const approval = { accountId: accountIdOf(interaction), option, address: ctx.ip };
       try {
-        await approveConsent(provider, interaction, approval);
+        await approveConsent(provider, storage, interaction, approval);
       } catch (error) {
         if (!(error instanceof errors.AccessDenied)) throw error;
         return showError(ctx, interaction, `You are no longer a member of ${option.name}.`);
@@ -80,4 +79,9 @@ function clientIdOf({ params }: Interaction): string {
 
 function requestedScopes({ params }: Interaction): string[] {
   return textOf(params.scope).split(" ").filter(Boolean);
+}
+
+/** Returns the path of the page on which an owner or admin of an organization approves an app for its members. */
+function approvalPath(organizationId: string, clientId: string): string {
+  return `/dashboard/organizations/${organizationId}/apps/approve?${new URLSearchParams({ client_id: clientId })}`;
 }

@@ -1,15 +1,17 @@
 import type { Context } from "koa";
-import type { Interaction, Provider } from "oidc-provider";
+import type { Grant, Interaction, Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
-import type { ConsentAnswer } from "../../adapters/oauth/oidc/grants.ts";
+import type { NewGrant } from "../../adapters/oauth/oidc/consented-grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
+import { epochSeconds } from "../auth/sign-in-proof.ts";
 import { grantScopes } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
-import { isMultiFactor } from "../provider/multi-factor.ts";
+import { isMultiFactor } from "../provider/sessions.ts";
+import { GRANT_LIFETIME } from "../settings/lifetimes.ts";
 
 /** An organization that a user may grant access to, and the requested scopes that the user's role there allows. */
 export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
@@ -82,6 +84,7 @@ export type Approval = { accountId: string; option: ConsentOption; address: stri
  */
 export async function approveConsent(
   provider: Provider,
+  { consentedGrants }: Pick<Storage, "consentedGrants">,
   interaction: Interaction,
   { accountId, option, address }: Approval,
 ): Promise<void> {
@@ -90,11 +93,9 @@ export async function approveConsent(
   const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
   const requested = { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
   grantScopes(grant, requested, option.role);
-  const grantId = createGrantId(grant);
-  const result = { ...lastSubmission, consent: { grantId } };
-  const answers: ConsentAnswer = { interactionId: uid, result };
-  Object.assign(grant, { jti: grantId, organizationId: option.id, address, answers });
-  await answerOnce(() => grant.save());
+  const approved = toNewGrant(grant, option.id, epochSeconds() + GRANT_LIFETIME);
+  const result = { ...lastSubmission, consent: { grantId: approved.jti } };
+  await answerOnce(() => consentedGrants.approve(approved, { interactionId: uid, result }, address));
 }
 
 export async function denyConsent(provider: Provider, { req, res }: Context): Promise<void> {
@@ -111,7 +112,8 @@ async function answerOnce(store: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Returns the id of a new grant. The library creates it on saving, but needs to know it before. */
-export function createGrantId(grant: object): string {
-  return (grant as { generateTokenId(): string }).generateTokenId();
+/** Gives a grant its id and returns what to store about it. `exp` is when it expires, in epoch seconds. */
+export function toNewGrant(grant: Grant, organizationId: string, exp: number): NewGrant {
+  const jti = (grant as unknown as { generateTokenId(): string }).generateTokenId();
+  return Object.assign(grant, { jti, organizationId, iat: epochSeconds(), exp }) as unknown as NewGrant;
 }

@@ -13,7 +13,10 @@ import type { Csrf } from "../http/csrf.ts";
 
 export type InteractionOptions = {
   provider: Provider;
-  storage: Pick<Storage, "accounts" | "appPolicies" | "organizations" | "secondFactorRequirement">;
+  storage: Pick<
+    Storage,
+    "accounts" | "appPolicies" | "consentedGrants" | "organizations" | "secondFactorRequirement"
+  >;
   clientPolicy: ClientPolicy;
   csrf: Csrf;
   verifyPassword: VerifyPassword;

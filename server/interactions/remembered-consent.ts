@@ -1,23 +1,25 @@
-import type { KoaContextWithOIDC } from "oidc-provider";
+import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
 import type { Consent } from "../../adapters/oauth/consents.ts";
 import { LOOPBACK } from "../clients/redirect-uris.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
 import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
-import type { RememberedGrant } from "../provider/interaction-policy.ts";
-import { createGrantId, findConsentOptions } from "./consent.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { findConsentOptions, toNewGrant } from "./consent.ts";
 
-type Stores = Pick<Storage, "appPolicies" | "consents" | "organizations" | "secondFactorRequirement">;
+type Stores = Pick<
+  Storage,
+  "appPolicies" | "consentedGrants" | "consents" | "organizations" | "secondFactorRequirement"
+>;
 
 /**
- * Creates a function that returns the grant that an authorization request gets without asking again, before it is stored.
- * Resolves to undefined if the user has to be asked: no active grant of the user for the client covers the request, or
- * grants for several organizations do.
+ * Creates a function that stores and returns the grant that an authorization request gets without asking again. Resolves
+ * to undefined if the user has to be asked: no active grant of the user for the client covers the request, or grants for
+ * several organizations do.
  */
 export function createRememberedConsent(stores: Stores, clientPolicy: ClientPolicy) {
-  return async function findRememberedGrant(ctx: KoaContextWithOIDC): Promise<RememberedGrant | undefined> {
+  return async function renewRememberedGrant(ctx: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { oidc } = ctx;
     const { provider, client, account } = oidc;
     if (!client || !account || oidc.promptPending("consent") || !isIdentifiedByRedirect(ctx))
@@ -44,13 +46,9 @@ export function createRememberedConsent(stores: Stores, clientPolicy: ClientPoli
     const [only] = covered;
     if (!only || covered.length > 1) return undefined;
     const { grant, consent } = only;
-    return Object.assign(grant, {
-      jti: createGrantId(grant),
-      exp: Math.floor(consent.expiresAt / 1000),
-      organizationId: consent.organizationId,
-      address: ctx.ip,
-      remembers: consent.grantId,
-    });
+    const { grantId, organizationId, expiresAt } = consent;
+    const renewed = toNewGrant(grant, organizationId, Math.floor(expiresAt / 1000));
+    return (await stores.consentedGrants.renew(renewed, grantId)) ? grant : undefined;
   };
 }
 

@@ -1,16 +1,15 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
-import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
+import { routesOf } from "../../resources/http/methods.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { formBody } from "../http/request-body.ts";
 import { checkOrigin, isChange } from "../http/same-origin.ts";
 import { messagePage } from "../ui/page.ts";
 import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-step.ts";
 import { currentInteraction, type InteractionOptions } from "./interaction.ts";
 import { loginStep } from "./login-step.ts";
-
-const parseForm = bodyParser({ enableTypes: ["form"], formLimit: "16kb" });
 
 /**
  * Creates the pages of the authorization endpoint: sign in, choose an account, consent. Each interaction is bound to
@@ -29,11 +28,11 @@ export function interactions(options: InteractionOptions): Middleware[] {
     if (name === "select_account") return accountChoice.show(ctx, interaction);
     return consent.show(ctx, interaction);
   });
-  router.post("/interaction/:uid/sign-in", parseForm, login.submit);
-  router.post("/interaction/:uid/account", parseForm, accountChoice.submit);
-  router.post("/interaction/:uid/consent", parseForm, consent.submit);
+  router.post("/interaction/:uid/sign-in", formBody, login.submit);
+  router.post("/interaction/:uid/account", formBody, accountChoice.submit);
+  router.post("/interaction/:uid/consent", formBody, consent.submit);
 
-  return [showErrors, sameOriginOnly(options.base), router.routes() as unknown as Middleware];
+  return [showErrors, sameOriginOnly(options.base), ...routesOf(router)];
 }
 
 /** Rejects forms that another site sends. They lack the CSRF token, too, but this doesn't depend on the pages. */
@@ -48,7 +47,7 @@ const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
   try {
     await next();
   } catch (error) {
-    if (error instanceof Problem) {
+    if (error instanceof Problem && error.code === "cross_site_request") {
       ctx.status = error.status;
       ctx.type = "html";
       ctx.body = messagePage("This request came from another site", "Start again from the app.");

@@ -1,6 +1,6 @@
 import type { Storage } from "../../adapters/index.ts";
-import type { Settings } from "../config.ts";
 import type { Log } from "../log.ts";
+import type { Settings } from "../settings/config.ts";
 import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
 import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
 

@@ -1,4 +1,4 @@
-/** A key with the time from which it is used, in epoch milliseconds. Keys of earlier versions have none. */
+/** A key with the time from which it is used, in epoch milliseconds. The first key has none. */
 export type Scheduled = { active_from?: number };
 
 /**

@@ -2,7 +2,7 @@ import { generateKeyPair, hkdfSync, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
 import type { KeyStore } from "../../adapters/crypto/keys.ts";
-import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../lifetimes.ts";
+import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../settings/lifetimes.ts";
 import { endOf, keysInUse, type Scheduled, withoutEnded } from "./schedule.ts";
 
 const RSA_BITS = 2048; // RFC 7518 §3.3: the minimum
@@ -35,7 +35,7 @@ export const LIFETIME_MS: Record<KeyKind, number> = {
   cookies: SESSION_LIFETIME * 1000 + SKEW_MS,
 };
 
-// The names of the stored keys, which earlier versions share.
+// The names of the stored keys.
 const PURPOSES: Record<KeyKind, string> = { signing: "jwks", cookies: "cookies" };
 const SECRET = "signing";
 
@@ -105,9 +105,7 @@ function serialize<Kind extends KeyKind>(kind: Kind, keys: KeyOf<Kind>[]): strin
 
 function parse<Kind extends KeyKind>(kind: Kind, text: string): KeyOf<Kind>[] {
   const value = JSON.parse(text);
-  if (kind === "signing") return value.keys;
-  // Earlier versions stored the keys of cookies as texts.
-  return value.map((item: string | CookieKey) => (typeof item === "string" ? { key: item } : item));
+  return kind === "signing" ? value.keys : value;
 }
 
 async function generate<Kind extends KeyKind>(kind: Kind): Promise<KeyOf<Kind>> {

@@ -1,12 +1,14 @@
 import { createHash, type KeyObject, verify } from "node:crypto";
 import type { Context, Middleware } from "koa";
-import bodyParser from "koa-bodyparser";
 import { z } from "zod";
 import type { LeakStore } from "../../adapters/leaked-credentials.ts";
 import { SYSTEM } from "../../resources/events/types.ts";
+import { readBody } from "../../resources/http/read-body.ts";
+import { parseJson } from "../../resources/http/safe-json.ts";
 import type { FindKey } from "./public-keys.ts";
 
 const MAX_FINDINGS = 1000;
+const BODY_MAX = 512 * 1024;
 const TEXT_MAX = 500;
 // The headers of GitHub's secret scanning partner program.
 const KEY_ID = "github-public-key-identifier";
@@ -18,30 +20,19 @@ const findings = z
   .max(MAX_FINDINGS);
 type Finding = z.output<typeof findings>[number];
 
-const readBody = bodyParser({
-  enableTypes: ["json"],
-  jsonLimit: "512kb",
-  strict: false,
-  // Invalid JSON is refused after the signature was checked.
-  onerror(error: Error & { status?: number; body?: string }, ctx) {
-    if (error.status === 413) throw error;
-    ctx.request.rawBody = error.body ?? "";
-  },
-});
-
 /**
  * Creates the endpoint that secret scanners report leaked credentials to, in the form of GitHub's secret scanning partner
  * program: a JSON array, signed with ECDSA P-256 and SHA-256. Valid credentials are revoked.
  */
 export function leakedCredentials(findKey: FindKey, leaks: LeakStore): Middleware {
   return async function receiveReport(ctx) {
-    await readBody(ctx, async () => {});
-    const { rawBody } = ctx.request;
     const key = await findKey(ctx.get(KEY_ID));
-    if (!key || !isSigned(String(rawBody ?? ""), ctx.get(SIGNATURE), key)) {
+    // Anyone can send a body, so it is parsed only if it is signed.
+    const body = key && (await readBody(ctx.req, BODY_MAX));
+    if (!body || !isSigned(body, ctx.get(SIGNATURE), key)) {
       return refuse(ctx, 401, "invalid_signature", "the report must be signed with a known key");
     }
-    const { data: report } = findings.safeParse(ctx.request.body);
+    const report = parseFindings(body);
     if (!report) {
       const rule = `the body must be a JSON array of at most ${MAX_FINDINGS} objects with a token`;
       return refuse(ctx, 400, "invalid_request", rule);
@@ -66,8 +57,16 @@ async function revoke(ctx: Context, report: Finding[], leaks: LeakStore) {
   return labels;
 }
 
-function isSigned(body: string, signature: string, key: KeyObject): boolean {
-  return verify("sha256", Buffer.from(body), key, Buffer.from(signature, "base64"));
+function isSigned(body: Buffer, signature: string, key: KeyObject): boolean {
+  return verify("sha256", body, key, Buffer.from(signature, "base64"));
+}
+
+function parseFindings(body: Buffer): Finding[] | undefined {
+  try {
+    return findings.safeParse(parseJson(body)).data;
+  } catch {
+    return undefined;
+  }
 }
 
 function shortened(value: string | null | undefined): string | null {

@@ -1,7 +1,7 @@
 import { createTransport } from "nodemailer";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../settings/config.ts";
+import { parseSmtpUrl } from "../settings/smtp-url.ts";
 import type { Message } from "./messages.ts";
-import { parseSmtpUrl } from "./smtp-url.ts";
 
 /** Sends emails through the SMTP server of the settings. */
 export type Mailer = {

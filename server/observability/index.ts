@@ -1,14 +1,42 @@
-import type { IncomingMessage } from "node:http";
 import type { Context, Middleware } from "koa";
 import type { Storage } from "../../adapters/index.ts";
+import { requireRead } from "../../resources/http/methods.ts";
 import { mount } from "../../resources/http/mount.ts";
 import { forwardedFor } from "../http/client-ip.ts";
 import type { Log } from "../log.ts";
 import { createReadiness, type ProcessReport, readClockAhead, respondLive, respondReady } from "./health.ts";
 import type { ProcessMetrics } from "./metrics.ts";
 import { isOperator, type OperatorAccess } from "./operator-access.ts";
-import { routeOf } from "./route-label.ts";
 import type { Tracing } from "./tracing.ts";
+
+// An allowlist, because each label stays in memory and callers could request any number of paths.
+const FIXED_ROUTES = new Set([
+  "/",
+  "/oauth/authorize",
+  "/oauth/token",
+  "/oauth/revoke",
+  "/oauth/introspect",
+  "/oauth/par",
+  "/oauth/register",
+  "/oauth/userinfo",
+  "/oauth/jwks",
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-protected-resource",
+  "/.well-known/oauth-protected-resource/v1",
+  "/.well-known/oauth-protected-resource/mcp",
+  "/.well-known/oauth-protected-resource/mcp/",
+  "/v1/openapi.json",
+  "/mcp",
+  "/mcp/",
+  "/docs",
+  "/favicon.ico",
+  "/robots.txt",
+  "/.well-known/security.txt",
+]);
+
+/** The route of short links. */
+const SLUG_ROUTE = "/:slug";
 
 /** Health checks, metrics and the request log. */
 export type Observability = {
@@ -18,23 +46,8 @@ export type Observability = {
   announceStop(): void;
   /** Serves only `/metrics`. */
   metrics: Middleware;
-  /** Counts and logs every request. */
+  /** Counts and logs every request, except those for `probes`. */
   observe: Middleware;
-  /** Counts and logs a request that was answered without `observe`. */
-  record(request: AnsweredRequest): void;
-  /** Counts a request that the API answered without `observe`, if it was refused. */
-  countApiAnswer(route: string, status: number, body: string): void;
-  /** Makes `observe` measure a request from an earlier start, a time of `performance.now()`. */
-  keepStart(request: IncomingMessage, started: number): void;
-};
-
-/** `started` is a time of `performance.now()`. */
-export type AnsweredRequest = {
-  requestId: string;
-  method: string;
-  route: string;
-  status: number;
-  started: number;
 };
 
 type ObservabilityOptions = {
@@ -51,7 +64,6 @@ type ObservabilityOptions = {
 };
 
 const FIRST_ERROR = 400;
-const PROBES = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Creates the probes, the metrics and the request log of a process. */
 export function createObservability(options: ObservabilityOptions): Observability {
@@ -59,10 +71,15 @@ export function createObservability(options: ObservabilityOptions): Observabilit
     options;
   const serveMetrics = metrics.serve(storage);
   const readiness = createReadiness(storage, log);
-  const starts = new WeakMap<IncomingMessage, number>();
+  const probePaths = new Set(["/healthz", "/readyz", ...(metricsApart ? [] : ["/metrics"])]);
+  const isProbe = ({ path }: Context) => probePaths.has(path);
   let isStopping = false;
 
-  function record({ requestId, method, route, status, started }: AnsweredRequest) {
+  function record(ctx: Context, started: number) {
+    const { method, status } = ctx;
+    const { requestId } = ctx.state;
+    const route = routeOf(ctx);
+    metrics.countOutcome(ctx, route);
     const seconds = (performance.now() - started) / 1000;
     metrics.countRequest({ method, route, status, seconds });
     tracing?.describeRequest({ requestId, method, route, status });
@@ -83,40 +100,32 @@ export function createObservability(options: ObservabilityOptions): Observabilit
   }
 
   return {
-    record,
-    countApiAnswer: metrics.countApiAnswer,
     metrics: serveMetrics,
-    keepStart: (request, started) => void starts.set(request, started),
 
     announceStop() {
       isStopping = true;
     },
 
-    probes: mount(
-      ({ method, path }) => PROBES.has(path) && (method === "GET" || method === "HEAD"),
-      [
-        async function probe(ctx, next) {
-          if (ctx.path === "/healthz") return respondLive(ctx);
-          const isTrusted = isOperator(ctx, operatorAccess);
-          if (ctx.path === "/readyz") {
-            const state = isStopping ? "stopping" : await readiness();
-            return respondReady(ctx, state, isTrusted ? () => reportTo(ctx) : undefined);
-          }
-          if (metricsApart) return next();
-          return isTrusted ? serveMetrics(ctx, next) : rejectReader(ctx, operatorAccess);
-        },
-      ],
-    ),
+    probes: mount(isProbe, [
+      requireRead,
+      async function probe(ctx, next) {
+        if (ctx.path === "/healthz") return respondLive(ctx);
+        const isTrusted = isOperator(ctx, operatorAccess);
+        if (ctx.path === "/readyz") {
+          const state = isStopping ? "stopping" : await readiness();
+          return respondReady(ctx, state, isTrusted ? () => reportTo(ctx) : undefined);
+        }
+        return isTrusted ? serveMetrics(ctx, next) : rejectReader(ctx, operatorAccess);
+      },
+    ]),
 
     async observe(ctx, next) {
-      const started = starts.get(ctx.req) ?? performance.now();
+      if (isProbe(ctx)) return next();
+      const started = performance.now();
       try {
         await next();
       } finally {
-        const { method, status } = ctx;
-        const route = routeOf(ctx);
-        metrics.countOutcome(ctx, route);
-        record({ requestId: ctx.state.requestId, method, route, status, started });
+        record(ctx, started);
       }
     },
   };
@@ -137,4 +146,11 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
     error_description:
       "metrics are served to this machine, on METRICS_PORT, or with METRICS_TOKEN as bearer token",
   };
+}
+
+/** Returns the route pattern, never the path itself, which may contain a secret. */
+function routeOf(ctx: Context): string {
+  if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
+  if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
+  return /^\/[^/]+$/.test(ctx.path) ? SLUG_ROUTE : "other";
 }

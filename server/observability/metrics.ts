@@ -5,25 +5,20 @@ import type { Storage } from "../../adapters/index.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import { createBacklogMetrics } from "./backlog-metrics.ts";
 import { createOAuthMetrics } from "./oauth-metrics.ts";
-import { registerReplicaMetrics } from "./replica-metrics.ts";
 import { type CountedRequest, createRequestMetrics } from "./request-metrics.ts";
 import { register, registerCounter, registerGauge } from "./samples.ts";
 import { createStatementMetrics } from "./statement-metrics.ts";
-import { combineMetrics, type Metrics, readOwnMetrics, shareMetrics } from "./worker-metrics.ts";
+import { combineMetrics, shareMetrics } from "./worker-metrics.ts";
 
 /** The Prometheus metrics of a process. */
 export type ProcessMetrics = {
   /** Adds what is read from the database, and returns the middleware that serves `/metrics`, of all workers. */
-  serve(storage: Pick<Storage, "backlog" | "connections" | "replica">): Middleware;
-  /** Reads the metrics of this process only, with those of the database once they are served. */
-  read(): Promise<Metrics>;
+  serve(storage: Pick<Storage, "backlog" | "connections">): Middleware;
   /** Hands the last counts over to the primary process, if this process is a worker. */
   handOver(): Promise<void>;
   countRequest(request: CountedRequest): void;
   /** Counts a request as a grant, an introspection or a refusal, if it is one. */
   countOutcome(ctx: Context, route: string): void;
-  /** Counts a response of the API whose body is JSON already, if it refuses a caller. */
-  countApiAnswer(route: string, status: number, body: string): void;
   /** Counts a webhook delivery attempt. */
   countAttempt(outcome: Outcome): void;
   /** Counts a request that a rate limit refused. */
@@ -43,13 +38,11 @@ export function createMetrics(): ProcessMetrics {
     values: ["succeeded", "retried", "failed", "unsent"],
   });
   const shared = shareMetrics(registry);
-  let readBacklog = async (): Promise<Metrics> => [];
 
   return {
     serve(storage) {
       registerConnections(registry, storage);
-      registerReplicaMetrics(registry, storage.replica);
-      readBacklog = createBacklogMetrics(storage.backlog);
+      const readBacklog = createBacklogMetrics(storage.backlog);
       return async function serveMetrics(ctx, next) {
         if (ctx.path !== "/metrics") return next();
         const all = combineMetrics(await Promise.all([shared.read(), readBacklog()]));
@@ -58,13 +51,9 @@ export function createMetrics(): ProcessMetrics {
       };
     },
 
-    async read() {
-      return [...(await readOwnMetrics(registry)), ...(await readBacklog())];
-    },
-
     handOver: shared.handOver,
     countRequest: createRequestMetrics(registry),
-    ...createOAuthMetrics(registry),
+    countOutcome: createOAuthMetrics(registry),
     countLimited: registerCounter(registry, {
       name: "linkgate_rate_limited_total",
       help: "Refusals by rate limits",

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import type { Registry } from "prom-client";
-import { JWT_BEARER_GRANT } from "../provider/jwt-bearer.ts";
+import { JWT_BEARER_GRANT } from "../provider/identity-assertions.ts";
 import { register, registerCounter } from "./samples.ts";
 
 declare module "koa" {
@@ -69,8 +69,8 @@ type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undef
 // Other problems of the API are about the content of a request.
 const REFUSALS = new Set([401, 403, 429]);
 
-/** Registers the metrics of grants, introspections and refusals. Returns the functions that count an answered request. */
-export function createOAuthMetrics(registry: Registry) {
+/** Registers the metrics of grants, introspections and refusals. Returns the function that counts an answered request. */
+export function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) => void {
   const countGrant = registerCounter(registry, {
     name: "linkgate_grants_total",
     help: "Successful token requests by grant type",
@@ -85,7 +85,7 @@ export function createOAuthMetrics(registry: Registry) {
   });
   const countRefusal = createRefusalCounter(registry);
 
-  function countOutcome(ctx: Context, route: string): void {
+  return function countOutcome(ctx, route) {
     const endpoint = endpointOf(route);
     if (endpoint === undefined) return;
     const body = ctx.body as Body;
@@ -95,14 +95,6 @@ export function createOAuthMetrics(registry: Registry) {
     else if (endpoint === "introspection" && ctx.status === 200) {
       countIntrospection(body?.active === true ? "active" : "inactive");
     }
-  }
-
-  return {
-    countOutcome,
-    countApiAnswer(route: string, status: number, body: string): void {
-      const endpoint = endpointOf(route);
-      if (endpoint && REFUSALS.has(status)) countRefusal(endpoint, textOf((JSON.parse(body) as Body)?.code));
-    },
   };
 }
 

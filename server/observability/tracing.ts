@@ -29,9 +29,9 @@ export type Tracing = {
   currentTraceparent(): string | undefined;
 };
 
-/** Sends traces and metrics by the OpenTelemetry protocol. */
+/** Sends traces by the OpenTelemetry protocol. */
 export type Telemetry = {
-  tracing?: Tracing;
+  tracing: Tracing;
   /** Sends what has not been sent yet. */
   stop(): Promise<void>;
 };

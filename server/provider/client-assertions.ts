@@ -1,29 +1,44 @@
-import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
-import { type Client, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  type JSONWebKeySet,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from "jose";
+import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import type { ClientKeys } from "../clients/client-keys.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { type Assertion, takeAssertion } from "./assertion-parameters.ts";
-import { requireUsableToIssue } from "./client-authentication.ts";
+import { isAboutUser, JWT_BEARER_GRANT } from "./identity-assertions.ts";
+import { requireUsableToIssue } from "./require-api-access.ts";
 import { type AuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
 const MAX_AGE_S = 600;
 
+const JWT_BEARER_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
 type Params = Record<string, unknown>;
 
-/** Authenticates clients by assertions: as `client_assertion` (RFC 7523 §2.2), or as the grant of a workload (§2.1). */
-export type ClientAssertions = {
-  /** Takes the assertion out of the parameters of the current request, if it is the only client authentication. */
-  setAside(params: Params): void;
-  /** Verifies the assertion of the current request, once the client was found. @throws InvalidClientAuth, InvalidGrant */
-  authenticate(client: Client): Promise<void>;
-  /** Refuses the token of a workload for an unknown client like that for one without a matching rule. */
-  refuseUnknown(clientId: string): void;
+/** An assertion that authenticates the client of a request. */
+type Assertion = {
+  clientId: string;
+  assertion: string;
+  /** Its unverified `iss`. */
+  issuer: unknown;
+  /** Whether it was sent as an authorization grant (RFC 7523 §2.1), not as `client_assertion` (§2.2). */
+  isGrant: boolean;
 };
+
+/**
+ * Authenticates the client of a request by an assertion: `client_assertion` (RFC 7523 §2.2), or the grant of a workload
+ * (§2.1). Returns false if the request has none, or also another client authentication.
+ * @throws InvalidClientAuth or InvalidGrant, UnauthorizedClient
+ */
+export type AuthenticateByAssertion = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
 type Options = {
   provider: Provider;
@@ -35,15 +50,11 @@ type Options = {
 };
 
 /**
- * Replaces the library's verification of client assertions with ours, which keeps fetched keys, detects replays across
- * processes, and knows the tokens of workloads. To the library, an authenticated request is then one that needs no
- * further authentication.
+ * Creates the authentication by assertions. Unlike oidc-provider's, it keeps fetched keys, and knows the tokens of
+ * workloads.
  */
-export function createClientAssertions(options: Options): ClientAssertions {
+export function createAuthenticateByAssertion(options: Options): AuthenticateByAssertion {
   const { provider, limits, replays } = options;
-  const pending = new WeakMap<object, Assertion>();
-  const authenticated = new WeakMap<object, string>();
-  reportAsAuthenticated(provider, ({ clientId }, ctx) => authenticated.get(ctx) === clientId);
 
   async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {
     const { assertion, issuer } = given;
@@ -54,7 +65,9 @@ export function createClientAssertions(options: Options): ClientAssertions {
     }
     const rules = {
       issuer: client.clientId,
-      audiences: audiencesOf(provider),
+      audiences: audiencesOf(provider, ctx),
+      // draft-ietf-oauth-rfc7523bis: a server that is also named could present it here
+      isSingleAudience: true,
       maxAgeS: MAX_AGE_S,
       requiredClaims: ["sub", "jti"],
     };
@@ -69,42 +82,59 @@ export function createClientAssertions(options: Options): ClientAssertions {
     await useJwtOnce(replays, assertion, verified);
   }
 
-  /** Takes the pending assertion for a client. */
-  function take(clientId: string): { ctx: KoaContextWithOIDC; given: Assertion } | undefined {
-    const { ctx } = Provider;
-    const given = ctx && pending.get(ctx);
-    if (given?.clientId !== clientId) return undefined;
-    pending.delete(ctx as KoaContextWithOIDC);
-    return { ctx: ctx as KoaContextWithOIDC, given };
-  }
-
-  return {
-    setAside(params) {
-      const { ctx } = Provider;
-      const given = ctx && takeAssertion(ctx, params);
-      if (given) pending.set(ctx, given);
-    },
-
-    async authenticate(client) {
-      const taken = take(client.clientId);
-      if (!taken) return;
-      const { ctx, given } = taken;
-      // The library sets it before it authenticates a client. A failure counts against this one.
-      ctx.oidc.entity("Client", client);
-      await limits.check(ctx, client.clientId);
-      await verify(ctx, client, given).catch(async (error) => {
-        await limits.failed(ctx, client.clientId);
-        refuse(error, given);
-      });
-      requireUsableToIssue(ctx, client);
-      authenticated.set(ctx, client.clientId);
-    },
-
-    refuseUnknown(clientId) {
-      const given = take(clientId)?.given;
-      if (given && isOfWorkload(given)) refuse(untrustedIssuer(), given);
-    },
+  return async function authenticateByAssertion(ctx) {
+    const given = findAssertion(ctx);
+    if (!given) return false;
+    // The token of a workload also identifies the client, so it gets what `client_credentials` would get.
+    if (given.isGrant) Object.assign(ctx.oidc.params as Params, { grant_type: "client_credentials" });
+    const client = await provider.Client.find(given.clientId);
+    // Respond as if no rule matched, so that callers can't find out which client IDs exist.
+    if (!client && isOfWorkload(given)) refuse(untrustedIssuer(), given);
+    if (!client) throw new errors.InvalidClientAuth("client not found");
+    ctx.oidc.entity("Client", client);
+    await limits.check(ctx, client.clientId);
+    await verify(ctx, client, given).catch(async (error) => {
+      await limits.failed(ctx, client.clientId);
+      refuse(error, given);
+    });
+    requireUsableToIssue(ctx, client);
+    return true;
   };
+}
+
+/** Returns the assertion of a request. oidc-provider rejects malformed ones, and those beside other authentication. */
+function findAssertion(ctx: KoaContextWithOIDC): Assertion | undefined {
+  const params = ctx.oidc.params as Params;
+  if (params.client_secret !== undefined || ctx.get("authorization")) return undefined;
+  if (params.client_assertion !== undefined) return findClientAssertion(params);
+  return params.grant_type === JWT_BEARER_GRANT ? findWorkloadGrant(params) : undefined;
+}
+
+function findClientAssertion(params: Params): Assertion | undefined {
+  const { client_assertion: assertion, client_assertion_type: type } = params;
+  if (typeof assertion !== "string" || type !== JWT_BEARER_CLIENT) return undefined;
+  const claims = decode(assertion);
+  // The subject is the client, but for tokens of workloads, which name their own (RFC 7523 §3).
+  const clientId = params.client_id ?? claims?.sub;
+  if (!claims || typeof clientId !== "string") return undefined;
+  return { clientId, assertion, issuer: claims.iss, isGrant: false };
+}
+
+/** An assertion about a user is left to its grant, because the client has to authenticate besides. */
+function findWorkloadGrant(params: Params): Assertion | undefined {
+  const { assertion, client_id: clientId } = params;
+  if (assertion === undefined) throw new errors.InvalidRequest("assertion is required");
+  if (typeof assertion !== "string") throw new errors.InvalidRequest("assertion must not be provided twice");
+  if (typeof clientId !== "string" || isAboutUser(assertion)) return undefined;
+  return { clientId, assertion, issuer: decode(assertion)?.iss, isGrant: true };
+}
+
+function decode(jwt: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(jwt);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns whether an assertion is the token of a workload. Clients sign assertions of their own only to authenticate. */
@@ -112,24 +142,9 @@ function isOfWorkload({ clientId, issuer, isGrant }: Assertion): boolean {
   return isGrant || issuer !== clientId;
 }
 
-/** Lets the library treat a client as public in a request that an assertion has authenticated. */
-function reportAsAuthenticated(
-  { Client }: Provider,
-  isAuthenticated: (client: Client, ctx: KoaContextWithOIDC) => boolean,
-): void {
-  Object.defineProperty(Client.prototype, "clientAuthMethod", {
-    configurable: true,
-    get(this: Client) {
-      const { ctx } = Provider;
-      return ctx && isAuthenticated(this, ctx) ? "none" : this.tokenEndpointAuthMethod;
-    },
-  });
-}
-
 /** RFC 7523 §3: the issuer, or the token endpoint as older clients use it. */
-function audiencesOf(provider: Provider): string[] {
-  const { issuer } = provider;
-  return [issuer, `${issuer}/oauth/token`, `${issuer}${Provider.ctx?.path ?? ""}`];
+function audiencesOf({ issuer }: Provider, { path }: KoaContextWithOIDC): string[] {
+  return [issuer, `${issuer}/oauth/token`, `${issuer}${path}`];
 }
 
 /** Returns the keys of a client: listed in its metadata, or at its `jwks_uri`. @throws InvalidJwt if there are none */
@@ -144,7 +159,7 @@ function refuse(error: unknown, { isGrant }: Assertion): never {
   if (!(error instanceof InvalidJwt)) throw error;
   const { message } = error;
   const refusal = isGrant ? new errors.InvalidGrant(message) : new errors.InvalidClientAuth(message);
-  // The library would describe every failure alike. These say nothing about the client that is not public.
+  // oidc-provider would describe every failure alike. These say nothing about the client that is not public.
   refusal.error_description = `${isGrant ? "assertion" : "client_assertion"} is invalid: ${message}`;
   throw refusal;
 }

@@ -1,4 +1,13 @@
-import type { AdapterFactory, Configuration, FindAccount, KoaContextWithOIDC } from "oidc-provider";
+import {
+  type AdapterFactory,
+  type Client,
+  type Configuration,
+  type FindAccount,
+  type Grant,
+  type KoaContextWithOIDC,
+  Provider,
+  type RefreshToken,
+} from "oidc-provider";
 import { DPOP_ALGS } from "../../resources/access/dpop-proof.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
@@ -6,21 +15,32 @@ import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
 import { clientIdMetadataDocuments } from "../clients/client-metadata-documents.ts";
 import { createFetchDocument } from "../clients/fetch-document.ts";
-import type { Settings } from "../config.ts";
+import { cookieOptions } from "../http/cookies.ts";
 import type { Keys } from "../keys/shared-keys.ts";
-import { ABSOLUTE_LIFETIME, ACCESS_TOKEN_LIFETIME, ID_TOKEN_LIFETIME } from "../lifetimes.ts";
-import { cookies } from "./cookies.ts";
+import { networkKeyOf } from "../rate-limits/ip-key.ts";
+import type { Settings } from "../settings/config.ts";
+import {
+  ABSOLUTE_LIFETIME,
+  ACCESS_TOKEN_LIFETIME,
+  GRANT_LIFETIME,
+  ID_TOKEN_LIFETIME,
+} from "../settings/lifetimes.ts";
 import { dPoP } from "./dpop.ts";
-import { prompts, type RememberedGrant } from "./interaction-policy.ts";
+import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
-import { issueRefreshToken, refreshTokenLifetime, rotateRefreshToken } from "./refresh-tokens.ts";
+import { checkSize } from "./request-parameters.ts";
 import { resourceIndicators } from "./resource-indicators.ts";
-import { mayRevoke, revokeGrantPolicy } from "./revocation.ts";
 import { sessionLifetime } from "./sessions.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A refresh token expires after this time without use. */
+const IDLE_LIFETIME = 30 * DAY;
+/** The share of its lifetime after which a confidential client's refresh token is rotated. Percent. */
+const ROTATE_AFTER_PERCENT = 70;
 
 export type ProviderOptions = {
   settings: Settings;
@@ -28,8 +48,8 @@ export type ProviderOptions = {
   keys: Keys;
   adapter: AdapterFactory;
   findAccount: FindAccount;
-  /** Returns the grant that an authorization request gets without asking the user again, before it is stored. */
-  findRememberedGrant: (ctx: KoaContextWithOIDC) => Promise<RememberedGrant | undefined>;
+  /** Stores and returns the grant that an authorization request gets without asking the user again. */
+  renewRememberedGrant: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
   origins: ReadonlySet<string>;
   fetch: GuardedFetch;
   /** Renders an error of the authorization endpoint that must not be sent to the client. */
@@ -41,7 +61,7 @@ export function configuration(options: ProviderOptions): Configuration {
   const { settings, urls, keys, adapter, findAccount, origins, fetch, renderError } = options;
   return {
     adapter,
-    fetch: createFetchDocument(settings.CIMD, fetch),
+    fetch: createFetchDocument(settings.CIMD, fetch, () => networkKeyOf(Provider.ctx?.ip ?? "")),
     findAccount,
     renderError,
     routes,
@@ -76,7 +96,10 @@ function clientOptions(settings: Settings): Configuration {
       id_token_signed_response_alg: "RS256",
       response_modes: ["query"],
       // Metadata documents of agents omit these; clients of organizations state theirs.
-      ...(settings.CIMD !== "off" && { application_type: "native", token_endpoint_auth_method: "none" }),
+      ...(settings.CIMD.accepted !== "off" && {
+        application_type: "native",
+        token_endpoint_auth_method: "none",
+      }),
     },
     extraClientMetadata: { properties: EXTRA_METADATA },
     clientAuthMethods: ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"],
@@ -84,21 +107,24 @@ function clientOptions(settings: Settings): Configuration {
   };
 }
 
-function authorizationOptions({ findRememberedGrant }: ProviderOptions): Configuration {
+function authorizationOptions({ renewRememberedGrant }: ProviderOptions): Configuration {
+  const policy = prompts();
   return {
     responseTypes: ["code"],
     pkce: { required: () => true }, // RFC 9700 §2.1.1: for every client
     scopes: ["openid", "offline_access"],
     claims: { openid: ["sub", "preferred_username", "organization_id", "auth_time", "amr"] },
+    extraParams: { state: checkSize },
     conformIdTokenClaims: false, // the id_token carries the claims, which saves a request
     interactions: {
-      policy: prompts(),
+      policy,
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
     loadExistingGrant: async (ctx) => {
       const { provider, result } = ctx.oidc;
       const grantId = result?.consent?.grantId;
-      return grantId ? provider.Grant.find(grantId) : findRememberedGrant(ctx);
+      if (grantId) return provider.Grant.find(grantId);
+      return (await isPromptedBeforeConsent(policy, ctx)) ? undefined : renewRememberedGrant(ctx);
     },
     expiresWithSession: async () => false,
   };
@@ -117,7 +143,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     },
     issueRefreshToken,
     rotateRefreshToken,
-    revokeGrantPolicy,
+    revokeGrantPolicy: () => true, // RFC 7009 §2.1: the whole grant along with a user's token
     ttl: {
       AuthorizationCode: MINUTE,
       AccessToken: ACCESS_TOKEN_LIFETIME,
@@ -125,7 +151,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
       IdToken: ID_TOKEN_LIFETIME,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),
-      Grant: ABSOLUTE_LIFETIME + ACCESS_TOKEN_LIFETIME, // outlives its last access token
+      Grant: GRANT_LIFETIME,
       RefreshToken: refreshTokenLifetime,
     },
   };
@@ -144,4 +170,51 @@ function features({ settings, urls, keys, findAccount }: ProviderOptions): Confi
     revocation: { enabled: true, allowedPolicy: mayRevoke },
     ...clientIdMetadataDocuments(settings),
   };
+}
+
+/**
+ * Returns for how many more seconds a refresh token is valid: never past the absolute lifetime of its family, nor past
+ * the consent that its grant follows from.
+ */
+const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (ctx, token) => {
+  const now = Math.floor(Date.now() / 1000);
+  const issued = token.iiat ?? token.iat ?? now;
+  const grantEnd = (ctx?.oidc?.entities.Grant?.exp ?? Number.POSITIVE_INFINITY) - ACCESS_TOKEN_LIFETIME;
+  return Math.max(1, Math.min(IDLE_LIFETIME, issued + ABSOLUTE_LIFETIME - now, grantEnd - now));
+};
+
+/** Issues refresh tokens to every client that may use them, whether or not `offline_access` was requested. */
+const issueRefreshToken: Configuration["issueRefreshToken"] = async (_ctx, client) =>
+  client.grantTypeAllowed("refresh_token");
+
+/** Rotates refresh tokens of public clients on each use, others late in their lifetime (RFC 9700 §2.2.2). */
+const rotateRefreshToken: Configuration["rotateRefreshToken"] = ({ oidc }) => {
+  const token = oidc.entities.RefreshToken as (RefreshToken & { isReplay?: boolean }) | undefined;
+  const isPublic = oidc.client?.tokenEndpointAuthMethod === "none";
+  // A replay is detected when the token is used up.
+  return isPublic || token?.isReplay || (token?.ttlPercentagePassed() ?? 0) >= ROTATE_AFTER_PERCENT;
+};
+
+/** Configures the cookies. RFC 6265bis §4.1.3: `__Host-` and `__Secure-` require https, so not on loopback. */
+function cookies(urls: PublicUrls, keys: Keys): Configuration["cookies"] {
+  const options = cookieOptions(urls);
+  return {
+    keys: keys.cookies,
+    names: {
+      session: options.secure ? "__Host-session" : "session",
+      interaction: options.secure ? "__Secure-interaction" : "interaction",
+      resume: options.secure ? "__Secure-resume" : "resume",
+    },
+    long: { ...options, path: "/" },
+    short: options,
+  };
+}
+
+/** Returns whether a client may revoke a token: only its own. Another client's counts as unknown (RFC 7009 §2.2). */
+function mayRevoke(
+  _ctx: KoaContextWithOIDC,
+  client: Client,
+  token: { clientId?: string | undefined },
+): boolean {
+  return token.clientId === client.clientId;
 }

@@ -16,7 +16,7 @@ export function requestedScopesOf({ oidc }: KoaContextWithOIDC): RequestedScopes
   };
 }
 
-/** Grants scopes as far as a role allows them. The others are rejected, so the library doesn't prompt for them again. */
+/** Grants scopes as far as a role allows them. The others are rejected, so oidc-provider doesn't prompt for them again. */
 export function grantScopes(grant: Grant, { openid, resources }: RequestedScopes, role: Role): void {
   if (openid.length > 0) grant.addOIDCScope(openid.join(" "));
   for (const [resource, scopes] of Object.entries(resources)) {

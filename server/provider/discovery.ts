@@ -1,6 +1,7 @@
-import type { Context } from "koa";
+import type { Context, Middleware } from "koa";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../settings/config.ts";
 import { REGISTRATION_PATH } from "./paths.ts";
 
 // Only a new version or setting changes the document. Clients and shared caches may keep it for an hour.
@@ -19,7 +20,7 @@ export function completeDiscovery({
   IDP_ISSUER,
 }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
-  const isDocumentAccepted = CIMD !== "off";
+  const isDocumentAccepted = CIMD.accepted !== "off";
   const unlisted = new Set([
     !isDocumentAccepted && "private_key_jwt",
     !isDocumentAccepted && !canRegister && "none",
@@ -38,5 +39,23 @@ export function completeDiscovery({
       document[`${endpoint}_endpoint_auth_methods_supported`] = methods;
       if (!isDocumentAccepted) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
     }
+  };
+}
+
+const DOCUMENTS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
+
+/**
+ * Serves the metadata also where a client looks that takes the address of the MCP server for the issuer, with its path
+ * inserted (RFC 8414 §3.1). Some MCP clients ask there first; the document names the issuer itself.
+ */
+export function serveMetadataOfMcp({ base, mcp }: PublicUrls): Middleware {
+  const { pathname } = new URL(mcp);
+  const { host } = new URL(base);
+  const paths = new Map(DOCUMENTS.map((path) => [path + pathname, path]));
+  return function useMetadataPath(ctx, next) {
+    ctx.path = paths.get(ctx.path) ?? ctx.path;
+    // Also on the host of the MCP server: oidc-provider builds its URLs from the request.
+    if (DOCUMENTS.includes(ctx.path)) ctx.req.headers.host = host;
+    return next();
   };
 }

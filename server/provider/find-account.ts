@@ -17,7 +17,7 @@ type Source =
   | undefined;
 
 /**
- * Creates the library's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
+ * Creates oidc-provider's user lookup, which reads the current state and finds no disabled user. When a code or a refresh
  * token is redeemed, the user must still be a member of the organization of the grant, in a role that allows some of
  * the granted scopes, and that organization must allow the client, be on a paid plan and not be suspended. The role is returned with the account, for
  * `getResourceServerInfo`.

@@ -1,3 +1,4 @@
+import { decodeProtectedHeader } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { IdentityStore } from "../../adapters/accounts/identities.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
@@ -12,12 +13,17 @@ import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../reso
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
-import { readProof, requireProof } from "./dpop.ts";
-import { ID_JAG } from "./jwt-bearer.ts";
-import { isMultiFactor } from "./multi-factor.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
+import { readProof } from "./seams/dpop-proofs.ts";
+import { isMultiFactor } from "./sessions.ts";
+
+/** The grant type of assertions (RFC 7523 §2.1). */
+export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+// The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
+const ID_JAG = "oauth-id-jag+jwt";
 
 // draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
 const MAX_AGE_S = 300;
@@ -38,11 +44,40 @@ export type IdentityAssertionOptions = {
 type Entitlement = { userId: string; organization: ManagedOrganization; resource: string; scopes: string[] };
 
 /**
+ * Registers the grant for assertions about a user, which also lists it in the metadata. The token of a workload never gets
+ * here: sent without other authentication, it is the authentication of a `client_credentials` request.
+ */
+export function registerJwtBearer(provider: Provider, options: IdentityAssertionOptions): void {
+  const handle = createIdentityAssertionHandler(provider, options);
+  provider.registerGrantType(
+    JWT_BEARER_GRANT,
+    async (ctx) => {
+      if (isAboutUser(ctx.oidc.params?.assertion)) return handle(ctx);
+      throw new errors.InvalidRequest("an assertion must be sent with client_id and no other authentication");
+    },
+    ["assertion", "scope", "resource"],
+    ["resource"],
+  );
+}
+
+/** Returns whether an assertion claims to be about a user. */
+export function isAboutUser(assertion: unknown): boolean {
+  if (typeof assertion !== "string") return false;
+  try {
+    // RFC 7515 §4.1.9: a media type, in any case, whose `application/` may be omitted.
+    const typ: unknown = decodeProtectedHeader(assertion).typ;
+    return typeof typ === "string" && typ.toLowerCase().replace(/^application\//, "") === ID_JAG;
+  } catch {
+    return false;
+  }
+}
+
+/**
  * Creates the handler of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant §4.4, MCP
  * Enterprise-Managed Authorization §5): an assertion of the identity provider about one of its users gets the client an
  * access token for that user, without a refresh token. The grant is stored like one that a user approved.
  */
-export function createIdentityAssertionHandler(
+function createIdentityAssertionHandler(
   provider: Provider,
   options: IdentityAssertionOptions,
 ): (ctx: KoaContextWithOIDC) => Promise<void> {
@@ -68,7 +103,7 @@ async function verify(
   const verified = await verifyJwt(assertion, {
     issuer: idpIssuer,
     audiences: [urls.base],
-    isSingleAudience: true,
+    isSingleAudience: true, // draft-ietf-oauth-identity-assertion-authz-grant
     keys: await keySets.ofIssuer(idpIssuer),
     type: ID_JAG,
     maxAgeS: MAX_AGE_S,
@@ -199,7 +234,7 @@ function rethrow(error: unknown): never {
   throw error instanceof InvalidJwt ? invalidGrant(error.message) : error;
 }
 
-/** Stores a grant for a number of seconds. The library's types omit the parameter. */
+/** Stores a grant for a number of seconds. The types of oidc-provider omit the parameter. */
 function saveFor(grant: object, seconds: number): Promise<string> {
   return (grant as { save(seconds: number): Promise<string> }).save(seconds);
 }

@@ -1,5 +1,4 @@
-import { errors, type Grant, interactionPolicy } from "oidc-provider";
-import { ConsentEnded } from "../../adapters/oauth/consents.ts";
+import { interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import { requestedScopesOf } from "./consent-scopes.ts";
 
 const { Check, Prompt, base } = interactionPolicy;
@@ -12,9 +11,6 @@ export type ConsentDetails = {
   missingOIDCScope: string[];
   missingResourceScopes: Record<string, string[]>;
 };
-
-/** A grant that is not stored yet. `remembers` is the id of the grant whose consent covers it. */
-export type RememberedGrant = Grant & { remembers?: string };
 
 /**
  * Decides when users are prompted: to sign in if there is no session, to choose an account if the client requests it,
@@ -33,35 +29,33 @@ export function prompts(): interactionPolicy.DefaultPolicy {
 }
 
 /**
- * Asks for consent unless it was just given or is remembered. The remembered grant is stored only here, after all other
- * prompts: none of them can leave a grant behind that no code belongs to.
+ * Returns whether a request has a prompt before that for consent. A grant that is stored without asking for consent is
+ * then not stored yet: no prompt can leave a grant behind that no code belongs to.
  */
+export async function isPromptedBeforeConsent(
+  policy: interactionPolicy.DefaultPolicy,
+  ctx: KoaContextWithOIDC,
+): Promise<boolean> {
+  for (const { name, checks } of policy) {
+    if (name === "consent") return false;
+    for (const { check } of checks) if (await check(ctx)) return true;
+  }
+  return false;
+}
+
+/** Asks for consent unless it was just given, or the request has a grant because it is remembered. */
 function consentCheck(): interactionPolicy.Check {
   return new Check(
     "consent_missing",
     "consent is required",
     "consent_required",
-    async ({ oidc }) => {
-      const isGiven = oidc.result?.consent || (await storeRemembered(oidc.entities.Grant));
-      return isGiven ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
-    },
+    ({ oidc }) =>
+      oidc.result?.consent || oidc.entities.Grant?.jti ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
     (ctx): ConsentDetails => {
       const { openid, resources } = requestedScopesOf(ctx);
       return { missingOIDCScope: openid, missingResourceScopes: resources };
     },
   );
-}
-
-/** Stores a remembered grant. Returns false if there is none, or if it was revoked in the meantime. */
-async function storeRemembered(grant: RememberedGrant | undefined): Promise<boolean> {
-  if (!grant?.remembers) return false;
-  try {
-    await grant.save();
-    return true;
-  } catch (error) {
-    if (error instanceof ConsentEnded || error instanceof errors.AccessDenied) return false;
-    throw error;
-  }
 }
 
 /** Handles `prompt=select_account` (OpenID Connect Core §3.1.2.1). Signing in counts as choosing an account. */

@@ -13,7 +13,6 @@ import { allowedByRole } from "../../resources/access/scopes.ts";
 import { RESOURCE_SERVER } from "../clients/client-metadata.ts";
 import { lacksKey } from "./dpop.ts";
 import { hasApiAccess, isUsable } from "./require-api-access.ts";
-import { isUnsupportedToken } from "./unsupported-token.ts";
 
 type Introspected = AccessToken | ClientCredentials | RefreshToken;
 
@@ -86,10 +85,19 @@ function isAnonymous(ctx: Context): boolean {
   return !params.client_id && !params.client_secret && !params.client_assertion;
 }
 
-/** Responds 401 (RFC 7662 §2.1 and §2.3, RFC 6749 §5.2), where the library responds 400. */
+/** Responds 401 (RFC 7662 §2.1 and §2.3, RFC 6749 §5.2), where oidc-provider responds 400. */
 function requireAuthentication(ctx: Context): void {
   const { issuer } = (ctx as unknown as KoaContextWithOIDC).oidc.provider;
   ctx.status = 401;
   ctx.set("WWW-Authenticate", `Basic realm="${issuer}"`);
   ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
+}
+
+/**
+ * Returns whether oidc-provider rejected a token because it looks like a JWT, which it does only for authenticated
+ * clients. Our tokens are opaque, so such a token is merely unknown.
+ */
+export function isUnsupportedToken(ctx: Context): boolean {
+  const { error } = (ctx.body ?? {}) as { error?: string };
+  return ctx.status === 400 && error === "unsupported_token_type";
 }

@@ -1,5 +1,7 @@
 import type { Context, Middleware } from "koa";
-import type { Settings } from "../config.ts";
+import { requireMethod } from "../../resources/http/methods.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import type { Settings } from "../settings/config.ts";
 
 /** The path of the client registration endpoint. */
 export const REGISTRATION_PATH = "/oauth/register";
@@ -11,13 +13,13 @@ export const LEAK_REPORT_PATH = "/oauth/leaked-credentials";
 const KEYS_PATH = "/oauth/jwks";
 
 const METHODS: Record<string, string[]> = {
-  "/oauth/authorize": ["GET", "POST"],
-  "/oauth/token": ["POST", "OPTIONS"],
-  "/oauth/revoke": ["POST", "OPTIONS"],
-  "/oauth/introspect": ["POST", "OPTIONS"],
-  "/oauth/par": ["POST", "OPTIONS"],
-  "/oauth/userinfo": ["GET", "HEAD", "POST", "OPTIONS"],
-  [KEYS_PATH]: ["GET", "HEAD", "OPTIONS"],
+  "/oauth/authorize": ["GET", "HEAD", "POST"],
+  "/oauth/token": ["POST"],
+  "/oauth/revoke": ["POST"],
+  "/oauth/introspect": ["POST"],
+  "/oauth/par": ["POST"],
+  "/oauth/userinfo": ["GET", "HEAD", "POST"],
+  [KEYS_PATH]: ["GET", "HEAD"],
   "/oauth/session/end/confirm": ["POST"],
 };
 const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
@@ -26,28 +28,29 @@ const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
 const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
 
 /**
- * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. The library's router accepts them,
+ * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. oidc-provider's router accepts them,
  * and they would bypass the rate limits, which match paths exactly. Responses may not be stored, unless a later step says
  * so (RFC 6749 §5.1).
  */
 export function requireOauthPath({ DYNAMIC_REGISTRATION, LEAK_REPORT_KEYS }: Settings): Middleware {
   const methodsByPath = { ...METHODS };
-  if (DYNAMIC_REGISTRATION !== "off") methodsByPath[REGISTRATION_PATH] = ["POST", "OPTIONS"];
+  if (DYNAMIC_REGISTRATION !== "off") methodsByPath[REGISTRATION_PATH] = ["POST"];
   if (LEAK_REPORT_KEYS) methodsByPath[LEAK_REPORT_PATH] = ["POST"];
   return function requireExactPath(ctx, next) {
     if (ctx.path !== KEYS_PATH) ctx.set("Cache-Control", "no-store");
-    const methods = methodsByPath[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET"] : undefined);
+    const methods = methodsByPath[ctx.path] ?? (RESUME.test(ctx.path) ? ["GET", "HEAD"] : undefined);
     if (!methods) {
-      ctx.status = 404;
-      ctx.body = { error: "not_found", error_description: "there is no endpoint at this path" };
-      return Promise.resolve();
+      throw new Problem(404, "not_found", "There is no endpoint at this path.");
     }
-    if (methods.includes(ctx.method)) return next();
-    ctx.status = 405;
-    ctx.set("Allow", methods.join(", "));
-    ctx.body = { error: "invalid_request", error_description: `the method must be ${methods.join(" or ")}` };
-    return Promise.resolve();
+    return isPreflight(ctx) ? next() : requireMethod(ctx, methods, next);
   };
+}
+
+/** Returns whether a browser asks if a script of another origin may send a request. */
+function isPreflight(ctx: Context): boolean {
+  return (
+    ctx.method === "OPTIONS" && ctx.get("origin") !== "" && isClientPath(ctx) && ctx.path !== LEAK_REPORT_PATH
+  );
 }
 
 /** Returns whether a path is under `/oauth`, in any case. */

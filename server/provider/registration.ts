@@ -2,9 +2,9 @@ import type { Context, Middleware } from "koa";
 import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
+import { isClientId } from "../clients/client-metadata.ts";
 import type { RegisteredClientIds, Registration } from "../clients/registered-client-id.ts";
 import { parseRegistrationRequest, REGISTERED_CLIENT } from "../clients/registration-request.ts";
-import { isClientId } from "./find-client.ts";
 
 // Compressing 16 KB can take a hundred times as long, and longer metadata rarely fits into an id.
 const MAX_METADATA_LENGTH = 2048;
@@ -12,7 +12,7 @@ const MAX_METADATA_LENGTH = 2048;
 const parseJson = bodyParser({ enableTypes: ["json"], jsonLimit: "16kb", onerror: throwBodyError });
 
 /**
- * Creates the client registration endpoint (RFC 7591 §3). The library's own stores each registration, and anyone may
+ * Creates the client registration endpoint (RFC 7591 §3). oidc-provider's own stores each registration, and anyone may
  * send any number of them.
  */
 export function registration(ids: RegisteredClientIds, origins: ReadonlySet<string>): Middleware[] {

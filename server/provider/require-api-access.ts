@@ -1,6 +1,8 @@
-import { type Client, errors } from "oidc-provider";
+import { type Client, errors, type KoaContextWithOIDC } from "oidc-provider";
 import { isPaid, type Plan } from "../../resources/plans.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
+
+const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
 
 type Organization = { plan: Plan; suspended?: boolean };
 
@@ -36,4 +38,12 @@ export function requireApiAccess(
 export function requireUsable(client: Client): void {
   if (client.disabled) throw new errors.UnauthorizedClient("the client is disabled");
   requireApiAccess(organizationOf(client));
+}
+
+/**
+ * Requires a usable client where tokens are issued; a client that is disabled, suspended or on the Free plan may still
+ * revoke. To be called after the client was authenticated: only the client itself learns of its state.
+ */
+export function requireUsableToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
+  if (ISSUING_ROUTES.has(ctx?.oidc.route)) requireUsable(client);
 }

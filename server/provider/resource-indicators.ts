@@ -9,15 +9,15 @@ import {
   withImplied,
 } from "../../resources/access/scopes.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../lifetimes.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireUsable } from "./require-api-access.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
 /**
- * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets. The
- * library asks about resources late in every request that names scopes, when the client and its redirect URI are known,
- * so the errors thrown here reach the client.
+ * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets.
+ * oidc-provider looks up resources late in every request that names scopes, when the client and its redirect URI are
+ * known, so the errors thrown here reach the client.
  */
 export function resourceIndicators(urls: PublicUrls) {
   const { base, api, mcp } = urls;
@@ -48,7 +48,7 @@ export function resourceIndicators(urls: PublicUrls) {
       const role = ctx.oidc.entities.Account?.role as Role | undefined;
       return {
         audience: resource,
-        scope: allowedByRole(API_SCOPES, role).join(" "),
+        scope: ["openid", ...allowedByRole(API_SCOPES, role)].join(" "),
         accessTokenTTL: workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME,
         accessTokenFormat: "opaque",
       };
@@ -70,7 +70,7 @@ function applyScopePolicy(ctx: KoaContextWithOIDC): void {
     return;
   }
   if (requested.length === 0) {
-    // The library has dropped `offline_access` as the only scope.
+    // oidc-provider has dropped `offline_access` as the only scope.
     if (ctx.query.scope || oidc.body?.scope) throw unknownScopes("offline_access");
     params.scope = BASIC_SCOPES.join(" ");
     return;

@@ -1,12 +1,11 @@
 import type { Context, Middleware } from "koa";
-import type { Settings } from "../config.ts";
+import type { KoaContextWithOIDC } from "oidc-provider";
+import type { Settings } from "../settings/config.ts";
+import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
-import { completeIntrospection } from "./introspection.ts";
-import { completeKeySet } from "./key-set.ts";
-import { completeRevocation } from "./revocation.ts";
-import { completeTokenResponse } from "./token-response.ts";
+import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
 
-/** Completes the library's responses where it has no option for it. */
+/** Completes the responses of oidc-provider where it has no option for it. */
 export function completeResponses(settings: Settings): Middleware {
   const steps = new Map<string, (ctx: Context) => void>([
     ["/.well-known/openid-configuration", completeDiscovery(settings)],
@@ -21,3 +20,77 @@ export function completeResponses(settings: Settings): Middleware {
     return complete ? next().then(() => complete(ctx)) : next();
   };
 }
+
+/** Completes the response with the public keys (RFC 7517). */
+function completeKeySet(ctx: Context): void {
+  if (ctx.status === 200) ctx.set("Cache-Control", `public, max-age=${KEY_SET_MAX_AGE}`);
+}
+
+type TokenResponse = { error?: string; scope?: string };
+
+/**
+ * Completes a token response: sets its headers, lists `offline_access` if it was granted, and names the error of a
+ * grant type that the client may not use.
+ */
+function completeTokenResponse(ctx: Context): void {
+  ctx.set("Pragma", "no-cache"); // RFC 6749 §5.1
+  const body = ctx.body as TokenResponse | undefined;
+  const { oidc } = ctx as unknown as KoaContextWithOIDC;
+  if (body?.scope && isOffline(oidc)) body.scope += " offline_access";
+  // RFC 6749 §5.2: `unauthorized_client` if the client may not use the grant type.
+  if (body?.error !== "invalid_request") return;
+  const { client, params } = oidc;
+  const type = params?.grant_type;
+  if (client && typeof type === "string" && !client.grantTypeAllowed(type)) {
+    body.error = "unauthorized_client";
+  }
+}
+
+/** RFC 6749 §5.1: the response has the granted scope. oidc-provider lists only the scope of the access token. */
+function isOffline({ entities, params, requestParamScopes }: KoaContextWithOIDC["oidc"]): boolean {
+  const isNarrowed = params?.grant_type === "refresh_token" && Boolean(params.scope); // RFC 6749 §6
+  if (isNarrowed && !requestParamScopes.has("offline_access")) return false;
+  return entities.RefreshToken?.scope?.split(" ").includes("offline_access") ?? false;
+}
+
+/**
+ * Responds 200 to a token in an unsupported format: it is unknown, which is no error (RFC 7009 §2.2). Clients that
+ * parse every response as JSON get an empty object.
+ */
+function completeRevocation(ctx: Context): void {
+  ctx.set("Cache-Control", "no-store");
+  if (isUnsupportedToken(ctx)) ctx.status = 200;
+  if (ctx.status === 200) ctx.body = {};
+}
+
+/**
+ * Lets only the listed browser origins read responses of the OAuth endpoints. oidc-provider allows every origin in a
+ * preflight, where it can't know the client yet, and rejects the request later. Keys and metadata stay public. The
+ * authorization endpoint is for navigation and has no CORS headers (RFC 9700 §2.6).
+ */
+export function oauthCors(origins: ReadonlySet<string>): Middleware {
+  return async function restrictOrigins(ctx, next) {
+    const origin = ctx.get("origin");
+    // Only browsers send an origin, and only they heed these headers.
+    if ((!origin && ctx.method !== "OPTIONS") || ctx.path === "/oauth/jwks") return next();
+    const isAllowed = origins.has(origin);
+    if (ctx.method === "OPTIONS" && !isAllowed) {
+      ctx.status = 204;
+      return;
+    }
+    await next();
+    if (isAllowed) return;
+    for (const name of Object.keys(ctx.response.headers)) {
+      if (name.toLowerCase().startsWith("access-control-")) ctx.remove(name);
+    }
+  };
+}
+
+/**
+ * Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's
+ * `HttpURLConnection`. Replaces the header because oidc-provider negotiates by itself.
+ */
+export const acceptJson: Middleware = function replaceAcceptHeader({ req }, next) {
+  req.headers.accept = "application/json";
+  return next();
+};

@@ -19,7 +19,7 @@ export function refuseUntrustedRedirects(provider: Provider): void {
   provider.on("authorization.error", (ctx, error) => {
     if (ctx.oidc.route !== "authorization" || isTrusted(ctx, error)) return;
     error.allow_redirect = false;
-    // The library has set 303 for `prompt=none`.
+    // oidc-provider has set 303 for `prompt=none`.
     if (ctx.status < 400) ctx.status = 400;
   });
 }
@@ -61,7 +61,7 @@ export function errorResponseLink(
   return url ? { href: url.href, name: redirectTargetOf(uri).name } : undefined;
 }
 
-/** Returns the parameters, also those of a request that was rejected before the library read them. */
+/** Returns the parameters, also those of a request that was rejected before oidc-provider read them. */
 function paramsOf({ oidc, query }: KoaContextWithOIDC): Record<string, unknown> {
   return oidc.params ?? query;
 }

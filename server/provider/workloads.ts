@@ -1,11 +1,11 @@
-import { type Client, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { JWTPayload } from "jose";
+import type { Client, KoaContextWithOIDC } from "oidc-provider";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 import type { TrustRule, TrustRuleStore } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES, type ApiScope } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
-import { findMismatch } from "../workload-identity/match.ts";
 
 /** The lifetime of access tokens for workloads. They need no refresh token: their platform gives them new tokens. */
 export const WORKLOAD_TOKEN_LIFETIME_S = 900;
@@ -88,7 +88,7 @@ async function verify(
 
 /** RFC 8725 §3.11: a JWT with another type, such as an access token, is meant for something else. */
 function requireUntyped({ header: { typ } }: VerifiedJwt): void {
-  // The library leaves a type that is no text to its callers.
+  // jose leaves a type that is no text to its callers.
   const type: unknown = typ;
   if (type === undefined || (typeof type === "string" && type.toUpperCase() === "JWT")) return;
   throw new InvalidJwt("the JWT has the wrong typ", { isSigned: true });
@@ -144,17 +144,26 @@ export function workloadOf({ oidc }: KoaContextWithOIDC): Workload | undefined {
   return oidc.entities.Workload as Workload | undefined;
 }
 
-/**
- * Uses up the token of a workload right before the access token is stored, after every other check: a request with a
- * typo can be repeated with the same token. Kubernetes gives a pod no other one for minutes.
- */
-export function useAssertionsBeforeIssuing({ ClientCredentials }: Provider): void {
-  const { save } = ClientCredentials.prototype as { save(...options: unknown[]): Promise<string> };
-  Object.assign(ClientCredentials.prototype, {
-    async save(...options: unknown[]) {
-      const { ctx } = Provider;
-      await (ctx && workloadOf(ctx)?.useOnce());
-      return save.apply(this, options);
-    },
-  });
+/** Returns which claim of a verified token a rule doesn't accept; undefined if the token satisfies the rule. */
+function findMismatch(rule: TrustRule, claims: JWTPayload): string | undefined {
+  if (!isAudience(claims.aud, rule.audience)) return "aud";
+  if (!matchesSubject(rule.subject, claims.sub)) return "sub";
+  return Object.entries(rule.claims).find(([name, value]) => !hasValue(claims, name, value))?.[0];
+}
+
+/** A token for several audiences is refused: each of the others could present it here. */
+function isAudience(actual: JWTPayload["aud"], required: string): boolean {
+  const [first, ...others] = [actual].flat();
+  return first === required && others.length === 0;
+}
+
+function matchesSubject(pattern: string, subject: unknown): boolean {
+  if (typeof subject !== "string" || subject === "") return false;
+  return pattern.endsWith("*") ? subject.startsWith(pattern.slice(0, -1)) : subject === pattern;
+}
+
+/** Numbers and booleans are compared as JSON writes them. Lists and objects match nothing. */
+function hasValue(claims: JWTPayload, name: string, value: string): boolean {
+  const actual = Object.hasOwn(claims, name) ? claims[name] : undefined;
+  return ["string", "number", "boolean"].includes(typeof actual) && String(actual) === value;
 }

@@ -7,8 +7,9 @@ import type { Counter, SilentCounter } from "./counter.ts";
 
 const WINDOW_S = 60;
 // If Redis takes longer, it counts as unavailable, because rate limits must not delay requests. The connection is closed,
-// so only the requests of that moment wait. Those that follow are counted by this process until Redis responds again.
-const TIMEOUT_MS = 100;
+// so only the requests of that moment wait. Those that follow are counted by this process until Redis responds again. A
+// busy process reads the response late, which must not count as an outage.
+const TIMEOUT_MS = 500;
 
 type CounterOptions = {
   /** The window. A minute by default. */

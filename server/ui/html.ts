@@ -1,13 +1,39 @@
-import tag, { safe } from "escape-html-template-tag";
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+  "/": "&#x2F;",
+  "`": "&#x60;",
+  "=": "&#x3D;",
+};
 
 /** HTML whose interpolated values are escaped. */
-export type Html = { toString(): string };
+export class Html {
+  readonly #markup: string;
 
-/** Template tag that escapes every interpolated value except `Html` and arrays of `Html`. */
-// The package's types describe its CommonJS build only; at run time the default export is the tag itself.
-export const html = tag as unknown as (parts: TemplateStringsArray, ...values: unknown[]) => Html;
+  constructor(markup: string) {
+    this.#markup = markup;
+  }
+
+  toString(): string {
+    return this.#markup;
+  }
+}
+
+/** Template tag that escapes every interpolated value except `Html` and arrays of `Html`, for text and quoted attributes. */
+export function html(parts: TemplateStringsArray, ...values: unknown[]): Html {
+  return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)));
+}
 
 /** Marks markup as HTML that needs no escaping. Only for markup that a library has rendered from escaped values. */
 export function trusted(markup: string): Html {
-  return safe(markup);
+  return new Html(markup);
+}
+
+function toMarkup(value: unknown): string {
+  if (value instanceof Html) return value.toString();
+  if (Array.isArray(value)) return value.map(toMarkup).join("");
+  return String(value).replace(/[&<>"'/`=]/g, (character) => ENTITIES[character] as string);
 }

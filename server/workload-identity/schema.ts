@@ -2,14 +2,24 @@ import { z } from "zod";
 import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES, type ApiScope } from "../../resources/access/scopes.ts";
-import { isLine } from "../../resources/http/text.ts";
+import { isLine, isUnbroken } from "../../resources/http/text.ts";
 import { validate } from "../../resources/http/validate.ts";
-import type { AllowedHosts } from "../../resources/outbound/ssrf-guard.ts";
-import type { Settings } from "../config.ts";
+import { type AllowedHosts, isAllowedHost, mayBePublic } from "../../resources/outbound/ssrf-guard.ts";
 import { validateCharacters } from "../credentials/names.ts";
-import { developmentHosts, fetchableHosts } from "../outbound-hosts.ts";
-import { validateIssuer } from "./issuer.ts";
+import type { Settings } from "../settings/config.ts";
+import { developmentHosts, fetchableHosts } from "../settings/outbound-hosts.ts";
 import { findStrangers } from "./platforms.ts";
+
+const ISSUER_MAX = 255;
+// https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc: addresses for the users of any tenant.
+const OF_NO_TENANT = /^https:\/\/login\.microsoftonline\.com\/(common|organizations|consumers)(\/|$)/i;
+
+type Hosts = {
+  /** Hosts that may be private. */
+  fetchable: AllowedHosts;
+  /** Hosts that may use http. */
+  plain: AllowedHosts;
+};
 
 const NAME_MAX = 100;
 const VALUE_MAX = 255;
@@ -123,4 +133,26 @@ function addIssue({ value, issues }: Check, message: string | undefined): void {
 /** Returns the scopes in the order of the API, each once. */
 function inOrder(scopes: ApiScope[]): ApiScope[] {
   return API_SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+/**
+ * Returns why a URL can't be the issuer of a trust rule; undefined if it can. Its metadata is fetched by the same rules,
+ * so what could never be fetched is refused here.
+ */
+function validateIssuer(text: string, { fetchable, plain }: Hosts): string | undefined {
+  if (text.length > ISSUER_MAX) return `must be at most ${ISSUER_MAX} characters`;
+  const url = URL.parse(text);
+  if (!url || !isUnbroken(text) || text.includes("\\") || !/^https?:\/\/[^/]/.test(text))
+    return "must be an https URL, exactly as in the iss claim of the tokens";
+  if (url.username || url.password) return "must not contain a username or password";
+  if (OF_NO_TENANT.test(text))
+    return "must have the ID of your tenant: tokens name it, and never this address";
+  // RFC 8414 §2
+  if (text.includes("?") || text.includes("#")) return "must not contain a query or a fragment";
+  if (url.protocol === "http:" && !isAllowedHost(url, plain)) return "must be an https URL";
+  if (isAllowedHost(url, fetchable)) return undefined;
+  if (url.port) return "must use port 443";
+  return mayBePublic(url.hostname)
+    ? undefined
+    : "must be on the public internet: its keys are fetched from there";
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Context } from "koa";
-import { cookieOptions } from "../../provider/cookies.ts";
+import { cookieOptions } from "../../http/cookies.ts";
 
 const BYTES = 16;
 

@@ -1,8 +1,8 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import { createEncryption } from "../../../adapters/crypto/encryption.ts";
-import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
-import { cookieOptions } from "../../provider/cookies.ts";
+import type { ReplayStore, SingleUse } from "../../../adapters/oauth/replay.ts";
+import { cookieOptions } from "../../http/cookies.ts";
 import type { SignInProof } from "../sign-in-proof.ts";
 
 /** How long a user has to prove the second factor. */
@@ -75,6 +75,11 @@ export function createLoginTokens(
 
     drop: (ctx) => void ctx.cookies.set(name, null, options),
 
-    complete: ({ id: jti, expiresAt }) => replays.useOnce({ issuer: "login token", jti, expiresAt }),
+    complete: (pending) => replays.useOnce(useOf(pending)),
   };
+}
+
+/** Returns what is recorded when a pending sign-in is completed. */
+export function useOf({ id: jti, expiresAt }: PendingSignIn): SingleUse {
+  return { issuer: "login token", jti, expiresAt };
 }

@@ -3,15 +3,25 @@ import type { Context } from "koa";
 import type { SecondFactorStore } from "../../../adapters/accounts/second-factors/index.ts";
 import { type Input, readInput, textFieldOf } from "../../http/request-body.ts";
 import { checkOrigin } from "../../http/same-origin.ts";
-import { messagePage } from "../../ui/page.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { alert, describedBy, messagePage, page } from "../../ui/page.ts";
+import { type PasskeyOption, passkeyButton } from "../../ui/passkeys.ts";
 import { type CompleteSignIn, SECOND_FACTOR_PATH } from "../complete-sign-in.ts";
 import type { RelyingParty } from "../passkeys/webauthn.ts";
 import type { SignInAudit } from "../sign-in-audit.ts";
 import { type FactorProof, keyReference, withFactor } from "../sign-in-proof.ts";
 import type { LoginError } from "../verify-password.ts";
 import type { LoginTokens, PendingSignIn } from "./login-tokens.ts";
-import { secondFactorPage } from "./page.ts";
 import type { VerifyCode } from "./verify.ts";
+
+type SecondFactorPage = {
+  action: string;
+  passkey: PasskeyOption | undefined;
+  hasTotp: boolean;
+  /** Whether to ask for a recovery code. */
+  isRecovery: boolean;
+  error: string | undefined;
+};
 
 type Options = {
   secondFactors: Pick<SecondFactorStore, "find">;
@@ -55,8 +65,10 @@ export function secondFactorRoutes(router: Router, options: Options): void {
     });
   }
 
-  async function verify(ctx: Context, { id, proof }: PendingSignIn, input: Input) {
-    if (!input.passkey || !relyingParty) return verifyCode(ctx, proof.accountId, codesOf(input));
+  /** Completes the pending sign-in. Returns undefined if it was already completed. */
+  async function verify(ctx: Context, pending: PendingSignIn, input: Input) {
+    const { id, proof } = pending;
+    if (!input.passkey || !relyingParty) return verifyCode(ctx, pending, codesOf(input));
     const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
       requireUserVerification: false, // the password was the other factor
     });
@@ -65,7 +77,7 @@ export function secondFactorRoutes(router: Router, options: Options): void {
       return PASSKEY_NOT_ACCEPTED;
     }
     const proved: FactorProof = { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
-    return proved;
+    return (await loginTokens.complete(pending)) ? proved : undefined;
   }
 
   router.get(SECOND_FACTOR_PATH, async (ctx) => {
@@ -80,12 +92,12 @@ export function secondFactorRoutes(router: Router, options: Options): void {
     const pending = loginTokens.find(ctx);
     if (!pending) return showExpired(ctx);
     const factor = await verify(ctx, pending, input);
-    if ("error" in factor) {
+    if (factor && "error" in factor) {
       ctx.status = factor.status;
       return showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error: factor.error });
     }
     loginTokens.drop(ctx);
-    if (!(await loginTokens.complete(pending))) return showExpired(ctx);
+    if (!factor) return showExpired(ctx);
     const credential = pending.proof.credential ?? factor.credential;
     const proof = { ...withFactor(pending.proof, factor), credential, passkey: factor.credential };
     if (!(await completeSignIn(ctx, proof, pending.returnTo))) return showExpired(ctx);
@@ -109,4 +121,43 @@ function showExpired(ctx: Context): void {
     "It took longer than five minutes, or was already completed. Sign in again.",
     { href: "/auth/login", text: "Go to sign-in" },
   );
+}
+
+/** Renders the page that asks for the second factor after the password. */
+function secondFactorPage({ action, passkey, hasTotp, isRecovery, error }: SecondFactorPage): string {
+  const other = isRecovery
+    ? html`<a href="${action}">Use another method</a>`
+    : html`<a href="${action}?method=recovery_code">Use a recovery code</a>`;
+  return page(
+    "Confirm it’s you",
+    html`<h1>Confirm it’s you</h1>
+${alert(error, "error")}
+${isRecovery ? recoveryForm(action, error) : html`${hasTotp ? totpForm(action, error) : html``}${passkeyPart(passkey, hasTotp)}`}
+<p class="hint">${other}</p>
+<p class="hint">No access to any of these? Ask your administrator to reset your second factors.</p>`,
+  );
+}
+
+function totpForm(action: string, error: string | undefined): Html {
+  return html`<form method="post" action="${action}">
+<label for="totp">Code from your authenticator app</label>
+<input id="totp" name="totp" inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus${describedBy(error)}>
+<button type="submit">Continue</button>
+</form>`;
+}
+
+function passkeyPart(passkey: PasskeyOption | undefined, hasTotp: boolean): Html {
+  if (!passkey) return html``;
+  return html`${hasTotp ? html`` : html`<p>Use your passkey to finish signing in.</p>`}
+${passkeyButton(passkey, "Use a passkey")}
+<noscript><p class="hint">Passkeys need JavaScript.</p></noscript>`;
+}
+
+function recoveryForm(action: string, error: string | undefined): Html {
+  return html`<form method="post" action="${action}">
+<label for="recovery_code">Recovery code</label>
+<input id="recovery_code" name="recovery_code" autocomplete="off" autocapitalize="none" spellcheck="false" required autofocus${describedBy(error, "recovery-hint")}>
+<p class="hint" id="recovery-hint">One of the codes that you saved when you set up your second factor. Each code works once.</p>
+<button type="submit">Continue</button>
+</form>`;
 }

@@ -1,8 +1,28 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as oidc from "openid-client";
 import { type TraceOutgoing, untraced } from "../../../resources/outbound/outgoing-trace.ts";
-import type { Settings } from "../../config.ts";
-import { createBoundedFetch } from "./bounded-fetch.ts";
+import { CLOCK_SKEW_S } from "../../assertions/verify-jwt.ts";
+import type { Settings } from "../../settings/config.ts";
+
+// The largest documents of identity providers, with dozens of keys, stay below this.
+const MAX_BYTES = 256 * 1024;
+
+const fetchBounded: oidc.CustomFetch = async (url, options) => {
+  const response = await fetch(url, options as RequestInit);
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    // Leaving the loop closes the connection.
+    if (bytes > MAX_BYTES)
+      throw new TypeError("fetch failed", {
+        cause: new Error(`the response is larger than ${MAX_BYTES} bytes`),
+      });
+    chunks.push(chunk);
+  }
+  const { status, headers } = response;
+  return new Response(chunks.length > 0 ? Buffer.concat(chunks) : null, { status, headers });
+};
 
 /** A user as the identity provider describes them, identified by `issuer` and `subject` together. */
 export type Identity = {
@@ -119,6 +139,8 @@ export function createIdentityProvider(
         throw new Error("the ID token is for another client");
       if (!SUBJECT.test(claims.sub)) throw new Error("the subject of the ID token is malformed");
       const { iss: issuer, sub: subject, auth_time: authenticatedAt } = claims;
+      if (authenticatedAt && authenticatedAt * 1000 > Date.now() + CLOCK_SKEW_S * 1000)
+        throw new Error("the auth_time of the ID token is in the future");
       return {
         issuer,
         subject,
@@ -225,4 +247,12 @@ function namesOf({ preferred_username, email, name, sub }: oidc.IDToken): string
   return [preferred_username, email, name, sub].filter(
     (text) => typeof text === "string" && text !== "",
   ) as string[];
+}
+
+/** Creates a fetch for responses of limited size. It throws a TypeError like `fetch` if one is larger. */
+function createBoundedFetch(trace: TraceOutgoing): oidc.CustomFetch {
+  return (url, options) =>
+    trace({ method: options.method, url }, (traceHeaders) =>
+      fetchBounded(url, { ...options, headers: { ...options.headers, ...traceHeaders } }),
+    );
 }

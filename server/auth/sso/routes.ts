@@ -3,16 +3,16 @@ import type { Context } from "koa";
 import { AuthorizationResponseError } from "openid-client";
 import type { AccountStore } from "../../../adapters/accounts/store.ts";
 import type { Storage } from "../../../adapters/index.ts";
-import type { Settings } from "../../config.ts";
 import type { OnError } from "../../http/on-error.ts";
-import { messagePage } from "../../ui/page.ts";
+import type { Settings } from "../../settings/config.ts";
+import { html } from "../../ui/html.ts";
+import { messagePage, page } from "../../ui/page.ts";
 import { RECENT_S } from "../authenticate.ts";
 import type { CompleteSignIn } from "../complete-sign-in.ts";
 import { INVITATION_INVALID, invitationIn, isRegistrationOpen } from "../register.ts";
 import { HOME, safeReturnTo } from "../return-to.ts";
 import { type Sessions, signedInAccount } from "../sessions.ts";
 import { ssoProof } from "../sign-in-proof.ts";
-import { confirmReplacementPage } from "./confirm-page.ts";
 import { type Identity, type IdentityProvider, ProviderUnavailable } from "./identity-provider.ts";
 import { identityLabelOf, provisionUser } from "./provision-user.ts";
 import type { Transaction, Transactions } from "./transactions.ts";
@@ -164,4 +164,16 @@ function showMessage(ctx: Context, status: number, title: string, text: string):
   ctx.status = status;
   ctx.type = "html";
   ctx.body = messagePage(title, text, { href: "/auth/login", text: "Go to sign-in" });
+}
+
+/** Renders the page that asks before a link on another site replaces the session. */
+function confirmReplacementPage(provider: string, username: string, href: string): string {
+  const title = `Continue with ${provider}?`;
+  return page(
+    title,
+    html`<h1>${title}</h1>
+<p>You’re already signed in as <strong>${username}</strong>. If you continue, you may be signed in as someone else.</p>
+<p><a class="button" href="${href}">Continue with ${provider}</a></p>
+<p><a class="button quiet" href="/dashboard">Stay signed in as ${username}</a></p>`,
+  );
 }

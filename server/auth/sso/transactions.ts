@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Context } from "koa";
-import { cookieOptions } from "../../provider/cookies.ts";
+import { cookieOptions } from "../../http/cookies.ts";
 import type { TransactionSecrets } from "./identity-provider.ts";
 
 const LIFETIME_MS = 10 * 60 * 1000;
 const PATH = "/auth/sso";
+// Some ten sign-ins. Node rejects requests whose headers have more than 16 KB in total.
+const MAX_LENGTH = 4096;
 
 /** A pending sign-in at the identity provider. */
 export type Transaction = {
@@ -18,6 +20,7 @@ export type Transaction = {
 
 /** Pending sign-ins, each in its own signed cookie, so concurrent ones don't interfere. */
 export type Transactions = {
+  /** Keeps a pending sign-in in the browser, and drops the oldest ones if there are too many. */
   keep(ctx: Context, transaction: Omit<Transaction, "until">): void;
   /** Returns and deletes the pending sign-in of a `state`, if this browser started it and it hasn't expired. */
   take(ctx: Context, state: unknown): Transaction | undefined;
@@ -29,10 +32,24 @@ export function createTransactions(base: string): Transactions {
   // The name identifies the sign-in without containing its state.
   const nameOf = (state: string) => prefix + createHash("sha256").update(state).digest("hex").slice(0, 16);
 
+  function dropOldest(ctx: Context, newest: string): void {
+    const others = (ctx.get("cookie").match(/[^\s;]+/g) ?? [])
+      .map((pair) => pair.split("=") as [name: string, text?: string])
+      .filter(([name]) => name.startsWith(prefix) && !name.endsWith(".sig"))
+      .map(([name, text = ""]) => ({ name, length: text.length, until: untilOf(text) }))
+      .sort((one, other) => other.until - one.until);
+    let total = newest.length;
+    for (const { name, length } of others) {
+      total += length;
+      if (total > MAX_LENGTH) ctx.cookies.set(name, null, options);
+    }
+  }
+
   return {
     keep(ctx, transaction) {
       const until = Date.now() + LIFETIME_MS;
       const text = Buffer.from(JSON.stringify({ ...transaction, until })).toString("base64url");
+      dropOldest(ctx, text);
       ctx.cookies.set(nameOf(transaction.secrets.state), text, { ...options, maxAge: LIFETIME_MS });
     },
 
@@ -42,9 +59,22 @@ export function createTransactions(base: string): Transactions {
       const text = ctx.cookies.get(name, options);
       if (!text) return undefined;
       ctx.cookies.set(name, null, options);
-      const transaction: Transaction = JSON.parse(Buffer.from(text, "base64url").toString());
+      const transaction = decode(text);
       const isValid = transaction.secrets.state === state && transaction.until > Date.now();
       return isValid ? transaction : undefined;
     },
   };
+}
+
+function decode(text: string): Transaction {
+  return JSON.parse(Buffer.from(text, "base64url").toString());
+}
+
+/** Returns when a pending sign-in expires; 0 if the cookie isn't one of ours. */
+function untilOf(text: string): number {
+  try {
+    return Number(decode(text).until) || 0;
+  } catch {
+    return 0;
+  }
 }

@@ -1,6 +1,6 @@
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import type { RequestReport } from "../../observability/health.ts";
-import { hostsOf, publicUrlsOf } from "../../public-urls.ts";
+import { hostsOf, publicUrlsOf } from "../../settings/public-urls.ts";
 import type { CommandContext } from "../command.ts";
 import { describeSkew } from "./environment.ts";
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createMailer } from "../../mail/mailer.ts";
-import { publicUrlsOf } from "../../public-urls.ts";
 import { readDescriptorLimit } from "../../rate-limits/connections.ts";
-import { describeScope } from "../../rate-limits/scope.ts";
+import { publicUrlsOf } from "../../settings/public-urls.ts";
+import { describeScope } from "../../settings/rate-limit-scope.ts";
 import type { CommandContext } from "../command.ts";
 
 // A code or an assertion of another process is refused if it seems to come from the future.

@@ -1,4 +1,5 @@
-import { describePlans } from "../../production-warnings.ts";
+import { isMissing } from "../../../adapters/database/engine.ts";
+import { describePlans } from "../../settings/production-warnings.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { checkAddresses, checkProxies, checkServer } from "./addresses.ts";
 import { type Check, type Inspect, runCheck } from "./check.ts";
@@ -9,7 +10,7 @@ import {
   checkEncryption,
   checkKeys,
   checkMigrations,
-  checkReplica,
+  checkSearchIndex,
 } from "./storage.ts";
 
 /** `doctor`: finds what is misconfigured, and says how to fix it. */
@@ -17,7 +18,6 @@ export const doctorCommand: Command = {
   name: "doctor",
   summary: "Check the settings, database, keys and public addresses without changing anything",
   isReadOnly: true,
-  migrates: false,
   run: async (context) => ({ checks: await runChecks(context) }),
 };
 
@@ -28,11 +28,16 @@ async function runChecks(context: CommandContext): Promise<Check[]> {
     settings: async () => "valid",
     environment: checkNodeEnv,
     database: checkDatabase,
-    ...(settings.DATABASE_REPLICA_URL ? { replica: checkReplica } : {}),
-    ...(isSqlite ? { disk: checkDisk } : { clock: checkClock }),
-    migrations: checkMigrations,
-    keys: checkKeys,
-    encryption: checkEncryption,
+    // The others would create a database that is missing.
+    ...(isMissing(settings.DATABASE_URL)
+      ? {}
+      : {
+          ...(isSqlite ? { disk: checkDisk } : { clock: checkClock }),
+          migrations: checkMigrations,
+          ...(storage.engine === "postgres" ? { "search index": checkSearchIndex } : {}),
+          keys: checkKeys,
+          encryption: checkEncryption,
+        }),
     addresses: checkAddresses,
     server: checkServer,
     ...(settings.TRUST_PROXY || settings.BASE_URL ? { proxies: checkProxies } : {}),

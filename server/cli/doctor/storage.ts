@@ -1,10 +1,9 @@
 import { statfs } from "node:fs/promises";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../../../adapters/database/engine.ts";
-import { openReplica } from "../../../adapters/database/replica.ts";
-import { encryptionKeys } from "../../keys/encryption-keys.ts";
-import { describeStartupError } from "../../startup-errors.ts";
+import { type Engine, isMissing } from "../../../adapters/database/engine.ts";
+import { CREATE_SEARCH_INDEX } from "../../../adapters/database/search-index.ts";
+import { encryptionKeys, keyFileOf, rejectLostKey } from "../../keys/encryption-keys.ts";
+import { describeMissing } from "../../startup-errors.ts";
 import type { CommandContext } from "../command.ts";
 
 const ENGINE_NAMES: Record<Engine, string> = {
@@ -14,29 +13,12 @@ const ENGINE_NAMES: Record<Engine, string> = {
 };
 
 const MIN_FREE_BYTES = 1_000_000_000;
-// On a busy primary, the replica reaches the first position that it is compared with in the next check, or a later one.
-const REPLICA_MS = 5_000;
 
 /** Connects to the database. */
-export async function checkDatabase({ storage }: CommandContext): Promise<string> {
+export async function checkDatabase({ storage, settings }: CommandContext): Promise<string> {
+  if (isMissing(settings.DATABASE_URL)) throw new Error(describeMissing(settings.DATABASE_URL));
   await storage.pendingMigrations();
   return `connected (${ENGINE_NAMES[storage.engine]})`;
-}
-
-/** Compares the replica with the primary. */
-export async function checkReplica({ settings }: CommandContext): Promise<string> {
-  const { DATABASE_REPLICA_URL: url = "", DATABASE_URL } = settings;
-  const replica = openReplica(url, DATABASE_URL);
-  try {
-    const used = new Promise<void>((resolve) => replica.onChange(() => resolve()));
-    await Promise.race([used, sleep(REPLICA_MS)]);
-    const { isInUse, lagMs, problem } = replica.state();
-    if (isInUse) return `connected, at most ${(lagMs / 1000).toFixed(1)} s behind`;
-    const reason = describeStartupError(problem, url)?.replace("DATABASE_URL", "DATABASE_REPLICA_URL");
-    throw new Error(`${reason ?? `DATABASE_REPLICA_URL: ${problem?.message}`}. Redirects read the primary`);
-  } finally {
-    await replica.close();
-  }
 }
 
 /** Compares the schema with the one that this version needs. */
@@ -48,10 +30,18 @@ export async function checkMigrations({ storage }: CommandContext): Promise<stri
   return newer.length ? `newer than this version, which can use it: ${newer.join(", ")}` : "up to date";
 }
 
+/** Finds out whether PostgreSQL has the index for searches, which migrations create if they may. */
+export async function checkSearchIndex({ storage }: CommandContext): Promise<string> {
+  if (await storage.hasSearchIndex()) return "exists";
+  const statements = CREATE_SEARCH_INDEX.join("; ");
+  return `missing, so searches compare all links of an organization. To create it, run: ${statements}`;
+}
+
 /** Decrypts the stored keys. */
-export async function checkKeys({ storage }: CommandContext): Promise<string> {
+export async function checkKeys({ storage, settings }: CommandContext): Promise<string> {
   if ((await storage.pendingMigrations()).length > 0)
     throw new Error("not checked: apply the pending migrations first");
+  if (encryptionKeys(settings).length === 0) return "not checked: there is no encryption key";
   return (await storage.keys.check()) ? "decrypted" : "none yet; the first start creates them";
 }
 
@@ -60,6 +50,8 @@ export async function checkEncryption({ storage, settings }: CommandContext): Pr
   const { length } = encryptionKeys(settings);
   if (length === 1) return "one key";
   if ((await storage.pendingMigrations()).length > 0) return `${length} keys`;
+  await rejectLostKey(settings, storage);
+  if (length === 0) return `none yet; the first start creates ${keyFileOf(settings)}`;
   const outdated = await storage.countOutdatedCiphertexts();
   if (outdated > 0) return `${length} keys; ${outdated} stored values still need an older one`;
   return `${length} keys; the older ones can be removed (run "linkgate keys prune", or change ENCRYPTION_KEY)`;

@@ -1,17 +1,24 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Storage } from "../../../adapters/index.ts";
+import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
-import { describeApp } from "../../clients/app-identity.ts";
+import { type AppIdentity, describeApp } from "../../clients/app-identity.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
+import { linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { emptyState, table } from "../../ui/table.ts";
 import { signedInUserOf } from "../access.ts";
+import { ACCESS_COLUMNS, appName, numberRepeats } from "../app-name.ts";
 import { appRevocationForm } from "../app-revocation-form.ts";
 import { asksToDeleteWebhooks } from "../created-webhooks.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { accountAppsTable, type ShownAccountApp } from "./apps-page.ts";
+
+/** An app that the user authorized, as it is shown. */
+type ShownAccountApp = AuthorizedApp & AppIdentity & { organizationName: string };
 
 const PATH = "/dashboard/account/apps";
 
@@ -53,21 +60,23 @@ function addRevocationRoutes(router: Router, storage: Options["storage"]): void 
 
   const findApp = async (ctx: Context) => {
     const user = signedInUserOf(ctx);
-    const app = (await grants.listByUser(user.id)).find((one) => one.id === ctx.params.grant_id);
+    const apps = await grants.listByUser(user.id);
+    const app = apps.find((one) => one.id === ctx.params.grant_id);
     if (!app) throw notFound("app");
     const memberships = await organizations.listByUser(user.id);
     const membership = memberships.find(({ id }) => id === app.organizationId);
     if (!membership) throw notFound("app");
     const managesWebhooks = await mayManageWebhooks(storage, user, membership);
-    return { app, memberships, membership, managesWebhooks };
+    return { app, repeat: numberRepeats(apps).get(app.id), memberships, membership, managesWebhooks };
   };
 
   const showForm: Show = async (ctx, error) => {
-    const { app, memberships, membership, managesWebhooks } = await findApp(ctx);
+    const { app, repeat, memberships, membership, managesWebhooks } = await findApp(ctx);
     ctx.state.memberships = memberships;
     const body = appRevocationForm({
       app: { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) },
       organizationName: membership.name,
+      repeat,
       isOwn: true,
       webhookHosts: managesWebhooks ? await storage.webhooks.listCreatedHosts(membership.id, app) : undefined,
       path: PATH,
@@ -111,4 +120,31 @@ function showApp(app: ShownAccountApp) {
     expires_at: new Date(app.expiresAt).toISOString(),
     last_used_at: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
   };
+}
+
+/** Renders the apps that the user has authorized. */
+function accountAppsTable(apps: ShownAccountApp[]): Html {
+  if (apps.length === 0) {
+    return emptyState("No authorized apps", "Apps appear here once you authorize them.");
+  }
+  const repeats = numberRepeats(apps);
+  return table(
+    "Apps you authorized",
+    [
+      { head: "App", cell: (app) => appName(app, repeats.get(app.id)) },
+      { head: "Organization", cell: ({ organizationName }) => html`<bdi>${organizationName}</bdi>` },
+      ...ACCESS_COLUMNS,
+      {
+        head: "Actions",
+        cell: ({ id, name, organizationName }) =>
+          linkButton(
+            `/dashboard/account/apps/${id}/delete`,
+            "Revoke access",
+            "danger",
+            [`of ${name} to ${organizationName}`, repeats.get(id)].filter(Boolean).join(", "),
+          ),
+      },
+    ],
+    apps,
+  );
 }

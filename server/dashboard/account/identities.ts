@@ -5,9 +5,10 @@ import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { type IdentityProvider, ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
 import type { Transactions } from "../../auth/sso/transactions.ts";
 import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
+import { html } from "../../ui/html.ts";
+import { page } from "../../ui/page.ts";
 import { signedInUserOf } from "../access.ts";
 import { redisplayForm, respondToChange, type Show } from "../responses.ts";
-import { linkIdentityPage } from "./link-identity-page.ts";
 
 type Options = {
   identities: IdentityStore;
@@ -52,5 +53,16 @@ function throwUnlessUnavailable(error: unknown): never {
     503,
     "provider_unavailable",
     "The identity provider is unavailable right now. Try again in a minute.",
+  );
+}
+
+/** Renders the page that sends the user to the identity provider to link an identity. */
+function linkIdentityPage(provider: string, href: string): string {
+  return page(
+    `Link ${provider}`,
+    html`<h1>Link ${provider}</h1>
+<p>Sign in to ${provider} to link it to your account. You can then sign in here with ${provider}.</p>
+<p><a class="button" href="${href}">Continue to ${provider}</a></p>
+<p class="hint"><a href="/dashboard/account">Back to account</a></p>`,
   );
 }

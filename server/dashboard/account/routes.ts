@@ -11,10 +11,10 @@ import type { Sessions } from "../../auth/sessions.ts";
 import type { IdentityProvider } from "../../auth/sso/identity-provider.ts";
 import type { Transactions } from "../../auth/sso/transactions.ts";
 import type { VerifyPassword } from "../../auth/verify-password.ts";
-import type { Settings } from "../../config.ts";
 import type { Passwords } from "../../credentials/passwords.ts";
 import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
+import type { Settings } from "../../settings/config.ts";
 import { signedInUserOf } from "../access.ts";
 import type { CreateOneTimeView } from "../one-time-view.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
@@ -80,6 +80,8 @@ export function accountRoutes(
     ctx.body = await showAccount(storage, signedInUserOf(ctx));
   });
   router.get(`${PATH}/export`, async (ctx) => {
+    // A browser returns to the page: it would not leave the sign-in page for a download.
+    requireRecentSignIn(ctx, PATH);
     ctx.set("Content-Disposition", 'attachment; filename="linkgate-account.json"');
     const user = signedInUserOf(ctx);
     await storage.memberEvents.record(user.actor, { userId: user.id, type: "member.data_exported" });
@@ -164,7 +166,7 @@ function addDeletionRoutes(router: Router, options: AccountOptions, show: Show):
     const deletion = await storage.accountDeletions.deleteAccount(id, actor);
     if ("blockedBy" in deletion) throw lastOwner(deletion.blockedBy);
     if (means === "session") await sessions.end(ctx, user);
-    respondToChange(ctx, { to: "/auth/login" });
+    respondToChange(ctx, { to: "/auth/login?deleted=1" });
   };
   router.delete(PATH, deleteAccount);
   router.post(`${PATH}/delete`, redisplayForm(show), deleteAccount);

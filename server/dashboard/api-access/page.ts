@@ -1,14 +1,15 @@
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid } from "../../../resources/plans.ts";
-import { breakable, copyable, csrfField, linkButton } from "../../ui/controls.ts";
+import { breakable, copyable, csrfField, formButton, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { disabledAlert, switchPanel } from "./client-switch-panel.ts";
 import { keysSection, secretsSection } from "./credentials-section.ts";
-import { dpopPanel } from "./dpop-panel.ts";
 import type { Endpoints } from "./endpoints.ts";
+
+type Panel = { membership: Membership; isRequired: boolean; csrf: string | undefined };
 
 /** Renders the page of an organization that has never been on a paid plan. */
 export function noClientPage(organizationId: string): Html {
@@ -66,4 +67,23 @@ ${dpopPanel({ membership, isRequired: requiresDpop, csrf })}
     ([name, url]) => html`<dt>${LABELS[name as keyof Endpoints]}</dt><dd><code>${breakable(url)}</code></dd>`,
   )}</dl></section>
 ${switchPanel({ membership, disabled: client.disabled, csrf })}`;
+}
+
+/** Renders whether the organization requires DPoP; owners can change it. */
+function dpopPanel({ membership, isRequired, csrf }: Panel): Html {
+  const button = formButton({
+    action: `${sectionPath(membership.id, "client")}/require-dpop`,
+    csrf,
+    text: isRequired ? "Stop requiring DPoP" : "Require DPoP",
+    look: isRequired ? "quiet" : "danger",
+    fields: { require_dpop: String(!isRequired) },
+  });
+  return html`<section class="panel"><h2>Token binding</h2>
+<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.</p>
+<p>${
+    isRequired
+      ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
+      : "This organization also accepts bearer tokens. If you require DPoP, they stop working immediately, for your client and for authorized apps."
+  }</p>
+${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
 }

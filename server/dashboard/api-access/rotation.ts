@@ -6,13 +6,14 @@ import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { showRotation } from "../../clients/client-view.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { csrfField, field, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { showAlreadyShown } from "../one-time-view.ts";
 import { formFieldsOf, isForm, redisplayForm, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
-import { rotationForm, secretCreationForm } from "./rotation-forms.ts";
 import { type NewSecret, newSecretPage, newSecretPath } from "./secret-page.ts";
 
 const PATH = `${ORGANIZATION}/client`;
@@ -115,4 +116,34 @@ async function rotationFieldsOf(ctx: Context) {
 /** Parses a number from a form; an empty field is not zero. */
 function toNumber(text: unknown): number {
   return textFieldOf(text).trim() === "" ? Number.NaN : Number(text);
+}
+
+/** Renders the form that asks for the reason and the overlap of a rotation. */
+function rotationForm(organizationId: string, csrf: string | undefined): Html {
+  const path = sectionPath(organizationId, "client");
+  return html`<form method="post" action="${path}/rotate" class="panel stack">${csrfField(csrf)}
+<fieldset><legend>Reason</legend>
+<label class="option"><input type="radio" name="kind" value="planned" checked> Scheduled rotation: the old secret stays valid for a while</label>
+<label class="option"><input type="radio" name="kind" value="compromised"> Compromised secret: revoke all older secrets, tokens and app authorizations of this client now</label>
+</fieldset>
+${field({
+  name: "overlap_hours",
+  label: "Keep the old secret valid for (hours)",
+  type: "number",
+  value: 24,
+  hint: "0 to 168. Ignored if the secret is compromised. Only two secrets can be active: a third one revokes the oldest.",
+  attributes: html`min="0" max="168" step="any"`,
+})}
+<div class="actions"><button type="submit">Rotate secret</button>${linkButton(path, "Cancel", "quiet")}</div>
+</form>`;
+}
+
+/** Renders the form that creates a secret for a client that has none. */
+function secretCreationForm(organizationId: string, csrf: string | undefined): Html {
+  const path = sectionPath(organizationId, "client");
+  return html`<form method="post" action="${path}/rotate" class="panel stack">${csrfField(csrf)}
+<input type="hidden" name="kind" value="planned"><input type="hidden" name="overlap_hours" value="0">
+<p>The secret is shown once. Public keys stay valid.</p>
+<div class="actions"><button type="submit">Create secret</button>${linkButton(path, "Cancel", "quiet")}</div>
+</form>`;
 }

@@ -1,3 +1,4 @@
+import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { z } from "zod";
 import type { Storage } from "../../../adapters/index.ts";
@@ -10,15 +11,24 @@ import { validateRedirectUris } from "../../clients/redirect-uris.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, isForm, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
+import {
+  formFieldsOf,
+  isForm,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  showPage,
+  switchFieldsOf,
+} from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { addSwitchRoutes } from "./client-switch.ts";
 import { addCredentialRoutes } from "./credentials.ts";
-import { addDpopRoutes } from "./dpop.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { clientPage, noClientPage } from "./page.ts";
 import { addRotationRoutes } from "./rotation.ts";
+
+const dpopSetting = z.strictObject({ require_dpop: z.boolean({ error: "must be true or false" }) });
 
 const PATH = `${ORGANIZATION}/client`;
 
@@ -109,4 +119,24 @@ async function uriFieldsOf(ctx: Context) {
   if (!isForm(ctx)) return fields;
   const lines = textFieldOf(fields.redirect_uris).split("\n");
   return { ...fields, redirect_uris: lines.map((line) => line.trim()).filter(Boolean) };
+}
+
+/** Adds the routes that let owners require DPoP. */
+function addDpopRoutes(router: Router, { storage, allow }: Parameters<RouteModule>[1]): void {
+  const path = `${ORGANIZATION}/client/require-dpop`;
+  const change = async (ctx: Context) => {
+    const { id } = membershipOf(ctx);
+    const to = sectionPath(id, "client");
+    requireRecentSignIn(ctx, to);
+    const { require_dpop } = validate(dpopSetting, await switchFieldsOf(ctx, "require_dpop"));
+    const { actor } = signedInUserOf(ctx);
+    if (!(await storage.dpopRequirement.set(id, require_dpop, actor))) throw notFound("organization");
+    respondToChange(ctx, {
+      to,
+      done: require_dpop ? "dpop-required" : "dpop-optional",
+      body: { require_dpop },
+    });
+  };
+  router.put(path, allow("owner"), change);
+  router.post(path, allow("owner"), change);
 }

@@ -1,10 +1,13 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import { MAX_TRUST_RULES } from "../../../adapters/organizations/trust-rules.ts";
+import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { emptyState } from "../../ui/table.ts";
 import { workloadQuickStarts } from "../../workload-identity/quick-starts.ts";
 import { ruleContextOf, trustRuleValidation } from "../../workload-identity/schema.ts";
 import { showTrustRule } from "../../workload-identity/view.ts";
@@ -21,8 +24,16 @@ import {
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { noClientPage } from "./page.ts";
+import { snippetFigures } from "./quick-start-page.ts";
+import type { Snippet } from "./snippets.ts";
 import { platformOf, type TrustRuleValues, trustRuleForm } from "./trust-rule-form.ts";
-import { workloadIdentityPage } from "./workload-identity-page.ts";
+
+type WorkloadIdentityPage = {
+  path: string;
+  rules: TrustRule[];
+  snippets: Snippet[];
+  csrf: string | undefined;
+};
 
 const PATH = `${ORGANIZATION}/workload-identity`;
 
@@ -151,4 +162,43 @@ function parseClaims(text: string): Record<string, string> {
       return [name.trim(), value.join("=").trim()];
     }),
   );
+}
+
+/** Renders the trust rules of an organization, and how workloads get tokens with them. */
+function workloadIdentityPage({ path, rules, snippets, csrf }: WorkloadIdentityPage): {
+  body: Html;
+  actions?: Html;
+} {
+  const add = linkButton(`${path}/new`, "Add trust rule");
+  const quickStarts = html`<section class="group"><div class="title"><div><h2>Quick starts</h2>
+<p class="intro">Each one gets an access token that is valid for 15 minutes, and creates a link with it.</p></div></div>
+${snippetFigures(snippets, (title) => html`<h3>${title}</h3>`)}</section>`;
+  if (rules.length === 0) {
+    const text = "Add a rule to accept the tokens that your CI or cluster gives its jobs.";
+    return { body: html`${emptyState("No trust rules yet", text, add)}${quickStarts}` };
+  }
+  const isFull = rules.length >= MAX_TRUST_RULES;
+  const count = `${rules.length} of ${MAX_TRUST_RULES} trust rules.${isFull ? " Delete one to add another." : ""}`;
+  const body = html`${rules.map((rule) => rulePanel(rule, path, csrf))}<p class="soft">${count}</p>${quickStarts}`;
+  return { body, ...(!isFull && { actions: add }) };
+}
+
+function rulePanel(rule: TrustRule, path: string, csrf: string | undefined): Html {
+  const { id, name, scopes, createdBy, createdAt, lastUsedAt } = rule;
+  const about = `trust rule ${name}`;
+  return html`<section class="panel"><div class="title"><h2>${name}</h2>
+${formButton({ action: `${path}/${id}/delete`, csrf, text: "Delete", about, look: "danger" })}</div>
+<dl class="facts">${requiredClaims(rule)}
+<dt>Permissions</dt><dd><span class="tags">${scopes.map((scope) => badge(scope))}</span></dd>
+<dt>Added</dt><dd>${time(createdAt)} by ${createdBy}</dd>
+<dt>Last used</dt><dd>${time(lastUsedAt)}</dd></dl>
+</section>
+`;
+}
+
+function requiredClaims({ issuer, subject, audience, claims }: TrustRule): Html {
+  const required = { Issuer: issuer, Subject: subject, Audience: audience, ...claims };
+  return html`${Object.entries(required).map(
+    ([name, value]) => html`<dt>${name}</dt><dd><code>${breakable(value)}</code></dd>`,
+  )}`;
 }

@@ -1,9 +1,8 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
-import { type Conditions, type Obstacle, obstacleOf } from "./acceptance.ts";
-import type { Host, Step } from "./host.ts";
-import { HOSTS } from "./hosts.ts";
-import { explain } from "./obstacles.ts";
+import { type Conditions, explain, type Obstacle, obstacleOf } from "./acceptance.ts";
+import { HOSTS, type Host } from "./hosts.ts";
+import { type Step, toSteps } from "./steps.ts";
 
 /** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */
 export type Guide = Pick<Host, "id" | "name"> & {
@@ -29,7 +28,7 @@ export function guidesOf(options: Options): Guide[] {
 function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
   const { id, name, ownClient } = host;
   const code = obstacleOf(host, conditions);
-  if (!code) return { id, name, obstacle: null, steps: host.steps(mcpUrl), ownClient: null };
+  if (!code) return { id, name, obstacle: null, steps: toSteps(host.steps, mcpUrl), ownClient: null };
   const detail = explain(code, membership.name);
   const mayUseOwnClient = CLIENT_HELPS.has(code) && isManager(membership);
   return {
@@ -39,7 +38,7 @@ function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Optio
     steps: [],
     ownClient:
       ownClient && clientId && mayUseOwnClient
-        ? { redirectUri: ownClient.redirectUri, steps: ownClient.steps(mcpUrl, clientId) }
+        ? { redirectUri: ownClient.redirectUri, steps: toSteps(ownClient.steps, mcpUrl, clientId) }
         : null,
   };
 }

@@ -1,7 +1,8 @@
 import type { Link } from "../../../resources/links/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 
-const FIELD_NAMES = [
+/** The fields of the link form. */
+export const FIELD_NAMES = [
   "url",
   "slug",
   "title",

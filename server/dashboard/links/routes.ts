@@ -33,7 +33,7 @@ const LINK = `${LINKS}/:link_id`;
 const INTRO = "Create and manage your organization's short links.";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
-  "Someone else changed this link. Reload to see the latest version, or save again to overwrite it.";
+  "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
 /** Registers the pages and JSON endpoints of links, which every member can use on every plan. */
 export const links: RouteModule = (router, options) => {
@@ -142,7 +142,7 @@ async function showLinkForm(ctx: Context, shortUrl: string, problem?: Problem, l
     path: pathTo(ctx, link),
     values: problem ? toFormValues(await formFieldsOf(ctx)) : link ? valuesOf(link) : toFormValues({}),
     version: link?.version,
-    hasConflict,
+    current: link && hasConflict ? valuesOf(link) : undefined,
     errors,
     shortUrl,
     csrf: signedInUserOf(ctx).csrf,

@@ -1,21 +1,44 @@
 import type { Context } from "koa";
+import { z } from "zod";
+import type { AllowedClients } from "../../../adapters/oauth/client-policy.ts";
+import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { allowedByRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { describeApp } from "../../clients/app-identity.ts";
+import { validate } from "../../../resources/http/validate.ts";
+import { type AppIdentity, describeApp } from "../../clients/app-identity.ts";
 import { describeApproval, showApproval } from "../../clients/approval-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import type { Settings } from "../../settings/config.ts";
+import { badge, breakable, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
-import { html } from "../../ui/html.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { emptyState, table } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { ACCESS_COLUMNS, appName, numberRepeats } from "../app-name.ts";
 import { appRevocationForm } from "../app-revocation-form.ts";
 import { asksToDeleteWebhooks } from "../created-webhooks.ts";
-import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { changeAppPolicy, choicesOn } from "./app-policy.ts";
+import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel } from "./app-policy-panel.ts";
 import { approvedAppsSection } from "./approved-apps-page.ts";
-import { appsTable, type ShownApp } from "./apps-page.ts";
 import { enterpriseAuthorizationPanel } from "./enterprise-authorization.ts";
+
+/** An authorized app as it is shown. */
+type ShownApp = AuthorizedApp &
+  AppIdentity & {
+    /** Whether the organization lets its members connect this app. If not, its tokens are rejected. */
+    isAllowed: boolean;
+  };
+
+type AppsTable = {
+  membership: Membership;
+  user: { id: string };
+  apps: ShownApp[];
+};
+
+const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
+const MEMBER_APPS = ["any", "approved", "none"] as const;
 
 const PATH = `${ORGANIZATION}/apps`;
 
@@ -105,6 +128,7 @@ const addRevocationRoutes: RouteModule = (router, { storage, allow }) => {
     const body = appRevocationForm({
       app: { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) },
       organizationName: membership.name,
+      repeat: numberRepeats(apps).get(app.id),
       isOwn: app.userId === userId,
       others: apps.filter(({ clientId }) => clientId === app.clientId).length - 1,
       webhookHosts: isManager(membership)
@@ -144,4 +168,72 @@ function showApp(app: ShownApp) {
     expires_at: new Date(expiresAt).toISOString(),
     last_used_at: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
   };
+}
+
+/** Returns the handler that changes which apps the organization accepts, and which of them members may authorize. */
+function changeAppPolicy({ storage, settings }: Pick<DashboardOptions, "storage" | "settings">) {
+  const choices = choicesOn(settings);
+  const changes = z
+    .strictObject({
+      allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }).optional(),
+      member_apps: z.enum(MEMBER_APPS, { error: `must be ${CHOICE_LIST.format(MEMBER_APPS)}` }).optional(),
+    })
+    .refine(({ allowed_clients, member_apps }) => (allowed_clients ?? member_apps) !== undefined, {
+      error: "must contain allowed_clients or member_apps",
+    });
+  return async function change(ctx: Context): Promise<void> {
+    const { id } = membershipOf(ctx);
+    const { allowed_clients, member_apps } = validate(changes, await formFieldsOf(ctx));
+    const { actor } = signedInUserOf(ctx);
+    const policy = {
+      ...(allowed_clients && { allowedClients: allowed_clients }),
+      ...(member_apps && { memberApps: member_apps }),
+    };
+    if (!(await storage.appPolicies.set(id, policy, actor))) throw notFound("organization");
+    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "app-policy-changed" });
+  };
+}
+
+/** Returns what an organization may choose on a server: never more than the server itself accepts. */
+function choicesOn({ CIMD, DYNAMIC_REGISTRATION }: Settings): AllowedClients[] {
+  const isOpen = CIMD.accepted === "any" || DYNAMIC_REGISTRATION !== "off";
+  return isOpen ? ["known", "any", "none"] : ["known", "none"];
+}
+
+/** Renders the apps that members authorized to act for the organization. */
+function appsTable({ membership, user, apps }: AppsTable): Html {
+  if (apps.length === 0) {
+    return emptyState(
+      "No authorized apps",
+      "Apps appear here once a member authorizes them. You can revoke access at any time.",
+      linkButton(sectionPath(membership.id, "connect"), "Connect an AI client"),
+    );
+  }
+  const path = sectionPath(membership.id, "apps");
+  const repeats = numberRepeats(apps);
+  return table(
+    "Authorized apps",
+    [
+      {
+        head: "App",
+        cell: (app) =>
+          html`${appName(app, repeats.get(app.id))}${app.isAllowed ? html`` : html` ${badge("not allowed", "warn")}`}`,
+      },
+      { head: "User", cell: ({ username }) => html`<bdi>${breakable(username)}</bdi>` },
+      ...ACCESS_COLUMNS,
+      {
+        head: "Actions",
+        cell: (app) =>
+          isManager(membership) || app.userId === user.id
+            ? linkButton(
+                `${path}/${app.id}/delete`,
+                "Revoke access",
+                "danger",
+                [`of ${app.name} for ${app.username}`, repeats.get(app.id)].filter(Boolean).join(", "),
+              )
+            : "",
+      },
+    ],
+    apps,
+  );
 }

@@ -105,9 +105,7 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
     `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
   "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,
   "authorization.granted": ({ data, app }) =>
-    `authorized ${app(data.client_id)}${
-      data.consented_at ? ` again, with the consent of ${toText(data.consented_at)}` : ""
-    }: ${list(withoutImplied(data.scopes as string[]))}`,
+    `authorized ${app(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
   "authorization.revoked": ({ data, name, app }) =>
     `revoked the access of ${app(data.client_id)} authorized by ${name(data.user_id)}${
       data.reason === "replay_detected" ? ", because a code or token was replayed" : ""

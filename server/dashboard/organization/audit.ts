@@ -1,25 +1,56 @@
 import { Readable } from "node:stream";
-import { stringify } from "csv-stringify";
+import { type Options, stringify } from "csv-stringify/sync";
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter, ChainHead } from "../../../adapters/events/audit-log.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/cursor.ts";
+import { createTurns } from "../../../resources/turns.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { retentionOf } from "../../retention.ts";
+import { retentionOf } from "../../settings/retention.ts";
+import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Column, emptyState, pagination, table } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { CSV_COLUMNS, toEntryView } from "./audit-entry.ts";
-import { auditPage } from "./audit-page.ts";
-import { AUDITED_TYPES, type AuditQuery, readAuditQuery } from "./audit-query.ts";
+import { AUDITED_TYPES, type AuditQuery, CATEGORY_OPTIONS, readAuditQuery } from "./audit-query.ts";
+import { actorNameOf, summaryOf } from "./audit-sentences.ts";
+
+type AuditPage = {
+  path: string;
+  /** The query of the request. */
+  query: Record<string, string>;
+  types: readonly string[];
+  entries: AuditEntry[];
+  nextCursor: string | null;
+  head: ChainHead | undefined;
+};
+
+const COLUMNS: Column<AuditEntry>[] = [
+  { head: "Time", cell: ({ at }) => time(at) },
+  { head: "Actor", cell: (entry) => html`<bdi>${actorNameOf(entry)}</bdi>` },
+  { head: "Event", cell: summaryOf },
+  { head: "IP address", cell: ({ address }) => address ?? "–" },
+];
+
+/** The columns of the CSV export, in order. */
+const CSV_COLUMNS =
+  "created_at actor actor_name via via_name address type summary subject data id seq previous_hash hash record".split(
+    " ",
+  );
 
 const PATH = `${ORGANIZATION}/audit`;
-const CSV_PAGE = 500;
+// Entries have up to 100 KB. A part of this length takes about 5 ms to read and format.
+const CSV_PART_LENGTH = 128 * 1024;
+const CSV_PART = { min: 10, max: 100 };
+// All exports take turns.
+const EXPORTS = "exports";
 
 /** The audit log as a page, JSON and CSV. */
 export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   const cursors = createCursors(keys.signing);
   const managers = allow(...MANAGERS);
+  const inTurn = createTurns();
 
   const findActorId = async (actor: string) => (await storage.accounts.findByUsername(actor))?.id ?? actor;
 
@@ -46,23 +77,28 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const head = await storage.audit.head(id);
     ctx.type = "text/csv";
     ctx.attachment(`audit-${id}.csv`);
-    // Without the escape, a spreadsheet would run a cell that starts like a formula.
-    const csv = stringify({ header: true, columns: CSV_COLUMNS, escape_formulas: true, bom: true });
-    const rows = Readable.from(readRows(id, filter, head?.seq ?? 0));
-    rows.on("error", (error) => csv.destroy(error));
-    ctx.body = rows.pipe(csv);
+    ctx.body = Readable.from(csvOf(id, filter, head?.seq ?? 0));
   }
 
-  /** Reads the entries up to the head, so that the export is a complete part of the chain. */
-  async function* readRows(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<object> {
+  /** Formats the entries up to the head, so that the export is a complete part of the chain. */
+  async function* csvOf(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<string> {
+    yield toCsv([CSV_COLUMNS], { bom: true });
     let before: string | undefined;
-    for (;;) {
-      const entries = await list(id, filter, CSV_PAGE, before);
-      for (const { data, ...entry } of entries.map(toEntryView)) {
-        if (entry.seq !== null && entry.seq <= headSeq) yield { ...entry, data: JSON.stringify(data) };
-      }
-      if (entries.length < CSV_PAGE) return;
-      before = entries.at(-1)?.id;
+    let count = CSV_PART.min;
+    for (let isLast = false; !isLast; ) {
+      yield await inTurn(EXPORTS, async () => {
+        const entries = await list(id, filter, count, before);
+        isLast = entries.length < count;
+        before = entries.at(-1)?.id;
+        const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
+        const text = toCsv(
+          rows.map((row) => ({ ...row, data: JSON.stringify(row.data) })),
+          { columns: CSV_COLUMNS },
+        );
+        const fitting = Math.ceil((count * CSV_PART_LENGTH) / (text.length + 1));
+        count = Math.min(Math.max(CSV_PART.min, fitting), CSV_PART.max);
+        return text;
+      });
     }
   }
 
@@ -79,12 +115,83 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   });
 };
 
+/** Formats rows as CSV. Without the escape, a spreadsheet would run a cell that starts like a formula. */
+const toCsv = (rows: object[], options: Options) => stringify(rows, { ...options, escape_formulas: true });
+
 type Page = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
 
 function showAuditPage(ctx: Context, page: Page): void {
   const query = ctx.query as Record<string, string>;
-  const body = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
+  const { body, actions } = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
   const kept = retentionOf(membershipOf(ctx).plan);
   const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
-  showPage(ctx, { title: "Audit log", intro, section: "audit" }, body);
+  showPage(ctx, { title: "Audit log", intro, section: "audit", actions }, body);
+}
+
+/** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
+function toEntryView(entry: AuditEntry) {
+  const { id, type, at, actor, via, address, subject, data, names } = entry;
+  const { seq, previousHash, hash, record } = entry;
+  return {
+    id,
+    type,
+    created_at: new Date(at).toISOString(),
+    actor,
+    actor_name: names.get(actor) ?? null,
+    via,
+    via_name: via === null ? null : (names.get(via) ?? null),
+    address,
+    subject,
+    summary: summaryOf(entry),
+    data,
+    seq,
+    previous_hash: previousHash,
+    hash,
+    record,
+  };
+}
+
+/** Renders the audit log, newest first, with a filter, and the button that exports what the filter finds. */
+function auditPage({ path, query, types, entries, nextCursor, head }: AuditPage): {
+  body: Html;
+  actions: Html;
+} {
+  const filter = new URLSearchParams(
+    Object.entries(query).filter(([name, value]) => value && !["cursor", "limit", "done"].includes(name)),
+  );
+  const body = html`${filterForm(path, query, types)}
+${entries.length > 0 ? table("Audit log", COLUMNS, entries) : emptyState("No events found", "No entry matches the filter.")}
+${pagination(path, query, nextCursor)}
+${head ? proof(head) : html``}`;
+  const exported = `${path}.csv${filter.size > 0 ? `?${filter}` : ""}`;
+  return { body, actions: linkButton(exported, "Export CSV", "quiet") };
+}
+
+/** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
+function proof({ seq, hash }: ChainHead): Html {
+  return html`<section class="panel"><h2>Proof of completeness</h2>
+<p>Each entry contains the hash of the one before. Keep the hash of the last entry: a later export that contains it proves that
+nothing before it was changed or deleted. <a href="/docs#audit-log">How to verify an export</a></p>
+<p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
+}
+
+function filterForm(path: string, query: Record<string, string>, types: readonly string[]): Html {
+  return html`<form method="get" action="${path}" class="row">
+${select({
+  name: "category",
+  label: "Category",
+  value: query.category,
+  options: [["", "All"], ...CATEGORY_OPTIONS],
+})}
+${select({
+  name: "type",
+  label: "Event",
+  value: query.type,
+  options: [["", "All"], ...types.map((type) => [type, type] as const)],
+})}
+${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
+${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}
+${field({ name: "to", label: "To", type: "date", value: query.to?.slice(0, 10) })}
+<button type="submit">Filter</button>
+</form>`;
 }

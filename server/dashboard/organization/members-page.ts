@@ -2,6 +2,7 @@ import type { Invitation } from "../../../adapters/organizations/invitations.ts"
 import type { Member } from "../../../adapters/organizations/members.ts";
 import { type Membership, ROLES, type Role } from "../../../adapters/organizations/store.ts";
 import { scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
+import type { SignedInUser } from "../../auth/authenticate.ts";
 import {
   badge,
   breakable,
@@ -24,7 +25,7 @@ import { secondFactorPanel } from "./second-factor.ts";
 
 type MembersPage = {
   membership: Membership;
-  user: { id: string; csrf?: string | undefined };
+  user: Pick<SignedInUser, "id" | "csrf" | "secondFactor">;
   members: Member[];
   invitations: Invitation[];
   requiresFactor: boolean;
@@ -60,7 +61,7 @@ export function membersPage({
   ];
   return html`${table("Members", isManager(membership) ? [...columns, actions] : columns, members)}
 ${rolesPanel()}
-${isManager(membership) ? html`${invitationsOf(membership, invitations, hasMail, csrf)}${secondFactorPanel({ membership, isRequired: requiresFactor, csrf })}` : html``}`;
+${isManager(membership) ? html`${invitationsOf(membership, invitations, hasMail, csrf)}${secondFactorPanel({ membership, user, isRequired: requiresFactor })}` : html``}`;
 }
 
 /** Shows which scopes an app can have on behalf of each role. */

@@ -29,10 +29,11 @@ export const memberRoutes: RouteModule = (router, options) => {
   const show = createShow(options);
 
   router.get(PATH, allow(), (ctx) => show(ctx));
+  // Before the routes of one member, whose parameter would match its path.
+  addSecondFactorRoutes(router, options, show);
   addRemovalRoutes(router, options);
   addManagementRoutes(router, options, show);
   addResetLinkRoutes(router, options, show);
-  addSecondFactorRoutes(router, options);
   addSignOutRoutes(router, options);
 };
 

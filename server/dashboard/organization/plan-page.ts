@@ -1,6 +1,6 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
-import { retentionOf } from "../../retention.ts";
+import { retentionOf } from "../../settings/retention.ts";
 import { badge, formButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -30,20 +30,21 @@ function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
 <h2>Usage</h2>
 <dl class="facts">
 <dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}</dd>
-<dt>Link data</dt><dd>${megabytes(link_bytes)} of ${megabytes(limits.link_bytes)}</dd>
+<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}</dd>
 </dl></div>`;
 }
 
 const shown = (count: number) => count.toLocaleString("en");
 
-function megabytes(bytes: number): string {
-  return `${(bytes / 1_000_000).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
+function dataSize(bytes: number): string {
+  const [size, unit] = bytes < 1_000_000 ? [bytes / 1_000, "KB"] : [bytes / 1_000_000, "MB"];
+  return `${size.toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
 }
 
 function benefits(plan: Plan): string[] {
   const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
   const always = [
-    `${shown(limits.links)} short links, with ${megabytes(limits.link_bytes)} of data`,
+    `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
     `${shown(limits.members)} members, with roles`,
     `Audit log, kept for ${retentionOf(plan)}`,
   ];

@@ -4,18 +4,23 @@ import { z } from "zod";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { formButton } from "../../ui/controls.ts";
+import { requireRecentSignIn, type SignedInUser } from "../../auth/authenticate.ts";
+import { formButton, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, signedInUserOf } from "../access.ts";
-import { respondToChange, switchFieldsOf } from "../responses.ts";
+import { redisplayForm, respondToChange, type Show, switchFieldsOf } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { SECOND_FACTOR_SETUP } from "../second-factor-check.ts";
 
 const setting = z.strictObject({ require_second_factor: z.boolean({ error: "must be true or false" }) });
 
 /** Adds the routes that let owners require a second factor of owners and admins. */
-export function addSecondFactorRoutes(router: Router, { storage, allow }: Parameters<RouteModule>[1]): void {
+export function addSecondFactorRoutes(
+  router: Router,
+  { storage, allow }: Parameters<RouteModule>[1],
+  show: Show,
+): void {
   const path = `${ORGANIZATION}/members/require-second-factor`;
   const change = async (ctx: Context) => {
     const { id } = membershipOf(ctx);
@@ -33,7 +38,7 @@ export function addSecondFactorRoutes(router: Router, { storage, allow }: Parame
     });
   };
   router.put(path, allow("owner"), change);
-  router.post(path, allow("owner"), change);
+  router.post(path, allow("owner"), redisplayForm(show), change);
 }
 
 function ownFactorMissing(): Problem {
@@ -44,16 +49,24 @@ function ownFactorMissing(): Problem {
   );
 }
 
-type Panel = { membership: Membership; isRequired: boolean; csrf: string | undefined };
+const OWN_FACTOR_FIRST = html`<p>To require one, first set up a second factor for your own account.</p>
+${linkButton(SECOND_FACTOR_SETUP, "Set up a second factor", "quiet")}`;
 
-/** Renders whether the organization requires a second factor; owners can change it. */
-export function secondFactorPanel({ membership, isRequired, csrf }: Panel): Html {
+type Panel = {
+  membership: Membership;
+  user: Pick<SignedInUser, "csrf" | "secondFactor">;
+  isRequired: boolean;
+};
+
+/** Renders whether the organization requires a second factor. Owners can change it, if they have one themselves. */
+export function secondFactorPanel({ membership, user, isRequired }: Panel): Html {
   const button = formButton({
     action: `${sectionPath(membership.id, "members")}/require-second-factor`,
-    csrf,
+    csrf: user.csrf,
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
     fields: { require_second_factor: String(!isRequired) },
   });
+  const ownerControl = user.secondFactor === "none" ? OWN_FACTOR_FIRST : button;
   return html`<section class="panel"><h2>Second factor</h2>
 <p>${
     isRequired
@@ -61,5 +74,5 @@ export function secondFactorPanel({ membership, isRequired, csrf }: Panel): Html
       : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
   }</p>
 <p class="soft">SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.</p>
-${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+${membership.role === "owner" ? ownerControl : html`<p class="soft">Only owners can change this.</p>`}</section>`;
 }

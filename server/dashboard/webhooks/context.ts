@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { requirePaidPlan } from "../../../resources/access/require-paid-plan.ts";
-import { toWebhookView } from "../../../resources/webhooks/schema.ts";
-import { statusOf } from "../../../resources/webhooks/status.ts";
+import { isPaid, type Plan } from "../../../resources/plans.ts";
+import { toWebhookView } from "../../../resources/webhooks/responses.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { membershipOf } from "../access.ts";
@@ -31,6 +31,20 @@ export function webhooksPath(ctx: Context): string {
 /** Returns the path of the webhook in the request. */
 export function webhookPath(ctx: Context): string {
   return `${webhooksPath(ctx)}/${webhookIdOf(ctx)}`;
+}
+
+/**
+ * The health of a webhook: `unverified` until its endpoint has accepted a test event, `failing` if its last attempt failed,
+ * `paused` on a plan without webhooks.
+ */
+export type WebhookStatus = "active" | "unverified" | "failing" | "disabled" | "paused";
+
+/** Returns the status of a webhook, given its organization's plan. */
+export function statusOf({ enabled, verified, failingSince }: Webhook, plan: Plan): WebhookStatus {
+  if (!enabled) return "disabled";
+  if (!isPaid(plan)) return "paused";
+  if (!verified) return "unverified";
+  return failingSince === null ? "active" : "failing";
 }
 
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */

@@ -1,22 +1,21 @@
 import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/query.ts";
-import { toPayload } from "../../../resources/webhooks/payload.ts";
-import { pageQuery, toDeliveryView } from "../../../resources/webhooks/schema.ts";
-import { statusOf } from "../../../resources/webhooks/status.ts";
+import { toDeliveryView } from "../../../resources/webhooks/responses.ts";
+import { pageQuery } from "../../../resources/webhooks/schema.ts";
 import type { Delivery } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import { requirePlan, statusOf, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 import { webhookPage } from "./page.ts";
 
 /** The page of a webhook with its deliveries, test events and resends. */
 export const deliveries: RouteModule = (router, { services, storage, urls, allow }) => {
   const { webhooks } = services;
   const managers = allow(...MANAGERS);
-  const toView = (delivery: Delivery) => toDeliveryView(delivery, toPayload(delivery.event, urls.short));
+  const toView = (delivery: Delivery) => toDeliveryView(delivery, urls.short);
 
   const show: Show = async (ctx, error) => {
     const caller = actorOf(ctx);
@@ -26,6 +25,10 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const log = await webhooks.deliveries(caller, webhook.id, query);
     const { plan } = membershipOf(ctx);
     const isRetried = ["failing", "unverified"].includes(statusOf(webhook, plan));
+    const next = isRetried ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
+    const failed = [next ?? [], log.deliveries]
+      .flat()
+      .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
     const { body, actions } = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
@@ -33,11 +36,16 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
       deliveries: log.deliveries.map(toView),
       query: query as Record<string, string>,
       nextCursor: log.nextCursor,
-      nextAttemptAt: isRetried ? await webhooks.nextAttemptAt(caller, webhook.id) : null,
+      nextAttemptAt: next?.nextAttemptAt ?? null,
+      // A new endpoint hasn't failed yet, unlike those before it in the log.
+      failedTest: webhook.failingSince === null ? undefined : failed?.attempts.at(-1),
       plan,
       csrf: signedInUserOf(ctx).csrf,
     });
-    showPage(ctx, { title: new URL(webhook.url).host, section: "webhooks", error, actions }, body);
+    // The path may be a secret, and the title of a page ends up in the browser's history.
+    const { host, pathname, search } = new URL(webhook.url);
+    const heading = pathname + search === "/" ? host : host + pathname + search;
+    showPage(ctx, { title: host, heading, section: "webhooks", error, actions }, body);
   };
 
   router.get(WEBHOOK, managers, redisplayForm(show), async (ctx) => {

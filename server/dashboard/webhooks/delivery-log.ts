@@ -73,7 +73,9 @@ function statusBadge(delivery: Delivery): Html {
 
 function nextAttempt(delivery: Delivery): Html {
   const { status, next_attempt_at: at } = delivery;
-  if (status !== "pending" || at === null || !hasFailed(delivery)) return html``;
+  if (status !== "pending") return html``;
+  if (at === null) return html` <span class="soft">Sent once the endpoint is verified</span>`;
+  if (!hasFailed(delivery)) return html``;
   return html` <span class="bad">Retrying at ${time(Date.parse(at))}</span>`;
 }
 

@@ -1,9 +1,9 @@
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
-import { statusOf } from "../../../resources/webhooks/status.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { badge, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Column, emptyState, table } from "../../ui/table.ts";
+import { statusOf } from "./context.ts";
 
 type WebhooksPage = {
   path: string;
@@ -52,7 +52,7 @@ export function statusBadge(webhook: Webhook, plan: Plan): Html {
     case "active":
       return badge("Active", "good");
     case "unverified":
-      return badge("Unverified", "warn");
+      return html`${badge("Unverified", "warn")}${failingSince === null ? html`` : html` <span class="soft">the test event failed</span>`}`;
     case "failing":
       return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
     case "paused":

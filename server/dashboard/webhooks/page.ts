@@ -1,10 +1,10 @@
 import type { z } from "zod";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
-import { statusOf } from "../../../resources/webhooks/status.ts";
-import type { Webhook } from "../../../resources/webhooks/types.ts";
+import type { Attempt, Webhook } from "../../../resources/webhooks/types.ts";
 import { formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { statusOf } from "./context.ts";
 import { deliveryLog } from "./delivery-log.ts";
 import { eventsOf, statusBadge } from "./list-page.ts";
 
@@ -19,6 +19,8 @@ type WebhookPage = {
   nextCursor: string | null;
   /** When the next attempt of a failing or unverified webhook is due; null if none is pending. */
   nextAttemptAt: number | null;
+  /** The last attempt to deliver a test event, if it failed. */
+  failedTest: Attempt | undefined;
   plan: Plan;
   csrf: string | undefined;
 };
@@ -64,14 +66,14 @@ function buttons({ webhook: { enabled }, path, csrf }: WebhookPage): Html {
   })}`;
 }
 
-function statusAlert({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
+function statusAlert({ webhook, plan, nextAttemptAt, failedTest }: WebhookPage): Html {
   const status = statusOf(webhook, plan);
   if (!isPaid(plan)) {
     return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to Growth or Premium to resume them.</p>`;
   }
   const next = nextAttemptAt === null ? html`` : html` Next attempt: ${time(nextAttemptAt)}.`;
   if (status === "unverified") {
-    return html`<p class="alert">Waiting for your endpoint to accept a test event. Other events are sent once it responds with 2xx.${
+    return html`<p class="alert${failedTest ? " bad" : ""}">${verificationState(failedTest)} Other events are sent once your endpoint responds with 2xx.${
       nextAttemptAt === null ? html` Send another test event when it is ready.` : next
     }</p>`;
   }
@@ -84,4 +86,10 @@ function statusAlert({ webhook, plan, nextAttemptAt }: WebhookPage): Html {
     ? `This webhook was disabled automatically: ${disabledReason} Enable it when the endpoint is working again.`
     : "This webhook is disabled. Events that happen while it is disabled are not sent later.";
   return html`<p class="alert">${reason}</p>`;
+}
+
+function verificationState(failed: Attempt | undefined): string {
+  if (!failed) return "Waiting for your endpoint to accept a test event.";
+  if (failed.status !== undefined) return `Your endpoint responded to the test event with ${failed.status}.`;
+  return `The test event couldn’t be delivered. ${failed.error ?? ""}`.trim();
 }

@@ -1,0 +1,165 @@
+import type { Context, Middleware, Next } from "koa";
+import compose from "koa-compose";
+import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
+import type { ActiveToken } from "../../resources/access/introspect.ts";
+import type { AuthenticateByAssertion } from "./client-assertions.ts";
+import { lacksKey } from "./dpop.ts";
+import {
+  normalizeAuthorizationParameters,
+  normalizeTokenParameters,
+  omitMissing,
+  rejectRequestUri,
+} from "./request-parameters.ts";
+import { hasApiAccess } from "./require-api-access.ts";
+import {
+  arrange,
+  type ProviderInternals,
+  respondWithErrors,
+  runInContext,
+  shareWithOrigins,
+} from "./seams/endpoint-steps.ts";
+
+type StoredToken = { active?: ActiveToken };
+type EndpointContext = Context & KoaContextWithOIDC & { authenticateByAssertion: AuthenticateByAssertion };
+
+const clientAuthentication = [
+  "rejectClientAuthDupes",
+  "setWWWAuthenticateHeader",
+  { name: "authenticateClient", wrap: unlessByAssertion },
+];
+
+/** The token endpoint (RFC 6749 §3.2). A string names steps of oidc-provider. */
+export const TOKEN_STEPS = [
+  respondWithErrors("grant.error"),
+  ...arrange("token", [
+    "noCache, urlencoded, assembleTokenParams",
+    step(omitMissing),
+    step(normalizeTokenParameters),
+    ...clientAuthentication,
+    "bound rejectDupes, stripGrantIrrelevantParams, supportedGrantTypeCheck, allowedGrantTypeCheck",
+    "rejectDupesOptionalExcept, validateScope, checkRar, ensureRarResource, callTokenHandler",
+  ]),
+];
+
+/** The introspection endpoint (RFC 7662 §2). */
+export const INTROSPECTION_STEPS = [
+  respondWithErrors("introspection.error"),
+  ...arrange("introspection", [
+    "noCache, urlencoded, assembleTokenParams",
+    step(omitMissing),
+    ...clientAuthentication,
+    "bound rejectDupes, validateTokenPresence",
+    { name: "rejectStructuredTokens", wrap: onlyWithDot },
+    "jwtIntrospectionResponse, renderTokenResponse",
+  ]),
+];
+
+/** The revocation endpoint (RFC 7009 §2). */
+const REVOCATION_STEPS = [
+  respondWithErrors("revocation.error"),
+  ...arrange("revocation", [
+    "urlencoded, assembleTokenParams",
+    step(omitMissing),
+    ...clientAuthentication,
+    "bound rejectDupes, validateTokenPresence, rejectStructuredTokens, renderTokenResponse",
+    "revokeToken",
+  ]),
+];
+
+/** The endpoint for pushed authorization requests (RFC 9126 §2). */
+const PUSHED_REQUEST_STEPS = [
+  respondWithErrors("pushed_authorization_request.error"),
+  ...arrange("pushed_authorization_request", [
+    "noCache, urlencoded, assembleClientAuthParams",
+    ...clientAuthentication,
+    "assembleAuthorizationParams",
+    step(rejectRequestUri),
+    step(normalizeAuthorizationParameters),
+    "rejectAuthorizationDupes, rejectUnsupported, stripOutsideJarParams, requestObjectRemapErrors",
+    "processRequestObject, checkResponseMode, oneRedirectUriClients, oauthRequired, rejectRegistration",
+    "checkResponseType, oidcRequired, checkPrompt, checkScope, checkOpenIdScope, checkRedirectUri",
+    "checkPKCE, checkClaims, checkRar, checkResource, checkMaxAge, checkIdTokenHint, checkDpopJkt",
+    "checkExtraParams, pushedAuthorizationRequestResponse",
+  ]),
+];
+
+/** The userinfo endpoint (OpenID Connect Core §5.3). */
+const USERINFO_STEPS = [
+  respondWithErrors("userinfo.error"),
+  ...arrange("userinfo", [
+    "noCache, setWWWAuthenticateHeader, urlencoded, bound assembleParams, bound rejectDupes",
+    requireActiveToken,
+    "validateAccessToken",
+    // All of our tokens have an audience, with which oidc-provider refuses them here.
+    { name: "validateAudience", wrap: () => (_ctx, next) => next() },
+    "validateScope, loadAccessTokenClient, loadAccessTokenAccount, loadAccessTokenGrant, respond",
+  ]),
+];
+
+const WITH_NONCE = ["DPoP-Nonce", "WWW-Authenticate"];
+const ENDPOINTS = new Map([
+  endpoint("/oauth/token", "token", TOKEN_STEPS),
+  endpoint("/oauth/introspect", "introspection", INTROSPECTION_STEPS, ["WWW-Authenticate"]),
+  endpoint("/oauth/revoke", "revocation", REVOCATION_STEPS, ["WWW-Authenticate"]),
+  endpoint("/oauth/par", "pushed_authorization_request", PUSHED_REQUEST_STEPS),
+  endpoint("/oauth/userinfo", "userinfo", USERINFO_STEPS),
+]);
+
+function endpoint(path: string, name: string, [handleErrors, ...steps]: Middleware[], exposed = WITH_NONCE) {
+  const methods = name === "userinfo" ? ["GET", "POST"] : ["POST"];
+  const run = compose([handleErrors as Middleware, shareWithOrigins(methods, exposed), ...steps]);
+  return [path, { name, run }] as const;
+}
+
+/** Serves the endpoints that clients call. Preflights and other methods are left to oidc-provider. */
+export function serveEndpoints(provider: Provider): Middleware {
+  const { OIDCContext } = provider as ProviderInternals;
+  return function serveEndpoint(ctx, next) {
+    const found = ENDPOINTS.get(ctx.path);
+    if (!found || ctx.method === "OPTIONS") return next();
+    ctx._matchedRoute = ctx.path;
+    ctx._matchedRouteName = found.name;
+    Object.defineProperty(ctx, "oidc", { value: new OIDCContext(ctx) });
+    return runInContext(ctx, () => found.run(ctx, next));
+  };
+}
+
+/** Makes a step of a function that reads or changes the parameters of a request. */
+function step(change: (ctx: KoaContextWithOIDC) => void): Middleware {
+  return function changeParameters(ctx, next) {
+    change(ctx as Context & KoaContextWithOIDC);
+    return next();
+  };
+}
+
+/** Authenticates the client by an assertion; if the request has none, oidc-provider authenticates it. */
+function unlessByAssertion(authenticateClient: Middleware): Middleware {
+  return async function authenticate(ctx: Context, next) {
+    const { authenticateByAssertion } = ctx as EndpointContext;
+    return (await authenticateByAssertion(ctx as EndpointContext)) ? next() : authenticateClient(ctx, next);
+  };
+}
+
+/** Requires an access token of a user that introspection would call active. @throws InvalidToken, InsufficientScope */
+async function requireActiveToken(ctx: Context, next: Next): Promise<void> {
+  const { oidc } = ctx as Context & KoaContextWithOIDC;
+  const { AccessToken, ClientCredentials } = oidc.provider;
+  const value = oidc.getAccessToken({ acceptDPoP: true });
+  const ofUser = await AccessToken.find(value);
+  const { active } = ((ofUser ?? (await ClientCredentials.find(value))) as StoredToken | undefined) ?? {};
+  if (!active || !hasApiAccess(active) || lacksKey(active))
+    throw new errors.InvalidToken("token is inactive");
+  if (!ofUser) throw new errors.InsufficientScope("the token has no user", "openid");
+  return next();
+}
+
+/**
+ * Rejects JWTs only among tokens with a dot, as every JWT has. oidc-provider tries to decode every token: for an opaque
+ * one, that creates and drops an error with its stack, which takes a tenth of the time of the whole request.
+ */
+function onlyWithDot(rejectStructuredTokens: Middleware): Middleware {
+  return function rejectJwts(ctx, next) {
+    const { oidc } = ctx as Context & KoaContextWithOIDC;
+    return String(oidc.params?.token).includes(".") ? rejectStructuredTokens(ctx, next) : next();
+  };
+}

@@ -1,0 +1,71 @@
+import { LRUCache } from "lru-cache";
+import type { Client, ClientMetadata, Provider } from "oidc-provider";
+import { type ClientKind, clientKindOf } from "../../../adapters/oauth/client-kinds.ts";
+import type { Client as StoredClient } from "../../../adapters/oauth/client-row.ts";
+import type { ClientStore } from "../../../adapters/oauth/clients.ts";
+import { toMetadata } from "../../../adapters/oauth/oidc/clients.ts";
+import { isClientId } from "../../clients/client-metadata.ts";
+import { canonicalRedirectUri } from "../../clients/redirect-uris.ts";
+import type { RegisteredClientIds } from "../../clients/registered-client-id.ts";
+import { createRegisteredClients } from "../../clients/registered-clients.ts";
+
+/**
+ * Seam: clients are found in the database and in their ids.
+ * No option: with an adapter, oidc-provider hashes the metadata in each request, and caches the objects of a hundred
+ * clients. Constructing one takes ten times as long as the read.
+ * Upstream would have to offer: a cache by a version that the adapter returns, of a configurable size.
+ */
+
+// A client object takes a few kilobytes.
+const MAX_CACHED_CLIENTS = 10_000;
+
+type ClientConstructor = new (metadata: ClientMetadata) => Client;
+
+/**
+ * Replaces the lookup of clients. Those of organizations are read in every request, so a change takes effect
+ * immediately; only their construction is cached, by version.
+ */
+export function findStoredClients(
+  { Client }: Provider,
+  clients: ClientStore,
+  registeredIds: RegisteredClientIds | undefined,
+): void {
+  // Finds static clients and those with a metadata document; only clients of organizations are stored.
+  const findUnstored = Client.find.bind(Client);
+  const ClientClass = Client as unknown as ClientConstructor;
+  const construct = createClientCache(ClientClass);
+  const findRegistered = registeredIds && createRegisteredClients(ClientClass, registeredIds);
+
+  async function findStored(id: string): Promise<Client | undefined> {
+    const stored = await clients.find(id);
+    return stored && construct(stored);
+  }
+
+  const findByKind: Record<ClientKind, (id: string) => Promise<Client | undefined> | Client | undefined> = {
+    organization: findStored,
+    registered: (id) => findRegistered?.(id),
+    document: findUnstored,
+    service: findUnstored,
+  };
+
+  Object.assign(Client, {
+    async find(id: unknown): Promise<Client | undefined> {
+      // Other ids are not looked up: some databases reject a NUL, others ignore trailing spaces.
+      return typeof id === "string" && isClientId(id) ? findByKind[clientKindOf(id)](id) : undefined;
+    },
+  });
+}
+
+/** Returns a function that constructs the client object of a stored client, once per version. */
+function createClientCache(ClientClass: ClientConstructor) {
+  const cache = new LRUCache<string, { version: string; client: Client }>({ max: MAX_CACHED_CLIENTS });
+  return (stored: StoredClient): Client => {
+    const { id, version, redirectUris } = stored;
+    const cached = cache.get(id);
+    if (cached?.version === version) return cached.client;
+    const canonical = { ...stored, redirectUris: redirectUris.map(canonicalRedirectUri) };
+    const client = new ClientClass(toMetadata(canonical));
+    cache.set(id, { version, client });
+    return client;
+  };
+}

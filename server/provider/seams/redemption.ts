@@ -1,0 +1,87 @@
+import { errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { ReplayedGrantStore, ReplayedKind } from "../../../adapters/oauth/oidc/replays.ts";
+import { type Redeemable, requireProofToRedeem } from "../dpop.ts";
+
+/**
+ * Seam: what is checked before a code or a refresh token is used up, and what happens if it was used before.
+ * No option: oidc-provider checks the resource only after the use, knows no organization that requires DPoP, and
+ * revokes the grant of a replay without saying that there was one. It reads the grant in a second query.
+ * Upstream would have to offer: a hook before a grant source is consumed, an event for a replay, and a way for adapters
+ * to return the grant with its token.
+ */
+
+type Source = Redeemable & {
+  grantId: string;
+  /** The payload of the grant, which the storage returns with the token. */
+  grant?: string;
+  consumed?: boolean;
+  isReplay?: boolean;
+  resourceIndicators: ReadonlySet<string>;
+  consume(): Promise<void>;
+};
+type SourceModel = {
+  prototype: Source;
+  find(id: string, options?: object): Promise<Source | undefined>;
+};
+type GrantModel = {
+  find(id: string, options?: object): Promise<object | undefined>;
+  verify(payload: object, options?: object): Promise<object>;
+  instantiate(payload: object): object;
+};
+
+/** Checks the proof and the resource first: a typo must not cost the whole grant. Records replays. */
+export function checkBeforeUse(provider: Provider, replayedGrants: ReplayedGrantStore): void {
+  const grants = keepGrants(provider.Grant as unknown as GrantModel);
+  const models = { authorization_code: provider.AuthorizationCode, refresh_token: provider.RefreshToken };
+  for (const [kind, model] of Object.entries(models) as unknown as [ReplayedKind, SourceModel][]) {
+    const { find, prototype } = model;
+    const { consume } = prototype;
+
+    model.find = async function findToRedeem(id, options) {
+      const source = await find.call(model, id, options);
+      const { ctx } = Provider;
+      if (!ctx || !source) return source;
+      if (source.grant) grants.set(ctx, source);
+      if (ctx.oidc.route === "token" && source.clientId === ctx.oidc.client?.clientId) {
+        requireProofToRedeem(ctx, source);
+        source.isReplay = source.consumed === true;
+        source.consumed = false;
+      }
+      return source;
+    };
+
+    prototype.consume = async function consumeAfterChecks() {
+      const { ctx } = Provider;
+      if (ctx && this.isReplay) {
+        await replayedGrants.revoke(this.grantId, kind, ctx.ip); // RFC 9700 §4.14.2
+        throw new errors.InvalidGrant("already used");
+      }
+      requireGrantedResource(this, ctx, provider.issuer);
+      return consume.call(this);
+    };
+  }
+}
+
+/** @throws InvalidTarget */
+function requireGrantedResource(
+  { resourceIndicators: granted }: Source,
+  ctx: KoaContextWithOIDC | undefined,
+  issuer: string,
+): void {
+  const resource = ctx?.oidc.params?.resource ?? (granted.size === 1 ? [...granted][0] : issuer);
+  if (typeof resource !== "string" || !granted.has(resource)) throw new errors.InvalidTarget();
+}
+
+/** Lets a request find the grant that was read with its token, once: a later read may find it revoked. */
+function keepGrants(model: GrantModel): WeakMap<object, Source> {
+  const kept = new WeakMap<object, Source>();
+  const { find } = model;
+  model.find = async function findKept(id, options) {
+    const { ctx } = Provider;
+    const source = ctx && kept.get(ctx);
+    if (!ctx || !source?.grant || source.grantId !== id) return find.call(model, id, options);
+    kept.delete(ctx);
+    return model.instantiate(await model.verify({ ...JSON.parse(source.grant), jti: id }, options));
+  };
+  return kept;
+}

@@ -1,0 +1,188 @@
+import { existsSync, readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
+import { z } from "zod";
+import { validateCharacters } from "../credentials/names.ts";
+import { parseEncryptionKeys } from "./parse-encryption-keys.ts";
+import {
+  contact,
+  count,
+  hosts,
+  httpUrl,
+  integer,
+  isPlain,
+  metadataDocuments,
+  origins,
+  port,
+  requireHttps,
+  requireOrigin,
+  share,
+  toggle,
+  validated,
+} from "./setting-types.ts";
+import { validateSender, validateSmtpUrl } from "./smtp-url.ts";
+import { readTelemetrySettings, type TelemetrySettings } from "./telemetry-settings.ts";
+
+/** The validated settings. `publicUrlsOf` returns the URLs that follow from them and the port. */
+export type Settings = z.output<typeof schema> & {
+  isProduction: boolean;
+  /** How traces and metrics are sent, if OpenTelemetry is configured. */
+  telemetry?: TelemetrySettings;
+};
+
+/** One or more settings are invalid; the message lists all of them. */
+export class InvalidSettings extends Error {
+  constructor(problems: string[]) {
+    super(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.name = "InvalidSettings";
+  }
+}
+
+const schema = z.object({
+  PORT: port.default(3000),
+  HOST: z.string().default("127.0.0.1"),
+  BASE_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
+  MCP_URL: httpUrl((url, text) =>
+    isPlain(url) && !text.endsWith("/")
+      ? requireHttps(url)
+      : "must have no credentials, query, fragment or trailing slash",
+  ).optional(),
+  SHORT_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
+  DATABASE_URL: z
+    .string()
+    .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
+      error: "must start with sqlite:, postgres:// or mysql://",
+      abort: true,
+    })
+    .refine((text) => !text.startsWith("sqlite:") || /^[^?]*(\?synchronous=(full|normal))?$/i.test(text), {
+      error: "must have no parameter but ?synchronous=full or ?synchronous=normal with sqlite:",
+    })
+    .default("sqlite:data/linkgate.sqlite"),
+  DATABASE_TIMEOUT: integer(1, 300, "must be a number of seconds from 1 to 300").default(10),
+  TRUST_PROXY: count(0).default(0),
+  WORKERS: count(1).default(1),
+  SHUTDOWN_DELAY: integer(0, 300, "must be a number of seconds from 0 to 300").default(0),
+  CIMD: metadataDocuments.prefault("known"),
+  DYNAMIC_REGISTRATION: z.enum(["off", "stateless"], { error: "must be off or stateless" }).default("off"),
+  IDP_ISSUER: httpUrl((url) =>
+    isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",
+  ).optional(),
+  IDP_CLIENT_ID: z.string().optional(),
+  IDP_CLIENT_SECRET: z.string().optional(),
+  IDP_NAME: z
+    .string()
+    .max(50, { error: "must be at most 50 characters long" })
+    .refine((name) => validateCharacters(name) === undefined, {
+      error: "must not contain control characters or invisible characters",
+    })
+    .optional(),
+  REGISTRATION: z
+    .enum(["open", "invite", "closed"], { error: "must be open, invite or closed" })
+    .default("open"),
+  SELF_SERVICE_PLANS: toggle("on"),
+  RATE_LIMIT: toggle("on"),
+  REDIS_URL: z
+    .string()
+    .refine((text) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
+      error: "must be redis://<host>:<port> or rediss://<host>:<port>",
+    })
+    .optional(),
+  RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
+  INTROSPECTION_URL: httpUrl((url) => {
+    if (!isPlain(url)) return "must have no credentials, query or fragment";
+    if (url.pathname === "/") return "must include the path of the endpoint, such as /oauth/introspect";
+    return requireHttps(url);
+  }).optional(),
+  INTROSPECTION_CLIENT_ID: z.string().default("resource-server"),
+  INTROSPECTION_CLIENT_SECRET: z.string().optional(),
+  LOG_LEVEL: z
+    .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
+      error: "must be one of fatal, error, warn, info, debug, trace, silent",
+    })
+    .default("info"),
+  ACCESS_LOG_SAMPLE: share.default(1),
+  ENCRYPTION_KEY: z
+    .string()
+    .refine((text) => parseEncryptionKeys(text) !== undefined, {
+      error: "must be 32 bytes in base64url, or several such keys separated by commas",
+    })
+    .optional(),
+  ENCRYPTION_KEY_FILE: z.string().optional(),
+  ALLOWED_ORIGINS: origins,
+  WEBHOOK_ALLOW_HOSTS: hosts,
+  SMTP_URL: validated(validateSmtpUrl).optional(),
+  SMTP_FROM: validated(validateSender).optional(),
+  METRICS_PORT: port.optional(),
+  METRICS_TOKEN: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
+  SECURITY_CONTACT: contact.optional(),
+  SUPPORT_CONTACT: contact.optional(),
+  LEAK_REPORT_KEYS: z.string().optional(),
+  NODE_ENV: z.string().optional(),
+});
+
+/**
+ * Reads the settings from the environment and from `.env`; the environment wins. Empty values count as absent.
+ * @throws InvalidSettings
+ */
+export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {
+  const present = withoutEmpty(environment);
+  const result = schema.safeParse(present);
+  const isProduction = present.NODE_ENV === "production";
+  const telemetryProblems: string[] = [];
+  const telemetry = readTelemetrySettings(present, telemetryProblems);
+  const problems = [
+    ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
+    ...findConflicts(present),
+    ...telemetryProblems,
+    ...(isProduction ? findProductionErrors(present) : []),
+  ];
+  if (!result.success || problems.length) throw new InvalidSettings(problems);
+  return { ...result.data, isProduction, ...(telemetry && { telemetry }) };
+}
+
+const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
+
+function findConflicts(present: NodeJS.ProcessEnv): string[] {
+  const problems: string[] = [];
+  if (present.INTROSPECTION_URL && !present.INTROSPECTION_CLIENT_SECRET) {
+    problems.push("INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL");
+  }
+  if (present.INTROSPECTION_CLIENT_ID && !present.INTROSPECTION_URL) {
+    problems.push("INTROSPECTION_URL is required with INTROSPECTION_CLIENT_ID");
+  }
+  if (present.ENCRYPTION_KEY && present.ENCRYPTION_KEY_FILE) {
+    problems.push("ENCRYPTION_KEY_FILE must not be set together with ENCRYPTION_KEY");
+  }
+  if (Boolean(present.SMTP_URL) !== Boolean(present.SMTP_FROM)) {
+    problems.push(
+      present.SMTP_URL ? "SMTP_FROM is required with SMTP_URL" : "SMTP_URL is required with SMTP_FROM",
+    );
+  }
+  const missing = IDENTITY_PROVIDER.filter((name) => !present[name]);
+  if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length) {
+    problems.push(...missing.map((name) => `${name} is required with the other IDP_* settings`));
+  }
+  return problems;
+}
+
+function findProductionErrors(present: NodeJS.ProcessEnv): string[] {
+  const { RATE_LIMIT, ENCRYPTION_KEY, ENCRYPTION_KEY_FILE, DATABASE_URL } = present;
+  const problems: string[] = [];
+  if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production (NODE_ENV=production)");
+  if (!ENCRYPTION_KEY && !ENCRYPTION_KEY_FILE && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
+    problems.push(
+      "ENCRYPTION_KEY or ENCRYPTION_KEY_FILE is required in production unless the database is SQLite (32 bytes, base64url)",
+    );
+  }
+  return problems;
+}
+
+function withEnvFile(): NodeJS.ProcessEnv {
+  const file = existsSync(".env") ? parseEnv(readFileSync(".env", "utf8")) : {};
+  // OpenTelemetry's exporters read the environment themselves.
+  for (const name of Object.keys(file)) if (name.startsWith("OTEL_")) process.env[name] ||= file[name];
+  return { ...file, ...withoutEmpty(process.env) };
+}
+
+function withoutEmpty(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
+}
