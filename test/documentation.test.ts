@@ -5,8 +5,11 @@ import path from "node:path";
 import test from "ava";
 import { scopesOfRole } from "../resources/access/scopes.ts";
 import { HOSTS } from "../server/dashboard/connect/hosts.ts";
+import { toSteps } from "../server/dashboard/connect/steps.ts";
+import { apiAt } from "./harness/clients/api.ts";
 import { addressOf, ROOT, runShell, startServer, stopPrograms } from "./harness/program.ts";
 import { startTestService, type TestOrganization } from "./harness/service.ts";
+import { until } from "./harness/webhooks.ts";
 
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost:8080" });
 const documents = await Array.fromAsync(
@@ -15,6 +18,12 @@ const documents = await Array.fromAsync(
     exclude: ["**/node_modules"], // the benchmark's references have their own
   }),
 );
+
+const REQUIREMENTS = 143;
+const folder = new URL(".", import.meta.url).pathname;
+const readme = readFileSync(`${folder}README.md`, "utf8");
+const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));
+
 test.after.always(async () => {
   stopPrograms();
   await service.close();
@@ -47,7 +56,14 @@ test("the walk through the API in the README works when pasted", async (t) => {
   const [created, followed, list] = (link ?? "").trim().split("\n");
   t.is(JSON.parse(created ?? "").slug, "spring");
   t.is(followed, "302 https://example.com/spring");
-  t.is(JSON.parse(list ?? "").data[0].clicks, 1);
+  const [{ id, clicks }] = JSON.parse(list ?? "").data;
+  t.is(clicks, 1);
+  const api = apiAt(service.url, await service.token(organization));
+  const counted = await until(async () => {
+    const { body } = await api.get<{ total: number; bots: number }>(`/v1/links/${id}/analytics`);
+    return body.total + body.bots > 0 ? body : undefined;
+  });
+  t.like(counted, { total: 1, bots: 0 }, "a person's, not a bot's");
   const [first, second] = (idempotent ?? "")
     .trim()
     .split("\n")
@@ -88,7 +104,7 @@ test("what the guides of AI clients say to paste is the same as on the Connect p
     const [, guide = ""] = guides.split(`\n### ${name}\n`);
     t.truthy(guide, name);
     // A URL by itself is the one at the top of the document.
-    const codes = steps(mcpUrl).flatMap(({ code }) => (code && code !== mcpUrl ? [code] : []));
+    const codes = toSteps(steps, mcpUrl).flatMap(({ code }) => (code && code !== mcpUrl ? [code] : []));
     for (const code of codes) t.true(guide.split(/\n##/)[0]?.includes(code), `${name}: ${code}`);
     if (id === "claude-code") t.true(readme.includes(codes[0] as string));
   }
@@ -143,7 +159,8 @@ test("the scopes of each role are documented", (t) => {
 });
 
 test("each setting is documented, and no other one", (t) => {
-  const schema = read("server/config.ts").split("const schema = z.object({")[1]?.split("\n});")[0] ?? "";
+  const schema =
+    read("server/settings/config.ts").split("const schema = z.object({")[1]?.split("\n});")[0] ?? "";
   const settings = [...schema.matchAll(/^ {2}([A-Z_]+):/gm)].map(([, name]) => name as string);
   const rows = read("docs/settings.md").match(/^\| `[A-Z_]+`.*? \|/gm) ?? [];
   const documented = rows.flatMap((row) =>
@@ -185,3 +202,27 @@ for (const document of documents) {
     );
   });
 }
+
+const rows = [...readme.matchAll(/^\| (\d+) \| (.*) \| (.*) \|$/gm)].map(
+  ([, number, requirement = "", tests = ""]) => ({ number: Number(number), requirement, tests }),
+);
+
+test("the table states each security requirement once, in order", (t) => {
+  t.deepEqual(
+    rows.map(({ number }) => number),
+    Array.from({ length: REQUIREMENTS }, (_, index) => index + 1),
+  );
+  for (const { number, requirement } of rows)
+    t.regex(requirement, /^[A-Z`].{20,}\.$/, `requirement ${number} is not a sentence`);
+  t.is(new Set(rows.map(({ requirement }) => requirement)).size, REQUIREMENTS);
+});
+
+test("each security requirement names tests that exist, or says why there is none", (t) => {
+  for (const { number, tests } of rows) {
+    const named = [...tests.matchAll(/`([^`]+)`/g)].map(([, name]) => `${name}.test.ts`);
+    if (tests.startsWith("– ")) continue;
+    t.true(named.length > 0, `requirement ${number} names no test`);
+    t.is(new Set(named).size, named.length, `requirement ${number} names a test twice`);
+    for (const file of named) t.true(files.includes(file), `requirement ${number}: there is no ${file}`);
+  }
+});

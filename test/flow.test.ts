@@ -3,6 +3,8 @@ import * as oidc from "openid-client";
 import { discover, tokensFor } from "./harness/clients/flow.ts";
 import { bearer, startTestService } from "./harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 

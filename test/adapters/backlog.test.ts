@@ -3,6 +3,8 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { createTestStorage } from "../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { first, database } = storage;
 const { knex } = database;

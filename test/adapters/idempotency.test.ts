@@ -3,6 +3,8 @@ import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { first, second, database } = storage;
 test.after.always(() => storage.close());

@@ -13,7 +13,6 @@ export type Cost = Result & {
   /** Processor time in microseconds. */
   serverUs: number;
   databaseUs: number;
-  replicaUs: number;
   /** Of the write-ahead log. */
   walBytes: number;
   /** Of tables and indexes. */
@@ -23,7 +22,7 @@ export type Cost = Result & {
 };
 
 /** Processor time in milliseconds. */
-export type Clocks = { serverMs: number; databaseMs: number; replicaMs: number };
+export type Clocks = { serverMs: number; databaseMs: number };
 type Snapshot = Clocks & { at: number; wal: number; disk: number; rows: Rows };
 type Rows = Record<string, number>;
 
@@ -33,18 +32,16 @@ const SETTLE_MS = 4000;
 const IDLE_MS = 5000;
 const TICKS_PER_S = 100;
 
-/** Measures what requests cost linkgate and its database servers, which serve nothing else. */
+/** Measures what requests cost linkgate and its database server, which serve nothing else. */
 export class Meter {
   readonly #ours: Ours;
-  readonly #primary: PostgresServer;
-  readonly #replica: PostgresServer;
+  readonly #database: PostgresServer;
   readonly #knex: Knex;
-  #idle: Clocks = { serverMs: 0, databaseMs: 0, replicaMs: 0 };
+  #idle: Clocks = { serverMs: 0, databaseMs: 0 };
 
-  constructor(ours: Ours, primary: PostgresServer, replica: PostgresServer) {
+  constructor(ours: Ours, database: PostgresServer) {
     this.#ours = ours;
-    this.#primary = primary;
-    this.#replica = replica;
+    this.#database = database;
     this.#knex = knexFactory(knexConfig(ours.url));
   }
 
@@ -58,7 +55,6 @@ export class Meter {
     this.#idle = {
       serverMs: perMs("serverMs"),
       databaseMs: perMs("databaseMs"),
-      replicaMs: perMs("replicaMs"),
     };
     return this.#idle;
   }
@@ -88,7 +84,6 @@ export class Meter {
       requests,
       serverUs: usOf("serverMs"),
       databaseUs: usOf("databaseMs"),
-      replicaUs: usOf("replicaMs"),
       walBytes: (after.wal - before.wal) / requests,
       diskBytes: (after.disk - before.disk) / requests,
       rows,
@@ -103,7 +98,7 @@ export class Meter {
     await this.#knex.raw("checkpoint");
   }
 
-  /** Counts the connections of linkgate to the primary. */
+  /** Counts the connections of linkgate to the database server. */
   async connections(): Promise<number> {
     const { rows } = await this.#knex.raw(
       "select count(*) from pg_stat_activity where client_port is not null and backend_type = 'client backend' and pid <> pg_backend_pid()",
@@ -122,8 +117,7 @@ export class Meter {
     const read = () => ({
       at: performance.now(),
       serverMs: this.#ours.server.cpuMs(),
-      databaseMs: databaseMs(this.#primary.pid),
-      replicaMs: databaseMs(this.#replica.pid),
+      databaseMs: databaseMs(this.#database.pid),
     });
     const early = read();
     const { rows } = await this.#knex.raw(

@@ -13,7 +13,7 @@ type Measured = {
   /** Processor time without requests, per millisecond. */
   idle: Clocks;
   fullPage: FullPage;
-  /** Of the process to the primary. */
+  /** Of the process to the database server. */
   connections: number;
   scale: number;
   syncMs: number;
@@ -31,13 +31,8 @@ const GB = 1e9;
 /** Prints what was measured, and what follows for the whole day. */
 export function reportDay(measured: Measured): Row[] {
   printMeasured(measured);
-  const { costs, day, scale } = measured;
-  const [server, primary, replica, lookups] = [
-    coresOf(day.serverUs),
-    coresOf(day.databaseUs),
-    coresOf(day.replicaUs),
-    coresOf(costs.lookup.replicaUs, DAY.redirects),
-  ] as const;
+  const { day, scale } = measured;
+  const [server, database] = [coresOf(day.serverUs), coresOf(day.databaseUs)];
   console.log(
     `\nComputed, for ${REQUESTS.toLocaleString("en")} requests (1:${scale.toLocaleString("en")}):\n`,
   );
@@ -46,18 +41,15 @@ export function reportDay(measured: Measured): Row[] {
     [
       ["requests per second", ...peaks(REQUESTS / SECONDS).slice(0, 2), ""],
       ["cores of linkgate", ...peaks(server)],
-      ["cores of the primary, with a replica", ...peaks(primary)],
-      ["cores of the primary, without", ...peaks(primary + lookups)],
-      ["cores of the replica", ...peaks(replica)],
-      ["of these, to replay the log", ...peaks(replica - lookups)],
+      ["cores of PostgreSQL", ...peaks(database)],
     ],
   );
   printStorage(measured);
   return [
     {
-      name: `a day of ${millions(DAY.redirects)} redirects of ${millions(LINKS)} links, cores at the busiest hour: linkgate, primary`,
+      name: `a day of ${millions(DAY.redirects)} redirects of ${millions(LINKS)} links, cores at the busiest hour: linkgate, PostgreSQL`,
       ours: [server * PEAK],
-      reference: [primary * PEAK],
+      reference: [database * PEAK],
     },
   ];
 }
@@ -66,7 +58,7 @@ function printMeasured({ costs, day, idle, fullPage, connections, syncMs }: Meas
   console.log(`\n${machine()}, ${new Date().toISOString().slice(0, 10)}, sync ${syncMs.toFixed(2)} ms`);
   console.log("\nMeasured, per request:\n");
   print(
-    ["", "linkgate, µs", "primary, µs", "replica, µs", "log, bytes", "tables, bytes", "rows"],
+    ["", "linkgate, µs", "PostgreSQL, µs", "log, bytes", "tables, bytes", "rows"],
     [
       ...Object.entries(costs).map(([kind, cost]) => [kind, ...cells(cost)]),
       [`the day, ${day.requests.toLocaleString("en")} requests`, ...cells(day)],
@@ -76,7 +68,7 @@ function printMeasured({ costs, day, idle, fullPage, connections, syncMs }: Meas
   console.log(`
 The kinds add up to ${sum.map((us) => whole(us)).join(", ")} µs per request of the day.
 Without requests: ${Object.values(idle).map(percent).join(", ")} of a core.
-Connections to the primary: ${connections}.
+Connections: ${connections}.
 The first redirect of a link after a checkpoint: ${whole(fullPage.walBytes)} further bytes of log, compressed with lz4 ${whole(fullPage.compressed)} (${fullPage.links} links).`);
 }
 
@@ -111,23 +103,22 @@ function printStorage({ costs, day, fullPage }: Measured): void {
 const REQUESTS = DAY.redirects + DAY.tokens + DAY.links;
 
 /** The mean number of cores that so many requests a day take. */
-function coresOf(us: number, requests = REQUESTS): number {
-  return (us * requests) / 1e6 / SECONDS;
+function coresOf(us: number): number {
+  return (us * REQUESTS) / 1e6 / SECONDS;
 }
 
 /** Returns what a request of the day would cost if each kind cost as much as when measured separately. */
 function addUp({ redirect, token, link }: Costs): number[] {
-  return (["serverUs", "databaseUs", "replicaUs"] as const).map(
+  return (["serverUs", "databaseUs"] as const).map(
     (unit) => (redirect[unit] * DAY.redirects + token[unit] * DAY.tokens + link[unit] * DAY.links) / REQUESTS,
   );
 }
 
-function cells({ serverUs, databaseUs, replicaUs, walBytes, diskBytes, rows }: Cost): string[] {
+function cells({ serverUs, databaseUs, walBytes, diskBytes, rows }: Cost): string[] {
   const added = Object.entries(rows).filter(([, count]) => count >= 0.005);
   return [
     whole(serverUs),
     whole(databaseUs),
-    whole(replicaUs),
     whole(walBytes),
     whole(diskBytes),
     added.map(([table, count]) => `${count.toFixed(2)} ${table}`).join(", "),

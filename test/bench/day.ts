@@ -43,8 +43,8 @@ const SETTINGS = {
 };
 
 /**
- * A day of traffic on a PostgreSQL server of its own with a replica, scaled down, with what each kind of request costs and what follows for
- * the whole day.
+ * A day of traffic on a PostgreSQL server of its own, scaled down, with what each kind of request costs and what follows
+ * for the whole day.
  */
 export const dayRows = () =>
   section(async (workspace): Promise<Row[]> => {
@@ -54,10 +54,8 @@ export const dayRows = () =>
     }
     const server = await startPostgres(SETTINGS);
     const remove = cleanUp(() => server.remove());
-    const replica = await server.startReplica();
-    const removeReplica = cleanUp(() => replica.remove());
-    const { ours, received } = await startDay(workspace, server.url, replica.url);
-    const meter = new Meter(ours, server, replica);
+    const { ours, received } = await startDay(workspace, server.url);
+    const meter = new Meter(ours, server);
     try {
       await meter.writeFullPages("off");
       const kinds = await kindsOf(ours);
@@ -88,7 +86,6 @@ export const dayRows = () =>
     } finally {
       await meter.close();
       await workspace.close();
-      await removeReplica();
       await remove();
     }
   });
@@ -96,7 +93,7 @@ export const dayRows = () =>
 const STATUSES = [200, 201, 302];
 
 /** Starts linkgate with many links, and with a webhook that is called for each new one. */
-async function startDay(workspace: Workspace, url: string, DATABASE_REPLICA_URL: string) {
+async function startDay(workspace: Workspace, url: string) {
   const receiver = await workspace.start({
     script: RECEIVER,
     env: { HOSTS: RECEIVER_HOST, FAIL_EVERY: "0" },
@@ -106,8 +103,8 @@ async function startDay(workspace: Workspace, url: string, DATABASE_REPLICA_URL:
   const origin = `http://${RECEIVER_HOST}:${receiver.port}`;
   const seeded = await seed(url);
   await createWebhook(url, seeded.organizationId, `${origin}/day`);
-  await fill(url, { links: { count: FILLED, organizationId: seeded.organizationId } });
-  const env = { DATABASE_REPLICA_URL, WEBHOOK_ALLOW_HOSTS: RECEIVER_HOST, TRUST_PROXY: "1" };
+  await fill(url, { links: [{ count: FILLED, organizationId: seeded.organizationId }] });
+  const env = { WEBHOOK_ALLOW_HOSTS: RECEIVER_HOST, TRUST_PROXY: "1" };
   const ours = await workspace.restart(seeded, { env });
   const received = async () => ((await (await fetch(origin)).json()) as { events: number }).events;
   return { ours, received };

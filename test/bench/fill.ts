@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import knexFactory from "knex";
-import { engineOf, knexConfig } from "../../adapters/database/engine.ts";
+import { type Engine, engineOf, knexConfig } from "../../adapters/database/engine.ts";
 
 // The database generates the rows itself: ten million take minutes instead of hours.
 const CHUNK = 500_000;
@@ -19,13 +19,20 @@ const PAYLOAD = JSON.stringify({
 // A statement may add or count millions of rows.
 const STATEMENT_MS = 3_600_000;
 
+const SIZE: Record<Engine, string> = {
+  sqlite: "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()",
+  postgres: "select pg_database_size(current_database()) as bytes",
+  mysql:
+    "select sum(data_length + index_length) as bytes from information_schema.tables where table_schema = database()",
+};
+
 /** Rows of a table: the columns, and the SQL of their values for the number `i`. */
 type Rows = { table: string; values: Record<string, string> };
 
 /** How many rows of each table to add. */
 export type Fill = {
   tokens?: { count: number; expiresAt: number };
-  links?: { count: number; organizationId: string };
+  links?: { count: number; organizationId: string }[];
 };
 
 /** Adds tokens without a client and links with the slugs `f<number>` to a database. Returns how long it took, and its size. */
@@ -34,18 +41,16 @@ export async function fill(
   { tokens, links }: Fill,
 ): Promise<{ seconds: number; bytes: number }> {
   const start = performance.now();
-  const knex = knexFactory(knexConfig(url, { timeoutMs: STATEMENT_MS }));
-  const isSqlite = engineOf(url) === "sqlite";
+  const engine = engineOf(url);
+  const isSqlite = engine === "sqlite";
+  const knex = knexFactory({ ...knexConfig(url, { timeoutMs: STATEMENT_MS }), pool: { min: 1, max: 1 } });
   try {
-    const insert = isSqlite ? await prepareSqlite(knex) : insertWithoutIndexes(knex);
+    const insert = await prepareInsert(knex, engine);
     if (tokens) await insert(tokenRows(tokens.count, tokens.expiresAt, isSqlite), tokens.count);
-    if (links) await insert(linkRows(links.organizationId, isSqlite), links.count);
-    const size = isSqlite
-      ? "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()"
-      : "select pg_database_size(current_database()) as bytes";
-    if (!isSqlite) await knex.raw("vacuum analyze");
-    const result = await knex.raw(size);
-    const [{ bytes }] = isSqlite ? result : result.rows;
+    if (links) await insert(linkRows(links, engine), Math.max(...numbersOf(links)));
+    if (engine === "postgres") await knex.raw("vacuum analyze");
+    const result = await knex.raw(SIZE[engine]);
+    const [{ bytes }] = { sqlite: result, postgres: result.rows, mysql: result[0] }[engine];
     return { seconds: (performance.now() - start) / 1000, bytes: Number(bytes) };
   } finally {
     await knex.destroy();
@@ -53,7 +58,7 @@ export async function fill(
 }
 
 /**
- * Tokens that were issued evenly over a month, under the keys that a new database gives them (`TokenKeys`), in their order,
+ * Tokens that were issued evenly over a month, under their keys (`tokenKey`), in their order,
  * in which they also expire.
  */
 function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
@@ -78,14 +83,35 @@ function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
   };
 }
 
-function linkRows(organizationId: string, isSqlite: boolean): Rows {
+/** Returns the number of the last link of each organization. */
+function numbersOf(links: { count: number }[]): number[] {
+  let sum = 0;
+  return links.map(({ count }) => {
+    sum += count;
+    return sum;
+  });
+}
+
+const PADDED: Record<Engine, string> = {
+  sqlite: "printf('%024d', i)",
+  postgres: "lpad(i::text, 24, '0')",
+  mysql: "lpad(i, 24, '0')",
+};
+
+function linkRows(links: { count: number; organizationId: string }[], engine: Engine): Rows {
+  const newline = engine === "postgres" ? "chr(10)" : "char(10)";
+  const last = numbersOf(links);
+  const owners = links.map(
+    ({ organizationId }, index) => `when i <= ${last[index]} then '${organizationId}'`,
+  );
   return {
     table: "links",
     values: {
-      id: isSqlite ? "'lnk_00' || printf('%024d', i)" : "'lnk_00' || lpad(i::text, 24, '0')",
-      organization_id: `'${organizationId}'`,
+      id: `'lnk_00' || ${PADDED[engine]}`,
+      organization_id: `case ${owners.join(" ")} end`,
       slug: "'f' || i",
       url: "'https://example.com/page/' || i",
+      searched: `'https://example.com/page/' || i || ${newline} || 'f' || i || ${newline}`,
       tags: "''",
       metadata: "'{}'",
       redirect_type: "302",
@@ -97,6 +123,17 @@ function linkRows(organizationId: string, isSqlite: boolean): Rows {
 }
 
 type Insert = (rows: Rows, count: number) => Promise<void>;
+
+async function prepareInsert(knex: Knex, engine: Engine): Promise<Insert> {
+  if (engine === "sqlite") return prepareSqlite(knex);
+  if (engine === "postgres") return insertWithoutIndexes(knex);
+  await knex.raw("set sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')");
+  return async ({ table, values }, count) => {
+    const sql = `insert into ${table} (${Object.keys(values)}) select ${Object.values(values)} from`;
+    for (let start = 1; start <= count; start += CHUNK)
+      await knex.raw(`${sql} (select seq as i from seq_${start}_to_${Math.min(count, start + CHUNK - 1)}) n`);
+  };
+}
 
 async function prepareSqlite(knex: Knex): Promise<Insert> {
   await knex.raw("pragma synchronous = OFF");

@@ -1,11 +1,10 @@
-import { fill } from "./fill.ts";
 import { createTally, saturate } from "./load.ts";
-import { interleaved, median, type Subject } from "./measure.ts";
+import { median } from "./measure.ts";
 import { seed } from "./ours.ts";
 import { startSeconds } from "./scale.ts";
-import { compare, compareValues, judged, type Row } from "./table.ts";
-import { fetchToken, searches, tokens } from "./workloads.ts";
-import { type Ours, type Reference, section, type Workspace } from "./workspace.ts";
+import { compareValues, judged, type Row } from "./table.ts";
+import { tokens } from "./workloads.ts";
+import { type Ours, type Reference, section } from "./workspace.ts";
 
 const REQUESTS = 100_000;
 const CONNECTIONS = 16;
@@ -74,38 +73,3 @@ export const startRows = () =>
     const seconds = await startSeconds(workspace, await seed(`sqlite:${workspace.file("new")}.sqlite`));
     return [judged({ name: "start to ready, new database, s", ours: [seconds] }, { atMost: 1.5 })];
   });
-
-const MANY = 200_000;
-const FEW = 2000;
-const MAX_INDEXING_MS = 120_000;
-
-/** Searches for text that few links contain, one after the other. */
-export const searchRows = () =>
-  section(async (workspace): Promise<Row[]> => {
-    const [many, few] = [await searched(workspace, "many", MANY), await searched(workspace, "few", FEW)];
-    const measured = await interleaved([many.subject, few.subject], { connections: [1] });
-    const title = `search of ${MANY.toLocaleString("en")} links / ${FEW.toLocaleString("en")}`;
-    const note = `first answer after ${many.firstS.toFixed(1)} s`;
-    return [compare(title, measured, ["many", "few"], { note })];
-  });
-
-/** Starts a server with so many links, and waits until they are indexed. */
-async function searched(workspace: Workspace, name: string, links: number) {
-  const seeded = await seed(`sqlite:${workspace.file(name)}.sqlite`);
-  await fill(seeded.url, { links: { count: links, organizationId: seeded.organizationId } });
-  const ours = await workspace.restart(seeded);
-  const [client] = ours.clients;
-  if (!client) throw new Error("there is no client");
-  const token = await fetchToken(ours.host, client);
-  const start = performance.now();
-  const find = () =>
-    fetch(`http://${ours.host}/v1/links?search=page%2F${links}`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-  while ((await find()).status !== 200)
-    if (performance.now() - start > MAX_INDEXING_MS) throw new Error("the links are not indexed");
-  const texts = Array.from({ length: 100 }, (_, index) => `page%2F${links - index}`);
-  const next = searches(ours.host, token, texts);
-  const subject: Subject = { name, server: ours.server, next, expected: 200 };
-  return { subject, firstS: (performance.now() - start) / 1000 };
-}

@@ -6,13 +6,14 @@ import { dayRows } from "./day.ts";
 import { deliveryRows, postgresDeliveryRows } from "./deliveries.ts";
 import { clientRows, introspectionRows, redirectRows, resourceRows, tokenRows } from "./engine.ts";
 import { exchangeRows } from "./exchange.ts";
-import { growthRows, memoryRows, searchRows, startRows } from "./growth.ts";
-import { partitionRows } from "./partitions.ts";
+import { growthRows, memoryRows, startRows } from "./growth.ts";
 import { poolerRows } from "./pooler.ts";
 import { pin } from "./process.ts";
 import { purgeRows } from "./purge.ts";
 import { printReadmeTable } from "./readme-table.ts";
+import { requestRows } from "./requests.ts";
 import { sizeRows } from "./scale.ts";
+import { searchRows } from "./search.ts";
 import { soakRows } from "./soak.ts";
 import { type Row, report } from "./table.ts";
 import { latencyRows, sweepRows } from "./tails.ts";
@@ -38,8 +39,8 @@ const sections: Record<string, Section> = {
   purge: purgeRows,
   postgres: postgresRows,
   workers: workerRows,
+  requests: requestRows,
   pooler: poolerRows,
-  partitions: partitionRows,
   deliveries: deliveryRows,
   "postgres-deliveries": postgresDeliveryRows,
   bytes: byteRows,

@@ -5,13 +5,12 @@ import { interleaved, median, type Subject } from "./measure.ts";
 import { seed } from "./ours.ts";
 import type { Seeded } from "./seed.ts";
 import { answered, compare, judged, type Row } from "./table.ts";
-import { redirects, tokens } from "./workloads.ts";
+import { tokens } from "./workloads.ts";
 import { count, expectStored, type Ours, section, type Workspace } from "./workspace.ts";
 
 // BENCH_SCALE=0.01 makes the tables smaller, to try a change of the benchmark.
 const SCALE = Number(process.env.BENCH_SCALE ?? 1);
 const LINKS = 10_000_000 * SCALE;
-const FOLLOWED = 5000;
 const MANY_TOKENS = 50_000_000 * SCALE;
 const MANY_LINKS = 20_000_000 * SCALE;
 const MONTH_MS = 30 * 86_400_000;
@@ -39,41 +38,17 @@ export const sizeRows = Object.assign(
   { parts: Object.keys(parts) },
 );
 
-/** Redirects and the start with many links. Clicks go to equally many links in both databases. */
+/** The start with many links. */
 async function linkRows(workspace: Workspace): Promise<Row[]> {
-  const [large, small] = [await seedFile(workspace, "large"), await seedFile(workspace, "small")];
-  const note = await filled(large.url, { links: { count: LINKS, organizationId: large.organizationId } });
-  await filled(small.url, { links: { count: FOLLOWED, organizationId: small.organizationId } });
+  const large = await seedFile(workspace, "large");
+  const note = await filled(large.url, { links: [{ count: LINKS, organizationId: large.organizationId }] });
   const empty = await seedFile(workspace, "empty");
   const [emptyS, largeS] = [await startSeconds(workspace, empty), await startSeconds(workspace, large)];
-  const followed = Array.from({ length: FOLLOWED }, () => 1 + Math.floor(Math.random() * LINKS));
-  const servers = { large: await workspace.restart(large), small: await workspace.restart(small) };
-  const slugs = { large: followed, small: followed.map((_, index) => index + 1) };
-  const measured = await interleaved(
-    (["large", "small"] as const).map((name) => ({
-      name,
-      server: servers[name].server,
-      next: redirects(
-        servers[name].host,
-        slugs[name].map((number) => `f${number}`),
-      ),
-      expected: 302,
-    })),
-  );
-  await servers.large.server.stop(); // a graceful stop stores the last clicks
-  expectStored("redirect", await count(large.url, "links", "clicks"), answered(measured, "large"));
-  const links = `${(LINKS / 1e6).toLocaleString("en")} M links`;
   const target = { atMost: 1.5 };
+  const name = `start to ready, ${(LINKS / 1e6).toLocaleString("en")} M links, beside a new database, s`;
   return [
-    compare(`redirect, ${links} / ${FOLLOWED.toLocaleString("en")}`, measured, ["large", "small"], {
-      atLeast: MIN_RATIO,
-      note: `${note}, ${workspace.syncNote()}`,
-    }),
     judged({ name: "start to ready, new database, s", ours: [emptyS] }, target),
-    judged(
-      { name: `start to ready, ${links}, beside a new database, s`, ours: [largeS], reference: [emptyS] },
-      target,
-    ),
+    judged({ name, ours: [largeS], reference: [emptyS], note }, target),
   ];
 }
 
@@ -97,7 +72,7 @@ async function tokenRows(workspace: Workspace, urls: string[], name: string): Pr
   const [large, empty] = (await Promise.all(urls.map((url) => seed(url)))) as [Seeded, Seeded];
   const note = await filled(large.url, {
     tokens: { count: MANY_TOKENS, expiresAt: Date.now() + MONTH_MS },
-    links: { count: MANY_LINKS, organizationId: large.organizationId },
+    links: [{ count: MANY_LINKS, organizationId: large.organizationId }],
   });
   const before = { T: await count(large.url, "tokens"), R: await count(large.url, "links") };
   const [largeServer, emptyServer] = [await workspace.restart(large), await workspace.restart(empty)];

@@ -23,6 +23,8 @@ export type SeedOptions = {
 export type Seeded = {
   url: string;
   organizationId: string;
+  /** Those of the clients. */
+  organizationIds: string[];
   clients: NewClient[];
   codes: string[];
   verifier: string;
@@ -44,18 +46,27 @@ await storage.close();
 /** Creates organizations with a client each, one link to follow, and authorization codes. */
 async function seed({ url, clients: count, codes, port }: SeedOptions): Promise<Seeded> {
   const clients: NewClient[] = [];
-  let organizationId = "";
+  const organizationIds: string[] = [];
   for (let index = 0; index < count; index++) {
     const { organization, client } = await storage.organizations.create(`Bench ${index}`, "growth", OPERATOR);
-    organizationId ||= organization.id;
+    organizationIds.push(organization.id);
     clients.push(client as NewClient);
   }
+  const [organizationId = ""] = organizationIds;
   const link = { slug: SLUG, url: "https://example.com/bench", ...LINK_DEFAULTS };
   await storage.links.create(organizationId, OPERATOR, link);
   await storage.clients.setRedirectUris(organizationId, [REDIRECT_URI], OPERATOR);
   const verifier = randomBytes(32).toString("base64url");
   const { clientId } = clients[0] as NewClient;
-  const seeded = { url, organizationId, clients, codes: [] as string[], verifier, slug: SLUG };
+  const seeded = {
+    url,
+    organizationId,
+    organizationIds,
+    clients,
+    codes: [] as string[],
+    verifier,
+    slug: SLUG,
+  };
   if (codes === 0) return seeded;
   const create = await prepareCode(organizationId, clientId, verifier, `http://localhost:${port}`);
   const limit = pLimit(CONCURRENCY);

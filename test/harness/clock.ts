@@ -6,3 +6,10 @@ export function advanceClock(ms: number): void {
   offset += ms;
   Date.now = () => realNow() + offset;
 }
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Advances the clock to noon in UTC, so that the tests of this file don't reach the next day by themselves. */
+export function advanceToNoon(): void {
+  advanceClock(DAY_MS - ((Date.now() + DAY_MS / 2) % DAY_MS));
+}

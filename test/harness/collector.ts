@@ -14,10 +14,8 @@ export type Span = {
   status: { code?: number };
   links?: { traceId: string; spanId: string }[];
 };
-export type Metric = { name: string; sum?: object; gauge?: object; histogram?: object };
 type Payload = {
   resourceSpans?: { resource: { attributes: Attribute[] }; scopeSpans: { spans: Span[] }[] }[];
-  resourceMetrics?: { resource: { attributes: Attribute[] }; scopeMetrics: { metrics: Metric[] }[] }[];
 };
 
 /** A receiver of the OpenTelemetry protocol over HTTP. */
@@ -28,7 +26,6 @@ export type Collector = {
   contentTypes: string[];
   payloads: Payload[];
   spans(): Span[];
-  metrics(): Metric[];
   /** Resolves to the first span that matches, when it has arrived. */
   waitForSpan(matches: (span: Span) => boolean): Promise<Span>;
   /** Resolves when something has arrived at a path. */
@@ -79,10 +76,6 @@ export async function startCollector(): Promise<Collector> {
     contentTypes,
     payloads,
     spans,
-    metrics: () =>
-      payloads.flatMap(({ resourceMetrics = [] }) =>
-        resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics)),
-      ),
     waitForSpan: (matches) => waitFor(() => spans().find(matches)),
     waitForPath: (path) => waitFor(() => paths.has(path) || undefined).then(() => {}),
     close: () => void server.close(),

@@ -3,15 +3,16 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { openStorage } from "../../adapters/index.ts";
 import { createApp } from "../../server/app.ts";
 import { clientPolicyOf } from "../../server/clients/client-policy.ts";
-import { readSettings } from "../../server/config.ts";
+import { normalizeTargets } from "../../server/http/request-target.ts";
 import { createLog } from "../../server/log.ts";
 import { createMetrics } from "../../server/observability/metrics.ts";
-import { publicUrlsOf } from "../../server/public-urls.ts";
+import { prepareStorage } from "../../server/process/service.ts";
 import { createRateLimitStore } from "../../server/rate-limits/store.ts";
-import { prepareStorage } from "../../server/service.ts";
+import { readSettings } from "../../server/settings/config.ts";
+import { publicUrlsOf } from "../../server/settings/public-urls.ts";
+import { openObserved } from "./database/storage.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 
 export const BASE = "https://links.example.com";
@@ -24,7 +25,7 @@ const TIMEOUTS = { keepAliveTimeout: 1000, keepAliveTimeoutBuffer: 1 };
 export async function createFronts() {
   const database = await createTestDatabase();
   const key = randomBytes(32);
-  const storage = openStorage(database.url, key);
+  const storage = openObserved(database.url, key);
   await storage.migrate();
   const servers: Server[] = [];
 
@@ -70,7 +71,7 @@ export async function createFronts() {
         return createContext(...args);
       };
       const front = await listen(createServer(TIMEOUTS, listener));
-      const behind = await listen(createServer(TIMEOUTS, app.callback()));
+      const behind = await listen(createServer(TIMEOUTS, normalizeTargets(app.callback())));
       return { front, behind, reached: () => reached, observability };
     },
 

@@ -6,10 +6,11 @@ import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { SendDefaults } from "../../resources/webhooks/send.ts";
-import { readSettings } from "../../server/config.ts";
 import { createLog } from "../../server/log.ts";
-import { type Service, startService } from "../../server/service.ts";
+import { type Service, startService } from "../../server/process/service.ts";
+import { readSettings } from "../../server/settings/config.ts";
 import { createTestDatabase } from "./database/test-database.ts";
+import { createStatementListeners, type OnStatement } from "./statements.ts";
 
 /** An organization on a paid plan, with its API client. */
 export type TestOrganization = { id: string; name: string } & NewClient;
@@ -25,18 +26,25 @@ export type Population = {
 };
 
 /** A service with its own port and database. */
-export type TestService = Omit<Service, "waitingFor"> & { url: string } & Population;
+export type TestService = Omit<Service, "waitingFor" | "failed"> & { url: string } & Population;
+/** A service in this process, whose statements can be heard. */
+export type OwnService = TestService & { onStatement: OnStatement };
 
 let count = 0;
 // Verifying a password takes the effort that its hash names. With the server's own, tests would do little else.
 const LEAST_EFFORT = { memoryCost: 8, timeCost: 1, parallelism: 1 };
 
-/** Starts a service; `settings` are environment variables. The caller closes it. */
+/**
+ * Starts a service; `settings` are environment variables. The caller closes it. Closing doesn't wait for requests that are
+ * still on the network, unless `shutdown` is `{}`, as in production.
+ */
 export async function startTestService(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
-): Promise<TestService> {
+  shutdown: { lingerMs?: number } = { lingerMs: 0 },
+): Promise<OwnService> {
   const database = settings.DATABASE_URL ? undefined : await createTestDatabase();
+  const { observer, onStatement } = createStatementListeners();
   const service = await startService(
     readSettings({
       PORT: "0",
@@ -49,12 +57,14 @@ export async function startTestService(
     }),
     createLog("silent"),
     sendDefaults,
+    { ...shutdown, observer },
   );
   const url = service.urls.base;
   return {
     ...service,
     ...populate(url, service.storage),
     url,
+    onStatement,
     async close() {
       await service.close();
       await database?.drop();

@@ -4,8 +4,11 @@ import { startBalancer } from "./balancer.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { freePort } from "./port.ts";
 import { unpackPreviousRelease } from "./previous-release.ts";
-import { addressOf, type Program, startServer } from "./program.ts";
-import { populate, startTestService, type TestService } from "./service.ts";
+import { addressOf, Program, ROOT } from "./program.ts";
+import { populate, type TestService } from "./service.ts";
+
+// Adds a migration, so that there is one to apply while both versions run.
+const NEWER = import.meta.resolve("./newer-version.ts");
 
 /** One database, and a URL in front of the server of the previous release, of this one, or of both in turn. */
 export type TwoVersions = {
@@ -15,16 +18,10 @@ export type TwoVersions = {
   old: TestService;
   current: TestService;
   databaseUrl: string;
-  encryptionKey: Buffer;
   /** Starts this version, which migrates the database, and then sends it every other request. */
   startCurrent(): Promise<void>;
   /** Sends all requests to this version, and stops the previous one. */
   stopOld(): Promise<void>;
-  /**
-   * Stops the previous version, and starts two servers of this one in this process, where tests can advance the clock.
-   * Each has a URL that reaches only it.
-   */
-  replaceInProcess(): Promise<[TestService, TestService]>;
   /** Stops this version. Resolves to its output: errors, if any. */
   stopCurrent(): Promise<string>;
   close(): Promise<void>;
@@ -49,7 +46,6 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
   const old = release.start({ ...settings, PORT: String(ports.old) });
   await addressOf(old);
   let current: Program | undefined;
-  const inProcess: TestService[] = [];
   const previousStorage = await release.openStorage(database.url, encryptionKey);
   const storage = openStorage(database.url, encryptionKey);
 
@@ -59,11 +55,6 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
   };
   const sendTo = (...chosen: number[]) =>
     Object.assign(backends, { authorization: chosen, resources: chosen });
-  const startInProcess = async (port: number): Promise<TestService> => {
-    const service = await startTestService({ ...settings, PORT: String(port) });
-    inProcess.push(service);
-    return { ...serviceAt(await balancer.pin(port), service.storage), close: service.close };
-  };
   const stop = async (server: Program) => {
     const { code, stdout, stderr } = await server.stop();
     if (code !== 0) throw new Error(`a server exited with ${code}:\n${stdout}${stderr}`);
@@ -75,9 +66,12 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
     old: serviceAt(await balancer.pin(ports.old), previousStorage),
     current: serviceAt(await balancer.pin(ports.current), storage),
     databaseUrl: database.url,
-    encryptionKey,
     async startCurrent() {
-      current = startServer({ settings: { ...settings, PORT: String(ports.current) } });
+      current = new Program(
+        process.execPath,
+        ["--import", `${ROOT}server/runtime.js`, "--import", NEWER, `${ROOT}server/main.ts`],
+        { settings: { ...settings, PORT: String(ports.current) } },
+      );
       await addressOf(current);
       sendTo(ports.old, ports.current);
     },
@@ -85,17 +79,9 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
       sendTo(ports.current);
       await stop(old);
     },
-    async replaceInProcess() {
-      await stop(old);
-      const others = [ports.current, await freePort()] as const;
-      const services = await Promise.all(others.map(startInProcess));
-      sendTo(...others);
-      return services as [TestService, TestService];
-    },
     stopCurrent: () => stop(current as Program),
     async close() {
       await balancer.close();
-      await Promise.all(inProcess.map((service) => service.close()));
       await Promise.all([previousStorage.close(), storage.close()]);
       await database.drop();
       release.remove();

@@ -1,12 +1,9 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { oldLinkId, storeManyLinks } from "../harness/database/many-links.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { createTestDatabase } from "../harness/database/test-database.ts";
 import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
@@ -84,46 +81,3 @@ test("SIGKILL loses no stored click, and counts none twice", async (t) => {
   t.true(delivered > 0 && delivered <= (clicks as number), `${delivered}`);
   t.true(analytics <= 150);
 });
-
-if (engine === "sqlite") {
-  // Enough that a fold takes much longer than to notice that it has begun.
-  const LINKS = 20_000;
-  const BATCHES = 3;
-
-  test("SQLite: SIGKILL while logged clicks are counted loses none, and counts none twice", async (t) => {
-    await storage.migrate();
-    const { knex, close } = openDatabase(database.url);
-    const { organization } = await storage.organizations.create("clicked", "growth", OPERATOR);
-    const { id } = organization;
-    const [link] = await storeManyLinks(knex, id, LINKS, () => ({}));
-    for (let batch = 1; batch <= BATCHES; batch++) {
-      await knex.raw("insert into click_log select ?, id, ?, 1 from links where organization_id = ?", [
-        batch,
-        batch,
-        id,
-      ]);
-    }
-    const clicks = LINKS * ((BATCHES * (BATCHES + 1)) / 2);
-    const total = async () => {
-      const [row] = await knex("links").where({ organization_id: id }).sum({ clicks: "clicks" });
-      return Number(row?.clicks);
-    };
-
-    const { server } = await start();
-    await until(async () => ((await total()) > 0 ? true : undefined));
-    server.kill("SIGKILL");
-    await server.ended;
-    const counted = await total();
-    t.true(counted > 0 && counted < clicks, `${counted} of ${clicks}`);
-    const oldest = await storage.links.list(id, {}, 1, `${oldLinkId(0)}0`);
-    for (const found of [oldest, [await storage.links.find(id, link?.id as string)]])
-      t.like(found, [{ clicks: clicks / LINKS }]);
-
-    // The leases of the killed process end.
-    await knex("leases").delete();
-    await storage.purgeExpired();
-    t.is(await total(), clicks);
-    t.is((await knex("click_log")).length, 0);
-    await close();
-  });
-}

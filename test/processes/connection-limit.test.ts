@@ -50,7 +50,7 @@ async function open(port: number, count: number): Promise<Socket[]> {
 
 /** Sends a request from an address of this machine, and resolves to the status of the response. */
 async function statusFrom(localAddress: string, port: number): Promise<number | undefined> {
-  const signal = AbortSignal.timeout(10_000);
+  const signal = AbortSignal.timeout(30_000);
   const [response] = await once(
     get({ host: "127.0.0.1", port, path: "/healthz", localAddress, agent: false, signal }),
     "response",

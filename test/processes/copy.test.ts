@@ -1,10 +1,11 @@
 import test from "ava";
 import { tablesOf } from "../../adapters/copy/schema.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
+import { sourceOfCopy } from "../../adapters/database/migrations/unfinished-copy.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { Program, ROOT, runCommand, stopPrograms } from "../harness/program.ts";
+import { endingOf, Program, ROOT, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { until } from "../harness/webhooks.ts";
 
 const PASSWORD = /:([^:@/]+)@/;
@@ -38,13 +39,15 @@ for (const other of others) {
     t.is(result.tables.find(({ name }: { name: string }) => name === "links").rows, LINKS + 1);
     const [, password] = PASSWORD.exec(target.url) ?? [];
     if (password) t.false(JSON.stringify([result.from, result.to]).includes(`:${password}@`));
-    const again = await copy(target.url);
-    t.is(again.error.code, "not_empty");
+    // As after a kill when everything was done: nothing is copied twice.
+    t.is((await copy(target.url)).error, undefined);
     await inhabited.useAll(t, { DATABASE_URL: target.url });
     const { stdout } = await runCommand(["audit", "operator", "--json"], {
       settings: { ...settings, DATABASE_URL: target.url },
     });
     t.like(JSON.parse(stdout).commands[0], { command: "copy", outcome: "succeeded" });
+    await runCommand(["org", "create", "Later"], { settings: { ...settings, DATABASE_URL: target.url } });
+    t.is((await copy(target.url)).error.code, "not_empty");
     // A copy of the copy, back on the first engine, is the source with what was done meanwhile.
     const back = await createTestDatabase({ empty: true });
     t.is((await copy(back.url, target.url)).error, undefined);
@@ -66,7 +69,7 @@ for (const other of others) {
         ],
         {},
       );
-      await command.says(/copied link_search_segments/, "stderr");
+      await command.says(/copied leases/, "stderr");
       const inspected = openDatabase(target.url);
       const copiedLinks = async () => {
         const row = await inspected
@@ -101,6 +104,69 @@ for (const other of others) {
       await target.drop();
     },
   );
+}
+
+// The statements after which a copy is killed, in the order of the copy.
+const STEPS: Record<string, RegExp> = {
+  "its progress table is created": /^create table .copy_progress/,
+  "it is marked": /^insert into .copy_progress/,
+  "half of the tables are created": /^create table .clients/,
+  "a table is extended": /^alter table .webhooks/,
+  "the tables are created": /^create table .delivery_usage/,
+  "the first rows are copied": /^update .copy_progress/,
+  "its end is recorded": /^delete from .copy_progress/,
+  "everything is done": /^drop table if exists .copy_progress/,
+};
+
+// What happens in a target doesn't depend on where the rows come from.
+const targets = engine === "sqlite" ? ["postgres", "mysql"].filter((name) => serverOf(name)) : [];
+for (const other of targets) {
+  for (const [step, statement] of Object.entries(STEPS)) {
+    test.serial(
+      `a copy to ${other} that is killed when ${step} is refused to servers until it is repeated`,
+      async (t) => {
+        const small = await createTestDatabase({ empty: true });
+        await runCommand(["org", "create", "Acme"], { settings: { ...settings, DATABASE_URL: small.url } });
+        const target = await createTestDatabase({ empty: true, on: other });
+        const kill = `import knex from "${import.meta.resolve("knex")}";
+        const { query } = knex.Client.prototype;
+        knex.Client.prototype.query = async function (connection, statement) {
+          const result = await query.call(this, connection, statement);
+          if (${statement}.test(statement.sql ?? statement)) process.kill(process.pid, "SIGKILL");
+          return result;
+        };`;
+        const killed = await new Program(
+          process.execPath,
+          [
+            ...[
+              "--import",
+              `${ROOT}server/runtime.js`,
+              "--import",
+              `data:text/javascript,${encodeURIComponent(kill)}`,
+            ],
+            ...[`${ROOT}server/cli/index.ts`, ...words(target.url, small.url)],
+          ],
+          {},
+        ).ended;
+        t.is(killed.signal, "SIGKILL", killed.stderr);
+        const inspected = openDatabase(target.url);
+        const isMarked = (await sourceOfCopy(inspected.knex)) !== undefined;
+        await inspected.close();
+        if (isMarked) {
+          const options = {
+            settings: { ...settings, DATABASE_URL: target.url, PORT: "0", LOG_LEVEL: "silent" },
+          };
+          const sentence =
+            /^The database contains an unfinished copy of .*\. Run "linkgate copy" again to finish it, or use another database\.$/m;
+          t.regex((await endingOf(startServer(options))).stderr, sentence);
+          t.regex((await runCommand(["org", "list"], options)).stderr, sentence);
+        }
+        t.is((await copy(target.url, small.url)).error, undefined);
+        await small.drop();
+        await target.drop();
+      },
+    );
+  }
 }
 
 test("a source that isn't migrated, and one that doesn't exist, are refused", async (t) => {

@@ -38,7 +38,7 @@ test("the files that the Containerfile copies are all that the server needs", as
   const [, ...args] = JSON.parse(command) as string[];
   const server = new Program(process.execPath, args, {
     cwd: app,
-    settings: { NODE_ENV: "production", PORT: "0", DATABASE_URL: `sqlite:${folder}/container.sqlite` },
+    settings: { NODE_ENV: "production", PORT: "0", DATABASE_URL: `sqlite:${folder}/container/test.sqlite` },
   });
   const url = await addressOf(server);
   for (const page of ["/readyz", "/docs", "/auth/login"]) t.is((await fetch(url + page)).status, 200, page);
@@ -124,7 +124,7 @@ else
     const port = await freePort();
     const server = startServer({
       settings: {
-        DATABASE_URL: `sqlite:${folder}/proxied.sqlite`,
+        DATABASE_URL: `sqlite:${folder}/proxied/test.sqlite`,
         BASE_URL: nginx.url,
         TRUST_PROXY: "1",
         PORT: String(port),

@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
+import { childrenOf } from "../harness/child-processes.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
@@ -15,6 +17,7 @@ const database = await createTestDatabase();
 const key = randomBytes(32);
 const storage = openStorage(database.url, key);
 await storage.migrate();
+
 test.after.always(async () => {
   stopPrograms();
   await storage.close();
@@ -70,13 +73,15 @@ async function askToken(url: string, body: string, agent: Agent | false, started
   return exchange;
 }
 
-/** Stops a server while requests are in flight. Returns those that were sent before the signal. */
-async function stopUnderLoad(server: Program): Promise<Exchange[]> {
+/** Stops a server while requests are in flight. Returns those that were sent before the signal, and those on connections
+ * that were opened after it: each client opens further ones until one fails. */
+async function stopUnderLoad(server: Program): Promise<{ before: Exchange[]; after: Exchange[] }> {
   const url = await addressOf(server);
   const { clientId, clientSecret } = await populate(url, storage).createOrganization();
   const body = formOf(clientId, clientSecret);
   const agent = new Agent({ keepAlive: true });
   const open = new Set<Exchange>();
+  const after: Exchange[] = [];
   let before: Exchange[] | undefined;
   let answered = 0;
   // Half of the clients keep their connection alive; the others open a new one for each request.
@@ -90,10 +95,12 @@ async function stopUnderLoad(server: Program): Promise<Exchange[]> {
       before = sent;
       server.kill();
     }
+    do after.push(await askToken(url, body, false, () => {}));
+    while (!after.some(({ error }) => error));
   });
   await Promise.all(clients);
   agent.destroy();
-  return before ?? [];
+  return { before: before ?? [], after };
 }
 
 /** Returns whether some requests used a new connection and some a kept-alive one. */
@@ -112,14 +119,18 @@ function formOf(clientId: string, clientSecret: string): string {
 
 for (const WORKERS of ["1", "2"]) {
   test.serial(
-    `WORKERS=${WORKERS}: a stop answers every request that was sent before the signal`,
+    `WORKERS=${WORKERS}: a stop answers every request that was sent before the signal, and later connections are answered or refused`,
     async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const server = start({ WORKERS });
-        const sent = await stopUnderLoad(server);
-        const lost = sent.filter(({ status }) => status !== 200);
-        t.deepEqual(lost, [], `round ${round}: ${lost.length} of ${sent.length} lost`);
-        t.true(hasBothKinds(sent));
+        const { before, after } = await stopUnderLoad(server);
+        const lost = before.filter(({ status }) => status !== 200);
+        t.deepEqual(lost, [], `round ${round}: ${lost.length} of ${before.length} lost`);
+        t.true(hasBothKinds(before));
+        t.deepEqual(
+          [...new Set(after.map(({ status, error }) => error ?? status))].filter((end) => end !== 200),
+          ["ECONNREFUSED"],
+        );
         const { code, stderr } = await server.ended;
         t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
       }
@@ -184,3 +195,52 @@ if (engine !== "sqlite") {
     t.is(signal, null);
   });
 }
+
+function startWorkers(settings: Record<string, string> = {}) {
+  return startServer({
+    settings: {
+      DATABASE_URL: database.url,
+      ENCRYPTION_KEY: key.toString("base64url"),
+      WORKERS: "2",
+      PORT: "0",
+      ...settings,
+    },
+  });
+}
+
+test.serial("a worker that dies during a restart is replaced once", async (t) => {
+  const server = startWorkers();
+  await addressOf(server);
+  const [, second] = (await childrenOf(server.pid)).sort((a, b) => a - b);
+  server.kill("SIGHUP");
+  // The second worker dies while the first one is being replaced.
+  while ((await childrenOf(server.pid)).length < 3) await sleep(5);
+  process.kill(second as number, "SIGKILL");
+  await server.says(/restarted all workers/);
+  while ((await childrenOf(server.pid)).length < 2) await sleep(50);
+  t.is((await childrenOf(server.pid)).length, 2);
+  await server.stop();
+});
+
+test.serial("a server that is stopped during a restart exits with 0", async (t) => {
+  const server = startWorkers({ LOG_LEVEL: "error" });
+  await addressOf(server);
+  server.kill("SIGHUP");
+  // A new worker has just been started, and doesn't handle signals yet.
+  while ((await childrenOf(server.pid)).length < 3) await sleep(5);
+  const { code, stdout, stderr } = await server.stop();
+  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+  t.notRegex(stdout, /"level"/);
+});
+
+test.serial("a stop does not cut off a worker that a restart is already stopping", async (t) => {
+  const server = startWorkers({ LOG_LEVEL: "error", SHUTDOWN_DELAY: "3" });
+  const url = await addressOf(server);
+  server.kill("SIGHUP");
+  while ((await fetch(`${url}/readyz`, { headers: { connection: "close" } })).status !== 503) await sleep(5);
+  // For half a second, the worker takes another signal for the first one. It stops for three.
+  await sleep(700);
+  const { code, stdout, stderr } = await server.stop();
+  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+  t.notRegex(stdout, /"level"/);
+});

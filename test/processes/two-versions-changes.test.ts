@@ -1,6 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
+import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { isAcceptedByApi, postAsClient } from "../harness/clients/oauth.ts";
 import { addTotp, logIn } from "../harness/clients/second-factor.ts";
@@ -8,13 +8,13 @@ import { stopPrograms } from "../harness/program.ts";
 import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
 import { startPreviousRelease } from "../harness/two-versions.ts";
 
-// docs/operate/upgrade.md lists what processes of the previous version do with what this one changes.
+// docs/operate/upgrade.md lists what processes of the previous version don't know. They know everything below.
 
 const versions = await startPreviousRelease();
 const { both, old, current } = versions;
-const counted = await both.createOrganization();
 await versions.startCurrent();
 const { storage } = current;
+const servers = [old, current];
 test.after.always(stopPrograms);
 test.after.always(() => versions.close());
 
@@ -33,18 +33,15 @@ const SWITCHES: Switch[] = [
 ];
 
 for (const [change, switchOff, status] of SWITCHES) {
-  test(`this version ${change}: the previous one issues tokens, which this one refuses`, async (t) => {
+  test(`this version ${change}: the previous one issues it no tokens, and refuses those that it has`, async (t) => {
     const app = await both.createOrganization();
-    const before = await old.token(app);
-    t.true(await isAcceptedByApi(current, before));
+    const token = await old.token(app);
+    for (const server of servers) t.true(await isAcceptedByApi(server, token));
     await switchOff(app);
-    const after = await requestToken(old, app);
-    t.is(after.status, 200);
-    for (const token of [before, String(after.body.access_token)]) {
-      t.is(await statusOf(old, "/v1/organization", token), 200);
-      t.is(await statusOf(current, "/v1/organization", token), status);
+    for (const server of servers) {
+      t.is((await requestToken(server, app)).status, 400);
+      t.is(await statusOf(server, "/v1/organization", token), status);
     }
-    t.is((await requestToken(current, app)).status, 400);
   });
 }
 
@@ -54,60 +51,51 @@ const LINK_SWITCHES: Record<string, (app: TestOrganization, link: LinkBody) => P
 };
 
 for (const [change, switchOff] of Object.entries(LINK_SWITCHES)) {
-  test(`this version ${change}: the previous one still redirects`, async (t) => {
+  test(`this version ${change}: the previous one no longer redirects`, async (t) => {
     const app = await both.createOrganization();
     const link = await apiAt(old.url, await old.token(app)).createLink();
-    for (const server of [old, current]) t.is(await statusOf(server, `/${link.slug}`), 302);
+    for (const server of servers) t.is(await statusOf(server, `/${link.slug}`), 302);
     await switchOff(app, link);
-    t.is(await statusOf(old, `/${link.slug}`), 302);
-    t.is(await statusOf(current, `/${link.slug}`), 410);
+    for (const server of servers) t.is(await statusOf(server, `/${link.slug}`), 410);
   });
 }
 
 test("this version disables a user: the previous one refuses the user, too", async (t) => {
   const user = await both.createUser([]);
   const token = await firstPartyToken(old, user);
-  for (const server of [old, current]) t.is(await statusOf(server, "/dashboard/me", token), 200);
+  for (const server of servers) t.is(await statusOf(server, "/dashboard/me", token), 200);
   await storage.accountSwitches.disable(user.id, null, OPERATOR);
-  for (const server of [old, current]) {
+  for (const server of servers) {
     t.is(await statusOf(server, "/dashboard/me", token), 401);
     t.is((await logIn(server, user)).status, 401);
   }
 });
 
-test("this version adds an authenticator app: the previous one asks only for the password", async (t) => {
+test("this version adds an authenticator app: the previous one asks for its code", async (t) => {
   const user = await both.createUser([]);
   await addTotp(current, { ...user, token: await firstPartyToken(current, user) });
-  t.is((await logIn(current, user)).status, 403);
-  const token = String((await logIn(old, user)).body.access_token);
-  t.is(await statusOf(current, "/dashboard/me", token), 200);
-  const weak = await apiAt(current.url, token).send("POST", "/dashboard/account/recovery-codes");
-  isProblem(t, weak, { status: 403, code: "reauthentication_required" });
-  await storage.accountSwitches.signOut(user.id, { apps: false }, OPERATOR);
-  for (const server of [old, current]) t.is(await statusOf(server, "/dashboard/me", token), 401);
+  for (const server of servers) t.is((await logIn(server, user)).status, 403);
 });
 
-test("this version creates a webhook: the previous one shows an encrypted text instead of its URL", async (t) => {
+test("this version creates a webhook: the previous one shows its URL", async (t) => {
   const app = await both.createOrganization();
   const json = { url: "http://127.0.0.1:9/private", events: ["link.created"] };
   const token = await old.token(app);
   const created = await apiAt(current.url, token).send<{ id: string }>("POST", "/v1/webhooks", { json });
   t.is(created.status, 201);
   const shown = await fetch(`${old.url}/v1/webhooks/${created.body.id}`, { headers: bearer(token) });
-  t.is(shown.status, 200);
-  t.notRegex(await shown.text(), /127\.0\.0\.1|private/);
+  t.like(await shown.json(), { url: json.url });
 });
 
 test("this version issues a token: the previous one accepts it", async (t) => {
   const app = await both.createOrganization();
   const token = await current.token(app);
-  t.true(await isAcceptedByApi(current, token));
-  t.true(await isAcceptedByApi(old, token));
+  for (const server of servers) t.true(await isAcceptedByApi(server, token));
 });
 
-test("the previous version creates a link: it doesn't count toward the quota", async (t) => {
-  const token = await old.token(counted);
-  await apiAt(old.url, token).createLink();
-  await apiAt(current.url, token).createLink();
-  t.is((await storage.links.usage(counted.id)).links, 1);
+test("the previous version creates a link: it counts toward the quota", async (t) => {
+  const app = await both.createOrganization();
+  const token = await old.token(app);
+  for (const { url } of servers) await apiAt(url, token).createLink();
+  t.is((await storage.links.usage(app.id)).links, 2);
 });

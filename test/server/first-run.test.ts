@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -6,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import {
   addressOf,
+  type Ending,
   endingOf,
   Program,
   ROOT,
@@ -40,6 +40,13 @@ function emptyFolder(name: string): string {
 
 function permissionsOf(file: string): number {
   return statSync(file).mode & 0o777;
+}
+
+/** Starts a server and stops it. */
+async function startOnce(cwd: string): Promise<Ending> {
+  const server = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
+  await addressOf(server);
+  return server.stop();
 }
 
 const DEMO = /client id {6}(\S+)\n {2}client secret {2}(\S+)\n {2}username {7}(\S+)\n {2}password {7}(\S+)\n/;
@@ -132,9 +139,7 @@ test("all invalid settings are reported at startup, and the exit code is 1", asy
 test("another ENCRYPTION_KEY on the same database is rejected with one sentence", async (t) => {
   const cwd = emptyFolder("key");
   const settings = { PORT: "0", LOG_LEVEL: "silent" };
-  const first = startServer({ cwd, settings });
-  await addressOf(first);
-  await first.stop();
+  await startOnce(cwd);
   const other = { ...settings, ENCRYPTION_KEY: Buffer.alloc(32, 9).toString("base64url") };
   const { code, stdout, stderr } = await endingOf(startServer({ cwd, settings: other }));
   t.is(code, 1);
@@ -157,7 +162,7 @@ test("another ENCRYPTION_KEY on the same database is rejected with one sentence"
 
 test("a key file without a key is rejected with one sentence", async (t) => {
   const cwd = emptyFolder("broken-key");
-  mkdirSync(path.join(cwd, "data"));
+  await startOnce(cwd);
   const made = await runShell("printf broken > data/encryption.key", { cwd });
   t.is(made.code, 0);
   const { code, stderr } = await endingOf(startServer({ cwd, settings: { PORT: "0" } }));
@@ -168,17 +173,15 @@ test("a key file without a key is rejected with one sentence", async (t) => {
 
 test("a key file that other users can read is rejected with the command that fixes it", async (t) => {
   const cwd = emptyFolder("readable-key");
-  const key = randomBytes(32).toString("base64url");
-  await runShell(`mkdir data; printf ${key} > data/encryption.key; chmod 644 data/encryption.key`, { cwd });
+  await startOnce(cwd);
+  await runShell("chmod 644 data/encryption.key", { cwd });
   const { code, stderr } = await endingOf(startServer({ cwd, settings: { PORT: "0" } }));
   t.is(code, 1);
   const [, mend = ""] =
     /encryption\.key must not be accessible to other users: run (.*)\n$/.exec(stderr) ?? [];
   t.regex(mend, /^chmod 600 /);
   await runShell(mend, { cwd });
-  const server = startServer({ cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });
-  await addressOf(server);
-  t.is((await server.stop()).code, 0);
+  t.is((await startOnce(cwd)).code, 0);
 });
 
 test("a port in use is reported in one sentence with a way out", async (t) => {

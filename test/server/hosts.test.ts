@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { KNOWN_DOCUMENTS } from "../../server/clients/known-clients.ts";
 import { createSigningKey } from "../harness/clients/document-client.ts";
-import { connectHost } from "../harness/hosts/connect.ts";
+import { authorizeUrl } from "../harness/clients/oauth.ts";
+import { connectHost, serverIdOf } from "../harness/hosts/connect.ts";
 import { HOSTS, type Host } from "../harness/hosts/host.ts";
 import { renderTable, tableOf, withTable } from "../harness/hosts/table.ts";
 import { startPublisher } from "../harness/publisher.ts";
@@ -42,12 +43,57 @@ for (const host of HOSTS) {
   }
 }
 
+test.serial("ChatGPT may authenticate with its keys if it has a document for each server", async (t) => {
+  const host = HOSTS.find(({ name }) => name === "ChatGPT, with a document for each server");
+  if (host?.identifies_by !== "document") return t.fail();
+  const signing: Host = {
+    ...host,
+    document: { ...host.document, token_endpoint_auth_method: "private_key_jwt" },
+  };
+  await connectHost(t, { service: byDefault, user, host: signing, key }, String(host.redirect_uris[0]));
+});
+
+const DOCUMENTS_PER_SERVER = {
+  ChatGPT: (id: string) => `https://chatgpt.com/oauth/${id}/client.json`,
+  Codex: (id: string) => `https://chatgpt.com/oauth/codex/${id}/client.json`,
+};
+const REDIRECTS_PER_SERVER = {
+  ChatGPT: (id: string) => `https://chatgpt.com/connector/oauth/${id}`,
+  Codex: (id: string) => `http://127.0.0.1:51000/callback/${id}`,
+};
+for (const name of ["ChatGPT", "Codex"] as const) {
+  test(`${name} with a document for each server is refused if one character of either ID differs`, async (t) => {
+    const id = serverIdOf(byDefault.urls.mcp);
+    const startWith = async (clientId: string, redirect_uri: string) => {
+      const answer = await fetch(authorizeUrl(byDefault, { clientId }, { redirect_uri }), {
+        redirect: "manual",
+      });
+      return answer.status;
+    };
+    t.is(await startWith(DOCUMENTS_PER_SERVER[name](id), REDIRECTS_PER_SERVER[name](id)), 303);
+    for (const [index, character] of [...id].entries()) {
+      const other = `${id.slice(0, index)}${character === "A" ? "B" : "A"}${id.slice(index + 1)}`;
+      t.is(await startWith(DOCUMENTS_PER_SERVER[name](other), REDIRECTS_PER_SERVER[name](id)), 400, other);
+      t.is(await startWith(DOCUMENTS_PER_SERVER[name](id), REDIRECTS_PER_SERVER[name](other)), 400, other);
+    }
+    for (const wrong of [id.slice(1), `${id}A`, `${id.slice(1)}.`, ""]) {
+      t.not(
+        await startWith(DOCUMENTS_PER_SERVER[name](wrong), REDIRECTS_PER_SERVER[name](wrong)),
+        303,
+        wrong,
+      );
+    }
+  });
+}
+
 test.serial("the server has fetched nothing but keys", (t) => {
   t.deepEqual([...new Set(publisher.requests)], ["https://chatgpt.com/oauth/jwks.json"]);
 });
 
 test.serial("the copies in the server agree with the documents", (t) => {
-  const published = HOSTS.flatMap((host) => (host.identifies_by === "document" ? [host.document] : []));
+  const published = HOSTS.flatMap((host) =>
+    host.identifies_by === "document" && !host.document.client_id.includes("<id>") ? [host.document] : [],
+  );
   t.deepEqual(published.map(({ client_id }) => client_id).toSorted(), [...KNOWN_DOCUMENTS.keys()].toSorted());
   for (const { client_id, redirect_uris, token_endpoint_auth_method, jwks_uri } of published) {
     const copy = KNOWN_DOCUMENTS.get(client_id);

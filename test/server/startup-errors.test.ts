@@ -1,15 +1,22 @@
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
+import { toLoggedError } from "../../server/log.ts";
 import { toFileError, toStartupError } from "../../server/startup-errors.ts";
+import { createTestStorage } from "../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
-import { endingOf, Program, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, endingOf, Program, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { postForm } from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
 
-const NOBODY = 65_534;
+export const databases = "all";
+
+const UNPRIVILEGED_UID = 65_534;
 const KEY = Buffer.alloc(32, 7).toString("base64url");
 
 const database = await createTestDatabase({ empty: true });
@@ -23,8 +30,8 @@ if (engine === "mysql") {
   await admin.knex.raw(`grant select on ${name}.* to ${account}`);
 }
 
-const folders = mkdtempSync(path.join(tmpdir(), "linkgate-start-"));
-chmodSync(folders, 0o755);
+const storage = await createTestStorage();
+
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 
@@ -33,6 +40,10 @@ test.after.always(async () => {
   await admin.close();
   await database.drop();
 });
+test.after.always(() => storage.close());
+
+const folders = mkdtempSync(path.join(tmpdir(), "linkgate-start-"));
+chmodSync(folders, 0o755);
 
 /** What makes the database unusable: prepares a folder, and returns the URL of the database in it. */
 type Fault = {
@@ -70,7 +81,8 @@ const SQLITE: Record<string, Fault> = {
       chmodSync(`${data}/linkgate.sqlite`, 0o444);
       return url;
     },
-    message: "Cannot write {data}/linkgate.sqlite: permission denied.",
+    message:
+      "DATABASE_URL: cannot use {data}/linkgate.sqlite (the file is read-only). Make the file and its folder writable.",
   },
   "a file that may not be read": {
     isForeign: true,
@@ -79,7 +91,8 @@ const SQLITE: Record<string, Fault> = {
       chmodSync(`${data}/linkgate.sqlite`, 0o600);
       return url;
     },
-    message: "Cannot write {data}/linkgate.sqlite: permission denied.",
+    message:
+      "DATABASE_URL: cannot use {data}/linkgate.sqlite (the file cannot be opened). Check the permissions of the file and its folder.",
   },
   "a folder that cannot be created": {
     isForeign: true,
@@ -101,11 +114,10 @@ const SQLITE: Record<string, Fault> = {
     prepare(data) {
       writeFileSync(`${data}/linkgate.sqlite`, "");
       writeFileSync(`${data}/encryption.key`, KEY, { mode: 0o600 });
-      utimesSync(`${data}/encryption.key`, 1, 1);
       return sqlite(data);
     },
     message:
-      "{data}/linkgate.sqlite is missing or empty, but {data}/encryption.key belongs to an earlier database. Restore that database, or remove the key to start with an empty one.",
+      "{data}/linkgate.sqlite is missing or empty, but {data}/encryption.key belongs to another database. Restore that database, or move the key away to start with an empty one.",
   },
 };
 
@@ -144,11 +156,16 @@ if (engine === "mysql") {
 }
 
 const faults = engine === "sqlite" ? SQLITE : SERVERS;
-const isRoot = process.getuid?.() === 0;
+// Only root can start a process as another user, who can't read a checkout in root's home.
+const canSwitchUser = spawnSync(process.execPath, ["--version"], { uid: UNPRIVILEGED_UID }).status === 0;
 
 for (const [what, { prepare, message, isForeign }] of Object.entries(faults)) {
-  if (isForeign && !isRoot) continue;
-  test(`${what} is reported in one sentence by the server and the command`, async (t) => {
+  const title = `${what} is reported in one sentence by the server and the command`;
+  if (isForeign && !canSwitchUser) {
+    skip(title, "it needs root, and a checkout that other users can read");
+    continue;
+  }
+  test(title, async (t) => {
     const cwd = path.join(folders, what.replaceAll(/\W+/g, "-"));
     const data = path.join(cwd, "data");
     mkdirSync(data, { recursive: true });
@@ -160,10 +177,10 @@ for (const [what, { prepare, message, isForeign }] of Object.entries(faults)) {
       LOG_LEVEL: "silent",
       ...(!/lost/.test(what) && { ENCRYPTION_KEY: KEY }),
     };
-    const options = { cwd, settings, ...(isForeign && { uid: NOBODY }) };
+    const options = { cwd, settings, ...(isForeign && { uid: UNPRIVILEGED_UID }) };
     const expected = message.replaceAll("{data}", data);
     t.like(await endingOf(startServer(options)), { code: 1, stdout: "", stderr: `${expected}\n` });
-    const command = await runCommand(["org", "list", "--json"], options);
+    const command = await runCommand(["org", "create", "Acme", "--json"], options);
     t.is(command.code, 1);
     t.deepEqual(JSON.parse(command.stderr), { error: { code: "failed", message: expected } });
   });
@@ -196,4 +213,58 @@ test("a network error of anything but the database is not blamed on DATABASE_URL
     String(toStartupError(refused, "postgres://db.example.com/linkgate")),
     /DATABASE_URL: cannot connect to/,
   );
+});
+
+const { knex } = storage.database;
+
+const SECRET = "a-value-that-must-not-be-logged";
+
+test("the log shows neither the SQL nor the values of a database error", async (t) => {
+  const lease = { name: SECRET, holder: SECRET, expires_at: 1 };
+  await knex("leases").insert(lease);
+  const errors = await Promise.all([
+    t.throwsAsync(async () => knex("leases").insert(lease)),
+    t.throwsAsync(async () => knex.raw(`select '${SECRET}' from missing_table`)),
+    t.throwsAsync(async () => knex("leases").insert({ ...lease, [SECRET]: 1 } as never)),
+  ]);
+  for (const error of errors) {
+    const text = JSON.stringify(toLoggedError(new Error("unavailable", { cause: error })));
+    t.false(text.includes(SECRET), text);
+    t.false(/insert into|select/i.test(text), text);
+    t.regex(text, /"code":"\w+"/);
+  }
+});
+
+test("the log shows the message, code and cause of any other error, and no other property", (t) => {
+  const error = Object.assign(new Error("no route", { cause: new TypeError("inner") }), {
+    code: "ENOTFOUND_HOST",
+    body: SECRET,
+  });
+  const logged = toLoggedError(error);
+  t.like(logged, { type: "Error", code: "ENOTFOUND_HOST", message: "no route" });
+  t.like(logged.cause, { type: "TypeError", message: "inner" });
+  t.false(JSON.stringify(logged).includes(SECRET));
+});
+
+test("a server logs a database error without the SQL and the values of the request", async (t) => {
+  const server = startServer({
+    settings: {
+      PORT: "0",
+      LOG_LEVEL: "error",
+      DATABASE_URL: storage.url,
+      ENCRYPTION_KEY: Buffer.from(storage.encryptionKey).toString("base64url"),
+    },
+  });
+  const address = await addressOf(server);
+  await knex.schema.renameTable("users", "missing_users");
+  const answer = await postForm(`${address}/auth/login`, { username: SECRET, password: SECRET });
+  t.is(answer.status, 500);
+  await knex.schema.renameTable("missing_users", "users");
+  const { stdout } = await server.stop();
+  const [logged] = stdout.split("\n").filter((line) => line.startsWith("{"));
+  const { err } = JSON.parse(logged ?? "{}") as { err?: Record<string, unknown> };
+  t.regex(String(err?.code), /^\w+$/);
+  t.is(err?.message, undefined);
+  t.false(stdout.includes(SECRET), logged);
+  t.notRegex(stdout, /select/i);
 });

@@ -4,6 +4,8 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { first, second, database } = storage;
 test.after.always(() => storage.close());

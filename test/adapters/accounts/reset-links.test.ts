@@ -4,6 +4,8 @@ import { addMember, lockOrganization, type Role } from "../../../adapters/organi
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { first, second, database } = storage;
 test.after.always(() => storage.close());

@@ -4,6 +4,8 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 test.after.always(() => storage.close());
 

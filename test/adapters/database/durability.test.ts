@@ -1,11 +1,13 @@
 import fs from "node:fs";
-import { syncBuiltinESMExports } from "node:module";
 import test from "ava";
 import type { Knex } from "knex";
-import { openStorage } from "../../../adapters/index.ts";
+import { openStorage, type Storage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage, linkFields, type TestStorage } from "../../harness/database/storage.ts";
+import { createTestStorage, linkFields, type TestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
 
 /** Queries a setting of the database, outside and inside a transaction. */
 async function settingOf({ database }: TestStorage, query: string): Promise<unknown[]> {
@@ -16,8 +18,8 @@ async function settingOf({ database }: TestStorage, query: string): Promise<unkn
   return [await ask(database.knex), await database.transaction(ask)];
 }
 
-/** Creates an organization with a link: the first one also commits a share of the quota. */
-async function createOrganization({ first }: TestStorage, name: string) {
+/** Creates an organization with a link. */
+async function createOrganization({ first }: { first: Storage }, name: string) {
   const { organization } = await first.organizations.create(name, "growth", OPERATOR);
   await first.links.create(organization.id, OPERATOR, linkFields({ slug: `${name.toLowerCase()}-first` }));
   return organization;
@@ -53,47 +55,7 @@ if (engine === "mysql") {
 }
 
 if (engine === "sqlite") {
-  // Delays syncs of the disk, so tests can observe which writes wait for them.
-  const { fdatasync } = fs;
-  let syncs = 0;
-  let released = Promise.resolve();
-  const hold = (file: number, done: fs.NoParamCallback) => {
-    syncs++;
-    void released.then(() => fdatasync(file, done));
-  };
-  const fail = (_file: number, done: fs.NoParamCallback) => {
-    setImmediate(done, Object.assign(new Error("i/o error"), { code: "EIO" }));
-  };
-  syncWith(hold);
-
-  function syncWith(sync: typeof hold) {
-    Object.assign(fs, { fdatasync: sync });
-    syncBuiltinESMExports();
-  }
-
   const LOG = "pragma journal_mode";
-
-  test.serial("SQLite: a write completes when it is on the disk", async (t) => {
-    const storage = await createTestStorage();
-    t.teardown(storage.close);
-    t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
-    const organization = await createOrganization(storage, "Durable");
-    const { promise, resolve } = Promise.withResolvers<void>();
-    released = promise;
-    const before = syncs;
-    let completed = 0;
-    const writes = atOnce(10, async (index) => {
-      await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `slug-${index}` }));
-      completed++;
-    });
-    while (!(await storage.second.links.resolve("slug-9"))) await new Promise((next) => setImmediate(next));
-    t.is(completed, 0);
-    t.is(syncs, before + 1);
-    resolve();
-    await writes;
-    t.is(completed, 10);
-    t.is(syncs, before + 1);
-  });
 
   test.serial("SQLite: the file can be a symbolic link", async (t) => {
     const storage = await createTestStorage();
@@ -103,7 +65,7 @@ if (engine === "sqlite") {
     t.teardown(() => fs.rmSync(`${file}.link`));
     const linked = openStorage(`sqlite:${file}.link`, storage.encryptionKey);
     t.teardown(linked.close);
-    await createOrganization({ ...storage, first: linked }, "Linked");
+    await createOrganization({ first: linked }, "Linked");
     t.truthy(await storage.second.links.resolve("linked-first"));
   });
 
@@ -123,60 +85,62 @@ if (engine === "sqlite") {
     t.is(await transaction(ask), 2); // FULL
   });
 
-  test.serial("SQLite: writes with ?synchronous=normal do not wait for the disk", async (t) => {
+  test.serial("SQLite: the log is used with ?synchronous=normal, without waiting for the disk", async (t) => {
     const storage = await createTestStorage({ options: "?synchronous=normal" });
     t.teardown(storage.close);
     t.deepEqual(await settingOf(storage, LOG), ["wal", "wal"]);
     t.deepEqual(await settingOf(storage, "pragma synchronous"), [1, 1]); // NORMAL
-    const before = syncs;
-    const { organization } = await storage.first.organizations.create("Fast", "growth", OPERATOR);
-    await atOnce(10, (index) =>
-      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `slug-${index}` })),
-    );
-    t.is(syncs, before);
   });
 
-  test.serial(
-    "SQLite: after a failed sync, a later group whose sync succeeded is rejected, too",
-    async (t) => {
-      const storage = await createTestStorage();
-      t.teardown(storage.close);
-      t.teardown(() => syncWith(hold));
-      const organization = await createOrganization(storage, "Overtaken");
-      const create = (slug: string) =>
-        storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
-      let started = 0;
-      const overtaken = Promise.withResolvers<void>();
-      syncWith((file, done) => {
-        if (++started === 1) void overtaken.promise.then(() => fail(file, done));
-        else
-          fdatasync(file, (error) => {
-            done(error);
-            overtaken.resolve();
+  const AFTER_LOSS: Record<string, (storage: TestStorage, organizationId: string) => Promise<unknown>> = {
+    write: ({ first }, id) => first.links.create(id, OPERATOR, linkFields({ slug: "lost" })),
+    transaction: ({ database }) => database.transaction((trx) => trx("leases").del()),
+    "transaction that need not be durable": ({ database }) =>
+      database.transaction((trx) => trx("leases").del(), { isDurable: false }),
+  };
+  for (const options of ["", "?synchronous=normal"])
+    for (const [name, write] of Object.entries(AFTER_LOSS)) {
+      test.serial(
+        `SQLite: a ${name} is rejected after the log was replaced${options && `, with ${options}`}`,
+        async (t) => {
+          const storage = await createTestStorage({ options });
+          t.teardown(() => storage.close().catch(() => {}));
+          const failures: string[] = [];
+          for (const { onFailure } of [storage.first, storage.database])
+            onFailure(({ message }) => failures.push(message));
+          const organization = await createOrganization(storage, "Replaced");
+          await storage.database.transaction((trx) => trx("leases").del());
+          const log = `${storage.url.slice("sqlite:".length).split("?", 1)[0]}-wal`;
+          fs.copyFileSync(log, `${log}.copy`);
+          fs.renameSync(`${log}.copy`, log);
+          await t.throwsAsync(write(storage, organization.id), {
+            message: /not available|the database failed/,
           });
-      });
-      const first = create("first");
-      while (started === 0) await new Promise((next) => setImmediate(next));
-      const others = atOnce(20, (index) => create(`other-${index}`).then(String, ({ name }) => name));
-      await t.throwsAsync(first, { name: "StorageUnavailable" });
-      t.deepEqual([...new Set(await others)], ["StorageUnavailable"]);
-      t.is(started, 2, "the second group did not wait for the first");
-    },
-  );
+          t.deepEqual(failures, [`the database failed: another program deleted or replaced ${log}`]);
+          await t.throwsAsync(write(storage, organization.id), {
+            message: /not available|the database failed/,
+          });
+        },
+      );
+    }
 
-  test.serial("SQLite: after a failed sync, all writes are rejected", async (t) => {
-    const storage = await createTestStorage();
-    t.teardown(storage.close);
-    const organization = await createOrganization(storage, "Failing");
-    syncWith(fail);
-    const create = (slug: string) =>
-      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
-    await t.throwsAsync(create("lost"), { name: "StorageUnavailable" });
-    syncWith(hold);
-    await t.throwsAsync(create("later"), { name: "StorageUnavailable" });
-    t.true(
-      "id" in
-        (await storage.second.links.create(organization.id, OPERATOR, linkFields({ slug: "elsewhere" }))),
-    );
+  test.serial("SQLite: a step that fails to stop doesn't keep the database open", async (t) => {
+    const service = await startTestService();
+    const { close } = service.storage;
+    let isClosed = false;
+    Object.assign(service.storage, {
+      close: async () => {
+        isClosed = true;
+        await close();
+      },
+    });
+    const failing = new Error("it can't stop");
+    Object.assign(service.storage.auditChain, {
+      release() {
+        throw failing;
+      },
+    });
+    await t.throwsAsync(service.close(), { is: failing });
+    t.true(isClosed);
   });
 }

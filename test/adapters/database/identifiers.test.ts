@@ -4,6 +4,8 @@ import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { first, second } = storage;
 const { organization, client } = await first.organizations.create("Bytes", "growth", OPERATOR);

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { sha256 } from "../../../adapters/crypto/hash.ts";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
-import { readUpgrade } from "../../../adapters/database/migrations/upgrade.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
-import { runCommand } from "../../harness/program.ts";
+import { endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
+
+export const databases = "all";
+
+test.after.always(stopPrograms);
 
 const ALL = MIGRATIONS.map(({ name }) => name);
 
@@ -76,44 +77,24 @@ test("a process that died during a migration does not block the others", async (
   t.deepEqual(await second.migrate(), []);
 });
 
-test("a reset link without a recorded creator is revoked by the upgrade", async (t) => {
-  const { first, database, close } = await createTestStorage({ migrated: false });
+test("a database of a version before 0.3.0 is refused, and stays as it is", async (t) => {
+  const { url, first, database, close } = await createTestStorage({ migrated: false });
   t.teardown(close);
-  for (const name of ALL.slice(0, 2)) await database.knex.migrate.up({ name });
-  const [token, now] = ["a-token", Date.now()];
-  const times = { created_at: now, expires_at: now + 60_000 };
-  const old = { id: "usr_old", username: "old", username_key: "old", password_hash: "old", created_at: now };
-  await database.knex("users").insert(old);
-  const link = { purpose: "password_reset" as const, user_id: old.id, ...times };
-  await database.knex("one_time_links").insert([
-    { ...link, id_hash: sha256(token), used_at: null },
-    { ...link, id_hash: sha256("used"), used_at: now - 1 },
-  ]);
-  await first.migrate();
-  t.is(await first.accounts.findByResetToken(token), undefined);
-  t.false(await first.accounts.resetPassword(token, "new"));
-  t.is((await first.accounts.find(old.id))?.passwordHash, "old");
-  const rows = await database.knex("one_time_links").orderBy("used_at").select("used_at", "created_by");
-  t.is(rows[0]?.used_at, now - 1);
-  t.true(Number(rows[1]?.used_at) >= now);
-  t.true(await first.accounts.resetPassword(await first.accounts.createResetToken(old.id, 60_000), "new"));
-});
-
-for (const TZ of ["America/Los_Angeles", "Pacific/Kiritimati"]) {
-  test(`the time of a migration in the time zone ${TZ} is right in any other`, async (t) => {
-    const { url, drop } = await createTestDatabase({ empty: true });
-    const database = openDatabase(url);
-    t.teardown(() => database.close().then(drop));
-    const before = Date.now();
-    const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), TZ };
-    t.is((await runCommand(["migrate"], { settings })).code, 0);
-    const upgrade = await readUpgrade(database);
-    t.false(upgrade?.isFromPrevious);
-    // MariaDB stores seconds.
-    const migratedAt = Number(upgrade?.migratedAt);
-    t.true(migratedAt > before - 1000 && migratedAt <= Date.now() + 1000, `${migratedAt - before}`);
+  await database.knex.schema.createTable("knex_migrations", (table) => {
+    table.increments();
+    table.string("name");
+    table.integer("batch");
+    table.timestamp("migration_time");
   });
-}
+  await database.knex("knex_migrations").insert({ name: "0001_initial", batch: 1 });
+  const message =
+    "The database was created before linkgate 0.3.0 and can't be upgraded: use an empty database.";
+  await t.throwsAsync(first.migrate(), { name: "IncompatibleSchema", message });
+  const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), PORT: "0" };
+  t.like(await endingOf(startServer({ settings })), { code: 1, stdout: "", stderr: `${message}\n` });
+  t.like(await runCommand(["migrate"], { settings }), { code: 1, stderr: `${message}\n` });
+  t.false(await database.knex.schema.hasTable("users"));
+});
 
 test("listing pending migrations changes nothing", async (t) => {
   const { first, database, close } = await createTestStorage({ migrated: false });

@@ -4,37 +4,27 @@ import { copyDatabase } from "../../../adapters/copy/index.ts";
 import type { Engine } from "../../../adapters/database/engine.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
-import type { LaterMigration } from "../../../adapters/database/migrations/migration.ts";
+import type { Migration } from "../../../adapters/database/migrations/migration.ts";
 import manifest from "../../../package.json" with { type: "json" };
+import { ADDITIVE } from "../../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { addressOf, endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
+
+export const databases = "all";
 
 test.after.always(stopPrograms);
 
 const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 
-/** Adds a table, a column and an index, as most migrations do. */
-const ADDITIVE: LaterMigration = {
-  name: "9000_notes",
-  oldestCompatible: NEWEST_KNOWN,
-  async up(knex) {
-    await knex.schema.createTable("link_notes", (table) => {
-      table.string("link_id", 40).primary();
-      table.text("note").notNullable();
-    });
-    await knex.schema.alterTable("links", (table) => table.string("note_language", 10).index());
-  },
-};
-
 /** Drops a column that this version writes to. */
-const INCOMPATIBLE: LaterMigration = {
+const INCOMPATIBLE: Migration = {
   name: "9001_no_titles",
   oldestCompatible: null,
   up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
 };
 
 /** Creates a database that a newer version has migrated. */
-async function createNewer(t: ExecutionContext, ...added: LaterMigration[]) {
+async function createNewer(t: ExecutionContext, ...added: Migration[]) {
   const { url, drop } = await createTestDatabase({ empty: true });
   const database = openDatabase(url);
   t.teardown(() => database.close().then(drop));
@@ -70,7 +60,7 @@ test("a version starts on a newer schema that states that it can", async (t) => 
 
 test("a version refuses a newer schema that it can't use, and names both", async (t) => {
   // Compatible with the version before, but not with the one before that.
-  const next: LaterMigration = { ...ADDITIVE, name: "9002_next", oldestCompatible: INCOMPATIBLE.name };
+  const next: Migration = { ...ADDITIVE, name: "9002_next", oldestCompatible: INCOMPATIBLE.name };
   for (const added of [[INCOMPATIBLE, ADDITIVE], [next]]) {
     const { settings } = await createNewer(t, ...added);
     const sentence = `The database is at schema ${added.at(-1)?.name} of linkgate ${manifest.version}, but this is linkgate ${manifest.version}, which can't use schemas after ${NEWEST_KNOWN}. Start the newer version, or restore a backup from before the upgrade.`;

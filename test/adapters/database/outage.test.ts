@@ -12,6 +12,8 @@ import { Program } from "../../harness/program.ts";
 import { bearer, postForm, startTestService } from "../../harness/service.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
+export const databases = "all";
+
 const database = await createTestDatabase();
 const network = engine === "sqlite" ? undefined : await serveThroughProxy();
 test.after.always(async () => {
@@ -209,7 +211,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
       );
       const sent = Promise.withResolvers<void>();
       let waiting = 0;
-      const stop = service.storage.onStatement((sql) => {
+      const stop = service.onStatement((sql) => {
         if (/(into|from) .links./.test(sql) && ++waiting === 3) sent.resolve();
       });
       try {

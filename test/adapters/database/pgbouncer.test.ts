@@ -9,6 +9,8 @@ import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../../harn
 import { engine } from "../../harness/database/test-database.ts";
 import { skip } from "../../harness/skip.ts";
 
+export const databases = "all";
+
 const TITLE =
   "two processes migrate a database and share it, on PostgreSQL through PgBouncer in transaction mode";
 

@@ -7,6 +7,8 @@ import { createTestDatabase, engine } from "../../harness/database/test-database
 import { growth, type MetricValues, readMetrics } from "../../harness/metrics.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
 test.after.always(() => service.close());

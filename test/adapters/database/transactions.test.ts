@@ -1,18 +1,27 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import type { Knex } from "knex";
+import { readClock } from "../../../adapters/database/clock.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
-const first = openDatabase(storage.url);
-const second = openDatabase(storage.url);
-const databases = [first, second];
+
+const { organization } = await storage.first.organizations.create("Commits", "growth", OPERATOR);
+
 test.after.always(async () => {
   await Promise.all([first.close(), second.close()]);
   await storage.close();
 });
+
+const first = openDatabase(storage.url);
+const second = openDatabase(storage.url);
+const connections = [first, second];
 
 const leases = (knex: Knex, name: string) => knex("leases").where({ name });
 const put = (knex: Knex, name: string, value = 0) =>
@@ -31,7 +40,7 @@ async function increment(trx: Knex, name: string) {
 test("concurrent transactions that read before they write all succeed", async (t) => {
   await put(storage.database.knex, "read-first");
   await atOnce(20, (index) =>
-    (databases[index % 2] as typeof first).transaction(async (trx) => {
+    (connections[index % 2] as typeof first).transaction(async (trx) => {
       await leases(trx, "read-first").first("expires_at");
       await sleep(1);
       await leases(trx, "read-first").update({ expires_at: trx.raw("expires_at + 1") });
@@ -43,7 +52,7 @@ test("concurrent transactions that read before they write all succeed", async (t
 test("concurrent transactions on one row lose no update", async (t) => {
   await put(storage.database.knex, "taken");
   await atOnce(20, (index) =>
-    (databases[index % 2] as typeof first).transaction((trx) => increment(trx, "taken")),
+    (connections[index % 2] as typeof first).transaction((trx) => increment(trx, "taken")),
   );
   t.is(await counted("taken"), 20);
 });
@@ -83,7 +92,7 @@ test("a transaction and concurrent single writes all succeed", async (t) => {
       await sleep(20);
       await leases(trx, "amid").update({ expires_at: 1 });
     }),
-    atOnce(20, (index) => put((databases[index % 2] as typeof first).knex, `single-${index}`)),
+    atOnce(20, (index) => put((connections[index % 2] as typeof first).knex, `single-${index}`)),
   ]);
   t.is(await counted("amid"), 1);
   for (let index = 0; index < 20; index++) t.is(await counted(`single-${index}`), 0);
@@ -117,3 +126,68 @@ function barrier(count: number): () => Promise<void> {
     return promise;
   };
 }
+
+test.serial("a completed write is visible to other connections immediately", async (t) => {
+  for (let round = 0; round < 50; round++) {
+    const slug = `seen-${round}`;
+    const link = await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
+    if ("taken" in link) throw new Error("taken");
+    t.is((await storage.second.links.resolve(slug))?.id, link.id);
+    await storage.second.links.update(organization.id, link.id, { title: "changed" }, OPERATOR, 1);
+    t.is((await storage.first.links.find(organization.id, link.id))?.title, "changed");
+    await storage.first.links.remove(organization.id, link.id, OPERATOR);
+    t.is(await storage.second.links.find(organization.id, link.id), undefined);
+  }
+});
+
+test.serial("each of many concurrent writes is visible once it completes", async (t) => {
+  await atOnce(50, async (index) => {
+    const slug = `alike-${index}`;
+    await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug }));
+    t.truthy(await storage.second.links.resolve(slug));
+  });
+});
+
+test.serial("a clean shutdown stores all pending clicks", async (t) => {
+  const other = openStorage(storage.url, storage.encryptionKey);
+  const link = await other.links.create(organization.id, OPERATOR, linkFields({ slug: "last-clicks" }));
+  const destination = await other.links.resolve("last-clicks");
+  if ("taken" in link || !destination) throw new Error("no link");
+  await atOnce(30, () => other.links.click(destination, clickAt(Date.now())));
+  await other.close();
+  t.is((await storage.first.links.find(organization.id, link.id))?.clicks, 30);
+});
+
+if (engine === "sqlite") {
+  /** Returns a counter that each commit of another connection increments. */
+  const version = async () => {
+    const [{ data_version }] = await storage.database.knex.raw("pragma data_version");
+    return data_version as number;
+  };
+
+  test.serial("SQLite: concurrent writes share one commit", async (t) => {
+    await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: "warm" }));
+    const before = await version();
+    await atOnce(100, (index) =>
+      storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `one-${index}` })),
+    );
+    t.is((await version()) - before, 1);
+  });
+
+  test.serial("SQLite: sequential writes are committed one by one", async (t) => {
+    const before = await version();
+    for (let index = 0; index < 5; index++) {
+      await storage.first.links.create(organization.id, OPERATOR, linkFields({ slug: `each-${index}` }));
+      t.is((await version()) - before, index + 1);
+    }
+  });
+}
+
+test("the clock of the database is read with milliseconds", async (t) => {
+  const { database, close } = await createTestStorage();
+  t.teardown(close);
+  // The database runs on this machine.
+  const before = Date.now();
+  const time = await readClock(database);
+  t.true(time >= before - 1 && time <= Date.now() + 1, `${time}`);
+});

@@ -6,6 +6,8 @@ import { limitsOf } from "../../../resources/plans.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { markVerified, uniqueUrl, until } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { database } = storage;
 const requests = new AsyncLocalStorage<string>();

@@ -4,6 +4,8 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
 const { database, url, encryptionKey } = storage;
 const MAX_BYTES = 4_000;

@@ -6,6 +6,8 @@ import type { ResolvedLink } from "../../../resources/links/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
+export const databases = "all";
+
 const URL = "https://example.com/";
 
 async function openLink() {

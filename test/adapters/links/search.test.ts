@@ -1,14 +1,20 @@
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { CREATE_SEARCH_INDEX } from "../../../adapters/database/search-index.ts";
+import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link, LinkFilter } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+
+export const databases = "all";
 
 const storage = await createTestStorage();
 const { first, second, database } = storage;
 test.after.always(() => storage.close());
 
-// Several segments of the index, and a rest that is not in any.
+// Several pieces of a scan.
 const COUNT = 10_000;
 const WORDS = [
   "spring sale",
@@ -97,64 +103,21 @@ const FILTERS: LinkFilter[] = [
   { search: "summer", tag: "tag-25" },
 ];
 
-async function compareAll(assert: (actual: string[], wanted: string[], filter: string) => void) {
-  const middle = oldLinkId(COUNT / 2);
+const PAGES = [undefined, oldLinkId(COUNT / 2), oldLinkId(3), "lnk_00"];
+
+async function compareAll(t: ExecutionContext, pages = PAGES) {
   for (const filter of FILTERS) {
-    for (const before of [undefined, middle, oldLinkId(3), "lnk_00"]) {
+    for (const before of pages) {
       const wanted = expected(filter, 30, before);
-      assert(await found(filter, 30, before), wanted, `${JSON.stringify(filter)} before ${before}`);
+      t.deepEqual(await found(filter, 30, before), wanted, `${JSON.stringify(filter)} before ${before}`);
     }
   }
 }
 
-const segments = () => database.knex("link_search_segments").where({ organization_id: organization.id });
-
-test.serial("a search without an index finds the same links as comparing all of them", async (t) => {
+test.serial("a search finds the same links as comparing all of them, on every page", async (t) => {
   const all = expected({ search: "shop" }, COUNT);
   t.deepEqual(await found({ search: "shop" }, COUNT), all);
-  await first.linksIndexed();
-});
-
-test.serial("a search of many links has them indexed, by one process only", async (t) => {
-  await atOnce(4, (index) =>
-    (index % 2 ? first : second).links.list(organization.id, { search: "absent" }, 10),
-  );
-  await Promise.all([first.linksIndexed(), second.linksIndexed()]);
-  const stored = await segments().orderBy("after_id");
-  t.true(stored.length >= 2);
-  t.is(stored[0]?.after_id, "");
-  t.deepEqual(
-    stored.slice(1).map(({ after_id }) => after_id),
-    stored.slice(0, -1).map(({ last_id }) => last_id),
-  );
-});
-
-test.serial(
-  "a search with an index finds the same links as comparing all of them, on every page",
-  async (t) => {
-    await compareAll((actual, wanted, filter) => t.deepEqual(actual, wanted, filter));
-  },
-);
-
-test.serial("a rare text in an indexed organization is found without reading all links", async (t) => {
-  const statements: string[] = [];
-  const stop = first.onStatement((sql) => statements.push(sql));
-  t.is((await found({ search: "items/7919?" }, 30)).length, 1);
-  stop();
-  const ranges = statements.filter((sql) => /like/.test(sql) && !/.id. in \(/.test(sql));
-  t.is(ranges.length, 1, "only the newest links are read without the index");
-});
-
-test.serial("the ids of a segment are read only if a link of it has all sequences of the text", async (t) => {
-  const statements: string[] = [];
-  const stop = first.onStatement((sql) => statements.push(sql));
-  // Links have the first sequences that are looked up, such as "sna" and "000", but not the others.
-  t.deepEqual(await found({ search: "snake_case 1000" }, 30), []);
-  stop();
-  t.deepEqual(
-    statements.filter((sql) => /link_ids/.test(sql)),
-    [],
-  );
+  await compareAll(t);
 });
 
 test.serial("a link is found by its new text after a change, and not by the old one", async (t) => {
@@ -177,15 +140,14 @@ test.serial("a deleted link is not found", async (t) => {
   t.false((await found({ search: title }, 500)).includes(id));
 });
 
-test.serial("a link that a retried request creates among indexed links is found", async (t) => {
+test.serial("a link that a retried request creates among older links is found", async (t) => {
   const id = `${oldLinkId(4000).slice(0, -1)}Z`;
   const fields = linkFields({ slug: "created-late", title: "late arrival" });
   byId.set(id, (await first.links.create(organization.id, OPERATOR, fields, id)) as Link);
   t.deepEqual(await found({ search: "late arr" }, 10), [id]);
 });
 
-test.serial("segments with many changed links are indexed again, and searches stay exact", async (t) => {
-  const before = await segments().pluck("id");
+test.serial("changed links are found by comparing all of them", async (t) => {
   const changed = Array.from({ length: 120 }, (_, index) => oldLinkId(index * 3 + 100));
   await Promise.all(
     changed.map(async (id, index) => {
@@ -194,44 +156,51 @@ test.serial("segments with many changed links are indexed again, and searches st
     }),
   );
   t.is((await found({ search: "changed number" }, 200)).length, 120);
-  await first.linksIndexed();
-  const after = await segments().pluck("id");
-  t.is(after.length, before.length);
-  t.is(after.filter((id) => !before.includes(id)).length, 1, "one segment was replaced");
-  const marks = await database.knex("link_search_changes").where({ organization_id: organization.id });
-  t.deepEqual(marks, [], "all changes are indexed");
-  const grams = await database.knex("link_search_grams").countDistinct({ segments: "segment_id" });
-  t.is(Number(grams[0]?.segments), after.length);
-  await compareAll((actual, wanted, filter) => t.deepEqual(actual, wanted, filter));
+  await compareAll(t, [undefined]);
 });
-
-test.serial(
-  "searches stay exact and their statements bounded while more links are marked than are compared",
-  async (t) => {
-    const marked = Array.from({ length: 7000 }, (_, number) => ({
-      organization_id: organization.id,
-      link_id: oldLinkId(number + 500),
-      version: 99,
-    }));
-    for (let start = 0; start < marked.length; start += 500) {
-      await database.knex("link_search_changes").insert(marked.slice(start, start + 500));
-    }
-    const statements: string[] = [];
-    const stop = second.onStatement((sql) => statements.push(sql));
-    const page = await second.links.list(organization.id, { search: "matches no link" }, 10);
-    stop();
-    t.deepEqual(page, []);
-    const unbounded = statements.filter(
-      (sql) => /^select .*link_search_changes/.test(sql) && !/ limit /.test(sql),
-    );
-    t.deepEqual(unbounded, []);
-    await compareAll((actual, wanted, filter) => t.deepEqual(actual, wanted, filter));
-    await Promise.all([first.linksIndexed(), second.linksIndexed()]);
-    await compareAll((actual, wanted, filter) => t.deepEqual(actual, wanted, filter));
-  },
-);
 
 test.serial("another organization's links are never found", async (t) => {
   const { organization: other } = await first.organizations.create("Other", "growth", OPERATOR);
   t.deepEqual(await first.links.list(other.id, { search: "https" }, 10), []);
 });
+
+if (engine === "postgres") {
+  test.serial("a rare text is found with the index on PostgreSQL, without comparing all links", async (t) => {
+    t.true(await first.hasSearchIndex());
+    const statements: string[] = [];
+    const stop = first.onStatement((sql) => statements.push(sql));
+    t.is((await found({ search: "items/7919?" }, 30)).length, 1);
+    stop();
+    t.is(statements.filter((sql) => /strpos/.test(sql)).length, 1, "only the newest links are compared");
+    t.is(statements.filter((sql) => / like /.test(sql)).length, 1);
+  });
+
+  test.serial("a database that may not have the extensions is searched without the index", async (t) => {
+    const limited = await createTestDatabase({ empty: true });
+    const role = new URL(limited.url).pathname.slice(1);
+    await database.knex.raw("create role ??", [role]);
+    t.teardown(() => database.knex.raw("drop role ??", [role]));
+    t.teardown(limited.drop);
+    const owner = openDatabase(limited.url);
+    t.teardown(owner.close);
+    await owner.knex.raw("grant create, usage on schema public to ??", [role]);
+    const url = new URL(limited.url);
+    url.searchParams.set("options", `-c role=${role}`);
+    const searched = openStorage(url.href, storage.encryptionKey);
+    t.teardown(searched.close);
+    await searched.migrate();
+    t.false(await searched.hasSearchIndex());
+    const { id } = (await searched.organizations.create("Scanned", "growth", OPERATOR)).organization;
+    const links = await storeManyLinks(owner.knex, id, 4100, (number) => ({ title: `link ${number}` }));
+    const search = () => searched.links.list(id, { search: "LINK 12" }, 1, oldLinkId(50));
+    t.deepEqual(await search(), [links.find(({ title }) => title === "link 12")] as Link[]);
+
+    for (const statement of CREATE_SEARCH_INDEX) await owner.knex.raw(statement);
+    t.true(await searched.hasSearchIndex());
+  });
+
+  test.serial("a search without the index on PostgreSQL finds the same links", async (t) => {
+    await database.knex.raw("drop index links_search");
+    await compareAll(t, [undefined]);
+  });
+}

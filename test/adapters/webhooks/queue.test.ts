@@ -8,6 +8,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { markVerified } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 // No dispatcher runs here: the tests lease deliveries as processes do.
 const { first, second, database, close } = await createTestStorage();
 test.after.always(() => close());

@@ -8,9 +8,15 @@ import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { markVerified } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 // No dispatcher runs here: the tests lease deliveries as processes do.
 const { first, second, database, close } = await createTestStorage();
+
 test.after.always(() => close());
+
+/** Deletes what a test left. */
+test.afterEach.always(() => database.knex("deliveries").delete());
 
 const LIMITS: LeaseLimits = {
   max: 100,
@@ -52,9 +58,6 @@ async function leaseTest(t: ExecutionContext): Promise<LeasedDelivery> {
   t.deepEqual(typesOf(leased), ["webhook.test"]);
   return leased[0] as LeasedDelivery;
 }
-
-/** Deletes what a test left. */
-test.afterEach.always(() => database.knex("deliveries").delete());
 
 test.serial("deliveries that waited are leased in the order of their events", async (t) => {
   const { id, webhook } = await newOrganization();
@@ -119,32 +122,6 @@ test.serial(
   },
 );
 
-for (const status of ["succeeded", "failed"] as const) {
-  test.serial(`a test event that a process of an earlier version settled counts: ${status}`, async (t) => {
-    const { id, webhook } = await newOrganization();
-    await database.knex("deliveries").where({ webhook_id: webhook.id }).update({ status, due_at: null });
-    await createLink(id);
-    await first.deliveries.lease(LIMITS);
-    t.is((await find(id, webhook))?.verified, status === "succeeded");
-    const [leased] = await second.deliveries.lease(LIMITS);
-    t.like(leased, { event: { type: "link.created" }, verifies: false });
-    t.is(leased?.unverifiedUntil === null, status === "succeeded");
-  });
-}
-
-test.serial("a webhook that a process of an earlier version creates is verified", async (t) => {
-  const { id, webhook } = await newOrganization();
-  const [row] = await database.knex("webhooks").where({ id: webhook.id });
-  if (!row) return t.fail();
-  const { verification_event_id: _, verification_expires_at: __, ...columns } = row;
-  await database.knex("deliveries").delete();
-  await database.knex("webhooks").where({ id: webhook.id }).delete();
-  await database.knex("webhooks").insert(columns as typeof row);
-  t.true((await find(id, webhook))?.verified);
-  await createLink(id);
-  t.deepEqual(typesOf(await first.deliveries.lease(LIMITS)), ["link.created"]);
-});
-
 test.serial("when the time for the verification has ended, deliveries stop waiting", async (t) => {
   const { id, webhook } = await newOrganization();
   await leaseTest(t);
@@ -192,4 +169,46 @@ test.serial("4,000 deliveries to 20 unverified webhooks are read once, and delay
   });
   t.is(verified.length, 200);
   t.is(new Set(verified.map(({ webhookId }) => webhookId)).size, 1);
+});
+
+const USAGE_LIMITS: LeaseLimits = {
+  ...LIMITS,
+  limitsOf: () => ({ ...limitsOf("growth"), deliveries_per_day: 2 }),
+};
+const HOLD_MS = 5 * 60_000;
+
+async function newWebhook() {
+  const { organization } = await first.organizations.create("Usage", "growth", OPERATOR);
+  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
+  const webhook = await first.webhooks.create(
+    organization.id,
+    OPERATOR,
+    fields,
+    newWebhookSecret(),
+    limitsOf,
+  );
+  await markVerified(database, [(webhook as Webhook).id]);
+  return webhook as Webhook;
+}
+const today = ({ organizationId }: Webhook) => first.webhooks.countDeliveriesToday(organizationId);
+
+test.serial("deliveries of a suspended organization count toward the quota when they are sent", async (t) => {
+  const webhook = await newWebhook();
+  const { organizationId } = webhook;
+  await first.suspensions.suspend(organizationId, null, OPERATOR);
+  await createLink(organizationId);
+  await createLink(organizationId);
+  for (let round = 0; round < 3; round++) {
+    const leased = await first.deliveries.lease(USAGE_LIMITS);
+    for (const one of leased) await first.deliveries.postpone(one, Date.now() + HOLD_MS);
+    t.deepEqual(
+      leased.map(({ suspended }) => suspended),
+      [true, true],
+    );
+    t.is(await today(webhook), 0);
+    advanceClock(HOLD_MS);
+  }
+  await first.suspensions.resume(organizationId, OPERATOR);
+  t.is((await first.deliveries.lease(USAGE_LIMITS)).length, 2);
+  t.is(await today(webhook), 2);
 });

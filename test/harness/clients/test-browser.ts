@@ -6,7 +6,7 @@ import type { TestUser } from "../service.ts";
 export type Page = { url: string; status: number; headers: Headers; html: HTMLElement; text: string };
 
 /** The values of a form; for checkboxes with one name, those that are checked. */
-type Filled = Record<string, string | string[]>;
+export type Filled = Record<string, string | string[]>;
 
 /**
  * A browser without JavaScript: it keeps cookies, follows redirects within the service, stops at redirects to other
@@ -16,6 +16,8 @@ export class TestBrowser {
   readonly jar = new CookieJar();
   /** False: redirects are returned instead of followed. */
   follows = true;
+  /** The media type that requests prefer. */
+  accept = "text/html";
   readonly #origin: string;
 
   constructor(origin: string) {
@@ -27,7 +29,7 @@ export class TestBrowser {
     const headers = new Headers(init.headers);
     const cookie = await this.jar.getCookieString(url);
     if (cookie) headers.set("cookie", cookie);
-    if (!headers.has("accept")) headers.set("accept", "text/html");
+    if (!headers.has("accept")) headers.set("accept", this.accept);
     const response = await fetch(url, { ...init, headers, redirect: "manual" });
     for (const line of response.headers.getSetCookie()) await this.jar.setCookie(line, url);
     const location = response.headers.get("location");
@@ -48,31 +50,28 @@ export class TestBrowser {
     form: HTMLElement | null = page.html.querySelector("form"),
   ): Promise<Page> {
     if (!form) throw new Error(`no form at ${page.url}:\n${page.text}`);
-    const body = new URLSearchParams();
-    for (const input of form.querySelectorAll("input")) {
-      const { name, value = "", type } = input.attributes;
-      if (!name || (["radio", "checkbox"].includes(type ?? "") && input.attributes.checked === undefined))
-        continue;
-      if (type === "checkbox") body.append(name, value);
-      else body.set(name, value);
-    }
-    for (const area of form.querySelectorAll("textarea")) body.set(area.attributes.name ?? "", area.text);
-    for (const list of form.querySelectorAll("select")) {
-      const chosen = list.querySelector("[selected]") ?? list.querySelector("option");
-      body.set(list.attributes.name ?? "", chosen?.attributes.value ?? "");
-    }
+    const body = defaultsOf(form);
     for (const [name, values] of Object.entries(fields)) {
       body.delete(name);
       for (const value of [values].flat()) body.append(name, value);
     }
-    const action = new URL(form.attributes.action ?? "", page.url).href;
-    return this.open(action, { method: "POST", body, headers: { origin: this.#origin } });
+    const action = new URL(form.attributes.action ?? "", page.url);
+    if (form.attributes.method?.toLowerCase() === "post") {
+      return this.open(action.href, { method: "POST", body, headers: { origin: this.#origin } });
+    }
+    action.search = body.toString();
+    return this.open(action.href);
   }
 
   /** Presses the button with this text, in any form of the page. */
   press(page: Page, text: string, fields: Filled = {}): Promise<Page> {
     const button = page.html.querySelectorAll("button").find((candidate) => candidate.text.trim() === text);
     if (!button) throw new Error(`no button "${text}" at ${page.url}:\n${page.text}`);
+    return this.click(page, button, fields);
+  }
+
+  /** Clicks a button of a form. */
+  click(page: Page, button: HTMLElement, fields: Filled = {}): Promise<Page> {
     const { name, value = "" } = button.attributes;
     return this.submit(page, { ...fields, ...(name && { [name]: value }) }, button.closest("form"));
   }
@@ -81,4 +80,22 @@ export class TestBrowser {
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {
     return this.press(page, "Sign in", { username, password });
   }
+}
+
+/** Returns what a browser sends if the user changes nothing. */
+function defaultsOf(form: HTMLElement): URLSearchParams {
+  const body = new URLSearchParams();
+  for (const input of form.querySelectorAll("input")) {
+    const { name, value = "", type } = input.attributes;
+    if (!name || (["radio", "checkbox"].includes(type ?? "") && input.attributes.checked === undefined))
+      continue;
+    if (type === "checkbox") body.append(name, value);
+    else body.set(name, value);
+  }
+  for (const area of form.querySelectorAll("textarea")) body.set(area.attributes.name ?? "", area.text);
+  for (const list of form.querySelectorAll("select")) {
+    const chosen = list.querySelector("[selected]") ?? list.querySelector("option");
+    body.set(list.attributes.name ?? "", chosen?.attributes.value ?? "");
+  }
+  return body;
 }

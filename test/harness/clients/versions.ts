@@ -10,8 +10,7 @@ export const DEBIAN_PACKAGES = readFileSync(path.join(ROOT, "test/clients/packag
 
 /** Returns the upstream version of a Debian package; undefined if it is not installed. */
 export function debianVersion(name: string): string | undefined {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the format of dpkg-query
-  const format = "${db:Status-Status} ${source:Upstream-Version}";
+  const format = `\${db:Status-Status} \${source:Upstream-Version}`;
   const { stdout } = spawnSync("dpkg-query", ["--show", "--showformat", format, name], { encoding: "utf8" });
   // Debian adds suffixes such as "+ds" if it left files out.
   return /^installed ([\d.]+)/.exec(stdout ?? "")?.[1];

@@ -11,12 +11,6 @@ export type PostgresServer = {
   url: string;
   /** The process id of the server, whose children serve the connections. */
   pid: number;
-  /** Copies the server and starts the copy as its streaming replica. */
-  startReplica(settings?: Record<string, string>): Promise<PostgresServer>;
-  /** Starts it again, on the same port. */
-  start(): Promise<void>;
-  /** Kills the server immediately, as a crash would. */
-  crash(): Promise<void>;
   /** Stops it, and removes its files. */
   remove(): Promise<void>;
 };
@@ -32,41 +26,17 @@ export const hasPostgres = BIN !== "";
 export async function startPostgres(settings: Record<string, string> = {}): Promise<PostgresServer> {
   const folder = createFolder();
   run("initdb", ["-D", folder, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C.UTF-8"]);
-  return startIn(folder, settings);
-}
-
-async function startIn(folder: string, settings: Record<string, string>): Promise<PostgresServer> {
   const port = await freePort();
   const all = { listen_addresses: "127.0.0.1", unix_socket_directories: "", port: String(port), ...settings };
   const words = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  let program: Program;
-
-  async function start() {
-    program = new Program(path.join(BIN, "postgres"), ["-D", folder, ...words], uidOption());
-    await program.says(/ready to accept (read-only )?connections/, "stderr");
-  }
-
-  async function end(signal: NodeJS.Signals) {
-    program.kill(signal);
-    await program.ended;
-  }
-
-  await start();
+  const program = new Program(path.join(BIN, "postgres"), ["-D", folder, ...words], uidOption());
+  await program.says(/ready to accept connections/, "stderr");
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
-    get pid() {
-      return program.pid;
-    },
-    async startReplica(own = {}) {
-      const copy = createFolder();
-      const source = ["-h", "127.0.0.1", "-p", String(port), "-U", "postgres"];
-      run("pg_basebackup", [...source, "-D", copy, "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
-      return startIn(copy, { ...settings, ...own });
-    },
-    start,
-    crash: () => end("SIGQUIT"),
+    pid: program.pid,
     async remove() {
-      await end("SIGQUIT");
+      program.kill("SIGQUIT");
+      await program.ended;
       rmSync(folder, { recursive: true, force: true });
     },
   };

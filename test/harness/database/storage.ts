@@ -3,28 +3,45 @@ import { type Database, openDatabase } from "../../../adapters/database/index.ts
 import { openStorage, type Storage } from "../../../adapters/index.ts";
 import { LINK_DEFAULTS } from "../../../resources/links/schema.ts";
 import type { Click, LinkFields } from "../../../resources/links/types.ts";
+import { createStatementListeners, type OnStatement } from "../statements.ts";
 import { createTestDatabase } from "./test-database.ts";
+
+/** A storage whose statements can be heard. */
+export type ObservedStorage = Storage & { onStatement: OnStatement };
 
 /** One database, opened as by two processes, with another connection for the test. */
 export type TestStorage = {
   url: string;
   encryptionKey: Buffer;
-  first: Storage;
-  second: Storage;
+  first: ObservedStorage;
+  second: ObservedStorage;
   /** A third connection, to inspect the database. */
   database: Database;
   /** Closes all connections and drops the database. */
   close(): Promise<void>;
 };
 
+// On a machine that is busy with other tests, statements and transactions would rightly be given up earlier.
+const PATIENT = { timeoutMs: 60_000 };
+
+/** Opens a database whose statements can be heard. */
+export function openObserved(
+  url: string,
+  encryptionKeys: Parameters<typeof openStorage>[1],
+  options: Parameters<typeof openStorage>[2] = PATIENT,
+): ObservedStorage {
+  const { observer, onStatement } = createStatementListeners();
+  return { ...openStorage(url, encryptionKeys, { ...options, observer }), onStatement };
+}
+
 /** Opens a new database, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
 export async function createTestStorage({ migrated = true, options = "" } = {}): Promise<TestStorage> {
   const { url: plain, drop } = await createTestDatabase({ empty: !migrated });
   const url = plain + options;
   const encryptionKey = randomBytes(32);
-  const first = openStorage(url, encryptionKey);
-  const second = openStorage(url, encryptionKey);
-  const database = openDatabase(url);
+  const first = openObserved(url, encryptionKey);
+  const second = openObserved(url, encryptionKey);
+  const database = openDatabase(url, PATIENT);
   if (migrated) await first.migrate();
   return {
     url,

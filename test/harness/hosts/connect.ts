@@ -1,4 +1,4 @@
-import { randomInt } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import type { ExecutionContext } from "ava";
 import type { SigningKey } from "../clients/document-client.ts";
 import { signAssertion } from "../clients/document-client.ts";
@@ -23,8 +23,9 @@ export async function connectHost(
 ): Promise<void> {
   const { service, host, user } = connection;
   const found = await discoverServer(t, service, host);
-  const redirectUri = template.replace("<port>", String(randomInt(49_152, 65_536)));
-  const client = { clientId: await identify(t, host, found), redirectUri };
+  const ofServer = (text: string) => text.replace("<id>", serverIdOf(found.resource));
+  const redirectUri = ofServer(template).replace("<port>", String(randomInt(49_152, 65_536)));
+  const client = { clientId: ofServer(await identify(t, host, found)), redirectUri };
   const { code, verifier } = await authorize(t, connection, client, found);
   const tokens = await requestTokens(connection, client, found, {
     grant_type: "authorization_code",
@@ -42,6 +43,11 @@ export async function connectHost(
   const { structuredContent } = await mcp.callTool({ name: "whoami", arguments: {} });
   await mcp.close();
   t.like(structuredContent, { client_id: client.clientId, user_id: user.id });
+}
+
+/** Returns the ID that Codex derives from the URL of a server. */
+export function serverIdOf(url: string): string {
+  return createHash("sha256").update(url).digest().subarray(0, 9).toString("base64url");
 }
 
 /** Returns the client id of a host, which may have to register first. */

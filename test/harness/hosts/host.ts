@@ -14,7 +14,7 @@ export type Host = {
   name: string;
   /** When its document or its requests were last compared with these. */
   observed: string;
-  /** Where the redirects go; `<port>` stands for a random one. */
+  /** Where the redirects go; `<port>` stands for a random one, and `<id>` for the one that it derives from the server. */
   redirect_uris: string[];
   /** Where it looks for the metadata of the authorization server, in this order. */
   metadata: string[];

@@ -22,7 +22,7 @@ export function renderTable(connected: Map<Host, string[]>): string {
   const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
   const lines = ["Client | Identified by | Redirect URIs | Needs", ...rows].map((row) => `| ${row} |`);
   lines.splice(1, 0, "|---|---|---|---|");
-  return `Tested on ${date}. The tests send what each client is known to send, from the URL of the server to a tool call:\n\n${lines.join("\n")}\n`;
+  return `Tested on ${date}. Each test replays the client's requests, from discovery to a tool call:\n\n${lines.join("\n")}\n`;
 }
 
 /** Replaces the table of a document. */

@@ -21,9 +21,6 @@ export type TestProvider = {
   stop(): Promise<void>;
 };
 
-/** An identity provider whose tokens a test defines. */
-export type MockProvider = Awaited<ReturnType<typeof startMockProvider>>;
-
 /** Returns the settings of a service that uses this identity provider. */
 export function providerSettings(issuer: string): Record<string, string> {
   return {

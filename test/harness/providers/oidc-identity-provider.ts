@@ -7,6 +7,8 @@ import { type JWK, Provider } from "oidc-provider";
 import { TestBrowser } from "../clients/test-browser.ts";
 import { providerSettings, type TestProvider } from "./identity-provider.ts";
 
+const KEEP_ALIVE_MS = 75_000;
+
 const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
 <form method="post"><label>Name <input name="username" autofocus></label><button>Sign in</button></form>`;
 const parse = bodyParser();
@@ -74,6 +76,8 @@ export async function startOidcProvider(service: { url: string }, port: number):
   }
 
   const server = provider.listen(port, "localhost");
+  // On a busy machine, the server would otherwise close a connection just as the client sends its next request.
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await once(server, "listening");
   if ((server.address() as AddressInfo).port !== port) throw new Error("the server listens on another port");
 

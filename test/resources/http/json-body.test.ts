@@ -1,5 +1,8 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import test from "ava";
+import { z } from "zod";
+import type { Problem } from "../../../resources/http/problem.ts";
+import { validate } from "../../../resources/http/validate.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -9,6 +12,7 @@ const app = await service.createOrganization();
 const token = await service.token(app);
 const api = apiAt(service.url, token);
 const { id } = await api.createLink();
+
 test.after.always(() => service.close());
 
 const routes = [
@@ -17,6 +21,7 @@ const routes = [
 ] as const;
 const JSON_TYPE = { "content-type": "application/json" };
 const good = JSON.stringify({ url: "https://example.com/" });
+const KB = 2 ** 10;
 const MB = 2 ** 20;
 
 const types: [type: string, body: RequestInit["body"]][] = [
@@ -87,7 +92,7 @@ const malformed: [name: string, body: RequestInit["body"]][] = [
   ["a form", "url=https://example.com"],
   ["a bare word", "undefined"],
   ["UTF-16", Buffer.from(good, "utf16le")],
-  ["100,000 open brackets", "[".repeat(100_000)],
+  ["60,000 open brackets", "[".repeat(60_000)],
 ];
 for (const [name, body] of malformed) {
   test(`a body of ${name} is rejected with 400 invalid_json`, async (t) => {
@@ -128,17 +133,25 @@ for (const text of [
   });
 }
 
-test("a body over 1 MB is rejected with 413, and one of 1 MB is accepted", async (t) => {
-  for (const [method, path] of routes) {
-    const reply = await api.send(method, path, { body: `${" ".repeat(MB)}${good}`, headers: JSON_TYPE });
+test("a body over 64 KB is rejected with 413, and one of 64 KB is accepted", async (t) => {
+  for (const [method, path] of [...routes, ["POST", "/v1/webhooks"] as const]) {
+    const reply = await api.send(method, path, { body: good.padEnd(64 * KB + 1, " "), headers: JSON_TYPE });
     isProblem(t, reply, { status: 413, code: "body_too_large" });
+    t.regex(reply.body.detail, /64 KB/);
   }
-  const full = good.padEnd(MB, " ");
+  const full = good.padEnd(64 * KB, " ");
   t.is((await api.send("POST", "/v1/links", { body: full, headers: JSON_TYPE })).status, 201);
 });
 
-test("a chunked body over 1 MB is rejected with 413", async (t) => {
-  const body = Buffer.from(`${" ".repeat(MB)}${good}`);
+test("links in bulk may have 1 MB", async (t) => {
+  const bulk = JSON.stringify({ links: [JSON.parse(good)] });
+  const send = (body: string) => api.send("POST", "/v1/links/bulk", { body, headers: JSON_TYPE });
+  t.is((await send(bulk.padEnd(MB, " "))).status, 200);
+  isProblem(t, await send(bulk.padEnd(MB + 1, " ")), { status: 413, code: "body_too_large" });
+});
+
+test("a chunked body over 64 KB is rejected with 413", async (t) => {
+  const body = Buffer.from(`${" ".repeat(64 * KB)}${good}`);
   const reply = await sendRaw(service.url, "/v1/links", {
     method: "POST",
     headers: [
@@ -154,7 +167,7 @@ test("a chunked body over 1 MB is rejected with 413", async (t) => {
   t.is(reply.status, 413);
 });
 
-test("a compressed body is accepted, and rejected with 413 if it decompresses to over 1 MB", async (t) => {
+test("a compressed body is accepted, and rejected with 413 if it decompresses to over 64 KB", async (t) => {
   const headers = { ...JSON_TYPE, "content-encoding": "gzip" };
   for (const [encoding, compress] of [
     ["gzip", gzipSync],
@@ -187,11 +200,11 @@ const many = (count: number, value: unknown) => Array.from({ length: count }, ()
 const named = (count: number, value: unknown) =>
   Object.fromEntries(many(count, value).map((entry, index) => [`k${index}`, entry]));
 const mistakes: [what: string, path: string, body: object][] = [
-  ["unknown fields", "/v1/links", named(60_000, 1)],
-  ["tags", "/v1/links", { url: "https://example.com/", tags: many(100_000, "") }],
-  ["metadata", "/v1/links", { url: "https://example.com/", metadata: named(60_000, {}) }],
-  ["events", "/v1/webhooks", { url: "https://example.com/hook", events: many(100_000, "nothing") }],
-  ["links", "/v1/links/bulk", { links: many(100_000, 1) }],
+  ["unknown fields", "/v1/links", named(100, 1)],
+  ["tags", "/v1/links", { url: "https://example.com/", tags: many(20_000, "") }],
+  ["metadata", "/v1/links", { url: "https://example.com/", metadata: named(100, {}) }],
+  ["events", "/v1/webhooks", { url: "https://example.com/hook", events: many(5000, "nothing") }],
+  ["links", "/v1/links/bulk", { links: many(9000, 1) }],
 ];
 for (const [what, path, json] of mistakes) {
   test(`a body full of invalid ${what} gets a short error response`, async (t) => {
@@ -200,6 +213,21 @@ for (const [what, path, json] of mistakes) {
     t.true(text.length < 10_000, `${text.length}`);
     const count = body.errors?.length ?? 0;
     t.true(count >= 1 && count <= 20, `${count}`);
+  });
+}
+
+const crowded: [what: string, path: string, body: object, field: string, rule: string][] = [
+  ["an object", "/v1/links", named(101, 1), "", "100 fields"],
+  ["metadata", "/v1/links", { url: 1, metadata: named(101, 1) }, "metadata", "100 fields"],
+  ["an object in an unknown field", "/v1/links", { other: [[named(101, 1)]] }, "other", "100 fields"],
+  ["a link in bulk", "/v1/links/bulk", { links: [{}, named(101, 1)] }, "links", "100 fields"],
+  ["a bulk request", "/v1/links/bulk", { links: many(100_000, 1) }, "", "10,000 fields and items"],
+];
+for (const [what, path, json, field, rule] of crowded) {
+  test(`${what} with more than ${rule} is rejected with 422 before it is validated`, async (t) => {
+    const reply = await api.send("POST", path, { json });
+    isProblem(t, reply, { status: 422, code: "invalid_request", fields: [field] });
+    t.is(reply.body.errors?.[0]?.message, `must have at most ${rule}`);
   });
 }
 
@@ -229,3 +257,56 @@ for (const body of poison) {
     t.false("title" in {});
   });
 }
+
+const schema = z.strictObject({
+  name: z.string().min(2).max(5),
+  size: z.int().min(1).max(3),
+  kind: z.enum(["a", "b"]),
+  tags: z.array(z.string()).max(2).optional(),
+  on: z.boolean({ error: "must be on or off" }).optional(),
+  nested: z.strictObject({ id: z.string() }).optional(),
+});
+const valid = { name: "name", size: 1, kind: "a" };
+
+const cases: [name: string, input: unknown, code: string, detail: string][] = [
+  ["a missing field", { ...valid, name: undefined }, "invalid_name", "name is required."],
+  ["a missing nested field", { ...valid, nested: {} }, "invalid_nested", "nested.id is required."],
+  ["a missing body", undefined, "invalid_request", "The body is required."],
+  ["a body that is not an object", "text", "invalid_request", "The body must be an object."],
+  ["a value of another type", { ...valid, name: 5 }, "invalid_name", "name must be a string."],
+  ["a fraction", { ...valid, size: 1.5 }, "invalid_size", "size must be a whole number."],
+  ["a number that is too small", { ...valid, size: 0 }, "invalid_size", "size must be at least 1."],
+  ["a number that is too large", { ...valid, size: 4 }, "invalid_size", "size must be at most 3."],
+  ["a short string", { ...valid, name: "n" }, "invalid_name", "name must have at least 2 characters."],
+  ["a long array", { ...valid, tags: ["a", "b", "c"] }, "invalid_tags", "tags must have at most 2 items."],
+  ["an item of another type", { ...valid, tags: [5] }, "invalid_tags", "tags.0 must be a string."],
+  ["a value that is not in the list", { ...valid, kind: "c" }, "invalid_kind", "kind must be one of a, b."],
+  ["a schema's own message", { ...valid, on: 1 }, "invalid_on", "on must be on or off."],
+  ["an unknown field", { ...valid, color: "red" }, "unknown_field", "color is not a known field."],
+  [
+    "several errors",
+    { ...valid, size: 0, kind: "c" },
+    "invalid_request",
+    "size must be at least 1. kind must be one of a, b.",
+  ],
+];
+
+for (const [name, input, code, detail] of cases) {
+  test(`${name} is a 422 ${code}: ${detail}`, (t) => {
+    const problem = t.throws<Problem>(() => validate(schema, input));
+    t.is(problem?.status, 422);
+    t.is(problem?.code, code);
+    t.is(problem?.message, detail);
+    t.true((problem?.errors?.length ?? 0) > 0);
+  });
+}
+
+test("at most 20 errors are returned", (t) => {
+  const problem = t.throws<Problem>(() =>
+    validate(
+      z.array(z.string()),
+      Array.from({ length: 50 }, (_, n) => n),
+    ),
+  );
+  t.is(problem?.errors?.length, 20);
+});

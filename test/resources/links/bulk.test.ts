@@ -2,6 +2,8 @@ import test from "ava";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const newApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 const api = await newApi();
@@ -139,4 +141,20 @@ test("an unknown field next to the links is rejected", async (t) => {
 test("a token without write access is rejected", async (t) => {
   const token = await service.token(await service.createOrganization(), { scope: "links:read" });
   isProblem(t, await bulk([{ url }], apiAt(service.url, token)), { status: 403, code: "insufficient_scope" });
+});
+
+test("requests of another organization are answered between the bulk requests of one", async (t) => {
+  const [busy, other] = await Promise.all([newApi(), newApi()]);
+  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, "x".repeat(100)]));
+  const links = Array.from({ length: 100 }, () => ({ url, metadata }));
+  let answered = 0;
+  const all = Array.from({ length: 12 }, async () => {
+    const { status } = await bulk(links, busy);
+    answered++;
+    return status;
+  });
+  await Promise.race(all);
+  t.is((await other.send("POST", "/v1/links", { json: { url } })).status, 201);
+  t.true(answered <= 6, `${answered} of 12 were answered before it`);
+  t.deepEqual(new Set(await Promise.all(all)), new Set([200]));
 });

@@ -3,6 +3,8 @@ import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));

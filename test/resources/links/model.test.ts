@@ -5,6 +5,8 @@ import { createModel, createTarget, linkCommands } from "../../harness/model/lin
 import { rounds } from "../../harness/rounds.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const ROUNDS = 25;
 // One sequence waits for the disk while another one computes.
 const CONCURRENCY = 4;

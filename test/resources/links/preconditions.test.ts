@@ -2,6 +2,8 @@ import test from "ava";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));

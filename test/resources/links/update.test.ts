@@ -4,6 +4,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));

@@ -116,7 +116,7 @@ for (const [name, notifications] of Object.entries({
     const { message, headers } = modernRequest("subscriptions/listen");
     const body = JSON.stringify({ ...message, params: { ...message.params, notifications } });
     const init = { method: "POST", body, headers: { ...MCP_HEADERS, ...headers, ...bearer(token) } };
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(5000) });
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(30_000) });
     t.is(response.status, 404);
     t.is(response.headers.get("content-type"), "application/json; charset=utf-8");
     t.like(await response.json(), { jsonrpc: "2.0", id: 1, error: { code: -32601 } });

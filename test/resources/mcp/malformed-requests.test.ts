@@ -1,11 +1,17 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import test from "ava";
 import { pino } from "pino";
-import { readSettings } from "../../../server/config.ts";
-import { startService } from "../../../server/service.ts";
+import { openStorage } from "../../../adapters/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { startService } from "../../../server/process/service.ts";
+import { readSettings } from "../../../server/settings/config.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
-import { bearer, populate } from "../../harness/service.ts";
+import { addressOf, startServer, stopPrograms } from "../../harness/program.ts";
+import { bearer, populate, startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const logged: { level: number; msg: string; err?: { message: string } }[] = [];
@@ -20,9 +26,33 @@ const service = await startService(
 const url = `${service.urls.base}/mcp`;
 const data = populate(service.urls.base, service.storage);
 const token = await data.token(await data.createOrganization());
+
+const standard = await startTestService();
+const standardToken = await standard.token(await standard.createOrganization());
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-mcp-errors-"));
+const settings = {
+  PORT: "0",
+  DATABASE_URL: `sqlite:${folder}/mcp.sqlite`,
+  ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64url"),
+};
+const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
+await storage.migrate();
+const { client } = await storage.organizations.create("Agents", "growth", OPERATOR);
+await storage.close();
+if (!client) throw new Error("no client was created");
+const server = startServer({ settings, cwd: folder });
+const serverUrl = await addressOf(server);
+const auth = bearer(await populate(serverUrl, storage).token(client));
+
 test.after.always(async () => {
   await service.close();
   await database.drop();
+});
+test.after.always(() => standard.close());
+test.after.always(() => {
+  stopPrograms();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
@@ -55,3 +85,70 @@ for (const [what, body, headers] of MISTAKES) {
     );
   });
 }
+
+const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+
+const MESSAGES: [what: string, body: string][] = [
+  ["a message", nested(30_000)],
+  ["its parameters", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":${nested(30_000)}}}`],
+  [
+    "its metadata",
+    `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"a":${nested(30_000)}}}}`,
+  ],
+  [
+    "an argument",
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_link","arguments":{"url":${nested(30_000)}}}}`,
+  ],
+  [
+    "objects",
+    `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}}`,
+  ],
+];
+
+for (const [what, body] of MESSAGES) {
+  test(`${what} nested 10,000 levels deep or more is a client error`, async (t) => {
+    const answer = await fetch(`${standard.url}/mcp`, {
+      method: "POST",
+      body,
+      headers: {
+        ...bearer(standardToken),
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-06-18",
+      },
+    });
+    t.is(answer.status, 400);
+    t.is(((await answer.json()) as { code: string }).code, "invalid_json");
+  });
+}
+
+test("a link with metadata nested 30,000 levels deep is a client error, also with an Idempotency-Key", async (t) => {
+  const answer = await fetch(`${standard.url}/v1/links`, {
+    method: "POST",
+    body: `{"url":"https://example.com/","metadata":{"a":${nested(30_000)}}}`,
+    headers: { ...bearer(standardToken), "content-type": "application/json", "idempotency-key": "deep" },
+  });
+  t.is(answer.status, 422);
+});
+
+test("requests that are the client's mistake are answered and not logged as errors", async (t) => {
+  const { message, headers } = modernRequest("tools/list");
+  const future = structuredClone(message);
+  future.params._meta["io.modelcontextprotocol/protocolVersion"] = "2099-01-01";
+  const mistakes: [body: unknown, headers: object][] = [
+    [future, { ...headers, "mcp-protocol-version": "2099-01-01" }],
+    [message, { ...headers, "mcp-protocol-version": "2099-01-01" }],
+    [message, { ...headers, "mcp-method": "tools/call" }],
+    [{ jsonrpc: "2.0", id: 1, method: "tools/list" }, { accept: "text/html" }],
+    [message, { ...headers, "content-type": "text/plain" }],
+    ["{", headers],
+    [{ jsonrpc: "2.0", id: 1 }, {}],
+  ];
+  for (const [body, extra] of mistakes) {
+    const { status, text } = await postMcp(`${serverUrl}/mcp`, body, { ...auth, ...extra });
+    t.true(status >= 400 && status < 500, `${status} ${text.slice(0, 200)}`);
+  }
+  const { stdout, stderr } = await server.stop();
+  t.notRegex(stdout + stderr, /"level":"error"|unexpected error/);
+  t.regex(stdout, /"\/mcp"/, "the requests themselves are logged");
+});

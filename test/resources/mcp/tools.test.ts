@@ -1,13 +1,94 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
 import test from "ava";
 import { apiAt, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { ALL_ERAS, callTool, connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { ALL_ERAS, callTool, connectMcp, outputSchemaOf, refusalOf } from "../../harness/clients/mcp.ts";
+import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
+const receiver = await startReceiver();
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
+
 const app = await service.createOrganization();
 const token = await service.token(app);
+
+const [a, b] = [await service.createOrganization(), await service.createOrganization()];
+const apiA = apiAt(service.url, await service.token(a));
+
+test.after.always(async () => {
+  await service.close();
+  await receiver.close();
+});
+
+type Output = Record<string, unknown> & { id: string };
+
+for (const era of ALL_ERAS) {
+  test(`${era}: every tool result matches its output schema, and those that it refers to`, async (t) => {
+    const token = await service.token(await service.createOrganization());
+    const client = await connectMcp(`${service.url}/mcp`, token, era);
+    const { tools } = await client.listTools();
+    const called = new Set<string>();
+    const ajv = new Ajv2020({ strict: false });
+    // Once it has listed the tools, the client validates each result and throws if it differs from the schema.
+    async function call(name: string, args: Record<string, unknown> = {}) {
+      const result = await client.callTool({ name, arguments: args });
+      t.falsy(result.isError, JSON.stringify(result.content));
+      t.truthy(result.structuredContent, name);
+      const matches = ajv.validate(outputSchemaOf(tools, name), result.structuredContent);
+      t.true(matches, `${name}: ${ajv.errorsText()}`);
+      called.add(name);
+      return result.structuredContent as Output;
+    }
+    const url = "https://example.com/";
+
+    await call("whoami");
+    const { id } = await call("create_link", {
+      url,
+      metadata: { a: 1, b: null },
+      tags: ["x"],
+      max_clicks: 5,
+      expires_at: "2099-01-01T00:00:00Z",
+    });
+    await call("create_links", { links: [{ url }, { url: "nonsense" }] });
+    await call("upsert_link", { external_id: "mine", url });
+    await call("get_link", { id });
+    await call("list_links", { limit: 1 });
+    await call("update_link", { id, title: "x" });
+    await call("get_link_analytics", { id });
+    await call("get_analytics");
+    await call("delete_link", { id });
+
+    const webhook = await call("create_webhook", { url: receiver.url("/"), events: ["webhook.test"] });
+    await call("get_webhook", { id: webhook.id });
+    await call("list_webhooks");
+    await call("update_webhook", { id: webhook.id, enabled: true });
+    await call("rotate_webhook_secret", { id: webhook.id });
+    const delivery = await call("test_webhook", { id: webhook.id });
+    await call("list_webhook_deliveries", { id: webhook.id });
+    await call("resend_webhook_delivery", { id: webhook.id, delivery_id: delivery.id });
+    await call("delete_webhook", { id: webhook.id });
+
+    t.deepEqual([...called].sort(), tools.map(({ name }) => name).sort());
+    await client.close();
+  });
+}
+
+test("a result without a field, or with one of another type, does not match the schema that it refers to", async (t) => {
+  const token = await service.token(await service.createOrganization());
+  const client = await connectMcp(`${service.url}/mcp`, token);
+  const { tools } = await client.listTools();
+  const result = await client.callTool({ name: "create_link", arguments: { url: "https://example.com/" } });
+  const link = result.structuredContent as object;
+  const matches = (data: unknown) =>
+    new Ajv2020({ strict: false }).validate(outputSchemaOf(tools, "create_link"), data);
+  t.true(matches(link));
+  t.false(matches({ ...link, slug: undefined }));
+  t.false(matches({ ...link, clicks: "many" }));
+  t.false(matches({ ...link, title: 5 }));
+  await client.close();
+});
+
 const api = apiAt(service.url, token);
-test.after.always(() => service.close());
 
 const WRITES = ["create_link", "create_links", "upsert_link", "update_link", "delete_link"];
 const READS = ["whoami", "get_link", "list_links", "get_link_analytics", "get_analytics"];
@@ -206,3 +287,65 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 }
+
+const url = `${service.url}/mcp`;
+
+for (const era of ALL_ERAS) {
+  for (const [tool, args] of [
+    ["get_link", {}],
+    ["update_link", { title: "stolen" }],
+    ["delete_link", {}],
+  ] as const) {
+    test(`${era}: ${tool} does not find a link of another organization`, async (t) => {
+      const link = await apiA.createLink();
+      const client = await connectMcp(url, await service.token(b), era);
+      const call = async (id: string) =>
+        refusalOf(await client.callTool({ name: tool, arguments: { id, ...args } }));
+      const { request_id: _one, ...failure } = (await call(link.id)) ?? {};
+      const { request_id: _other, ...missing } = (await call("lnk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) ?? {};
+      t.like(failure, { status: 404, code: "not_found" });
+      t.deepEqual(failure, missing);
+      t.deepEqual((await apiA.get(`/v1/links/${link.id}`)).body, link);
+      await client.close();
+    });
+  }
+
+  test(`${era}: list_links returns only the organization's links and rejects another organization's cursor`, async (t) => {
+    for (const _ of [1, 2, 3]) await apiA.createLink({ title: "common" });
+    const [clientA, clientB] = [
+      await connectMcp(url, await service.token(a), era),
+      await connectMcp(url, await service.token(b), era),
+    ];
+    const query = { search: "common", limit: 1 };
+    const first = await clientA.callTool({ name: "list_links", arguments: query });
+    const { next_cursor: cursor } = first.structuredContent as PageBody;
+    t.is(typeof cursor, "string");
+    const empty = await clientB.callTool({ name: "list_links", arguments: query });
+    t.deepEqual(empty.structuredContent, { data: [], next_cursor: null });
+    const rejected = await clientB.callTool({ name: "list_links", arguments: { ...query, cursor } });
+    t.is(refusalOf(rejected)?.code, "invalid_cursor");
+    await Promise.all([clientA.close(), clientB.close()]);
+  });
+
+  test(`${era}: an app acts for the organization that the user chose, on behalf of the user`, async (t) => {
+    const user = await service.createUser([a.id, b.id]);
+    for (const chosen of [a, b]) {
+      const tokens = await tokensFor(service, a, user, { organizationId: chosen.id });
+      const client = await connectMcp(url, tokens.access_token, era);
+      const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+      t.like(structuredContent, { organization: { id: chosen.id }, user_id: user.id });
+      await client.close();
+    }
+  });
+}
+
+test("a cursor of the API works in MCP, but only with the same filter", async (t) => {
+  for (const _ of [1, 2]) await apiA.createLink({ tags: ["shared"] });
+  const { body } = await apiA.get<PageBody>("/v1/links?limit=1&tag=shared");
+  const client = await connectMcp(url, await service.token(a));
+  const call = (args: object) =>
+    client.callTool({ name: "list_links", arguments: { cursor: body.next_cursor, ...args } });
+  t.is(refusalOf(await call({ tag: "shared" })), undefined);
+  t.is(refusalOf(await call({ tag: "other" }))?.code, "invalid_cursor");
+  await client.close();
+});

@@ -150,10 +150,21 @@ for (const text of [
   });
 }
 
-test("a body over 1 MB is rejected with 413", async (t) => {
-  const args = { url: `https://example.com/${"a".repeat(2 ** 20)}` };
+test("a body over 64 KB is rejected with 413", async (t) => {
+  const args = { url: `https://example.com/${"a".repeat(2 ** 16)}` };
   const call = { ...whoami, params: { name: "create_link", arguments: args } };
   isProblem(t, await postMcp(url, call, auth), { status: 413, code: "body_too_large" });
+});
+
+test("a batch of more than 10 messages is rejected with 400", async (t) => {
+  const batch = (length: number) =>
+    postMcp(
+      url,
+      Array.from({ length }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" })),
+      { ...auth, "mcp-protocol-version": "2025-03-26" },
+    );
+  t.is((await batch(10)).status, 200);
+  isProblem(t, await batch(11), { status: 400, code: "invalid_request" });
 });
 
 test("an unknown method is a -32601 error, with status 404 in revision 2026-07-28", async (t) => {

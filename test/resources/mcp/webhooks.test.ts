@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import test from "ava";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
@@ -5,6 +6,7 @@ import {
   ALL_ERAS,
   callTool,
   connectMcp,
+  type Era,
   MCP_HEADERS,
   modernRequest,
   postMcp,
@@ -17,6 +19,7 @@ import {
   createWebhook,
   type DeliveryBody,
   type DeliveryPage,
+  type NewWebhookBody,
   type WebhookBody,
   type WebhookPage,
   waitForDelivery,
@@ -24,8 +27,10 @@ import {
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-const url = `${service.url}/mcp`;
+
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
+
+const url = `${service.url}/mcp`;
 
 async function newOrganization() {
   const { id, ...client } = await service.createOrganization();
@@ -195,5 +200,90 @@ for (const [scope, names] of [
       const missing = READERS.includes(name) ? "webhooks:read" : "webhooks:write";
       t.is(challengeOf(reply)?.scope, `${scope} ${missing}`, "with the scopes that the token has");
     }
+  });
+}
+
+const WEBHOOK = { url: "https://hooks.example.com/in", events: ["link.created"] };
+const SECRET = /whsec_/;
+type Shown = WebhookBody & { secret_url: string };
+
+/** Creates an organization, with functions that call tools and the API. */
+async function newToolCaller() {
+  const organization = await service.createOrganization();
+  const token = await service.token(organization);
+  const api = apiAt(service.url, token);
+  return {
+    organization,
+    /** Calls a tool, and returns the whole response as text with its result. */
+    async call(era: Era, name: string, args: object) {
+      const { message, headers } = modernRequest("tools/call", { name, arguments: args });
+      const legacy = { ...message, params: { name, arguments: args } };
+      const { text, rpc } = await postMcp(service.urls.mcp, era === "2026-07-28" ? message : legacy, {
+        ...(era === "2026-07-28" && headers),
+        ...bearer(token),
+      });
+      const result = rpc?.result as { structuredContent?: Shown; _meta?: { idempotency_replayed?: boolean } };
+      return {
+        text,
+        webhook: result.structuredContent as Shown,
+        isReplayed: result._meta?.idempotency_replayed,
+      };
+    },
+    post: (path: string, key: string, json?: object) =>
+      api.send<NewWebhookBody>("POST", path, { ...(json && { json }), headers: { "idempotency-key": key } }),
+  };
+}
+
+for (const era of ALL_ERAS) {
+  test(`${era}: no answer of a tool contains a webhook secret`, async (t) => {
+    const { organization, call } = await newToolCaller();
+    const created = await call(era, "create_webhook", WEBHOOK);
+    const { id, secret_url } = created.webhook;
+    t.is(secret_url, `${service.url}/dashboard/organizations/${organization.id}/webhooks/${id}`);
+    for (const { text } of [
+      created,
+      await call(era, "rotate_webhook_secret", { id }),
+      await call(era, "get_webhook", { id }),
+      await call(era, "list_webhooks", {}),
+      await call(era, "update_webhook", { id, enabled: true }),
+      await call(era, "test_webhook", { id }),
+      await call(era, "list_webhook_deliveries", { id }),
+      await call(era, "create_webhook", { ...WEBHOOK, secret: "mine" }),
+      await call(era, "delete_webhook", { id }),
+    ]) {
+      t.notRegex(text, SECRET);
+      t.false(text.includes('"secret"'));
+    }
+  });
+
+  test(`${era}: a key used over REST is replayed to an agent without the secret`, async (t) => {
+    const { call, post } = await newToolCaller();
+    const [creation, rotation] = [randomUUID(), randomUUID()];
+    const created = await post("/v1/webhooks", creation, WEBHOOK);
+    t.regex(created.body.secret, SECRET);
+    const again = await call(era, "create_webhook", { ...WEBHOOK, idempotency_key: creation });
+    t.true(again.isReplayed);
+    t.is(again.webhook.id, created.body.id);
+    t.notRegex(again.text, SECRET);
+
+    const { id } = created.body;
+    const rotated = await post(`/v1/webhooks/${id}/rotate-secret`, rotation);
+    t.regex(rotated.body.secret, SECRET);
+    const repeated = await call(era, "rotate_webhook_secret", { id, idempotency_key: rotation });
+    t.true(repeated.isReplayed);
+    t.notRegex(repeated.text, SECRET);
+  });
+
+  test(`${era}: a key used by an agent shows no secret over REST`, async (t) => {
+    const { call, post } = await newToolCaller();
+    const key = randomUUID();
+    const created = await call(era, "create_webhook", { ...WEBHOOK, idempotency_key: key });
+    const replayed = await post("/v1/webhooks", key, WEBHOOK);
+    isProblem(t, replayed, { status: 409, code: "secret_shown_once" });
+    t.is(replayed.headers.get("idempotency-replayed"), "true");
+    const again = await call(era, "create_webhook", { ...WEBHOOK, idempotency_key: key });
+    t.true(again.isReplayed);
+    t.deepEqual(again.webhook, created.webhook);
+    t.notRegex(again.text, SECRET);
   });
 }

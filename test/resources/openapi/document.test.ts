@@ -1,17 +1,26 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { apiAt } from "../../harness/clients/api.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { contractOf } from "../../harness/clients/contract.ts";
+import { ROOT } from "../../harness/program.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ ALLOWED_ORIGINS: "https://app.example.com" });
 const anonymous = apiAt(service.url);
 const reply = await anonymous.get<OpenApiDocument>("/v1/openapi.json");
+
+const api = apiAt(service.url, await service.token(await service.createOrganization()));
+const { document: contract } = await contractOf(service.url);
+
+test.after.always(() => service.close());
+
 const { body: document } = reply;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
 );
-test.after.always(() => service.close());
 
 /** Returns all values of a key, at any depth of the document. */
 function valuesOf(name: string, node: unknown = document): unknown[] {
@@ -147,8 +156,8 @@ test("the document is public: no token, any origin, cacheable", async (t) => {
 });
 
 for (const [name, header, status] of [
-  ["its ETag", (tag: string) => tag, 304],
-  ["its ETag as a weak tag", (tag: string) => `W/${tag}`, 304],
+  ["its ETag as a strong tag", (tag: string) => tag, 304],
+  ["its ETag", (tag: string) => `W/${tag}`, 304],
   ["its ETag among others", (tag: string) => `"x", ${tag}, "y"`, 304],
   ["an asterisk", () => "*", 304],
   ["another ETag", () => '"x"', 200],
@@ -156,11 +165,55 @@ for (const [name, header, status] of [
   ["its ETag without quotes", (tag: string) => tag.slice(1, -1), 200],
 ] as const) {
   test(`the document requested with ${name} is answered with ${status}`, async (t) => {
-    const tag = reply.headers.get("etag") as string;
-    t.regex(tag, /^"[\w-]{20,}"$/);
+    const weak = reply.headers.get("etag") as string;
+    t.regex(weak, /^W\/"[\w-]{20,}"$/);
+    const tag = weak.slice(2);
     const again = await anonymous.get("/v1/openapi.json", { "if-none-match": header(tag) });
     t.is(again.status, status);
-    t.is(again.headers.get("etag"), tag);
+    t.is(again.headers.get("etag"), weak);
     if (status === 304) t.is(again.text, "");
   });
 }
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/** Returns the documented methods of a path. `bulk` could also be an id. */
+function methodsOf(requestPath: string): string[] {
+  return Object.entries(contract.paths)
+    .filter(([template]) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(requestPath))
+    .flatMap(([, operations]) => Object.keys(operations).map((method) => method.toUpperCase()));
+}
+
+for (const template of Object.keys(contract.paths)) {
+  const requestPath = template.replaceAll(/\{\w+\}/g, "unknown");
+  const declared = methodsOf(requestPath);
+  const allowed = [...declared, ...(declared.includes("GET") ? ["HEAD"] : []), "OPTIONS"].sort();
+
+  test(`${template} supports exactly the documented methods`, async (t) => {
+    for (const method of METHODS) {
+      const reply = await api.send(method, requestPath);
+      if (declared.includes(method)) {
+        t.not(reply.status, 405, method);
+        // A 404 may only be that of the unknown id.
+        if (reply.status === 404) t.not(reply.body.detail, "URL not found.", method);
+      } else {
+        isProblem(t, reply, { status: 405, code: "method_not_allowed" });
+        t.deepEqual(reply.headers.get("allow")?.split(", ").sort(), allowed);
+      }
+    }
+    const { headers } = await api.send("OPTIONS", requestPath);
+    t.deepEqual(headers.get("allow")?.split(", ").sort(), allowed);
+  });
+}
+
+test("routes are registered only by the declarations that the document is built from", (t) => {
+  const folder = path.join(ROOT, "resources");
+  const routing = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => ({ file, source: readFileSync(path.join(folder, file), "utf8") }))
+    .filter(({ source }) => /\brouter\.(get|post|put|patch|del|delete|all|use|register)\(/i.test(source));
+  t.deepEqual(
+    routing.map(({ file }) => file),
+    ["openapi/operation.ts"],
+  );
+});

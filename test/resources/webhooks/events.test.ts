@@ -7,6 +7,8 @@ import { type MessageBody, startReceiver, verify } from "../../harness/receiver.
 import { postForm, startTestService } from "../../harness/service.ts";
 import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 test.after.always(() => Promise.all([service.close(), receiver.close()]));

@@ -1,18 +1,24 @@
+import type { ServerResponse } from "node:http";
 import test from "ava";
-import { apiAt } from "../../harness/clients/api.ts";
+import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+
+test.after.always(() => Promise.all([service.close(), receiver.close()]));
+test.after.always(() => timers.forEach(clearTimeout));
+
 const newOrganization = async () => {
   const organization = await service.createOrganization();
   return { organization, api: apiAt(service.url, await service.token(organization)) };
 };
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 /** Delays the responses of a path until the returned function is called. */
 function hold(path: string, status = 204) {
@@ -95,4 +101,39 @@ test.serial("a failing endpoint gets one attempt at a time until one succeeds", 
   t.is(receiver.received("/weak").length, 2);
   release();
   await receiver.waitFor("/weak", 6);
+});
+
+const newApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
+
+const WEBHOOKS = 20;
+const SLOW_MS = 12_000;
+// The ceiling per organization; without one, a single organization could occupy all 200 attempts of a process.
+const PER_ORGANIZATION = 40;
+const paths = Array.from({ length: WEBHOOKS }, (_, index) => `/slow-${index}`);
+const timers = new Set<NodeJS.Timeout>();
+
+/** Accepts every request, but only after 12 s. */
+function acceptSlowly(response: ServerResponse) {
+  timers.add(setTimeout(() => response.writeHead(200).end(), SLOW_MS));
+}
+
+async function createLinks(api: Api, count: number) {
+  const links = Array.from({ length: count }, () => ({ url: "https://example.com/" }));
+  await api.send("POST", "/v1/links/bulk", { json: { links } });
+}
+
+test("20 slow endpoints with 4,000 waiting deliveries don't delay another organization's event", async (t) => {
+  const [hostile, other] = [await newApi(), await newApi()];
+  for (const path of paths) await createWebhook(hostile, receiver.url(path));
+  await createWebhook(other, receiver.url("/other"));
+  for (const path of paths) receiver.respond(path, acceptSlowly);
+  await createLinks(hostile, 100);
+  await createLinks(hostile, 100);
+  await Promise.all(paths.map((path) => receiver.waitFor(path, 1)));
+  const start = performance.now();
+  await other.createLink();
+  await receiver.waitFor("/other", 1);
+  const slow = paths.reduce((sum, path) => sum + receiver.received(path).length, 0);
+  t.true(slow <= PER_ORGANIZATION, `${slow} requests to slow endpoints`);
+  t.log(`delivered after ${Math.round(performance.now() - start)} ms`);
 });

@@ -3,7 +3,7 @@ import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { type Received, startReceiver, verify } from "../../harness/receiver.ts";
-import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { startTestService, type TestOrganization, type TestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type DeliveryBody,
@@ -11,12 +11,15 @@ import {
   redacted,
   until,
   type WebhookBody,
+  waitForDelivery,
 } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-const apiOf = async (organization: TestOrganization) => apiAt(service.url, await service.token(organization));
+
 test.after.always(() => Promise.all([service.close(), receiver.close()]));
+
+const apiOf = async (organization: TestOrganization) => apiAt(service.url, await service.token(organization));
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -61,8 +64,12 @@ async function throughSchedule(
     await onAttempt(delivery, number);
     if (delivery.next_attempt_at === null) return delivery;
     const due = Date.parse(delivery.next_attempt_at);
-    advanceClock(due - Date.now() - 2_000);
-    await waitForPoll();
+    // No time passes while the queue is polled.
+    const now = Date.now;
+    Date.now = () => due - 1;
+    await waitForPoll().finally(() => {
+      Date.now = now;
+    });
     if (received() !== number) throw new Error(`attempt ${number + 1} received early`);
     advanceClock(due - Date.now() + 1);
   }
@@ -164,4 +171,37 @@ test.serial("an endpoint that is fixed in time receives the delivery and is not 
   t.is(last.status, "succeeded");
   t.is(last.attempts.length, 10);
   t.true(await isEnabled(await apiOf(organization), webhook));
+});
+
+/** Returns the number of attempts by outcome, from `/metrics`. */
+async function countsOf({ url }: TestService): Promise<Record<string, number>> {
+  const { text } = await apiAt(url).get("/metrics");
+  const lines = text.matchAll(/^linkgate_webhook_attempts_total\{outcome="(\w+)"\} (\d+)$/gm);
+  return Object.fromEntries([...lines].map(([, outcome, count]) => [outcome, Number(count)]));
+}
+
+test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {
+  // Its own service, because the metrics count the attempts of all organizations.
+  const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+  t.teardown(() => service.close());
+  const api = apiAt(service.url, await service.token(await service.createOrganization()));
+  t.deepEqual(await countsOf(service), { succeeded: 0, retried: 0, failed: 0, unsent: 0 });
+  for (const [path, status] of [
+    ["/fine", 204],
+    ["/weak", 500],
+    ["/gone", 410],
+  ] as const) {
+    receiver.respond(path, (response) => response.writeHead(status).end());
+    const webhook = await createWebhook(api, receiver.url(path), ["webhook.test"]);
+    await api.send("POST", `/v1/webhooks/${webhook.id}/test`);
+    await waitForDelivery(api, webhook, ({ attempts }) => attempts.length === 1);
+    if (status !== 500) continue;
+    await api.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { enabled: false } });
+    advanceClock(10_000);
+    await waitForDelivery(api, webhook, ({ status }) => status === "failed");
+  }
+  // Each webhook was verified first.
+  const expected = { succeeded: 4, retried: 1, failed: 1, unsent: 1 };
+  await until(async () => Object.values(await countsOf(service)).every((count) => count > 0) || undefined);
+  t.deepEqual(await countsOf(service), expected);
 });

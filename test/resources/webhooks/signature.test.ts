@@ -1,17 +1,31 @@
+import { readFileSync } from "node:fs";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
+import { freePort } from "../../harness/port.ts";
+import { Program, ROOT, stopPrograms } from "../../harness/program.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook, type DeliveryBody, deliveriesOf, waitForDelivery } from "../../harness/webhooks.ts";
+import {
+  createWebhook,
+  type DeliveryBody,
+  deliveriesOf,
+  until,
+  waitForDelivery,
+} from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+
+test.after.always(() => receiver.close());
+test.after.always(() => {
+  stopPrograms();
+  return service.close();
+});
+
 /** Creates an organization for one test. */
 const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
-test.after.always(() => service.close());
-test.after.always(() => receiver.close());
 
 test("a delivery of a link is accepted by the standard verifier", async (t) => {
   const api = await createApi();
@@ -148,4 +162,30 @@ test("a resent delivery has the same ID and body, and its log has both attempts"
   const delivered = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
   t.is(delivered.attempts.length, 2);
   t.is((await deliveriesOf(api, webhook)).length, 1);
+});
+
+test("the documented receiver accepts our deliveries and rejects forged ones", async (t) => {
+  const [, code = ""] = /```js\n(.*?)```/s.exec(readFileSync(`${ROOT}docs/webhooks.md`, "utf8")) ?? [];
+  const api = apiAt(service.url, await service.token(await service.createOrganization()));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/hook`;
+  const webhook = await createWebhook(api, url, ["link.created"]);
+  const receiver = new Program(process.execPath, ["--input-type=module", "--eval", code], {
+    settings: { PORT: String(port), WEBHOOK_SECRET: webhook.secret },
+  });
+  const send = (headers: Record<string, string>) =>
+    fetch(url, { method: "POST", body: "{}", headers }).catch(() => undefined);
+  await until(() => send({}));
+
+  const { slug } = await api.createLink({ title: "schön" });
+  const { id } = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
+  await receiver.says(new RegExp(`^${id} link\\.created`, "m"));
+  await receiver.says(new RegExp(`slug: '${slug}'`));
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  for (const forged of [
+    {},
+    { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": "v1,AAAA" },
+  ])
+    t.is((await send(forged as Record<string, string>))?.status, 401);
+  await receiver.stop();
 });

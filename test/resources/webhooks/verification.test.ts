@@ -13,6 +13,8 @@ import {
   type WebhookBody,
 } from "../../harness/webhooks.ts";
 
+export const databases = "all";
+
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1", TRUST_PROXY: "1" });
 const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));

@@ -46,6 +46,7 @@ test("one of several audiences is enough, unless there must be only one", async 
     instanceOf: InvalidJwt,
     message: "aud must be a single value",
   });
+  await t.notThrowsAsync(verifyJwt(await sign({ aud: [AUDIENCE] }), { ...rules, isSingleAudience: true }));
 });
 
 test("a clock that differs by 20 seconds is accepted, in both directions", async (t) => {

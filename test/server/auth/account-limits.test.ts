@@ -3,10 +3,12 @@ import { sha256 } from "../../../adapters/crypto/hash.ts";
 import { createPasswords } from "../../../server/credentials/passwords.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { addTotp, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
+import { addTotp, type Challenge, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { startTestService, type TestUser } from "../../harness/service.ts";
+
+export const databases = "all";
 
 const { url, encryptionKey, database, first: storage, second, close } = await createTestStorage();
 const settings = {
@@ -46,6 +48,21 @@ async function deviceOf({ username, password }: { username: string; password: st
     .getSetCookie()
     .find((line) => line.startsWith("device="))
     ?.split(";")[0];
+}
+
+type From = { address?: string; cookie?: string | undefined };
+
+/** Sends the second factor of a login. */
+function send(login_token: string, fields: object, { address = newAddress(), cookie = "" }: From = {}) {
+  const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };
+  const json = { login_token, ...fields };
+  return apiAt(service.url).send("POST", "/auth/login/second-factor", { json, headers });
+}
+
+/** Signs in with the password and a second factor. */
+async function prove({ username, password }: TestUser, fields: object, { cookie }: From = {}) {
+  const { body } = await signIn(username, password, cookie);
+  return send((body as Challenge).login_token, fields, { cookie: cookie ?? "" });
 }
 
 /** Returns the delay that a number of failures causes. */
@@ -176,22 +193,18 @@ test.serial(
   async (t) => {
     const user = await addTotp(service, await createColleague(service, undefined));
     await storage.signInFailures.resetFactor(user.id);
-    const prove = async (fields: object) => {
-      const { login_token } = (await logIn(service, user)).body;
-      return proveFactor(service, login_token, fields);
-    };
     for (let failures = 1; failures <= MAX_FAILURES; failures++) {
       t.is((await signInFailures.attemptFactor(user.id)).outcome, "allowed");
       advanceClock(delayAfter(failures));
     }
-    const refused = await prove({ totp: user.code() });
+    const refused = await prove(user, { totp: user.code() });
     isProblem(t, refused as never, { status: 403, code: "password_reset_required" });
     const kinds = (await storage.notices.list(user.id)).map(({ kind }) => kind);
     t.is(kinds.filter((kind) => kind === "second_factor_locked").length, 1);
 
     const link = await storage.accounts.createResetToken(user.id, 60_000);
     await storage.accounts.resetPassword(link, await createPasswords().hash(user.password));
-    t.is((await prove({ totp: user.code() })).status, 200);
+    t.is((await prove(user, { totp: user.code() })).status, 200);
   },
 );
 
@@ -207,6 +220,48 @@ test.serial("wrong codes delay further ones, also after a restart, and not recov
   const delayed = await proveFactor(service, later, { totp: user.code() });
   isProblem(t, delayed as never, { status: 429, code: "too_many_requests" });
   t.is((await proveFactor(service, later, { recovery_code: user.recoveryCodes[0] })).status, 200);
+});
+
+test.serial("wrong codes from elsewhere don't keep known devices and recovery codes out", async (t) => {
+  const colleague = await createColleague(service, undefined);
+  const cookie = await deviceOf(colleague);
+  const user = await addTotp(service, colleague);
+  t.is((await prove(user, { totp: user.code() })).status, 200);
+  for (let guess = 0; guess < FREE_FAILURES; guess++)
+    t.is((await prove(user, { totp: `00000${guess}` })).status, 401);
+  advanceClock(60_000); // for a code of another time step
+  const elsewhere = await prove(user, { totp: user.code() });
+  isProblem(t, elsewhere as never, { status: 429, code: "too_many_requests" });
+  t.is((await prove(user, { recovery_code: user.recoveryCodes[0] }, { cookie })).status, 200);
+  t.is((await prove(user, { totp: user.code() }, { cookie })).status, 200);
+  t.is((await prove(user, { totp: user.code(2) })).status, 429, "a known device proves nothing for others");
+  t.is((await prove(user, { recovery_code: user.recoveryCodes[1] })).status, 200);
+});
+
+test.serial(
+  "after ten wrong codes, a device is unknown; the right password doesn't change that",
+  async (t) => {
+    const colleague = await createColleague(service, undefined);
+    const cookie = await deviceOf(colleague);
+    const user = await addTotp(service, colleague);
+    for (let guess = 0; guess < FREE_FAILURES; guess++)
+      t.is((await prove(user, { totp: `00000${guess}` }, { cookie })).status, 401);
+    const failures = () => database.knex("known_devices").where({ user_id: user.id }).pluck("failures");
+    t.true((await failures()).includes(FREE_FAILURES));
+    for (let guess = 0; guess < FREE_FAILURES; guess++)
+      t.is((await prove(user, { totp: `00000${guess}` }, { cookie })).status, 401);
+    t.is((await prove(user, { totp: user.code() }, { cookie })).status, 429);
+  },
+);
+
+test.serial("wrong recovery codes are limited per network", async (t) => {
+  const user = await addTotp(service, await createColleague(service, undefined));
+  const address = newAddress();
+  const { login_token } = (await logIn(service, user)).body;
+  const from = (recovery_code = "") => send(login_token, { recovery_code }, { address });
+  for (let guess = 0; guess < 50; guess++) t.is((await from(`guess ${guess}`)).status, 401);
+  isProblem(t, await from(user.recoveryCodes[0]), { status: 429, code: "too_many_requests" });
+  t.is((await send(login_token, { recovery_code: user.recoveryCodes[0] })).status, 200, "another network");
 });
 
 test.serial("usernames that no user can have are not stored", async (t) => {

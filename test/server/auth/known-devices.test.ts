@@ -6,6 +6,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const { url, encryptionKey, database, first: storage, close } = await createTestStorage();
 const service = await startTestService({
   DATABASE_URL: url,

@@ -8,6 +8,8 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const database = await createTestDatabase();
 const service = await startTestService({
   DATABASE_URL: database.url,

@@ -7,6 +7,8 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 

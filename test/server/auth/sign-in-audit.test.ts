@@ -3,6 +3,7 @@ import test from "ava";
 import type { Context } from "koa";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
 import { createSignInAudit } from "../../../server/auth/sign-in-audit.ts";
+import { passwordProof } from "../../../server/auth/sign-in-proof.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
@@ -123,7 +124,8 @@ test.serial("the entries of an account are in order, even if the first is stored
   const audit = createSignInAudit(accounts, { record }, (error) => t.fail(String(error)));
   const rejected = { error: "Incorrect code.", status: 400, code: "invalid_second_factor" } as const;
   const verify = audit.verifyCode(async () => rejected);
-  for (let attempt = 0; attempt < 3; attempt++) await verify({ ip: "192.0.2.1" } as Context, user.id, {});
+  const pending = { id: "a", proof: passwordProof(user.id), returnTo: "", expiresAt: 0 };
+  for (let attempt = 0; attempt < 3; attempt++) await verify({ ip: "192.0.2.1" } as Context, pending, {});
   const closed = audit.close();
   await setImmediate();
   t.deepEqual(begun, [1]);

@@ -6,6 +6,7 @@ import path from "node:path";
 import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../../adapters/database/engine.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
 import { freePort } from "../../harness/port.ts";
@@ -13,7 +14,9 @@ import { addressOf, runCommand, runShell, startServer, stopPrograms } from "../.
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-doctor-"));
-const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, PORT: String(await freePort()) };
+/** Returns the URL of a database in a folder of its own, for its key. */
+const databaseOf = (name: string) => `sqlite:${folder}/${name}/test.sqlite`;
+const settings = { DATABASE_URL: databaseOf("own"), PORT: String(await freePort()) };
 const METRICS_TOKEN = "a-token-that-only-these-tests-use-1234";
 const servers = new Set<Server>();
 test.before(async () => {
@@ -55,9 +58,11 @@ test("doctor lists its checks", async (t) => {
 });
 
 test("doctor exits with 1 if a check fails, and still returns the others", async (t) => {
-  const { code, checks, ok, detail } = await diagnose("migrations", {
-    DATABASE_URL: `sqlite:${folder}/fresh.sqlite`,
-  });
+  const DATABASE_URL = databaseOf("unmigrated");
+  const { knex, close } = openDatabase(DATABASE_URL);
+  await knex.raw("create table unused (id integer)");
+  await close();
+  const { code, checks, ok, detail } = await diagnose("migrations", { DATABASE_URL });
   t.deepEqual([code, ok], [1, false]);
   const pending = MIGRATIONS.map(({ name }) => name).join(", ");
   t.is(detail, `pending: ${pending} (run "linkgate migrate" or start the server)`);
@@ -65,7 +70,7 @@ test("doctor exits with 1 if a check fails, and still returns the others", async
 });
 
 test("a database of a newer version is found", async (t) => {
-  const DATABASE_URL = `sqlite:${folder}/newer.sqlite`;
+  const DATABASE_URL = databaseOf("newer");
   await runCommand(["migrate"], { settings: { DATABASE_URL } });
   const knex = knexFactory(knexConfig(DATABASE_URL));
   await knex("knex_migrations").insert({ name: "9999_later", batch: 99, migration_time: new Date() });
@@ -76,7 +81,7 @@ test("a database of a newer version is found", async (t) => {
 });
 
 test("a key that doesn't decrypt the stored keys is found", async (t) => {
-  const DATABASE_URL = `sqlite:${folder}/other-key.sqlite`;
+  const DATABASE_URL = databaseOf("other-key");
   const server = startServer({ settings: { ...settings, DATABASE_URL, PORT: "0" } });
   await addressOf(server);
   await server.stop();

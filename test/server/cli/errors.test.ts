@@ -44,6 +44,8 @@ const REFUSALS: [words: string[], code: string, input?: string][] = [
   [["org", "show", "org_none"], "not_found"],
   [["org", "show", paid.toLowerCase()], "not_found"],
   [["client", "rotate", "org_none"], "not_found"],
+  [["audit", "verify", "org_none"], "not_found"],
+  [["audit", "verify", "all"], "not_found"],
   [["client", "rotate", free], "no_client"],
   [[...rotate, "--overlap", "169h"], "invalid_overlap"],
   [[...rotate, "--overlap", "8d"], "invalid_overlap"],

@@ -14,13 +14,15 @@ const versions = await Promise.all(
 );
 const older = versions.find(({ version }) => /^v(19|2[0-3])\./.test(version));
 
+test.before(async () => {
+  await runCommand(["migrate"], { settings });
+});
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const COMMANDS = [
   "migrate",
   "sweep",
-  "partition",
   "doctor",
   "org create",
   "org plan",
@@ -41,6 +43,7 @@ const COMMANDS = [
   "user reset-password",
   "audit operator",
   "audit verify",
+  "audit accept",
   "mcp server-json",
 ];
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import test, { type ExecutionContext } from "ava";
 import { authorizeUrl, createApp, formOf, read } from "../../harness/clients/oauth.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { type Publication, startPublisher } from "../../harness/publisher.ts";
 import { postForm, startTestService, type TestService } from "../../harness/service.ts";
 
@@ -98,6 +99,17 @@ test.serial("with CIMD=known, any other document is rejected without a request",
   t.deepEqual(publisher.requests, []);
 });
 
+test.serial("with CIMD=known and the URL of a document, that one is fetched and no other", async (t) => {
+  const added = publish({});
+  const service = await start(`known, ${added}`);
+  t.teardown(() => service.close());
+  publisher.requests.length = 0;
+  t.true((await authorize(service, added)).isAccepted);
+  await isRejected(t, authorize(service, publish({})));
+  t.true((await authorize(service, CLAUDE, CLAUDE_REDIRECT)).isAccepted);
+  t.deepEqual(publisher.requests, [added]);
+});
+
 for (const redirectUri of [
   NEW_REDIRECT,
   `${CLAUDE_REDIRECT}/`,
@@ -159,7 +171,7 @@ const ACCEPTED: Record<string, [object, Partial<Publication>?]> = {
   "a content type for JSON": [{}, { headers: { "content-type": "application/vnd.client+json" } }],
 };
 for (const [what, [fields, publication]] of Object.entries(ACCEPTED)) {
-  test(`a document with ${what} is accepted`, async (t) => {
+  test.serial(`a document with ${what} is accepted`, async (t) => {
     const { isAccepted, text } = await authorize(any, publish(fields, publication));
     t.true(isAccepted, text);
     t.is(received, 0);
@@ -188,19 +200,45 @@ const REJECTED: Record<string, [object, Partial<Publication>?]> = {
   "that moved": [{}, { status: 302, headers: { location: "https://docs.example/clients/1.json" } }],
 };
 for (const [what, [fields, publication]] of Object.entries(REJECTED)) {
-  test(`a document ${what} is rejected`, async (t) => {
-    await isRejected(t, authorize(any, publish(fields, publication)));
+  test.serial(`a document ${what} is rejected, and not fetched again by the next request`, async (t) => {
+    const clientId = publish(fields, publication);
+    for (let request = 0; request < 3; request += 1) await isRejected(t, authorize(any, clientId));
+    t.is(publisher.requests.filter((url) => url === clientId).length, 1);
     t.is(received, 0);
   });
 }
 
-test("the error page says what is wrong with a document", async (t) => {
+test.serial("a document that was rejected is fetched again half a minute later", async (t) => {
+  const clientId = publish({}, { status: 503 });
+  await isRejected(t, authorize(any, clientId));
+  const body = { client_id: clientId, redirect_uris: ["https://docs.example/callback"] };
+  publisher.publish(clientId, { body });
+  await isRejected(t, authorize(any, clientId));
+  advanceClock(31_000);
+  t.true((await authorize(any, clientId)).isAccepted);
+});
+
+test.serial("a host that hangs gets one request per document, and twenty at a time", async (t) => {
+  const hanging = Array.from({ length: 20 }, () => publish({}, { hangs: true }));
+  const pending = hanging.flatMap((clientId) => [authorize(any, clientId), authorize(any, clientId)]);
+  await Promise.all(hanging.map((clientId) => publisher.waitFor(clientId)));
+  const next = publish({});
+  const { isAccepted, text } = await authorize(any, next);
+  t.false(isAccepted);
+  t.regex(text, /too many documents are being fetched/);
+  await Promise.all(pending.map((answer) => isRejected(t, answer)));
+  for (const clientId of hanging) t.is(publisher.requests.filter((url) => url === clientId).length, 1);
+  t.false(publisher.requests.includes(next));
+  t.true((await authorize(any, next)).isAccepted, "which isn't remembered");
+});
+
+test.serial("the error page says what is wrong with a document", async (t) => {
   const { text } = await authorize(any, publish({ grant_types: ["client_credentials"] }));
   t.regex(text, /client_id metadata document fetch failed: grant_types must contain authorization_code/);
   t.regex((await authorize(any, publish({}, { status: 404 }))).text, /the document was answered with 404/);
 });
 
-test("a client with a document gets no token for itself", async (t) => {
+test.serial("a client with a document gets no token for itself", async (t) => {
   const clientId = publish({ grant_types: ["client_credentials", "authorization_code"] });
   const fields = { grant_type: "client_credentials", client_id: clientId };
   const { status, body } = await read(postForm(`${any.url}/oauth/token`, fields));

@@ -1,7 +1,17 @@
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import test from "ava";
+import { FILTER_FILE, isBreached } from "../../../server/credentials/breached-passwords/is-breached.ts";
 import { type Origin, PasswordQueueFull } from "../../../server/credentials/hash-queue.ts";
 import { validatePassword } from "../../../server/credentials/password-rules.ts";
 import { createPasswords } from "../../../server/credentials/passwords.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
+
+const service = await startTestService({ RATE_LIMIT: "off" });
+
+test.after.always(() => service.close());
 
 const passwords = createPasswords();
 const ADA = { username: "ada" };
@@ -76,4 +86,143 @@ test("a network takes twenty places of a queue at most, and known devices have t
   t.is(await countServed(devices), 20);
   t.true((await countServed(flood)) < 60);
   t.is(await countServed([...many(40, { network: "a" }), ...many(10, { network: "b" })]), 30);
+});
+
+const ADA_LOVELACE = { username: "ada.lovelace", organizations: ["Acme Corporation", "Zürich Works"] };
+
+test("passwords with fewer than 8 or more than 128 code points are rejected", (t) => {
+  for (const password of ["", "1234567", "🔑🔑🔑🔑", "🔑".repeat(7), "x".repeat(129)]) {
+    t.regex(validatePassword(password, ADA_LOVELACE) ?? "", /8 to 128 characters/, password);
+  }
+});
+
+test("there are no composition rules", (t) => {
+  for (const password of [
+    "onlylowercaseletters",
+    "ONLYCAPITALLETTERS",
+    "8275619340",
+    "        spaces        ",
+    "correct horse battery staple",
+    "wwwwwwwwwwwwwwwq",
+  ]) {
+    t.is(validatePassword(password, ADA_LOVELACE), undefined, password);
+  }
+});
+
+const NAMES: Record<string, string[]> = {
+  "the name of this service": [
+    "linkgate",
+    "LinkGate",
+    "linkgate123",
+    "L1nkg4te2026!",
+    "etagknil",
+    "linkgatelinkgate",
+  ],
+  "your username": ["ada.lovelace", "Ada.Lovelace1815", "adalovelace!", "Lovelace2026!", "l0vel4ce#1"],
+  "the name of your organization": ["Acme2026!", "acmeacme", "AcmeCorporation1", "corporation", "Zürich2026"],
+};
+
+for (const [name, passwords] of Object.entries(NAMES)) {
+  test(`a password made of ${name} is rejected in any case and with a few other characters`, (t) => {
+    for (const password of passwords) {
+      t.is(validatePassword(password, ADA_LOVELACE), `The password must not be made of ${name}.`, password);
+    }
+  });
+}
+
+test("a password may contain a name among enough other characters", (t) => {
+  for (const password of ["acme needs 3 more horses", "ada likes long evenings", "linkgate-7391-pv"]) {
+    t.is(validatePassword(password, ADA_LOVELACE), undefined, password);
+  }
+});
+
+test("breached passwords are rejected in any case", (t) => {
+  for (const password of [
+    "ｉｌｏｖｅｙｏｕ",
+    "password",
+    "PASSWORD",
+    "Password1!",
+    "12345678",
+    "qwertyuiop",
+    "sunshine",
+    "letmein123",
+  ]) {
+    t.regex(
+      validatePassword(password, ADA_LOVELACE) ?? "",
+      /appears in lists of breached passwords/,
+      password,
+    );
+  }
+});
+
+test("breached passwords with a few digits, symbols or lookalikes are rejected", (t) => {
+  for (const password of ["Qwerty123!", "Summer2026!", "Dr4gon#99", "$unsh1ne", "Pr1nce55!", "monkey.2026"]) {
+    t.regex(validatePassword(password, ADA_LOVELACE) ?? "", /differs from a breached one/, password);
+  }
+});
+
+test("fewer than 1 in 1,000 other texts are mistaken for a breached password", (t) => {
+  const count = 100_000;
+  const mistaken = Array.from({ length: count }, (_, index) => `not a password ${index}`).filter(isBreached);
+  t.true(mistaken.length < count / 1000, `${mistaken.length}`);
+});
+
+/** Passwords that attackers try first, for a user `ada-…` of the organization Acme. */
+const GUESSES = ["sunshine", "Password1!", "Qwerty123!", "Summer2026!", "Linkgate2026!", "Acme2026!"];
+const OPERATOR = { id: "operator" };
+
+/** Returns the token of an invitation to an organization. */
+async function invite(name = "Acme"): Promise<string> {
+  const { organization } = await service.storage.organizations.create(name, "free", OPERATOR);
+  return (await service.storage.invitations.create(organization.id, "member", 60_000, OPERATOR)).token;
+}
+
+async function createMember() {
+  const user = await service.createUser([]);
+  await service.storage.invitations.accept(await invite(), { id: user.id });
+  return user;
+}
+
+test("guessable passwords are rejected at registration", async (t) => {
+  for (const password of GUESSES) {
+    const form = { username: "guessable", password, organization_name: "Acme" };
+    const answer = await postForm(`${service.url}/auth/register`, form);
+    t.is(answer.status, 422, password);
+    const { errors } = (await answer.json()) as { errors: { field: string }[] };
+    t.deepEqual(
+      errors.map(({ field }) => field),
+      ["password"],
+    );
+  }
+});
+
+test("an invited user's password must not be made of the organization's name", async (t) => {
+  // No list of breached passwords has this name.
+  const form = { username: "invited", password: "Zorbvexia2026!", invitation: await invite("Zorbvexia") };
+  const answer = await postForm(`${service.url}/auth/register`, form);
+  t.is(answer.status, 422);
+  t.regex(await answer.text(), /must not be made of the name of your organization/);
+});
+
+test("guessable passwords are rejected when a password is changed, and the old one remains", async (t) => {
+  const user = await createMember();
+  const api = apiAt(service.url, await firstPartyToken(service, user));
+  for (const new_password of GUESSES) {
+    const json = { current_password: user.password, new_password };
+    t.is((await api.send("POST", "/dashboard/account/password", { json })).status, 422, new_password);
+  }
+  const { username, password } = user;
+  t.is((await postForm(`${service.url}/auth/login`, { username, password })).status, 200);
+});
+
+test("guessable passwords are rejected by a reset link, which remains valid", async (t) => {
+  const user = await createMember();
+  const url = `${service.url}/auth/reset-password/${await service.storage.accounts.createResetToken(user.id, 60_000)}`;
+  for (const password of GUESSES) t.is((await postForm(url, { password })).status, 422, password);
+  t.is((await postForm(url, { password: "an entirely new password" })).status, 200);
+});
+
+test("the list of breached passwords is the documented one", (t) => {
+  const readme = readFileSync(new URL("README.md", FILTER_FILE), "utf8");
+  t.true(readme.includes(hash("sha256", readFileSync(FILTER_FILE), "hex")));
 });

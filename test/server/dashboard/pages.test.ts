@@ -76,6 +76,23 @@ for (const [name, who, open] of PAGES) {
   );
 }
 
+inChromium(
+  "in the audit log, the export is next to the heading, and the pages keep their distance",
+  async (t, browser) => {
+    const page = await pageOf(browser, "owner");
+    await page.goto(`/dashboard/organizations/${gallery.organization.id}/audit`);
+    const boxOf = async (selector: string) => {
+      const { y = 0, height = 0 } = (await page.locator(selector).first().boundingBox()) ?? {};
+      return { top: y, bottom: y + height };
+    };
+    for (const width of [390, 1360]) {
+      await page.setViewportSize({ width, height: 900 });
+      t.true((await boxOf("main .panel")).top - (await boxOf(".pages")).bottom >= 16, `${width} px`);
+    }
+    t.true((await boxOf("text=Export CSV")).top < (await boxOf("h1")).bottom);
+  },
+);
+
 inChromium("every linked page is checked", async (t) => {
   const missing = [];
   for (const [kind, { page, from, href }] of linked) {

@@ -45,6 +45,9 @@ test.serial(
     }
     t.is((await owner.api.send("POST", `${base}/invitations`, { json: { role: "member" } })).status, 201);
     t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
+    const exported = await owner.api.send("GET", "/dashboard/account/export");
+    isProblem(t, exported, { status: 403, code: "reauthentication_required" });
+    t.is(exported.headers.get("content-disposition"), null);
     const again = await firstPartyToken(service, owner);
     const { status } = await fetch(`${service.url}${base}/client/rotate`, {
       method: "POST",
@@ -73,6 +76,21 @@ test.serial("in a browser, the user signs in again and returns to the form", asy
   t.is((await browser.press(back, "Rotate secret")).status, 200);
   t.is(client.status, 200);
 });
+
+test.serial(
+  "in a browser, the user signs in again to download the account data, from the account page",
+  async (t) => {
+    const { owner } = await createTeam(service);
+    const { browser } = await browserOf(service, owner);
+    advanceClock(11 * MINUTE_MS);
+    const asked = await browser.open(`${service.url}/dashboard/account/export`);
+    const account = await browser.signIn(asked, owner);
+    t.is(account.url, `${service.url}/dashboard/account`);
+    const link = account.html.querySelectorAll("a").find(({ text }) => text === "Download data");
+    const { headers } = await browser.open(new URL(link?.attributes.href ?? "", account.url).href);
+    t.regex(headers.get("content-disposition") ?? "", /^attachment/);
+  },
+);
 
 test.serial("an invitation expires after seven days", async (t) => {
   const { base, owner } = await createTeam(service);

@@ -158,8 +158,8 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
   ] as const) {
     await database
       .knex("organization_usage")
-      .where({ organization_id: id, slot: 0 })
-      .update({ links, link_bytes: links * 900, max_links: links, max_link_bytes: links * 900 });
+      .where({ organization_id: id })
+      .update({ links, link_bytes: links * 900 });
     await page.goto(`${path}/plan`);
     await isReadable(t, page, `plan-${name}`);
   }

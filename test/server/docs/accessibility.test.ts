@@ -31,3 +31,13 @@ inChromium("the table of contents works with the keyboard", async (t, browser) =
   t.true(page.url().endsWith("#rate-limits"));
   t.true(await page.getByRole("heading", { name: "Rate limits" }).isVisible());
 });
+
+inChromium("the documentation fits at every width", async (t, browser) => {
+  const { page } = await openPage(browser);
+  await page.goto(`${service.url}/docs`);
+  for (const width of [360, 801, 820, 900, 1000, 1100, 1200, 1440]) {
+    await page.setViewportSize({ width, height: 900 });
+    const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+    t.true(overflow <= 0, `${overflow} px too wide at ${width} px`);
+  }
+});

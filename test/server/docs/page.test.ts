@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { promisify } from "node:util";
 import test from "ava";
 import { parse } from "node-html-parser";
 import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
@@ -7,19 +9,94 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ROOT } from "../../harness/program.ts";
+import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
+import { waitUntilVerified } from "../../harness/webhooks.ts";
 
-const service = await startTestService();
+const run = promisify(execFile);
+const receiver = await startReceiver();
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
+const app = await service.createOrganization();
+const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
+
 const token = await service.token(await service.createOrganization());
 const response = await fetch(`${service.url}/docs`);
 const text = await response.text();
+
+test.after.always(async () => {
+  await service.close();
+  await receiver.close();
+});
+
+/** Returns a code block as a user copies it. */
+function listing(name: string): string {
+  return html.querySelector(`[aria-label="${name}"]`)?.text ?? "";
+}
+
+/** Runs a script in a shell, and returns the status and body of its request. */
+async function paste(script: string, env: Record<string, string>) {
+  const { stdout } = await run("sh", ["-c", script.replace("curl ", 'curl -s -w "\\n%{http_code}" ')], {
+    env: { ...process.env, ...env },
+  });
+  const [status = "", ...lines] = stdout.split("\n").reverse();
+  return { status, body: lines.reverse().join("\n") };
+}
+
+test("the token example gets a token that the other examples can use", async (t) => {
+  const script = `${listing("Get a token")}; echo "$TOKEN"`;
+  const { stdout } = await run("sh", ["-c", script], {
+    env: { ...process.env, CLIENT_ID: app.clientId, CLIENT_SECRET: app.clientSecret },
+  });
+  const api = apiAt(service.url, stdout.trim());
+  t.is((await api.get("/v1/organization")).status, 200);
+});
+
+for (const [path, operations] of Object.entries(document.paths)) {
+  for (const { summary, operationId, responses } of Object.values(operations)) {
+    test(`the example of ${operationId} succeeds`, async (t) => {
+      const own = await service.createOrganization();
+      const token = await service.token(own);
+      const api = apiAt(service.url, token);
+      let script = listing(`Example: ${summary}`);
+      t.regex(script, /^curl /);
+      // The ids on the page are examples; no resources have them.
+      if (path.startsWith("/v1/links/{id}")) {
+        script = script.replace(/lnk_\w+/, (await api.createLink()).id);
+      }
+      if (path.startsWith("/v1/webhooks/{id}")) {
+        const { body: webhook } = await api.send<{ id: string }>("POST", "/v1/webhooks", {
+          json: { url: receiver.url("/"), events: ["webhook.test"] },
+        });
+        await waitUntilVerified(api, `/v1/webhooks/${webhook.id}`);
+        const { body: delivery } = await api.send<{ id: string }>("POST", `/v1/webhooks/${webhook.id}/test`);
+        script = script.replace(/whk_\w+/, webhook.id).replace(/evt_\w+/, delivery.id);
+      }
+      const { status, body } = await paste(script, { TOKEN: token });
+      const [success] = Object.keys(responses).filter((one) => one.startsWith("2"));
+      t.true(
+        Object.keys(responses).includes(status) && status.startsWith("2"),
+        `${success}: ${status} ${body}`,
+      );
+    });
+  }
+}
+
+test("the pagination example returns the next page", async (t) => {
+  const own = await service.createOrganization();
+  const token = await service.token(own);
+  const api = apiAt(service.url, token);
+  await api.createLink();
+  await api.createLink();
+  const { body: page } = await api.get<{ next_cursor: string }>("/v1/links?limit=1");
+  const { status } = await paste(listing("Next page"), { TOKEN: token, CURSOR: page.next_cursor });
+  t.is(status, "200");
+});
+
 const html = parse(text, { blockTextElements: { script: true } });
 const ids = html.querySelectorAll("[id]").map((element) => element.id);
-const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
 );
-test.after.always(() => service.close());
 
 test("the page is public and cacheable", async (t) => {
   t.is(response.status, 200);
@@ -29,7 +106,10 @@ test("the page is public and cacheable", async (t) => {
   const tag = response.headers.get("etag") as string;
   const again = await fetch(`${service.url}/docs`, { headers: { "if-none-match": tag } });
   t.is(again.status, 304);
-  const head = await fetch(`${service.url}/docs`, { method: "HEAD" });
+  const head = await fetch(`${service.url}/docs`, {
+    method: "HEAD",
+    headers: { "accept-encoding": "identity" },
+  });
   t.is(head.status, 200);
   t.is(head.headers.get("content-length"), String(Buffer.byteLength(text)));
 });

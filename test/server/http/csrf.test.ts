@@ -2,7 +2,7 @@ import test from "ava";
 import { isProblem, read } from "../../harness/clients/api.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
@@ -48,7 +48,11 @@ async function send(browser: TestBrowser, path: string, { method = "POST", form,
 
 /** Creates a user with a signed-in browser, and the CSRF token of its forms. */
 async function visitor() {
-  const user = await service.createUser([]);
+  return visitorAgain(await service.createUser([]));
+}
+
+/** Signs a user in with another browser. */
+async function visitorAgain(user: TestUser) {
   const { browser, page } = await browserOf(service, user);
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value as string;
   return { user, browser, csrf };
@@ -98,18 +102,18 @@ for (const [what, headers] of Object.entries(CROSS_SITE)) {
   });
 }
 
-const TOKENS: Record<string, (other: Visitor) => string | undefined> = {
+const TOKENS: Record<string, (other: Visitor, again: Visitor) => string | undefined> = {
   "without a CSRF token": () => undefined,
   "with an empty token": () => "",
   "with a made-up token": () => "a".repeat(43),
-  "with the token of another session": ({ csrf }) => csrf,
+  "with the token of another user's session": ({ csrf }) => csrf,
+  "with the token of another session of the user": (_other, { csrf }) => csrf,
 };
 
 for (const [what, tokenOf] of Object.entries(TOKENS)) {
   test(`a change ${what} is rejected, as JSON and as a form`, async (t) => {
     const [visit, other] = [await visitor(), await visitor()];
-    await browserOf(service, visit.user);
-    const token = tokenOf(other);
+    const token = tokenOf(other, await visitorAgain(visit.user));
     const headers = { origin: service.url, "sec-fetch-site": "same-origin" };
     for (const [method, path, fields] of changes(visit)) {
       const form = { ...fields, ...(token !== undefined && { csrf: token }) };

@@ -169,7 +169,7 @@ test.serial("an error without a page is JSON with the same headers", async (t) =
   const answer = await fetch(`${service.url}/no/such/page`);
   t.is(answer.status, 404);
   t.is(answer.headers.get("x-content-type-options"), "nosniff");
-  t.like(await answer.json(), { error: "not_found" });
+  t.like(await answer.json(), { code: "not_found" });
 });
 
 test.serial(

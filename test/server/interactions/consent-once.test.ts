@@ -16,6 +16,8 @@ import { createTestStorage } from "../../harness/database/storage.ts";
 import { rounds } from "../../harness/rounds.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const databases = "all";
+
 // The service, and a second process that has the same database open.
 const { url, encryptionKey, second, close } = await createTestStorage();
 const service = await startTestService({

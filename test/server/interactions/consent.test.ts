@@ -1,11 +1,48 @@
 import test from "ava";
+import knexFactory from "knex";
+import { knexConfig } from "../../../adapters/database/engine.ts";
 import { authorizeUrl, createApp, openConsent, redeemCode, sendForm } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
+const database = await createTestDatabase();
+const ENCRYPTION_KEY = Buffer.alloc(32, 5).toString("base64url");
+const service = await startTestService({ DATABASE_URL: database.url, ENCRYPTION_KEY });
+
 const { app, own, user } = await createApp(service);
-test.after.always(() => service.close());
+
+test.after.always(async () => {
+  await knex.destroy();
+  await service.close();
+  await database.drop();
+});
+
+const knex = knexFactory(knexConfig(database.url));
+
+test.serial("the row of a pending authorization contains no id that opens or resumes it", async (t) => {
+  const { app } = await createApp(service);
+  const page = await new TestBrowser(service.url).open(authorizeUrl(service, app));
+  const [, id = ""] = /\/interaction\/([A-Za-z0-9_-]+)/.exec(page.url) ?? [];
+  t.true(id.length >= 20);
+  const rows = await knex("interactions").select();
+  t.is(rows.length, 1);
+  t.false(JSON.stringify(rows).includes(id));
+});
+
+test.serial("the row of a signed-in user's authorization contains no id of the session either", async (t) => {
+  const { app, user } = await createApp(service);
+  const browser = new TestBrowser(service.url);
+  await browser.signIn(await browser.open(`${service.url}/auth/login`), user);
+  const page = await openConsent(browser, user, authorizeUrl(service, app));
+  t.regex(page.url, /\/interaction\//);
+  const cookies = await browser.jar.getCookies(service.url);
+  const session = cookies.find(({ key }) => key === "session")?.value ?? "";
+  t.true(session.length >= 20);
+  const rows = await knex("interactions").select();
+  t.true(rows.length > 0);
+  t.false(JSON.stringify(rows).includes(session));
+});
 
 const ALLOW = { decision: "allow", organization_id: own.id };
 
@@ -77,7 +114,7 @@ test("a consent sent with GET is rejected", async (t) => {
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
   const query = new URLSearchParams({ csrf, ...ALLOW });
   const answer = await browser.open(`${page.url}/consent?${query}`);
-  t.is(answer.status, 404);
+  t.is(answer.status, 405);
   t.true(await canStillAllow(browser, page));
 });
 

@@ -14,6 +14,8 @@ import { createTestStorage } from "../../harness/database/storage.ts";
 import { rounds } from "../../harness/rounds.ts";
 import { startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
 
+export const databases = "all";
+
 // The service, and a second process that has the same database open.
 const { url, encryptionKey, second, database, close } = await createTestStorage();
 const service = await startTestService({

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
+import type { GrantRow } from "../../../adapters/database/oauth-tables.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
@@ -287,16 +288,39 @@ test("the apps page lists one consent once, since it was given, and revokes ever
   t.is((await api.send("DELETE", `${path}/${first?.id}`)).status, 404);
 });
 
-test("the audit log tells remembered authorizations from allowed ones", async (t) => {
+test("the audit log has one entry for a consent that is remembered many times", async (t) => {
   const { own, user, open } = await allowedApp();
-  await open();
-  const { body } = await apiAt(service.url, await firstPartyToken(service, user)).get<{
-    data: { type: string; data: { consented_at?: string } }[];
-  }>(`/dashboard/organizations/${own.id}/audit`);
-  const [again, first] = body.data.filter(({ type }) => type === "authorization.granted");
+  for (let times = 0; times < 3; times++) t.not(codeOf(await open({ prompt: "none" })), "");
+  const types = ["authorization.granted" as const];
+  const [entry, ...others] = await service.storage.audit.list(own.id, { types }, 10);
   const [granted] = await grantsOf(user);
-  t.is(Date.parse(String(again?.data.consented_at)), Number(granted?.created_at));
-  t.is(first?.data.consented_at, undefined);
+  t.is(entry?.data.grant_id, granted?.id);
+  t.deepEqual(others, []);
+});
+
+test("of a hundred authorizations that follow from a consent, the next one ends the least recently used", async (t) => {
+  const { app, user, open } = await allowedApp();
+  const [used, unused] = [
+    await redeemCode(service, app, codeOf(await open())),
+    await redeemCode(service, app, codeOf(await open())),
+  ];
+  const [consent, first, second] = (await grantsOf(user)) as [GrantRow, GrantRow, GrantRow];
+  const created_at = Date.now() + 3600_000;
+  const copies = Array.from({ length: 97 }, () => ({ ...second, id: crypto.randomUUID(), created_at }));
+  for (const copy of copies) await knex("grants").insert(copy);
+  await knex("grants")
+    .where({ id: first.id })
+    .update({ last_used_at: created_at + 1000 });
+  t.not(codeOf(await open()), "");
+  t.is((await grantsOf(user)).length, 101, "the hundredth ends none");
+  t.not(codeOf(await open({ prompt: "none" })), "");
+  const ids = (await grantsOf(user)).map(({ id }) => id);
+  t.is(ids.length, 101);
+  t.true(ids.includes(consent.id) && ids.includes(first.id));
+  t.false(ids.includes(second.id));
+  t.true(await isAcceptedByApi(service, used.body.access_token));
+  t.false(await isAcceptedByApi(service, unused.body.access_token));
+  t.is((await refresh(service, app, String(unused.body.refresh_token))).body.error, "invalid_grant");
 });
 
 test.serial("a remembered consent ends 90 days after it was given, with its tokens", async (t) => {
@@ -314,7 +338,7 @@ test.serial("a remembered consent ends 90 days after it was given, with its toke
   t.regex(page.text, /Allow access\?/);
 });
 
-test("grants of earlier versions are not remembered", async (t) => {
+test("grants without a consent page are not remembered", async (t) => {
   const { user, open } = await allowedApp();
   await knex("grants").where({ user_id: user.id }).update({ consent_id: null, consented_at: null });
   t.true(isAsked(await open()));

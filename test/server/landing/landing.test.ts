@@ -1,5 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
+import { readSettings } from "../../../server/settings/config.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
@@ -20,7 +21,12 @@ const resources = await startTestService({
   INTROSPECTION_URL: `${service.url}/oauth/introspect`,
   INTROSPECTION_CLIENT_SECRET: "a secret of the resource server",
 });
+
+const CONTACT = "mailto:security@example.com";
+const contact = await startTestService({ SECURITY_CONTACT: CONTACT });
+
 test.after.always(() => Promise.all([service, invite, apart, resources].map((one) => one.close())));
+test.after.always(() => contact.close());
 
 const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
@@ -110,11 +116,16 @@ test("HEAD responds like GET without a body", async (t) => {
   t.is(head.headers.get("content-type"), "text/html; charset=utf-8");
 });
 
-for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+test("OPTIONS / lists the allowed methods", async (t) => {
+  const answer = await open(service, { accept: "application/json" }, "OPTIONS");
+  t.deepEqual([answer.status, answer.headers.get("allow")], [204, "GET, HEAD, OPTIONS"]);
+});
+
+for (const method of ["POST", "PUT", "DELETE"]) {
   test(`${method} / is 405 with the allowed methods`, async (t) => {
     const answer = await open(service, { accept: "application/json" }, method);
     t.is(answer.status, 405);
-    t.is(answer.headers.get("allow"), "GET, HEAD");
+    t.is(answer.headers.get("allow"), "GET, HEAD, OPTIONS");
     t.like(JSON.parse(answer.text), { code: "method_not_allowed", status: 405 });
   });
 }
@@ -175,4 +186,188 @@ test("the metrics count / as a separate route", async (t) => {
   await open(service);
   const { text } = await sendRaw(service.url, "/metrics");
   t.regex(text, /^linkgate_http_requests_total\{method="GET",route="\/",status="200"\} \d+$/m);
+});
+
+function openPath(
+  path: string,
+  { method = "GET", base = service.url, headers = HTML as Record<string, string> } = {},
+) {
+  return fetch(base + path, { method, headers, redirect: "manual" });
+}
+
+const ORGANIZATION = "/dashboard/organizations/org_1";
+
+for (const [guess, page] of [
+  ["/login", "/auth/login"],
+  ["/login?return_to=%2Fdashboard", "/auth/login?return_to=%2Fdashboard"],
+  ["/signin", "/auth/login"],
+  ["/register", "/auth/register"],
+  ["/signup", "/auth/register"],
+  ["/logout", "/dashboard/account"],
+  ["/auth", "/auth/login"],
+  ["/auth/", "/auth/login"],
+  ["/auth/logout", "/dashboard/account"],
+  ["/dashboard/organizations", "/dashboard"],
+  ["/dashboard/account/password", "/dashboard/account"],
+  ["/dashboard/account/delete", "/dashboard/account"],
+  ["/dashboard/account/sessions/delete", "/dashboard/account"],
+  ["/dashboard/account/sessions/ses_1/delete", "/dashboard/account"],
+  ["/dashboard/account/identities", "/dashboard/account"],
+  ["/dashboard/account/identities/delete", "/dashboard/account"],
+  [`${ORGANIZATION}/members/usr_1`, `${ORGANIZATION}/members`],
+  [`${ORGANIZATION}/members/usr_1/reset-link`, `${ORGANIZATION}/members`],
+  [`${ORGANIZATION}/invitations/inv_1/delete`, ORGANIZATION],
+  [`${ORGANIZATION}/client/redirect-uris`, `${ORGANIZATION}/client`],
+  [`${ORGANIZATION}/client/secrets/sec_1/delete`, `${ORGANIZATION}/client`],
+  [`${ORGANIZATION}/webhooks/whk_1/test`, `${ORGANIZATION}/webhooks/whk_1`],
+  [`${ORGANIZATION}/webhooks/whk_1/deliveries/dlv_1/resend`, `${ORGANIZATION}/webhooks/whk_1`],
+] as const) {
+  test(`${guess} redirects a browser to ${page}`, async (t) => {
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await openPath(guess, { method });
+      t.is(answer.status, 302, method);
+      t.is(answer.headers.get("location"), page, method);
+      t.is(answer.headers.get("cache-control"), "no-store", method);
+    }
+  });
+}
+
+test("only reads are redirected", async (t) => {
+  for (const path of ["/login", "/auth/logout", "/dashboard/organizations"]) {
+    const answer = await openPath(path, { method: "POST" });
+    t.not(answer.status, 302, path);
+  }
+});
+
+test("a program gets JSON, not a redirect, where the address is part of the API", async (t) => {
+  for (const path of ["/auth/logout", "/dashboard/organizations", `${ORGANIZATION}/members/usr_1`]) {
+    const answer = await openPath(path, { headers: { accept: "application/json" } });
+    t.true(answer.status === 401 || answer.status === 404, path);
+    t.regex(answer.headers.get("content-type") ?? "", /json/, path);
+  }
+});
+
+test("no GET request signs a user out", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
+  for (const path of ["/logout", "/auth/logout"]) {
+    const page = await browser.open(service.url + path);
+    t.is(page.status, 200, path);
+    t.is(page.url, `${service.url}/dashboard/account`, path);
+    const signOut = page.html.querySelector('form[action="/auth/logout"] button');
+    t.is(signOut?.text, "Sign out", path);
+  }
+});
+
+test("the page of a form opens where the form was sent to", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
+  for (const action of ["/dashboard/account/password", "/dashboard/organizations", "/register"]) {
+    t.is((await browser.open(service.url + action)).status, 200, action);
+  }
+});
+
+test("a signed-in user who opens the registration page is redirected", async (t) => {
+  const { browser } = await browserOf(service, await service.createUser([]));
+  browser.follows = false;
+  for (const [query, target] of [
+    ["", "/dashboard"],
+    ["?return_to=%2Fdashboard%2Faccount", "/dashboard/account"],
+    ["?return_to=https%3A%2F%2Fevil.example", "/dashboard"],
+  ] as const) {
+    const answer = await browser.open(`${service.url}/auth/register${query}`);
+    t.is(answer.status, 303, query);
+    t.is(answer.headers.get("location"), target, query);
+  }
+});
+
+test("a server without sign-in has no redirects to it", async (t) => {
+  for (const path of ["/login", "/register", "/logout"]) {
+    t.is((await openPath(path, { base: resources.url })).status, 404, path);
+  }
+});
+
+test("no short link can take the place of a redirect", async (t) => {
+  const organization = await service.createOrganization();
+  const headers = {
+    authorization: `Bearer ${await service.token(organization)}`,
+    "content-type": "application/json",
+  };
+  for (const slug of ["login", "Logout", "register", "signin", "signup", "auth", "dashboard", "docs"]) {
+    const body = JSON.stringify({ url: "https://example.com", slug });
+    const answer = await fetch(`${service.urls.api}/links`, { method: "POST", headers, body });
+    t.is(answer.status, 422, slug);
+  }
+});
+
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
+
+test("/favicon.ico is the icon of the pages", async (t) => {
+  const answer = await fetch(`${service.url}/favicon.ico`);
+  t.is(answer.status, 200);
+  t.is(answer.headers.get("content-type"), "image/svg+xml");
+  t.is(await answer.text(), await (await fetch(`${service.url}/assets/icon.svg`)).text());
+});
+
+test("/robots.txt keeps crawlers away from everything that needs a sign-in or a token", async (t) => {
+  const answer = await fetch(`${service.url}/robots.txt`);
+  t.is(answer.status, 200);
+  t.is(answer.headers.get("content-type"), "text/plain; charset=utf-8");
+  const text = await answer.text();
+  t.true(text.startsWith("User-agent: *\n"));
+  for (const path of ["/auth/", "/dashboard", "/interaction/", "/oauth/", "/v1/", "/mcp"])
+    t.true(text.includes(`\nDisallow: ${path}\n`), path);
+  t.notRegex(text, /^Disallow: \/$/m, "short links may be crawled");
+});
+
+test("/.well-known/security.txt names the contact and expires within a year (RFC 9116)", async (t) => {
+  const url = `${contact.url}/.well-known/security.txt`;
+  const answer = await fetch(url);
+  t.is(answer.status, 200);
+  t.is(answer.headers.get("content-type"), "text/plain; charset=utf-8");
+  const fields = Object.fromEntries(
+    (await answer.text())
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/: (.*)/, 2) as [string, string]),
+  );
+  t.like(fields, { Contact: CONTACT, Canonical: url });
+  const left = Date.parse(fields.Expires ?? "") - Date.now();
+  t.true(left > 0 && left < YEAR_MS, fields.Expires);
+});
+
+test("without SECURITY_CONTACT there is no security.txt", async (t) => {
+  t.is((await fetch(`${service.url}/.well-known/security.txt`)).status, 404);
+});
+
+test("SECURITY_CONTACT is a mailto: or an https: URI", (t) => {
+  for (const good of [CONTACT, "https://example.com/security"])
+    t.is(readSettings({ SECURITY_CONTACT: good }).SECURITY_CONTACT, good, good);
+  for (const bad of [
+    "security@example.com",
+    "http://example.com",
+    "mailto:",
+    "mailto:a",
+    "https://a b",
+    "tel:1",
+  ])
+    t.throws(() => readSettings({ SECURITY_CONTACT: bad }), { message: /SECURITY_CONTACT must/ }, bad);
+});
+
+test("HEAD answers as GET does, and other methods are not answered with a file", async (t) => {
+  for (const path of ["/favicon.ico", "/robots.txt", "/.well-known/security.txt"]) {
+    const head = await fetch(contact.url + path, { method: "HEAD" });
+    t.is(head.status, 200, path);
+    t.is(await head.text(), "", path);
+    t.is((await fetch(contact.url + path, { method: "POST" })).status, 405, path);
+  }
+});
+
+test("the landing page describes itself to search engines and link previews", async (t) => {
+  const { text } = await sendRaw(service.url, "/", { headers: ["accept", "text/html"] });
+  const html = parse(text);
+  const contentOf = (selector: string) => html.querySelector(selector)?.getAttribute("content") ?? "";
+  t.regex(contentOf('meta[name="description"]'), /short links/);
+  t.is(contentOf('meta[property="og:title"]'), html.querySelector("h1")?.text ?? "");
+  t.is(contentOf('meta[property="og:description"]'), contentOf('meta[name="description"]'));
+  t.is(contentOf('meta[property="og:type"]'), "website");
+  t.is(contentOf('meta[property="og:url"]'), `${service.url}/`);
 });

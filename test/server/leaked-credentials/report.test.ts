@@ -1,11 +1,12 @@
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import { hasChecksum, withChecksum } from "../../../adapters/crypto/checksum.ts";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
+import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import {
   createApp,
@@ -16,7 +17,8 @@ import {
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { ROOT } from "../../harness/program.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
 
 const scanner = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -26,8 +28,9 @@ const file = path.join(folder, "keys.json");
 const key = scanner.publicKey.export({ type: "spki", format: "pem" });
 writeFileSync(file, JSON.stringify({ public_keys: [{ key_identifier: KEY_ID, key, is_current: true }] }));
 
-const service = await startTestService({ LEAK_REPORT_KEYS: file });
+const service = await startTestService({ LEAK_REPORT_KEYS: file, TRUST_PROXY: "1" });
 const closed = await startTestService();
+
 test.after.always(async () => {
   await Promise.all([service.close(), closed.close()]);
   rmSync(folder, { recursive: true });
@@ -166,6 +169,10 @@ test("a report that isn't signed with a known key revokes nothing", async (t) =>
     await post(body, headers),
     await post(body, unsigned),
     await post(body, { ...unsigned, "github-public-key-signature": "not a signature" }),
+    // None of these is parsed.
+    await send("[", { privateKey: stranger.privateKey }),
+    await post("[".repeat(100_000), unsigned),
+    await post("x".repeat(600_000), headers),
     await post(`${body} `, { ...unsigned, "github-public-key-signature": signature }),
   ];
   for (const { status, body: answer } of refused) t.is(`${status} ${answer.error}`, "401 invalid_signature");
@@ -204,4 +211,134 @@ test.serial("while the scanner's keys can't be read again, the known ones are us
   advanceClock(2 * 60 * 60 * 1000);
   t.is((await send(body, { url: own.url })).status, 200);
   t.is((await send(body, { url: own.url, keyId: "unknown" })).status, 401);
+});
+
+async function createClient() {
+  const team = await createTeam(service);
+  const rotate = async () =>
+    (await service.storage.clients.rotateSecret(
+      team.organization.id,
+      { overlapMs: 3_600_000, compromised: false },
+      { id: team.owner.id },
+    )) as NewClient;
+  return { ...team, rotate };
+}
+
+async function use({ clientId, clientSecret }: NewClient, userAgent: string, address: string): Promise<void> {
+  const { status } = await postForm(
+    `${service.url}/oauth/token`,
+    { grant_type: "client_credentials", client_id: clientId, client_secret: clientSecret },
+    { "user-agent": userAgent, "x-forwarded-for": address },
+  );
+  if (status !== 200) throw new Error(`no token: ${status}`);
+}
+
+type Callers = { last4: string; callers: { program: string; network: string }[] }[];
+
+/** Waits until the uses of a client are stored, which is after the response. */
+async function secretsOf(
+  { owner, base }: Awaited<ReturnType<typeof createClient>>,
+  count: number,
+): Promise<Callers> {
+  for (;;) {
+    const { body } = await owner.api.get<{ secrets: Callers }>(`${base}/client`);
+    if (body.secrets.flatMap(({ callers }) => callers).length === count) return body.secrets;
+  }
+}
+
+test("each secret lists the programs and networks that used it, most recent first", async (t) => {
+  const client = await createClient();
+  const first = await client.rotate();
+  await use(first, "python-requests/2.32.3", "203.0.113.7");
+  await secretsOf(client, 1);
+  await use(first, "python-requests/2.33.0", "203.0.113.200");
+  await use(first, "curl/8.5.0", "2001:db8:1:2:3:4:5:6");
+  const [secret] = await secretsOf(client, 2);
+  t.is(secret?.last4, first.clientSecret.slice(-4));
+  const callers = secret?.callers.map(({ program, network }) => `${program} ${network}`);
+  t.deepEqual(callers, ["curl 2001:db8:1:2::/64", "python-requests 203.0.113.0/24"]);
+});
+
+test("a secret keeps its 20 most recent callers", async (t) => {
+  const client = await createClient();
+  const secret = await client.rotate();
+  for (let index = 0; index < 24; index++) await use(secret, `program-${index}`, "203.0.113.7");
+  for (;;) {
+    const [stored] = await secretsOf(client, 20);
+    if (stored?.callers.some(({ program }) => program === "program-23")) break;
+  }
+  t.pass();
+});
+
+test("during an overlap, the page says whether the previous secret is still used, and by whom", async (t) => {
+  const client = await createClient();
+  const { browser } = await browserOf(service, client.owner);
+  const open = () => browser.open(`${service.url}${client.base}/client`);
+  const previous = await client.rotate();
+  const current = await client.rotate();
+  await use(current, "current-program", "198.51.100.7");
+  await secretsOf(client, 1);
+  t.regex((await open()).text, /hasn’t been used since the rotation\. You can revoke it/);
+  await use(previous, "<script>old-program", "203.0.113.7");
+  await use(previous, "old-program/1.0", "203.0.113.7");
+  await secretsOf(client, 3);
+  const page = await open();
+  t.regex(page.text, /is still in use/);
+  t.regex(page.html.textContent, /old-program from 203\.0\.113\.0\/24/);
+  t.false(page.text.includes("<script>old"));
+});
+
+test.serial("a caller with a new User-Agent for each request doesn't cause a write each", async (t) => {
+  const client = await createClient();
+  const secret = await client.rotate();
+  let writes = 0;
+  const stop = service.onStatement((sql) => {
+    if (/^update .client_secrets. set .last_used_at./.test(sql)) writes++;
+  });
+  t.teardown(stop);
+  for (let batch = 0; batch < 15; batch++) {
+    await Promise.all(
+      Array.from({ length: 10 }, (_, index) => use(secret, `agent-${batch}-${index}`, "203.0.113.7")),
+    );
+  }
+  t.true(writes <= 60, `${writes} writes`);
+});
+
+/** Loads the function that the documentation shows. */
+async function documentedCheck(): Promise<(text: string) => boolean> {
+  const document = readFileSync(`${ROOT}docs/leaked-credentials.md`, "utf8");
+  const [, code = ""] = /```js\n([\s\S]*?)```/.exec(document) ?? [];
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-checksum-"));
+  const file = path.join(folder, "check.mjs");
+  writeFileSync(file, code);
+  const { isCredential } = await import(file);
+  rmSync(folder, { recursive: true });
+  return isCredential;
+}
+
+test("the documented check accepts every new credential, and nothing that differs by a character", async (t) => {
+  const isCredential = await documentedCheck();
+  const { app, user } = await createApp(service);
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+  const credentials = [app.clientSecret, await service.token(app), accessToken, refreshToken];
+  for (const credential of credentials) {
+    t.true(isCredential(credential), credential.slice(0, 4));
+    for (let position = 0; position < credential.length; position++) {
+      const other = credential[position] === "A" ? "B" : "A";
+      const changed = credential.slice(0, position) + other + credential.slice(position + 1);
+      t.false(isCredential(changed), `${credential.slice(0, 4)} ${position}`);
+    }
+  }
+  t.true(await isAcceptedByApi(service, accessToken));
+});
+
+test("the checksum is the CRC-32 in base 62", (t) => {
+  // The check value of CRC-32 (ISO/IEC 13239): the CRC of these nine digits.
+  let number = 0;
+  for (const digit of withChecksum("123456789").slice(-6)) {
+    number = number * 62 + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".indexOf(digit);
+  }
+  t.is(number, 0xcbf43926);
+  t.true(hasChecksum(withChecksum("lga_x")));
+  t.false(hasChecksum("lga_x"));
 });

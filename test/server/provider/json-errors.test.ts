@@ -53,8 +53,8 @@ const FAILURES: Failure[] = [
   ["a trailing slash", 404, "/oauth/token/", post(formOf(CREDENTIALS), basic(app))],
   ["POST at the key set", 405, "/oauth/jwks", { method: "POST" }],
   ["an unknown document", 404, "/.well-known/nothing"],
-  ["POST at the metadata", 404, "/.well-known/openid-configuration", { method: "POST" }],
-  ["DELETE at the metadata", 404, "/.well-known/oauth-authorization-server", { method: "DELETE" }],
+  ["POST at the metadata", 405, "/.well-known/openid-configuration", { method: "POST" }],
+  ["DELETE at the metadata", 405, "/.well-known/oauth-authorization-server", { method: "DELETE" }],
   ["metadata of an unknown resource", 404, "/.well-known/oauth-protected-resource/nothing"],
 ];
 

@@ -12,6 +12,8 @@ import {
 import { advanceClock } from "../../harness/clock.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
 const other = await createApp(service);

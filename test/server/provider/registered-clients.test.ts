@@ -12,6 +12,8 @@ import { createSelfRegisteringHost } from "../../harness/clients/self-registerin
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");

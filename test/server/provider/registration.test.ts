@@ -45,6 +45,14 @@ test("the response is uncached JSON that names what applies to the client", asyn
   });
 });
 
+test("the name of this server in parentheses is left out of a client's name", async (t) => {
+  const nameOf = async (client_name: string) =>
+    (await postRegistration(service, { redirect_uris, client_name })).body;
+  t.is((await nameOf("Amp MCP Client (linkgate)")).client_name, "Amp MCP Client");
+  t.is((await nameOf("Amp MCP Client (links)")).client_name, "Amp MCP Client (links)");
+  t.is((await nameOf("linkgate (official)")).error, "invalid_client_metadata");
+});
+
 for (const client_name of ["यूनिक्स", "Tiếng Việt – l’app", "ที่นี่", "⚙️ Tools"]) {
   test(`a client may be called ${client_name}`, async (t) => {
     const { body } = await postRegistration(service, { redirect_uris, client_name });

@@ -10,6 +10,8 @@ import {
   tryAll,
 } from "../../harness/surfaces.ts";
 
+export const databases = "all";
+
 const SECRET = "a-secret-of-the-resource-server-0123456789";
 const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
 test.after.always(() => service.close());

@@ -1,22 +1,27 @@
 import test from "ava";
 import {
   basic,
+  codeFor,
   createApp,
   type Fields,
   formOf,
   isAcceptedByApi,
   postAsClient,
   read,
+  redeemCode,
+  refresh,
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { app, user } = await createApp(service);
+
+test.after.always(() => service.close());
+
 const url = `${service.url}/oauth/token`;
 const REQUEST = { grant_type: "client_credentials" };
-test.after.always(() => service.close());
 
 const JSON_TYPE = "application/json";
 
@@ -165,3 +170,108 @@ for (const grant_type of ["client_credentials", "authorization_code"]) {
     t.is(body.error, "unauthorized_client");
   });
 }
+
+const FORM_TYPE = "application/x-www-form-urlencoded";
+
+const MALFORMED: Record<string, string | Buffer> = {
+  "60 KB of data": `grant_type=client_credentials&x=${"x".repeat(60_000)}`,
+  "2 MB of data": `x=${"x".repeat(2_000_000)}`,
+  "100,000 parameters": Array.from({ length: 100_000 }, (_, index) => `a${index}=`).join("&"),
+  "deeply nested names": `grant_type${"[a]".repeat(5000)}=x`,
+  "prototype property names": "__proto__[grant_type]=client_credentials&constructor=x&toString=y",
+  "invalid UTF-8": Buffer.from([0x67, 0x3d, 0xff, 0xfe, 0x00, 0x80]),
+  "invalid percent escapes": "grant_type=%&scope=%zz&client_id=%c3%28",
+  "NUL characters": "grant_type=client_credentials%00&scope=%00&client_id=%00",
+  "a NUL in a refresh token": "grant_type=refresh_token&refresh_token=lgr_%00",
+  "a NUL in a code": `grant_type=authorization_code&code=%00&code_verifier=${"x".repeat(43)}&redirect_uri=%00`,
+};
+
+for (const [what, body] of Object.entries(MALFORMED)) {
+  for (const endpoint of ["token", "revoke", "introspect", "par"]) {
+    test(`a body with ${what} gets a 4xx error at ${endpoint}`, async (t) => {
+      const headers = ["authorization", basic(app).authorization, "content-type", FORM_TYPE];
+      const answer = await sendRaw(service.url, `/oauth/${endpoint}`, { method: "POST", headers, body });
+      t.true(answer.status >= 400 && answer.status < 500, `${answer.status} ${answer.text}`);
+      t.is(typeof JSON.parse(answer.text).error, "string");
+    });
+  }
+}
+
+test("a charset other than UTF-8 is rejected", async (t) => {
+  const headers = ["authorization", basic(app).authorization, "content-type", `${FORM_TYPE}; charset=utf-7`];
+  const answer = await sendRaw(service.url, "/oauth/token", {
+    method: "POST",
+    headers,
+    body: "grant_type=x",
+  });
+  t.true(answer.status >= 400 && answer.status < 500);
+});
+
+test("a token is rejected wherever another kind of token is expected", async (t) => {
+  const { accessToken, refreshToken, code } = await runCodeFlow(service, app, user);
+  const own = await service.token(app);
+  const unredeemed = await codeFor(service, app, user);
+  for (const secret of [refreshToken, code, unredeemed, app.clientSecret, app.clientId]) {
+    t.false(await isAcceptedByApi(service, secret));
+  }
+  for (const secret of [accessToken, own, unredeemed, app.clientSecret]) {
+    t.is((await refresh(service, app, secret)).body.error, "invalid_grant");
+  }
+  for (const secret of [accessToken, own, refreshToken, app.clientSecret]) {
+    t.is((await redeemCode(service, app, secret)).body.error, "invalid_grant");
+  }
+  t.deepEqual((await postAsClient(service, "introspect", app, { token: unredeemed })).body, {
+    active: false,
+  });
+  t.is((await postAsClient(service, "revoke", app, { token: unredeemed })).status, 200);
+  t.is((await redeemCode(service, app, unredeemed)).status, 200);
+});
+
+test("a modified token is rejected", async (t) => {
+  const token = await service.token(app);
+  const swapped = token.replace(/[a-zA-Z](?=[^a-zA-Z]*$)/, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  );
+  for (const changed of [
+    swapped,
+    token.toUpperCase(),
+    token.slice(0, -1),
+    `${token}A`,
+    `${token}=`,
+    token.slice(4),
+  ]) {
+    t.not(changed, token);
+    t.false(await isAcceptedByApi(service, changed), changed);
+    t.deepEqual((await postAsClient(service, "introspect", app, { token: changed })).body, { active: false });
+  }
+  for (const padded of [` ${token}`, `${token} `, `${token}\u0000`, `${token}\n`]) {
+    t.deepEqual(
+      (await postAsClient(service, "introspect", app, { token: padded })).body,
+      { active: false },
+      padded,
+    );
+  }
+  t.is((await fetch(`${service.url}/v1/organization`, { headers: bearer(token) })).status, 200);
+});
+
+test("tokens, codes, ids and secrets are long and use only URL-safe characters", async (t) => {
+  const { accessToken, refreshToken, code } = await runCodeFlow(service, app, user);
+  const patterns: [string, RegExp][] = [
+    [accessToken, /^lga_[A-Za-z0-9_-]{43,}$/],
+    [await service.token(app), /^lga_[A-Za-z0-9_-]{43,}$/],
+    [refreshToken, /^lgr_[A-Za-z0-9_-]{43,}$/],
+    [code, /^[A-Za-z0-9_-]{43,}$/],
+    [app.clientId, /^lgc_[A-Za-z0-9_-]{22,}$/],
+    [app.clientSecret, /^lgs_[A-Za-z0-9_-]{43,}$/],
+  ];
+  for (const [value, pattern] of patterns) t.regex(value, pattern);
+});
+
+test("tokens are random from the end of their time on", async (t) => {
+  const prefixes = new Set<string>();
+  for (let batch = 0; batch < 20; batch++) {
+    const tokens = await Promise.all(Array.from({ length: 50 }, () => service.token(app)));
+    for (const token of tokens) prefixes.add(token.slice(13, 25));
+  }
+  t.is(prefixes.size, 1000);
+});

@@ -60,6 +60,22 @@ test("silent authentication by an organization's client always redirects", async
   }
 });
 
+test("silent authentication by an app that identified itself doesn't redirect without a sign-in", async (t) => {
+  const redirect_uri = "https://app.evil.example/callback";
+  const document = "https://app.evil.example/silent";
+  publisher.publish(document, { body: { client_id: document, redirect_uris: [redirect_uri] } });
+  const { clientId: registered } = await register(service, { redirect_uris: [redirect_uri] });
+  for (const clientId of [document, registered]) {
+    const url = authorizeUrl(service, { clientId }, { redirect_uri, prompt: "none" });
+    const page = await new TestBrowser(service.url).open(url);
+    t.is(page.status, 400);
+    t.is(page.url, url, "no redirect");
+    const continued = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
+    t.is(continued.origin, "https://app.evil.example");
+    t.is(continued.searchParams.get("error"), "login_required");
+  }
+});
+
 test("an invalid request redirects to a user's own computer without a sign-in", async (t) => {
   const loopback = "http://127.0.0.1:8080/callback";
   const local = await service.createOrganization();

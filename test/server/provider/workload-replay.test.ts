@@ -14,6 +14,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
 test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 

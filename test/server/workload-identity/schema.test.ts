@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Problem } from "../../../resources/http/problem.ts";
-import { readSettings } from "../../../server/config.ts";
-import { publicUrlsOf } from "../../../server/public-urls.ts";
+import { readSettings } from "../../../server/settings/config.ts";
+import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
 import { ruleContextOf, trustRuleValidation } from "../../../server/workload-identity/schema.ts";
 
 const RULE = {
@@ -53,6 +53,27 @@ const VALID: [what: string, changes: object][] = [
   [
     "any subject prefix of an issuer of its own",
     { issuer: "https://gitlab.example", subject: "project_path:*" },
+  ],
+  [
+    "an organization on HCP Terraform",
+    { issuer: "https://app.terraform.io", subject: "organization:acme:project:links:workspace:*" },
+  ],
+  [
+    "an organization on Buildkite",
+    { issuer: "https://agent.buildkite.com", subject: "organization:acme:pipeline:links:*" },
+  ],
+  [
+    "an ID as subject on Buildkite, and the organization in a claim",
+    { issuer: "https://agent.buildkite.com", subject: "0184990a", claims: { organization_id: "0184990b" } },
+  ],
+  ["a team on Vercel", { issuer: "https://oidc.vercel.com", subject: "owner:acme:project:links:*" }],
+  ["a Google account", { issuer: "https://accounts.google.com", subject: "102345678901234567890" }],
+  [
+    "a tenant of Microsoft",
+    {
+      issuer: "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0",
+      subject: "a-workload",
+    },
   ],
   ["a claim with a URL as name", { claims: { "https://example.com/claim": "value" } }],
 ];
@@ -172,6 +193,38 @@ const INVALID: [what: string, changes: object, field: string, message: string][]
     "subject",
     "must name the owner, as in project_path:GROUP/*: every user of the platform shares this issuer",
   ],
+  ...["https://app.terraform.io", "https://app.eu.terraform.io"].map((issuer): (typeof INVALID)[number] => [
+    `every organization at ${issuer}`,
+    { issuer, subject: "organization:*" },
+    "subject",
+    "must name the owner, as in organization:ORGANIZATION:*: every user of the platform shares this issuer",
+  ]),
+  [
+    "organizations on Buildkite with one prefix",
+    { issuer: "https://agent.buildkite.com", subject: "organization:acme*" },
+    "subject",
+    "must name the owner, as in organization:ORGANIZATION:*: every user of the platform shares this issuer",
+  ],
+  [
+    "every team on Vercel",
+    { issuer: "https://oidc.vercel.com", subject: "owner:*" },
+    "subject",
+    "must name the owner, as in owner:TEAM:*: every user of the platform shares this issuer",
+  ],
+  [
+    "several Google accounts",
+    { issuer: "https://accounts.google.com", subject: "1*" },
+    "subject",
+    "must name the owner, as in 102345678901234567890: every user of the platform shares this issuer",
+  ],
+  ...["common/v2.0", "organizations/v2.0", "consumers/v2.0", "common/"].map(
+    (path): (typeof INVALID)[number] => [
+      `Microsoft's ${path}`,
+      { issuer: `https://login.microsoftonline.com/${path}`, subject: "a-workload" },
+      "issuer",
+      "must have the ID of your tenant: tokens name it, and never this address",
+    ],
+  ),
   ["an empty audience", { audience: "" }, "audience", "must be 1 to 255 characters long"],
   ["an audience that is a list", { audience: ["https://links.example"] }, "audience", "must be a string"],
   ["no scopes", { scopes: undefined }, "scopes", "is required"],

@@ -2,10 +2,14 @@ import { randomUUID } from "node:crypto";
 import test from "ava";
 import { createTestStorage, settledAtOnce } from "../../../harness/database/storage.ts";
 
+export const databases = "all";
+
 const storage = await createTestStorage();
+
+test.after.always(() => storage.close());
+
 const { first, second, database } = storage;
 const [one, other] = [first.oidcAdapter("Session"), second.oidcAdapter("Session")];
-test.after.always(() => storage.close());
 
 const session = (changes: object = {}) => ({
   uid: randomUUID(),
@@ -99,4 +103,55 @@ test("a session that has ended gets no new id, and an active one gets one", asyn
   await other.destroy(String(renewed?.jti));
   await one.upsert(ids[3], { ...payload, replaces: renewed?.jti }, 60);
   t.is(await one.find(ids[3]), undefined);
+});
+
+const [here, there] = [first.oidcAdapter("Interaction"), second.oidcAdapter("Interaction")];
+
+const payload = {
+  kind: "Interaction",
+  returnTo: "https://example.com/",
+  prompt: { name: "login", reasons: [], details: {} },
+};
+
+test("an interaction is readable and writable in every process", async (t) => {
+  const id = randomUUID();
+  await here.upsert(id, payload, 60);
+  t.deepEqual(await there.find(id), { ...payload, jti: id });
+  await there.upsert(id, { ...payload, result: { login: { accountId: "usr_a" } } }, 60);
+  t.deepEqual((await here.find(id))?.result, { login: { accountId: "usr_a" } });
+});
+
+test("concurrent completions of one interaction succeed exactly once", async (t) => {
+  for (let round = 0; round < 20; round++) {
+    const id = randomUUID();
+    await here.upsert(id, payload, 60);
+    const results = await settledAtOnce(10, async (index) => (index % 2 ? here : there).destroy(id));
+    t.is(results.filter(({ status }) => status === "fulfilled").length, 1);
+    for (const result of results)
+      if (result.status === "rejected") t.is(result.reason.error, "invalid_request");
+  }
+});
+
+test("a completed interaction cannot be found, saved or completed again", async (t) => {
+  const id = randomUUID();
+  await here.upsert(id, payload, 60);
+  await here.destroy(id);
+  t.is(await there.find(id), undefined);
+  for (const again of [async () => there.upsert(id, payload, 60), async () => there.destroy(id)]) {
+    t.is((await t.throwsAsync<Error & { error: string }>(again))?.error, "invalid_request");
+  }
+  t.is(await here.find(id), undefined);
+});
+
+test("an unknown interaction cannot be completed", async (t) => {
+  await t.throwsAsync(async () => here.destroy(randomUUID()));
+});
+
+test("an interaction is stored without the session id", async (t) => {
+  const cookie = randomUUID();
+  const id = randomUUID();
+  await here.upsert(id, { ...payload, session: { accountId: "usr_a", cookie } }, 60);
+  t.deepEqual((await there.find(id))?.session, { accountId: "usr_a" });
+  const rows: { payload: string }[] = await database.knex("interactions").select("payload");
+  t.false(rows.some((row) => row.payload.includes(cookie)));
 });

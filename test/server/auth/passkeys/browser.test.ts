@@ -179,12 +179,13 @@ inChromium(
     const authenticator = await addAuthenticator(page);
     await signIn(page, attacker);
     await addPasskey(page, "Key");
-    /** Uses a passkey with other options than the server's. */
+    /** Uses a passkey with other options than the server's, and waits for the page that follows. */
     const useWith = async (options: string, button: string) => {
       await page.evaluate(`{ const { dataset } = document.querySelector("form[data-passkey]");
         dataset.options = JSON.stringify({ ...JSON.parse(dataset.options), ...${options} }); }`);
       const [answer] = await Promise.all([
         page.waitForResponse((one) => one.request().method() === "POST"),
+        page.waitForEvent("load"),
         press(page, button),
       ]);
       return answer.status();

@@ -59,7 +59,7 @@ test.serial(
     const back = await come(asked);
     t.is(back.url, ACCOUNT);
     const gone = await browser.press(back, "Delete account");
-    t.is(gone.url, `${service.url}/auth/login`);
+    t.is(gone.url, `${service.url}/auth/login?deleted=1`);
     t.is(await service.storage.accounts.findByUsername(name), undefined);
   },
 );

@@ -12,6 +12,8 @@ import {
 } from "../../../harness/providers/identity-provider.ts";
 import { startTestService } from "../../../harness/service.ts";
 
+export const databases = "all";
+
 const { provider, service, close } = await startWithProvider();
 test.after.always(close);
 

@@ -1,14 +1,20 @@
 import test from "ava";
 import type { NewClient } from "../../../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
-import { apiAt, isProblem } from "../../../harness/clients/api.ts";
-import { browserOf, createColleague, firstPartyToken } from "../../../harness/clients/dashboard.ts";
+import { apiAt, isMissing, isProblem } from "../../../harness/clients/api.ts";
+import {
+  browserOf,
+  createColleague,
+  createTeam,
+  firstPartyToken,
+} from "../../../harness/clients/dashboard.ts";
 import { tokensFor } from "../../../harness/clients/flow.ts";
 import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
 import { advanceClock } from "../../../harness/clock.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
+
 test.after.always(() => service.close());
 
 const PATH = "/dashboard/account";
@@ -175,7 +181,8 @@ for (const how of ["JSON", "a form"]) {
       const page = await browser.press(await browser.open(PAGE), "Delete account", {
         password: user.password,
       });
-      t.is(page.url, `${service.url}/auth/login`);
+      t.is(page.url, `${service.url}/auth/login?deleted=1`);
+      t.is(page.html.querySelector("[role=status]")?.text, "Your account was deleted.");
     }
 
     t.is((await user.api.send("GET", "/dashboard/me")).status, 401);
@@ -234,4 +241,86 @@ test.serial("without the password, deleting an account requires a recent sign-in
   advanceClock(11 * 60_000);
   isProblem(t, await api.send("DELETE", PATH), { status: 403, code: "reauthentication_required" });
   t.is((await api.send("GET", "/dashboard/me")).status, 200);
+});
+
+const APPS_PATH = "/dashboard/account/apps";
+type Apps = {
+  data: { id: string; app: string; organization: { id: string; name: string }; scopes: string[] }[];
+};
+
+/** Creates a team whose member has authorized an app there and in another organization, and whose admin did as well. */
+async function createAuthorizations() {
+  const team = await createTeam(service);
+  const { organization, other, member, admin } = team;
+  await service.storage.organizations.addMember(other.id, member.id, "member", OPERATOR);
+  const app = await service.createOrganization("Reports");
+  const here = await tokensFor(service, app, member, { organizationId: organization.id });
+  const there = await tokensFor(service, app, member, { organizationId: other.id });
+  const ofAdmin = await tokensFor(service, app, admin, { organizationId: organization.id });
+  return { ...team, here: here.access_token, there: there.access_token, ofAdmin: ofAdmin.access_token };
+}
+
+test("a user sees and revokes the apps authorized for all organizations, and no one else's", async (t) => {
+  const { organization, other, member, admin, here, there, ofAdmin } = await createAuthorizations();
+  const { body } = await member.api.get<Apps>(APPS_PATH);
+  t.deepEqual(
+    body.data.map(({ app, organization: { name } }) => `${app} ${name}`).toSorted(),
+    [`Reports ${organization.name}`, `Reports ${other.name}`].toSorted(),
+  );
+  t.deepEqual(body.data[0]?.scopes, ["links:write"]);
+
+  const own = body.data.find((app) => app.organization.id === other.id);
+  const { data } = (await admin.api.get<Apps>(APPS_PATH)).body;
+  t.is(data.length, 1);
+  isMissing(t, await member.api.send("DELETE", `${APPS_PATH}/${data[0]?.id}`));
+  t.is((await member.api.send("DELETE", `${APPS_PATH}/${own?.id}`)).status, 204);
+  t.false(await isAcceptedByApi(service, there));
+  t.true(await isAcceptedByApi(service, here));
+  t.true(await isAcceptedByApi(service, ofAdmin));
+  isMissing(t, await member.api.send("DELETE", `${APPS_PATH}/${own?.id}`));
+});
+
+test("the account page leads to the list, which leads to a page that revokes access", async (t) => {
+  const { member, here, there } = await createAuthorizations();
+  const { browser } = await browserOf(service, member);
+  const account = await browser.open(`${service.url}/dashboard/account`);
+  const link = account.html.querySelector(`a[href="${APPS_PATH}"]`);
+  t.truthy(link);
+  const page = await browser.open(service.url + APPS_PATH);
+  const links = page.html.querySelectorAll(`a[href^="${APPS_PATH}/"]`);
+  t.is(links.length, 2);
+  const confirmation = await browser.open(service.url + links[0]?.attributes.href);
+  const revoked = await browser.press(confirmation, "Revoke access");
+  t.regex(revoked.text, /Access revoked\./);
+  const accepted = await Promise.all([here, there].map((token) => isAcceptedByApi(service, token)));
+  t.is(accepted.filter(Boolean).length, 1);
+});
+
+test("the list requires a signed-in user", async (t) => {
+  isProblem(t, await apiAt(service.url).send("GET", APPS_PATH), { status: 401, code: "sign_in_required" });
+});
+
+test("two authorizations of one app are numbered in both lists, and each is revoked on its own", async (t) => {
+  const { base, organization, member } = await createTeam(service);
+  const app = await service.createOrganization("Reports");
+  const first = await tokensFor(service, app, member, { organizationId: organization.id });
+  const second = await tokensFor(service, app, member, { organizationId: organization.id });
+  const other = await service.createOrganization("Once");
+  await tokensFor(service, other, member, { organizationId: organization.id });
+  const { browser } = await browserOf(service, member);
+  for (const path of [`${base}/apps`, APPS_PATH]) {
+    const { html } = await browser.open(service.url + path);
+    const apps = html.querySelectorAll("td[data-head=App]").map(({ text }) => text.trim());
+    t.deepEqual(apps, ["Once", "Reports\nauthorization 2 of 2", "Reports\nauthorization 1 of 2"]);
+  }
+  const list = await browser.open(service.url + APPS_PATH);
+  const link = list.html.querySelectorAll("main a").find(({ text }) => text.endsWith("authorization 1 of 2"));
+  const confirmation = await browser.open(service.url + link?.attributes.href);
+  t.regex(
+    confirmation.html.querySelector("main form")?.text ?? "",
+    /You authorized it on .* \(authorization 1 of 2\)\./,
+  );
+  await browser.press(confirmation, "Revoke access");
+  t.false(await isAcceptedByApi(service, first.access_token));
+  t.true(await isAcceptedByApi(service, second.access_token));
 });

@@ -46,8 +46,7 @@ test("a configuration file names the client and takes the secret from the enviro
       .linkgate;
   t.like(fileOf("cursor"), {
     url: service.urls.mcp,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Cursor's own syntax.
-    auth: { CLIENT_ID: clientId, CLIENT_SECRET: "${env:LINKGATE_CLIENT_SECRET}" },
+    auth: { CLIENT_ID: clientId, CLIENT_SECRET: `\${env:LINKGATE_CLIENT_SECRET}` },
   });
   t.like(fileOf("gemini"), {
     httpUrl: service.urls.mcp,

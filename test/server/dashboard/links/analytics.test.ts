@@ -4,13 +4,15 @@ import { formatDay } from "../../../../server/ui/controls.ts";
 import { isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { linksInBrowser } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
+import { advanceToNoon } from "../../../harness/clock.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+advanceToNoon();
 const service = await startTestService({ TRUST_PROXY: "1" });
 test.after.always(() => service.close());
 
-const TODAY = new Date().toISOString().slice(0, 10);
+const TODAY = new Date(Date.now()).toISOString().slice(0, 10);
 const SHOWN_TODAY = formatDay(Date.now());
 
 async function click({ short_url }: LinkBody, headers: Record<string, string> = {}) {

@@ -72,18 +72,37 @@ test("the confirmation page offers to archive a link instead", async (t) => {
 
 test("a concurrent change is not overwritten until the form is saved again", async (t) => {
   const { browser, owner, path, create, open, look } = await linksInBrowser(service);
-  const link = await create();
+  const link = await create({ tags: ["old"] });
   const form = await open(`/${link.id}/edit`);
-  await owner.api.send("PATCH", `${path}/${link.id}`, { json: { title: "Theirs" } });
-  const rejected = await browser.press(form, "Save link", { title: "Mine" });
+  const json = { title: "Theirs", tags: ["new", "shop"], redirect_type: 301, max_clicks: null };
+  await owner.api.send("PATCH", `${path}/${link.id}`, { json });
+  const rejected = await browser.press(form, "Save link", { title: "Mine", max_clicks: "5" });
   t.is(rejected.status, 412);
-  t.regex(rejected.html.querySelector("[role=alert]")?.text ?? "", /Someone else changed this link/);
+  t.regex(
+    rejected.html.querySelector("[role=alert]")?.text ?? "",
+    /This link was changed while you were editing it/,
+  );
+  t.deepEqual(
+    rejected.html
+      .querySelectorAll("main tbody tr")
+      .map((row) => row.querySelectorAll("td").map(({ text }) => text)),
+    [
+      ["Title", "Theirs", "Mine"],
+      ["Tags", "new, shop", "old"],
+      ["Click limit", "empty", "5"],
+      [
+        "Redirect",
+        "301: permanent, browsers may cache it and skip the count",
+        "302: temporary, every click is counted",
+      ],
+    ],
+  );
   const reload = await browser.open(new URL(linkTo(rejected, "Reload"), rejected.url).href);
   t.is(typedIn(reload, "title"), "Theirs");
   t.is(typedIn(rejected, "title"), "Mine");
   t.is((await look(link.id)).title, "Theirs");
   await browser.press(rejected, "Save link");
-  t.is((await look(link.id)).title, "Mine");
+  t.like(await look(link.id), { title: "Mine", tags: ["old"], redirect_type: 302, max_clicks: 5 });
 });
 
 test("an expired link keeps its expiry when another field is changed", async (t) => {

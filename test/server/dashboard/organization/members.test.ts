@@ -7,6 +7,8 @@ import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
 import { atOnce } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
 
+export const databases = "all";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 

@@ -144,3 +144,16 @@ test("the downgrade page lists what stops, and exists for lower plans only", asy
     isMissing(t, await owner.api.send("GET", `${base}/plan/${plan}`));
   }
 });
+
+test("the plan page shows how much data the links have, also if it is little", async (t) => {
+  const { base, owner } = await createTeam(service);
+  await owner.api.send("POST", `${base}/links`, {
+    json: { url: "https://example.com/", title: "x".repeat(200) },
+  });
+  const { body } = await owner.api.get<{ organization: { usage: { link_bytes: number } } }>(base);
+  const { browser } = await browserOf(service, owner);
+  const { html } = await browser.open(`${service.url}${base}/plan`);
+  const shown = html.querySelectorAll("main dd").at(1)?.text ?? "";
+  t.regex(shown, /^0\.\d KB of 1,000 MB$/);
+  t.true(Math.abs(Number.parseFloat(shown) - body.organization.usage.link_bytes / 1000) <= 0.05, shown);
+});

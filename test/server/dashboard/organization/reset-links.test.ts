@@ -199,3 +199,17 @@ test("the audit log says that the operator created the link", async (t) => {
   t.is(body.data[0]?.data.reset_link_created_by, "operator");
   t.regex(body.data[0]?.summary ?? "", /using a reset link created by the operator$/);
 });
+
+test("the members page says why a member with another organization gets no link", async (t) => {
+  const team = await createTeam(service);
+  await createOwn(team);
+  const { browser } = await browserOf(service, team.owner);
+  const page = await browser.open(`${service.url}${team.base}/members`);
+  const refused = await browser.press(page, `Create reset link for ${team.member.username}`);
+  t.is(refused.status, 403);
+  t.is(refused.html.querySelector("h1")?.text, "Members");
+  t.regex(
+    refused.html.querySelector("[role=alert]")?.text ?? "",
+    /belongs to an organization that you don't own/,
+  );
+});

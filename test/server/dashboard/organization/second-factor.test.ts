@@ -4,7 +4,7 @@ import { apiAt, isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { addTotp, codeOf, logIn, proveFactor } from "../../../harness/clients/second-factor.ts";
-import { TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -35,6 +35,38 @@ test("an owner requires a second factor, after signing in with one", async (t) =
   );
   t.is(recorded.length, 1);
   t.like(recorded[0], { actor: owner.id, data: { required: true } });
+});
+
+test("the members page sends an owner without a second factor to set one up before requiring it", async (t) => {
+  const { base, owner, organization } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const members = `${service.url}${base}/members`;
+  const page = await browser.open(members);
+  const setupLink = ({ html }: Page) =>
+    html.querySelectorAll("main a").find(({ text }) => text === "Set up a second factor")?.attributes.href ??
+    "";
+  t.false(page.html.querySelectorAll("button").some(({ text }) => text === "Require a second factor"));
+  const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
+  const refused = await browser.open(`${members}/require-second-factor`, {
+    method: "POST",
+    body: new URLSearchParams({ csrf, require_second_factor: "true" }),
+    headers: { origin: service.url },
+  });
+  t.is(refused.status, 409);
+  t.regex(
+    refused.html.querySelector("[role=alert]")?.text ?? "",
+    /Set up a second factor for your own account/,
+  );
+
+  const setup = await browser.open(new URL(setupLink(refused), service.url).href);
+  const app = await browser.press(setup, "Set up authenticator app");
+  const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
+  await browser.press(app, "Confirm code", { code: codeOf(secret) });
+  const required = await browser.press(await browser.open(members), "Require a second factor");
+  t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
+  t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
+  const optional = await browser.press(required, "Stop requiring a second factor");
+  t.is(optional.html.querySelector("[role=status]")?.text, "A second factor is no longer required.");
 });
 
 test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import test from "ava";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { apiAt } from "../../../harness/clients/api.ts";
@@ -6,10 +7,12 @@ import type { Page } from "../../../harness/clients/test-browser.ts";
 import { startReceiver } from "../../../harness/receiver.ts";
 import { startTestService } from "../../../harness/service.ts";
 import {
+  createWebhook,
   type DeliveryPage,
   type NewWebhookBody,
   until,
   type WebhookBody,
+  waitForDelivery,
   waitUntilVerified,
 } from "../../../harness/webhooks.ts";
 
@@ -83,19 +86,30 @@ test("an unverified webhook waits for a test event, which can be sent from its p
   await until(async () => (await deliveries())[0]?.attempts[0]);
   const { body: shown } = await owner.api.get<Shown>(path);
   t.like(shown, { status: "unverified", verified: false, failing_since: null });
+  await owner.api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
+  await until(async () => (await deliveries())[1]);
   t.deepEqual(badgeIn(await browser.open(`${service.url}${base}/webhooks`), inList), {
     text: "Unverified",
     kind: "warn",
   });
   const page = await browser.open(service.url + path);
   t.deepEqual(badgeIn(page, inDetail), { text: "Unverified", kind: "warn" });
+  t.true(textOf(page, inDetail).includes("the test event failed"));
   t.regex(
-    textOf(page, "main"),
-    /Waiting for your endpoint to accept a test event\. .* Next attempt: [A-Z][a-z]{2} /,
+    textOf(page, "main .alert.bad"),
+    /^Your endpoint responded to the test event with 500\. Other events are sent once your endpoint responds with 2xx\. Next attempt: [A-Z][a-z]{2} /,
   );
+  t.regex(
+    textOf(page, "li:nth-child(1) .delivery"),
+    /^Pending link\.created .* Sent once the endpoint is verified$/,
+  );
+  t.regex(textOf(page, "li:nth-child(2) .delivery"), /^Failed webhook\.test .* 500 Retrying at /);
   t.false(page.text.includes("Resend"));
-  receiver.respond("/waiting", (response) => response.writeHead(204).end());
-  await browser.press(page, "Send test event");
+  const next = Promise.withResolvers<ServerResponse>();
+  receiver.respond("/waiting", next.resolve);
+  const waiting = await browser.press(page, "Send test event");
+  t.regex(textOf(waiting, "main .alert.bad"), /^Your endpoint responded to the test event with 500\. /);
+  (await next.promise).writeHead(204).end();
   await waitUntilVerified(owner.api, path);
   t.deepEqual(badgeIn(await browser.open(service.url + path), inDetail), { text: "Active", kind: "good" });
 });
@@ -169,11 +183,10 @@ test("the REST API returns the documented fields of a failing webhook and no oth
   const organization = await service.createOrganization();
   const api = apiAt(service.url, await service.token(organization));
   receiver.respond("/api", (response) => response.writeHead(500).end());
-  const json = { url: receiver.url("/api"), events: ["webhook.test"] };
-  const { body } = await api.send<NewWebhookBody>("POST", "/v1/webhooks", { json });
-  await api.send("POST", `/v1/webhooks/${body.id}/test`);
-  await receiver.waitFor("/api", 1);
-  const { body: shown } = await api.get<WebhookBody>(`/v1/webhooks/${body.id}`);
+  const { id } = await createWebhook(api, receiver.url("/api"), ["webhook.test"]);
+  t.is((await api.send("POST", `/v1/webhooks/${id}/test`)).status, 202);
+  await waitForDelivery(api, { id }, ({ attempts }) => attempts.length > 0);
+  const { body: shown } = await api.get<WebhookBody>(`/v1/webhooks/${id}`);
   t.deepEqual(Object.keys(shown), [
     "id",
     "url",
@@ -184,5 +197,42 @@ test("the REST API returns the documented fields of a failing webhook and no oth
     "updated_at",
     "created_by",
     "created_via",
+  ]);
+});
+
+test("the page of an unverified webhook says why its endpoint can't be reached", async (t) => {
+  const { owner, base } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const json = { url: "https://hooks.example.invalid/in", events: ["link.created"] };
+  const { body } = await owner.api.send<NewWebhookBody>("POST", `${base}/webhooks`, { json });
+  const path = `${base}/webhooks/${body.id}`;
+  const first = async () => (await owner.api.get<DeliveryPage>(`${path}/deliveries`)).body.data[0];
+  await until(async () => (await first())?.attempts[0]);
+  const page = await browser.open(service.url + path);
+  t.regex(
+    textOf(page, "main .alert.bad"),
+    /^The test event couldn’t be delivered\. The hostname does not exist\. /,
+  );
+});
+
+test("the headings of two webhooks on one host differ, and the titles in the browser's history don't contain the path", async (t) => {
+  const { owner, base } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const headings = [];
+  for (const url of [
+    "https://hooks.northwind.invalid/one?key=1",
+    "https://hooks.northwind.invalid/two",
+    "https://hooks.northwind.invalid",
+  ]) {
+    const json = { url, events: ["link.created"] };
+    const { body } = await owner.api.send<NewWebhookBody>("POST", `${base}/webhooks`, { json });
+    const { html } = await browser.open(`${service.url}${base}/webhooks/${body.id}`);
+    headings.push(html.querySelector("h1")?.text);
+    t.is(html.querySelector("title")?.text, "hooks.northwind.invalid · Team · linkgate");
+  }
+  t.deepEqual(headings, [
+    "hooks.northwind.invalid/one?key=1",
+    "hooks.northwind.invalid/two",
+    "hooks.northwind.invalid",
   ]);
 });

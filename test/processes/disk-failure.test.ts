@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import test from "ava";
+import { openStorage } from "../../adapters/index.ts";
+import { atOnce } from "../harness/database/storage.ts";
+import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { createDisk } from "../harness/disk/disk.ts";
+import { addressOf, Program, startServer, stopPrograms } from "../harness/program.ts";
+import { populate, postForm } from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
+
+test.after.always(stopPrograms);
+
+const CONCURRENCY = 20;
+const disk = engine === "sqlite" ? createDisk() : undefined;
+if (disk) test.after.always(disk.remove);
+
+const FAILURES = {
+  "the disk fails": { fail: disk && (() => disk.fail()), cause: /the database failed: disk I\/O error/ },
+  "another program deletes the log": {
+    fail: (file: string) => rmSync(`${file}-wal`),
+    cause: /another program deleted or replaced \S+-wal/,
+  },
+};
+
+if (engine === "sqlite")
+  for (const [what, { fail, cause }] of Object.entries(FAILURES))
+    for (const workers of [1, 2]) {
+      const title = `SQLite: when ${what}, the server answers, and exits with 1, with WORKERS=${workers}`;
+      if (!fail) skip(title, "gcc is not installed, or not on Linux");
+      else
+        test.serial(title, async (t) => {
+          disk?.work();
+          const { url, drop } = await createTestDatabase();
+          t.teardown(drop);
+          const file = url.replace(/^sqlite:/, "");
+          const key = randomBytes(32);
+          const server = startServer({
+            settings: {
+              DATABASE_URL: url,
+              ENCRYPTION_KEY: key.toString("base64url"),
+              PORT: "0",
+              WORKERS: String(workers),
+              RATE_LIMIT: "off",
+              LOG_LEVEL: "error",
+              ...disk?.environment,
+            },
+          });
+          const address = await addressOf(server);
+          const storage = openStorage(url, key);
+          const seed = populate(address, storage);
+          const app = await seed.createOrganization();
+          await storage.close();
+          // Opens the connections of the requests below.
+          await atOnce(CONCURRENCY, () => seed.token(app));
+
+          fail(file);
+          const form = {
+            grant_type: "client_credentials",
+            client_id: app.clientId,
+            client_secret: app.clientSecret,
+          };
+          const statuses = await atOnce(
+            CONCURRENCY,
+            async () => (await postForm(`${address}/oauth/token`, form)).status,
+          );
+          t.deepEqual([...new Set(statuses)], [503]);
+          const { code, signal, stdout, stderr } = await server.ended;
+          t.deepEqual({ code, signal, stderr }, { code: 1, signal: null, stderr: "" });
+          const lines = stdout.split("\n").filter((line) => line.includes("the database failed, stopping"));
+          t.true(lines.length >= 1 && lines.length <= workers, stdout);
+          for (const line of lines) t.regex(line, cause);
+          t.notRegex(stdout, /starting another|failed to stop/);
+        });
+    }
+
+if (disk) {
+  const program = fileURLToPath(new URL("fixtures/write-after-failure.ts", import.meta.url));
+  test.serial(
+    "SQLite: after a failed sync, all writes are rejected, and the service is not ready",
+    async (t) => {
+      disk.work();
+      const { url, drop } = await createTestDatabase();
+      t.teardown(drop);
+      const settings = { ...disk.environment, DATABASE_URL: url };
+      const { code, stdout, stderr } = await new Program(process.execPath, [program], { settings }).ended;
+      t.is(code, 0, stderr);
+      t.deepEqual(JSON.parse(stdout), {
+        ready: [200, 503, 503],
+        tokens: [200, 503, 503],
+        suspension: "StorageUnavailable",
+        failures: ["the database failed: disk I/O error"],
+        elsewhere: "created",
+      });
+    },
+  );
+}

@@ -1,0 +1,26 @@
+import { existsSync } from "node:fs";
+import { PYTHON } from "../harness/clients/python.ts";
+import { DEBIAN_PACKAGES, debianVersion } from "../harness/clients/versions.ts";
+import { hasPgBouncer } from "../harness/database/pgbouncer.ts";
+import { HAS_NGINX } from "../harness/nginx.ts";
+import { HAS_PROMTOOL } from "../harness/promtool.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+
+/** Lists what tests need and this machine doesn't have. */
+export function missingPrograms({ clients }: { clients: boolean }): string[] {
+  const missing = clients ? DEBIAN_PACKAGES.filter((name) => !debianVersion(name)) : [];
+  const needs: [has: unknown, sentence: string][] = [
+    [process.env.TEST_REDIS_URL, "shared rate limits: TEST_REDIS_URL is not set"],
+    [HAS_NGINX, "tests behind nginx: nginx is not installed"],
+    [HAS_PROMTOOL, "alert rules: promtool is not installed"],
+    [existsSync(CHROMIUM), `browser tests: ${CHROMIUM} is missing`],
+    [hasPgBouncer, "a connection pooler for PostgreSQL: pgbouncer is not installed"],
+    [PYTHON, "the Python quick start: no python3 has authlib and requests"],
+    ...missing.map((name): [boolean, string] => [
+      false,
+      `a client library: the Debian package ${name} is not installed`,
+    ]),
+  ];
+  return needs.filter(([has]) => !has).map(([, sentence]) => sentence);
+}

@@ -1,0 +1,61 @@
+// Runs the canaries of the seams: node test/seams.ts [next | version]
+// With `next`, they run with the newest version of oidc-provider, which is installed into a temporary folder.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { readTap } from "./faults/tap.ts";
+
+const ROOT = path.join(import.meta.dirname, "..");
+const CANARIES = "test/server/provider/seams/canaries.test.ts";
+
+const [wanted] = process.argv.slice(2);
+const folder = mkdtempSync(path.join(tmpdir(), "seams-"));
+try {
+  if (wanted) {
+    const name = `oidc-provider@${wanted === "next" ? "latest" : wanted}`;
+    execFileSync("npm", ["install", "--silent", "--ignore-scripts", "--prefix", folder, name]);
+  }
+  const home = wanted ? folder : ROOT;
+  const { version } = JSON.parse(
+    readFileSync(path.join(home, "node_modules/oidc-provider/package.json"), "utf8"),
+  );
+  const { passed, failed } = readTap(runCanaries(redirectTo(home)));
+  console.log(`oidc-provider ${version}`);
+  console.table([
+    ...passed.map((title) => ({ canary: title, result: "passed" })),
+    ...failed.map(({ title }) => ({ canary: title, result: "FAILED" })),
+  ]);
+  if (failed.length > 0 || passed.length === 0) process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+/** Writes a module that makes every import of oidc-provider one of the package in this folder. */
+function redirectTo(home: string): string {
+  const file = path.join(folder, "redirect.mjs");
+  const parentURL = pathToFileURL(path.join(home, "package.json")).href;
+  writeFileSync(
+    file,
+    `import { registerHooks } from "node:module";
+registerHooks({
+  resolve: (specifier, context, next) =>
+    next(specifier, /^oidc-provider(\\/|$)/.test(specifier) ? { ...context, parentURL: ${JSON.stringify(parentURL)} } : context),
+});`,
+  );
+  return pathToFileURL(file).href;
+}
+
+/** Returns the report of the canaries in TAP. Writes why each of the others failed. */
+function runCanaries(hooks: string): string {
+  const { stdout, stderr } = spawnSync(process.execPath, ["test/run.ts", CANARIES, "--", "--tap"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    env: { ...process.env, NODE_OPTIONS: `--import ${hooks}`, TEST_SOURCES: "1", TEST_DATABASE: "sqlite" },
+  });
+  for (const [, sentence] of stdout.matchAll(/^ +message: (.+)$/gm)) console.log(sentence);
+  if (!/^ok /m.test(stdout)) console.log(stderr);
+  return stdout;
+}

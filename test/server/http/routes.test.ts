@@ -1,0 +1,46 @@
+import { Router } from "@koa/router";
+import test from "ava";
+import { providerSettings } from "../../harness/providers/identity-provider.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const routers = new Set<Router>();
+const { routes } = Router.prototype;
+Router.prototype.routes = function collectRouter(this: Router) {
+  routers.add(this);
+  return routes.call(this);
+};
+
+/** Returns the routes that no request reaches, because an earlier route of the router matches the same paths. */
+function shadowedRoutes({ stack }: Router): string[] {
+  return stack.flatMap((route, index) => {
+    // An earlier parameter matches any word, and so that of a later parameter.
+    const path = String(route.path).replaceAll(/:\w+/g, "word");
+    return stack
+      .slice(0, index)
+      .filter((earlier) => earlier.match(path) && earlier.methods.some((one) => route.methods.includes(one)))
+      .map((earlier) => `${route.methods.at(-1)} ${route.path} is shadowed by ${earlier.path}`);
+  });
+}
+
+test("a path that an earlier parameter matches counts as shadowed, for the same method only", (t) => {
+  const router = new Router();
+  const answer = () => {};
+  router.get("/links/new", answer).get("/links/:id", answer).post("/links/:id", answer);
+  t.deepEqual(shadowedRoutes(router), []);
+  router.post("/links/import", answer).put("/links/import", answer).get("/links/:id/:part", answer);
+  t.deepEqual(shadowedRoutes(router), ["POST /links/import is shadowed by /links/:id"]);
+});
+
+test("every route can be reached", async (t) => {
+  const service = await startTestService({
+    ...providerSettings("http://localhost:9"),
+    SMTP_URL: "smtp://localhost:9",
+    SMTP_FROM: "linkgate@example.com",
+  });
+  t.teardown(() => service.close());
+  const isOf = (part: string) => (router: Router) =>
+    router.stack.some(({ path }) => `${path}`.startsWith(part));
+  for (const part of ["/v1/", "/auth/", "/dashboard/", "/interaction/"])
+    t.true([...routers].some(isOf(part)), part);
+  t.deepEqual([...routers].flatMap(shadowedRoutes), []);
+});
