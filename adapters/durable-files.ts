@@ -9,10 +9,13 @@ export function createFolder(folder: string): void {
     syncFolder(path.dirname(created));
 }
 
-/** Syncs the names in a folder: without that, a file that was just created or renamed may be missing after a power cut. */
+/** Without this, a file that was just created or renamed may be missing after a power cut. */
 export function syncFolder(folder: string): void {
-  if (process.platform === "win32") return; // Windows cannot open a folder
-  const handle = openSync(folder, "r");
+  if (process.platform !== "win32") syncFile(folder); // Windows cannot open a folder
+}
+
+export function syncFile(name: string): void {
+  const handle = openSync(name, "r");
   try {
     fsyncSync(handle);
   } finally {

@@ -3,7 +3,7 @@ import type { IdempotencyStore, Principal } from "../resources/idempotency/run-o
 import type { Encryption } from "./crypto/encryption.ts";
 import { sha256 } from "./crypto/hash.ts";
 import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
-import { isDuplicate } from "./database/engine.ts";
+import { ifDuplicate } from "./database/errors.ts";
 import type { Database } from "./database/index.ts";
 import type { IdempotencyKeyRow } from "./database/tables.ts";
 
@@ -14,7 +14,6 @@ const LEASE_MS = 60_000;
 const MAX_TRIES = 5;
 
 type RowKey = Pick<IdempotencyKeyRow, "organization_id" | "key_hash">;
-type Lease = Pick<IdempotencyKeyRow, "leased_by" | "leased_until">;
 type Attempt = Pick<IdempotencyKeyRow, "leased_by" | "ids_from">;
 
 /** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted. */
@@ -29,24 +28,17 @@ export function createIdempotencyStore(
     const leased = () => rows(key).where({ leased_by });
     return {
       linkId: (index: number) => idFromSeed(ids_from, "lnk", index),
-      ...{
-        keep: async (answer: string) =>
-          void (await leased().update({ answer: encryption.encrypt(answer, encryptionContext(key)) })),
-        forget: async () => void (await leased().delete()),
-        release: async () => void (await leased().update({ leased_until: 0 })),
-      },
+      keep: async (answer: string) =>
+        void (await leased().update({ answer: encryption.encrypt(answer, encryptionContext(key)) })),
+      forget: async () => void (await leased().delete()),
+      release: async () => void (await leased().update({ leased_until: 0 })),
     };
   }
 
-  /** Stores a new key. Returns false if it is stored already. */
-  async function insert(row: IdempotencyKeyRow): Promise<boolean> {
-    try {
-      await knex("idempotency_keys").insert(row);
-      return true;
-    } catch (error) {
-      if (isDuplicate(error)) return false;
-      throw error;
-    }
+  function insert(row: IdempotencyKeyRow): Promise<boolean> {
+    return knex("idempotency_keys")
+      .insert(row)
+      .then(() => true, ifDuplicate(false));
   }
 
   return {
@@ -54,8 +46,16 @@ export function createIdempotencyStore(
       const key = rowKeyOf(principal, idempotencyKey);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const now = Date.now();
-        const lease: Lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
-        const fresh = newRow(key, fingerprint, lease, now);
+        const lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
+        const fresh: IdempotencyKeyRow = {
+          ...key,
+          ...lease,
+          request_hash: fingerprint,
+          answer: null,
+          ids_from: newIdSeed(),
+          created_at: now,
+          expires_at: now + LIFETIME_MS,
+        };
         if (await insert(fresh)) return { attempt: attempt(key, fresh) };
         const found = await rows(key).first();
         if (!found) continue;
@@ -73,22 +73,7 @@ export function createIdempotencyStore(
   } satisfies IdempotencyStore;
 }
 
-function newRow(key: RowKey, fingerprint: string, lease: Lease, now: number): IdempotencyKeyRow {
-  return {
-    ...key,
-    ...lease,
-    request_hash: fingerprint,
-    answer: null,
-    ids_from: newIdSeed(),
-    created_at: now,
-    expires_at: now + LIFETIME_MS,
-  };
-}
-
-/**
- * Returns the primary key of an idempotency key. The hash includes the principal: only this one may see the response
- * again. JSON encodes different principals and keys as different texts.
- */
+/** The hash includes the principal, the only one that may see the response again. JSON keeps different ones apart. */
 function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string): RowKey {
   return {
     organization_id: organizationId,

@@ -1,6 +1,6 @@
-import type { Knex } from "knex";
 import { encryptionContextOf as contextOfTotp } from "./accounts/second-factors/totp.ts";
 import type { Encryption } from "./crypto/encryption.ts";
+import { behind } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
 import type { Leases } from "./database/leases.ts";
 import { findOutdated, renewCodes } from "./events/chain-heads.ts";
@@ -8,17 +8,16 @@ import { encryptionContext as contextOfAnswer } from "./idempotency.ts";
 import { encryptionContextOf as contextOfMail } from "./mail/queue.ts";
 import { encryptionContextOf as contextOfSecret, urlContextOf as contextOfUrl } from "./webhooks/row.ts";
 
+type Connected = Pick<Database, "knex" | "engine">;
 type Row = Record<string, string>;
 
 type EncryptedColumn = {
   table: string;
-  /** The columns of the primary key. */
   key: readonly string[];
   column: string;
   contextOf(row: Row): string;
 };
 
-/** Every column that holds a ciphertext. */
 export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   { table: "sealed_keys", key: ["purpose"], column: "sealed", contextOf: ({ purpose = "" }) => purpose },
   ...["secret", "previous_secret"].map((column) => ({
@@ -51,10 +50,7 @@ const LEASE = "reencrypt";
 // How long a process that died while re-encrypting blocks the others.
 const LEASE_MS = 30_000;
 
-/**
- * Encrypts everything again that was encrypted with an older key, in one process at a time. A value that changes
- * meanwhile is left to the change. Resolves to undefined while another process does the same.
- */
+/** Encrypts again what an older key encrypted, in one process at a time; undefined in the others. */
 export async function reencrypt(
   database: Database,
   encryption: Encryption,
@@ -67,7 +63,7 @@ export async function reencrypt(
   let unreadable = 0;
   try {
     reencrypted += await renewCodes(database, encryption);
-    for await (const { field, row } of outdated(knex, encryption)) {
+    for await (const { field, row } of outdated(database, encryption)) {
       if (stop?.aborted) break;
       const ciphertext = row[field.column] as string;
       const context = field.contextOf(row);
@@ -89,43 +85,32 @@ export async function reencrypt(
 }
 
 /** Counts the values that were encrypted with an older key than the first. */
-export async function countOutdated(
-  { knex }: Pick<Database, "knex">,
-  encryption: Encryption,
-): Promise<number> {
-  let count = (await findOutdated({ knex }, encryption)).length;
-  for await (const _ of outdated(knex, encryption)) count++;
+export async function countOutdated(database: Connected, encryption: Encryption): Promise<number> {
+  let count = (await findOutdated(database, encryption)).length;
+  for await (const _ of outdated(database, encryption)) count++;
   return count;
 }
 
 type Outdated = { field: EncryptedColumn; row: Row };
 
-async function* outdated(knex: Knex, encryption: Encryption): AsyncGenerator<Outdated> {
+async function* outdated(database: Connected, encryption: Encryption): AsyncGenerator<Outdated> {
   for (const field of ENCRYPTED_COLUMNS) {
-    for await (const row of rowsOf(knex, field)) {
+    for await (const row of rowsOf(database, field)) {
       const value = row[field.column] as string;
       if (!encryption.isCurrent(value, field.contextOf(row))) yield { field, row };
     }
   }
 }
 
-/** Reads the rows with a ciphertext in the order of their keys. */
-async function* rowsOf(knex: Knex, { table, key, column }: EncryptedColumn): AsyncGenerator<Row> {
+async function* rowsOf({ knex, engine }: Connected, field: EncryptedColumn): AsyncGenerator<Row> {
+  const { table, key, column } = field;
   let last: Row | undefined;
   do {
     const query = knex(table)
       .whereNotNull(column)
       .orderBy([...key])
       .limit(BATCH);
-    const after = last;
-    // Row values compare as tuples on every database, and use the index of the primary key.
-    if (after) {
-      const marks = key.map(() => "?").join(", ");
-      query.whereRaw(`(${key.map(() => "??").join(", ")}) > (${marks})`, [
-        ...key,
-        ...key.map((name) => after[name] as string),
-      ]);
-    }
+    if (last) query.whereRaw(...behind(engine, key, Object.values(keyOf(field, last))));
     const rows: Row[] = await query.select([...key, column]);
     yield* rows;
     last = rows.length === BATCH ? rows.at(-1) : undefined;

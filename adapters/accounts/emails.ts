@@ -4,24 +4,9 @@ import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newSecret } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
+import { lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { lockUser, RESET } from "../organizations/reset-revocation.ts";
 import { recordNotice } from "./notices.ts";
-
-/** Stores the email addresses of users. An address is never used to sign in, nor to find or link an account. */
-export type EmailStore = {
-  /**
-   * Queues an email with a link that confirms an address; earlier links become invalid. The user's address changes only
-   * when the link is used. Resolves to false after too many requests in a day.
-   */
-  requestChange(email: string, actor: Actor): Promise<boolean>;
-  /** Finds the address that a link of a user confirms. */
-  find(token: string, userId: string): Promise<string | undefined>;
-  /** Redeems a link of the actor and sets the address. Concurrent calls succeed once. Returns false for an invalid token. */
-  confirm(token: string, actor: Actor): Promise<boolean>;
-  /** Removes the address. Returns false if there is none. */
-  remove(actor: Actor): Promise<boolean>;
-};
 
 const CONFIRMATION = "email_confirmation";
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -29,29 +14,43 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
 const CONFIRMATIONS_PER_USER = 5;
 const CONFIRMATIONS_PER_ADDRESS = 5;
 
-/** Creates the email store of a database. */
-export function createEmailStore({ knex, transaction }: Database, encryption: Encryption): EmailStore {
+export type EmailStore = ReturnType<typeof createEmailStore>;
+
+/** Stores the email addresses of users. An address is never used to sign in, nor to find or link an account. */
+export function createEmailStore({ knex, transaction }: Database, encryption: Encryption) {
   return {
-    requestChange: (email, actor) =>
+    /** Mails a link that confirms an address and replaces earlier links; false after too many requests in a day. */
+    requestChange: (email: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         await lockUser(trx, actor.id);
         const byUser = await countMails(trx, { kind: CONFIRMATION, user_id: actor.id });
         const byAddress = await countMails(trx, { kind: CONFIRMATION, recipient: email });
         if (byUser >= CONFIRMATIONS_PER_USER || byAddress >= CONFIRMATIONS_PER_ADDRESS) return false;
         await useUp(trx, actor.id, CONFIRMATION);
-        const token = await insertConfirmation(trx, actor.id, email);
+        const token = newSecret("");
+        const now = Date.now();
+        await trx("one_time_links").insert({
+          id_hash: sha256(token),
+          purpose: CONFIRMATION,
+          user_id: actor.id,
+          created_by: actor.id,
+          email,
+          created_at: now,
+          expires_at: now + LIFETIME_MS,
+        });
         const user = await trx("users").where({ id: actor.id }).first("username");
         const mail = { kind: CONFIRMATION, recipient: email, userId: actor.id } as const;
         await queueMail(trx, { ...mail, data: { username: user?.username } }, { encryption, token });
         return true;
       }),
 
-    async find(token, userId) {
+    async find(token: string, userId: string): Promise<string | undefined> {
       const link = await confirmationOf(knex, token, userId).first("email");
       return link?.email ?? undefined;
     },
 
-    confirm: (token, actor) =>
+    /** Redeems a link of the actor; returns false for an invalid token. Concurrent calls succeed once. */
+    confirm: (token: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         await lockUser(trx, actor.id);
         const link = await confirmationOf(trx, token, actor.id).first("email");
@@ -61,7 +60,7 @@ export function createEmailStore({ knex, transaction }: Database, encryption: En
         return true;
       }),
 
-    remove: (actor) =>
+    remove: (actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         await lockUser(trx, actor.id);
         const user = await trx("users").where({ id: actor.id }).first("email");
@@ -73,28 +72,13 @@ export function createEmailStore({ knex, transaction }: Database, encryption: En
   };
 }
 
-async function insertConfirmation(trx: Knex.Transaction, userId: string, email: string): Promise<string> {
-  const token = newSecret("");
-  const now = Date.now();
-  await trx("one_time_links").insert({
-    id_hash: sha256(token),
-    purpose: CONFIRMATION,
-    user_id: userId,
-    created_by: userId,
-    email,
-    created_at: now,
-    expires_at: now + LIFETIME_MS,
-  });
-  return token;
-}
-
 /** Sets or removes the address of a locked user. The notice goes to the address that the user had. */
 async function setEmail(trx: Knex.Transaction, { id, address }: Actor, email: string | null): Promise<void> {
   const data = { address, ...(email !== null && { name: email }) };
   await recordNotice(trx, { userId: id, kind: "email_changed", data });
   await trx("users").where({ id }).update({ email });
   // Links that were mailed to the earlier address.
-  await useUp(trx, id, RESET, id);
+  await useUp(trx, id, "password_reset");
 }
 
 function confirmationOf(knex: Knex, token: string, userId: string) {
@@ -103,14 +87,12 @@ function confirmationOf(knex: Knex, token: string, userId: string) {
     .where("expires_at", ">", Date.now());
 }
 
-/** Invalidates the unused links of a user for a purpose. */
 async function useUp(
   trx: Knex.Transaction,
   user_id: string,
   purpose: "password_reset" | "email_confirmation",
-  created_by = user_id,
 ): Promise<void> {
   await trx("one_time_links")
-    .where({ user_id, purpose, created_by, used_at: null })
+    .where({ user_id, purpose, created_by: user_id, used_at: null })
     .update({ used_at: Date.now() });
 }

@@ -1,67 +1,54 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { recordNotice } from "./notices.ts";
-import { endSessionsOfCredential } from "./sessions.ts";
+import { endSessions } from "./sessions.ts";
 
 /** A user at an identity provider. Together, both values are unique and never change (OpenID Connect Core §5.7). */
 export type IdentityKey = { issuer: string; subject: string };
+export type NewIdentity = IdentityKey & { label: string | null };
 /** An identity linked to an account. `createdAt` is epoch milliseconds. */
-export type LinkedIdentity = IdentityKey & { label: string | null; createdAt: number };
+export type LinkedIdentity = NewIdentity & { createdAt: number };
 
-/** Stores the SSO identities of users. */
-export type IdentityStore = {
-  /** Returns the id of the user that an identity is linked to. */
-  findUserId(identity: IdentityKey): Promise<string | undefined>;
-  listByUser(userId: string): Promise<LinkedIdentity[]>;
-  /** Links an identity to a user. Returns false if it is already linked. */
-  link(userId: string, identity: IdentityKey & { label: string | null }, actor: Actor): Promise<boolean>;
-  /** Unlinks an identity and ends the sessions that it started. Returns false if it is the user's only way to sign in, or isn't the user's. */
-  unlink(userId: string, identity: IdentityKey, actor: Actor): Promise<boolean>;
-};
+export type IdentityStore = ReturnType<typeof createIdentityStore>;
 
-/** Creates the identity store of a database. */
-export function createIdentityStore({ knex, transaction }: Database, outbox: Outbox): IdentityStore {
+export function createIdentityStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
-    async findUserId({ issuer, subject }) {
+    async findUserId({ issuer, subject }: IdentityKey): Promise<string | undefined> {
       const row = await knex("identities").where({ issuer, subject }).first("user_id");
       return row?.user_id;
     },
 
-    listByUser: (userId) =>
+    listByUser: (userId: string): Promise<LinkedIdentity[]> =>
       knex("identities")
         .where({ user_id: userId })
         .orderBy("created_at")
         .select({ issuer: "issuer", subject: "subject", label: "label", createdAt: "created_at" }),
 
-    async link(userId, identity, actor) {
-      try {
-        await transaction(async (trx) => {
-          await insertIdentity(trx, userId, identity);
-          const { issuer } = identity;
-          await recordForMember(trx, outbox, actor, { userId, type: "member.identity_linked", issuer });
-          const data = { address: actor.address, name: issuer };
-          await recordNotice(trx, { userId, kind: "identity_linked", data });
-        });
+    /** Links an identity to a user. Returns false if it is already linked. */
+    link: (userId: string, identity: NewIdentity, actor: Actor): Promise<boolean> =>
+      transaction(async (trx) => {
+        await insertIdentity(trx, userId, identity);
+        const { issuer } = identity;
+        await recordForMember(trx, outbox, actor, { userId, type: "member.identity_linked", issuer });
+        const data = { address: actor.address, name: issuer };
+        await recordNotice(trx, { userId, kind: "identity_linked", data });
         return true;
-      } catch (error) {
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
-    },
+      }).catch(ifDuplicate(false)),
 
-    unlink: (userId, { issuer, subject }, actor) =>
+    /** Unlinks an identity and ends its sessions. Returns false if it is the user's only way to sign in. */
+    unlink: (userId: string, { issuer, subject }: IdentityKey, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         const user = await trx("users").where({ id: userId }).forUpdate().first("password_hash");
         const subjects = await trx("identities").where({ user_id: userId }).pluck("subject");
         const passkey = await trx("passkeys").where({ user_id: userId }).first("id");
         if (!user?.password_hash && !passkey && subjects.length < 2) return false;
         if (!(await trx("identities").where({ user_id: userId, issuer, subject }).delete())) return false;
-        await endSessionsOfCredential(trx, userId, credentialOf({ issuer, subject }));
+        await endSessions(trx, { user_id: userId, credential: credentialOf({ issuer, subject }) });
         await recordForMember(trx, outbox, actor, { userId, type: "member.identity_unlinked", issuer });
         const data = { address: actor.address, name: issuer };
         await recordNotice(trx, { userId, kind: "identity_unlinked", data });
@@ -75,11 +62,10 @@ export function credentialOf({ issuer, subject }: IdentityKey): string {
   return sha256(JSON.stringify([issuer, subject]));
 }
 
-/** Links an identity to a user. Part of the caller's transaction. */
 export async function insertIdentity(
   trx: Knex.Transaction,
   userId: string,
-  { issuer, subject, label }: IdentityKey & { label: string | null },
+  { issuer, subject, label }: NewIdentity,
 ): Promise<void> {
   await trx("identities").insert({ issuer, subject, user_id: userId, label, created_at: Date.now() });
 }

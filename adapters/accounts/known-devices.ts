@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sha256 } from "../crypto/hash.ts";
 import type { Database } from "../database/index.ts";
-import { lockUser } from "../organizations/reset-revocation.ts";
+import { lockUser } from "../locks.ts";
 import { recordNotice } from "./notices.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -13,7 +13,6 @@ const DEVICES_PER_USER = 20;
 const FAILURES_PER_DEVICE = 10;
 const DESCRIPTION_MAX = 100;
 
-/** A device that a user signs in from. */
 export type Device = {
   /** The random value of the device's cookie, or a name that no cookie can have. */
   token: string;
@@ -21,38 +20,27 @@ export type Device = {
   description: string;
 };
 
-/** Devices that users have signed in from. Limits on guessing passwords and codes don't affect them. */
-export type KnownDeviceStore = {
-  /**
-   * Returns whether a user has signed in from a device, and counts an attempt from there until the next `remember`. After
-   * ten attempts the device is unknown.
-   */
-  attempt(userId: string, token: string): Promise<boolean>;
-  /** Uncounts an attempt with the right password. Wrong codes, which follow it, still count. */
-  uncount(userId: string, token: string): Promise<void>;
-  /**
-   * Remembers that a user has signed in from a device. Resolves to true if the device was unknown, and then records a
-   * notice with the given IP address; without one, because the user has just registered, it doesn't.
-   */
-  remember(userId: string, device: Device, address?: string): Promise<boolean>;
-};
+export type KnownDeviceStore = ReturnType<typeof createKnownDeviceStore>;
 
-/** Creates the store of known devices of a database. */
-export function createKnownDeviceStore({ knex, transaction }: Database): KnownDeviceStore {
+/** Devices that users have signed in from. Limits on guessing passwords and codes don't affect them. */
+export function createKnownDeviceStore({ knex, transaction }: Database) {
   const confirm = (trx: Knex, userId: string, token: string) =>
     known(trx, userId, token).update({ ...renewed(), failures: 0 });
 
   return {
-    async attempt(userId, token) {
+    /** Returns whether a device is known, and counts an attempt. After ten it is unknown, until `remember`. */
+    async attempt(userId: string, token: string): Promise<boolean> {
       const device = known(knex, userId, token).where("failures", "<", FAILURES_PER_DEVICE);
       return (await device.increment("failures", 1)) > 0;
     },
 
-    async uncount(userId, token) {
+    /** Uncounts an attempt with the right password. Wrong codes, which follow it, still count. */
+    async uncount(userId: string, token: string): Promise<void> {
       await known(knex, userId, token).where("failures", ">", 0).decrement("failures", 1);
     },
 
-    async remember(userId, device, address) {
+    /** Remembers a device and returns whether it was unknown. Then records a notice, if there is an address. */
+    async remember(userId: string, device: Device, address?: string): Promise<boolean> {
       if (await confirm(knex, userId, device.token)) return false;
       return transaction(async (trx) => {
         await lockUser(trx, userId);

@@ -8,7 +8,6 @@ export type { NoticeKind };
 
 /** The circumstances of a notice. Never a secret. */
 export type NoticeData = {
-  /** The IP address of the request. */
   address?: string | undefined;
   /** The browser and operating system, such as “Firefox on Linux”, or the raw `User-Agent`. */
   browser?: string | undefined;
@@ -27,21 +26,13 @@ export type Notice = {
   dismissedAt: number | null;
 };
 
-/** Stores security notices for users. */
-export type NoticeStore = {
-  /** Lists the notices of a user, newest first: all of the last 90 days, or only those not dismissed. */
-  list(userId: string, filter?: { open?: boolean }): Promise<Notice[]>;
-  /** Dismisses a notice, or all. A dismissed notice remains in the list. Returns false if there was none. */
-  dismiss(userId: string, id?: string): Promise<boolean>;
-};
-
 const LIFETIME_MS = 90 * 24 * 60 * 60 * 1000;
 // Per kind, so that an attacker can't push out a password change with many sign-ins from new devices.
 const MAX_PER_KIND = 20;
 const MAX_TEXT = 200;
 const MAILS_PER_KIND_AND_DAY = 5;
 
-/** Records a notice for a user, and queues it as an email if the user has an address. Part of the caller's transaction. */
+/** Records a notice, and queues it as an email if the user has an address. Part of the caller's transaction. */
 export async function recordNotice(
   trx: Knex.Transaction,
   { userId, kind, data }: { userId: string; kind: NoticeKind; data: NoticeData },
@@ -77,19 +68,17 @@ async function mailNotice(
   await queueMail(trx, { kind, recipient: user.email, userId, data: named });
 }
 
-/** Creates the notice store of a database. */
-export function createNoticeStore({ knex }: Database): NoticeStore {
+export function createNoticeStore({ knex }: Database) {
   return {
-    async list(userId, { open = false } = {}) {
+    /** Lists the notices of a user, newest first: all of the last 90 days, or only those not dismissed. */
+    async list(userId: string, { open = false }: { open?: boolean } = {}): Promise<Notice[]> {
       const query = knex("notices")
         .where({ user_id: userId, ...(open && { dismissed_at: null }) })
         .where("expires_at", ">", Date.now());
       const rows = await query.orderBy("id", "desc");
       const found = rows.map(({ data, ...row }) => ({ ...row, data: JSON.parse(data) as NoticeData }));
-      const names = await findUsernames(
-        knex,
-        found.flatMap(({ data }) => data.by ?? []),
-      );
+      const ids = found.flatMap(({ data }) => data.by ?? []);
+      const names = await findUsernames(knex, ids);
       return found.map(({ id, kind, data: { by, ...data }, created_at, dismissed_at }) => ({
         id,
         kind,
@@ -99,7 +88,8 @@ export function createNoticeStore({ knex }: Database): NoticeStore {
       }));
     },
 
-    async dismiss(userId, id) {
+    /** Dismisses a notice, or all. A dismissed notice remains in the list. Returns false if there was none. */
+    async dismiss(userId: string, id?: string): Promise<boolean> {
       const open = { user_id: userId, dismissed_at: null, ...(id !== undefined && { id }) };
       return (await knex("notices").where(open).update({ dismissed_at: Date.now() })) > 0;
     },

@@ -1,13 +1,12 @@
 import type { Knex } from "knex";
 import { sha256 } from "../crypto/hash.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { type NoticeKind, recordNotice } from "./notices.ts";
-import { normalizeUsername } from "./username-key.ts";
 
 // NIST SP 800-63B-4 §3.2.2: at most 100 consecutive failed attempts.
 const MAX_FAILURES = 100;
-// Users mistype a few times. After these, the delay doubles with each failure, from two seconds to a quarter of an hour.
+// Users mistype a few times. After these, the delay doubles with each failure, from two seconds to 15 minutes.
 const FAILURES_WITHOUT_DELAY = 10;
 const FIRST_DELAY_MS = 2000;
 const MAX_DELAY_MS = 15 * 60_000;
@@ -20,38 +19,19 @@ const NO_TURN_MS = 1000;
 /** Whether an attempt may be made now, later, or only from a known device. */
 export type Admission = { outcome: "allowed" | "blocked" } | { outcome: "delayed"; waitMs: number };
 
-/**
- * Counts consecutive wrong passwords for a username from unknown devices, on all networks and across restarts. Usernames
- * of users and unknown ones are treated alike, so the answers don't reveal which ones exist. Wrong codes of a user's
- * authenticator app are counted in the same way: they follow the right password.
- */
-export type SignInFailureStore = {
-  /** Counts an attempt as failed before it is made, so concurrent attempts count. @param userId of an existing user */
-  attempt(username: string, userId: string | undefined): Promise<Admission>;
-  /** Resets the count: the user has entered the right password on an unknown device. */
-  reset(username: string): Promise<void>;
-  /** Counts an attempt to enter a code as failed before it is made. */
-  attemptFactor(userId: string): Promise<Admission>;
-  /** Resets the count: the user has proved the second factor. */
-  resetFactor(userId: string): Promise<void>;
-};
-
-/** What is counted: the key of its row, the user if there is one, and the notice of the last failure. */
 type Counted = { account_key: string; userId: string | undefined; notice: NoticeKind };
 
-/** Creates the store of failed sign-ins of a database. */
-export function createSignInFailureStore({ knex, transaction }: Database): SignInFailureStore {
-  async function insertFirst(account_key: string, expires_at: number | null): Promise<boolean> {
-    try {
-      await knex("sign_in_failures").insert({ account_key, failures: 1, next_attempt_at: 0, expires_at });
-      return true;
-    } catch (error) {
-      if (isDuplicate(error)) return false;
-      throw error;
-    }
+export type SignInFailureStore = ReturnType<typeof createSignInFailureStore>;
+
+/** Counts wrong passwords and codes. Unknown usernames are counted, too, so answers don't reveal which exist. */
+export function createSignInFailureStore({ knex, transaction }: Database) {
+  function insertFirst(account_key: string, expires_at: number | null): Promise<boolean> {
+    const first = { account_key, failures: 1, next_attempt_at: 0, expires_at };
+    return knex("sign_in_failures")
+      .insert(first)
+      .then(() => true, ifDuplicate(false));
   }
 
-  /** Counts one more unless a concurrent attempt has. The last one is reported to the user. */
   async function countOne({ account_key, userId, notice }: Counted, failures: number): Promise<boolean> {
     const isLast = failures + 1 >= MAX_FAILURES;
     const next = {
@@ -86,19 +66,18 @@ export function createSignInFailureStore({ knex, transaction }: Database): SignI
   }
 
   return {
-    attempt: (username, userId) =>
+    /** Counts an attempt as failed before it is made, so concurrent attempts count. */
+    attempt: (username: string, userId: string | undefined) =>
       attempt({ account_key: keyOf(username), userId, notice: "account_locked" }),
 
-    attemptFactor: (userId) =>
+    attemptFactor: (userId: string) =>
       attempt({ account_key: factorKeyOf(userId), userId, notice: "second_factor_locked" }),
 
-    async resetFactor(userId) {
-      await forgetFactorFailures(knex, userId);
-    },
+    /** Resets the count: the user has entered the right password on an unknown device. */
+    reset: (username: string) => forgetFailures(knex, username),
 
-    async reset(username) {
-      await forgetFailures(knex, username);
-    },
+    /** Resets the count: the user has proved the second factor. */
+    resetFactor: (userId: string) => forgetFactorFailures(knex, userId),
   };
 }
 
@@ -109,7 +88,6 @@ export async function forgetFailures(knex: Knex, username: string): Promise<void
     .delete();
 }
 
-/** Forgets the wrong codes of a user, because the second factor was proved or removed. */
 export async function forgetFactorFailures(knex: Knex, userId: string): Promise<void> {
   await knex("sign_in_failures")
     .where({ account_key: factorKeyOf(userId) })
@@ -121,6 +99,10 @@ export async function forgetFailuresOf(trx: Knex.Transaction, userId: string): P
   const user = await trx("users").where({ id: userId }).first("username");
   if (user) await forgetFailures(trx, user.username);
   await forgetFactorFailures(trx, userId);
+}
+
+export function normalizeUsername(username: string): string {
+  return username.normalize("NFKC").toLowerCase();
 }
 
 function delayAfter(failures: number): number {

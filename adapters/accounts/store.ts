@@ -1,28 +1,24 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { newId, OPERATOR_ID } from "../crypto/ids.ts";
+import { newId } from "../crypto/ids.ts";
 import type { UserRow } from "../database/account-tables.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { ifDuplicate, isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { queueMail } from "../mail/queue.ts";
-import { revokeGrants } from "../oauth/grants.ts";
-import { addMember, lockOrganization, memberAdded, type Role } from "../organizations/store.ts";
-import { forgetDevices } from "./known-devices.ts";
-import { recordNotice } from "./notices.ts";
+import { lockOrganization } from "../locks.ts";
+import { acceptInvitation, findOpenInvitation } from "../organizations/invitations.ts";
 import {
-  findResetLink,
-  insertResetLink,
-  isAuthorizedUnderLock,
-  type ResetLink,
-  redeemResetLink,
-} from "./reset-links.ts";
-import { endAllSessions } from "./sessions.ts";
-import { forgetFailures, forgetFailuresOf } from "./sign-in-failures.ts";
-import { normalizeUsername } from "./username-key.ts";
+  addMember,
+  findOrganization,
+  insertOrganization,
+  memberAdded,
+  type Organization,
+  type Role,
+} from "../organizations/store.ts";
+import { insertIdentity, type NewIdentity } from "./identities.ts";
+import { createPasswordStore, findResetLink } from "./passwords.ts";
+import { forgetFailures, normalizeUsername } from "./sign-in-failures.ts";
 
-/** The account of a user. */
 export type Account = {
   id: string;
   username: string;
@@ -33,87 +29,46 @@ export type Account = {
   email: string | null;
 };
 
-/** Why a reset link was not created: the actor doesn't own every organization of the user, or there is no password. */
-export type ResetRefusal = "not_owner" | "no_password";
-
-/** Stores user accounts, their passwords and password-reset links. */
-export type AccountStore = {
-  /** Creates an account. Resolves to undefined if the username is taken. */
-  create(
-    username: string,
-    passwordHash: string | null,
-    actor: Actor,
-    membership?: { organizationId: string; role: Role },
-  ): Promise<{ id: string; username: string } | undefined>;
-  find(id: string): Promise<Account | undefined>;
-  /** Like `find`, and returns whether the user has a second factor. */
-  findWithFactor(id: string): Promise<(Account & { hasSecondFactor: boolean }) | undefined>;
-  /** Finds an account by its username, ignoring case. */
-  findByUsername(username: string): Promise<Account | undefined>;
-  /** Returns whether the user is enabled and still has this hash. Waits for a concurrent change. */
-  hasHash(id: string, passwordHash: string): Promise<boolean>;
-  /** Returns whether the user is enabled. Waits for a concurrent change. */
-  isEnabled(id: string): Promise<boolean>;
-  /** Creates a password-reset link as the operator. Resolves to its token. */
-  createResetToken(userId: string, lifetimeMs: number): Promise<string>;
-  /**
-   * Creates a password-reset link as an owner of one of the user's organizations, and records the event there. The owner
-   * must own every organization of the user, now and when the link is used. A change of the user's memberships or of the
-   * owner's role revokes the link.
-   */
-  createResetTokenAsOwner(
-    userId: string,
-    lifetimeMs: number,
-    owner: { organizationId: string; actor: Actor },
-  ): Promise<{ token: string } | { refused: ResetRefusal }>;
-  /**
-   * Queues an email with a reset link for the user of this name, if the user has a password and an email address. Does the
-   * same for every name.
-   */
-  requestReset(username: string): Promise<void>;
-  /** Finds the user of a token if it can be used now. */
-  findByResetToken(token: string): Promise<Account | undefined>;
-  /**
-   * Redeems a token and sets a new password. Concurrent calls succeed once. Ends all sessions, forgets all devices and revokes
-   * all grants of the user, which an attacker who knew the old password may hold (OAuth 2.1 §4.3.3). Returns false for an invalid token.
-   * `address` is the user's IP address.
-   */
-  resetPassword(token: string, passwordHash: string, address?: string): Promise<boolean>;
-};
-
 const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
 
-/** Creates the account store of a database. */
-export function createAccountStore({ knex, prepare, transaction }: Database, outbox: Outbox): AccountStore {
+export type AccountStore = ReturnType<typeof createAccountStore>;
+
+export function createAccountStore(database: Database, outbox: Outbox) {
+  const { knex, prepare, transaction } = database;
   const selectUser = prepare<Pick<UserRow, (typeof COLUMNS)[number]>[], "id">((q, { id }) =>
     q("users").where({ id }).select(COLUMNS),
   );
 
+  async function find(id: string): Promise<Account | undefined> {
+    const [row] = await selectUser({ id });
+    return row && toAccount(row);
+  }
+
   return {
-    async create(username, passwordHash, actor, membership) {
+    ...createPasswordStore(database, outbox),
+    find,
+
+    /** Creates an account. Resolves to undefined if the username is taken. */
+    create: (
+      username: string,
+      passwordHash: string | null,
+      actor: Actor,
+      membership?: { organizationId: string; role: Role },
+    ): Promise<{ id: string; username: string } | undefined> => {
       const id = newId("usr");
-      try {
-        await transaction(async (trx) => {
-          await insertUser(trx, { id, username, passwordHash });
-          if (!membership) return;
-          const { organizationId, role } = membership;
-          await lockOrganization(trx, organizationId);
-          await addMember(trx, id, organizationId, role);
-          await outbox.record(trx, actor, memberAdded(organizationId, id, role));
-        });
-      } catch (error) {
-        if (isDuplicate(error)) return undefined;
-        throw error;
-      }
-      return { id, username };
+      return transaction(async (trx) => {
+        await insertUser(trx, { id, username, passwordHash });
+        if (!membership) return { id, username };
+        const { organizationId, role } = membership;
+        await lockOrganization(trx, organizationId);
+        await addMember(trx, id, organizationId, role);
+        await outbox.record(trx, actor, memberAdded(organizationId, id, role));
+        return { id, username };
+      }).catch(ifDuplicate(undefined));
     },
 
-    async find(id) {
-      const [row] = await selectUser({ id });
-      return row && toAccount(row);
-    },
-
-    async findWithFactor(id) {
+    /** Like `find`, and returns whether the user has a second factor. */
+    async findWithFactor(id: string): Promise<(Account & { hasSecondFactor: boolean }) | undefined> {
       const passkeys = knex("passkeys").where("user_id", knex.ref("users.id")).select(knex.raw("1")).limit(1);
       const totp = knex("totp_secrets")
         .where("user_id", knex.ref("users.id"))
@@ -126,78 +81,24 @@ export function createAccountStore({ knex, prepare, transaction }: Database, out
       return row && { ...toAccount(row), hasSecondFactor: Boolean(row.passkey ?? row.totp) };
     },
 
-    findByUsername: (username) => findAccount(knex, { username_key: normalizeUsername(username) }),
-
-    hasHash: (id, passwordHash) =>
-      transaction(async (trx) => {
-        const user = await enabledUser(trx, id);
-        return user?.password_hash === passwordHash;
-      }),
-
-    isEnabled: (id) => transaction(async (trx) => (await enabledUser(trx, id)) !== undefined),
-
-    createResetToken: (userId, lifetimeMs) =>
-      transaction(async (trx) => {
-        const link = { userId, createdBy: OPERATOR_ID, organizationId: null };
-        await recordNotice(trx, { userId, kind: "reset_link_created", data: { by: OPERATOR_ID } });
-        await recordForMember(
-          trx,
-          outbox,
-          { id: OPERATOR_ID },
-          { userId, type: "member.reset_link_created" },
-        );
-        return insertResetLink(trx, link, lifetimeMs);
-      }),
-
-    createResetTokenAsOwner: (userId, lifetimeMs, { organizationId, actor }) =>
-      transaction(async (trx) => {
-        const link = { userId, createdBy: actor.id, organizationId };
-        const refused = await refusalOf(trx, link);
-        if (refused) return { refused };
-        const token = await insertResetLink(trx, link, lifetimeMs);
-        await outbox.record(trx, actor, {
-          organizationId,
-          type: "member.reset_link_created",
-          subject: userId,
-          data: { user_id: userId },
-        });
-        const data = { by: actor.id, address: actor.address };
-        await recordNotice(trx, { userId, kind: "reset_link_created", data });
-        return { token };
-      }),
-
-    requestReset: (username) =>
-      transaction((trx) => {
-        const data = { usernameKey: normalizeUsername(username) };
-        return queueMail(trx, { kind: "password_reset", recipient: null, userId: null, data });
-      }),
-
-    async findByResetToken(token) {
-      const link = await findResetLink(knex, token);
-      return link && findAccount(knex, { id: link.userId });
+    async findByUsername(username: string): Promise<Account | undefined> {
+      const row = await knex("users")
+        .where({ username_key: normalizeUsername(username) })
+        .first(...COLUMNS);
+      return row && toAccount(row);
     },
 
-    resetPassword: (token, passwordHash, address) =>
-      transaction(async (trx) => {
-        const link = await redeemResetLink(trx, token);
-        if (!link) return false;
-        const user_id = link.userId;
-        await trx("users").where({ id: user_id }).update({ password_hash: passwordHash });
-        const actor = { id: user_id, ...(address && { address }) };
-        await recordForMember(trx, outbox, actor, {
-          userId: user_id,
-          type: "member.password_changed",
-          reset_link_created_by: link.createdBy,
-        });
-        // Users create the links that are mailed to them.
-        const data = { ...(link.createdBy !== user_id && { by: link.createdBy }), address };
-        await recordNotice(trx, { userId: user_id, kind: "reset_link_used", data });
-        await revokeGrants(trx, outbox, actor, { user_id });
-        await endAllSessions(trx, user_id);
-        await forgetDevices(trx, user_id);
-        await forgetFailuresOf(trx, user_id);
-        return true;
-      }),
+    async findByResetToken(token: string): Promise<Account | undefined> {
+      const link = await findResetLink(knex, token);
+      return link && find(link.userId);
+    },
+
+    /** Returns whether the user is enabled and still has this hash. Waits for a concurrent change. */
+    hasHash: (id: string, passwordHash: string) =>
+      transaction(async (trx) => (await enabledUser(trx, id))?.password_hash === passwordHash),
+
+    /** Returns whether the user is enabled. Waits for a concurrent change. */
+    isEnabled: (id: string) => transaction(async (trx) => (await enabledUser(trx, id)) !== undefined),
   };
 }
 
@@ -206,22 +107,56 @@ function enabledUser(trx: Knex.Transaction, id: string) {
   return trx("users").where({ id }).whereNull("disabled_at").forShare().first("password_hash");
 }
 
-async function findAccount(knex: Knex, key: Partial<UserRow>): Promise<Account | undefined> {
-  const row = await knex("users")
-    .where(key)
-    .first(...COLUMNS);
-  return row && toAccount(row);
+type Registration = {
+  username: string;
+  passwordHash: string | null;
+  /** The name of the new organization. Ignored with an invitation. */
+  organizationName: string;
+  invitation?: string | undefined;
+  identity?: NewIdentity;
+  address: string;
+};
+
+type Registered = { user: { id: string; username: string }; organization: Organization };
+
+/** Registers users, together with their first organization. */
+export function createRegistrationStore({ transaction }: Database, outbox: Outbox) {
+  async function join(trx: Knex.Transaction, token: string, actor: Actor): Promise<Organization> {
+    const accepted = await acceptInvitation(trx, outbox, token, actor);
+    if (!accepted) throw new Uninvited();
+    return findOrganization(trx, accepted.organizationId);
+  }
+
+  return {
+    /** Creates a user with an organization, or as the invited member of one: all or nothing. */
+    async register(registration: Registration): Promise<Registered | "taken" | "uninvited"> {
+      const { username, passwordHash, organizationName: name, invitation, identity, address } = registration;
+      const id = newId("usr");
+      const actor = { id, address };
+      try {
+        return await transaction(async (trx) => {
+          // First: only an invitation lets a visitor learn which usernames are taken.
+          if (invitation && !(await findOpenInvitation(trx, invitation))) throw new Uninvited();
+          await insertUser(trx, { id, username, passwordHash });
+          if (identity) await insertIdentity(trx, id, identity);
+          const organization = invitation
+            ? await join(trx, invitation, actor)
+            : await insertOrganization(trx, outbox, { name, plan: "free", actor, ownerId: id });
+          return { user: { id, username }, organization };
+        });
+      } catch (error) {
+        if (error instanceof Uninvited) return "uninvited";
+        if (isDuplicate(error)) return "taken";
+        throw error;
+      }
+    },
+  };
 }
 
-/** Returns why an owner may not create a reset link, under locks that last until the caller's transaction ends. */
-async function refusalOf(trx: Knex.Transaction, link: ResetLink): Promise<ResetRefusal | undefined> {
-  if (!(await isAuthorizedUnderLock(trx, link))) return "not_owner";
-  const user = await trx("users").where({ id: link.userId }).first("password_hash");
-  return user?.password_hash ? undefined : "no_password";
-}
+/** Thrown to roll back the transaction. */
+class Uninvited extends Error {}
 
-/** Inserts a user. Part of the caller's transaction. */
-export async function insertUser(
+async function insertUser(
   trx: Knex.Transaction,
   { id, username, passwordHash }: Pick<Account, "id" | "username" | "passwordHash">,
 ): Promise<void> {

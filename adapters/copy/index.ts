@@ -1,14 +1,15 @@
 import type { Knex } from "knex";
-import { engineOf, isDuplicate, isMissing, sqliteFile } from "../database/engine.ts";
+import { engineOf, isMissing, type Key, sqliteFile } from "../database/engine.ts";
+import { isDuplicate } from "../database/errors.ts";
 import { type Database, openDatabase } from "../database/index.ts";
+import { COPY_PROGRESS, sourceOfCopy } from "../database/migrations/index.ts";
+import { createTable } from "../database/migrations/migration.ts";
 import { type CommandRun, createOperatorLog } from "../events/operator-log.ts";
-import { createProgress, type Progress } from "./progress.ts";
 import { batchesOf, type Digest, digestOf } from "./rows.ts";
 import { namesOf, type Table, tablesOf } from "./schema.ts";
 
 export type { CommandRun };
 
-/** A copied table: its rows, and a checksum that is the same on every engine. */
 export type CopiedTable = { name: string } & Digest;
 
 /** Why a copy did not begin or is not complete. Scripts read `code`. */
@@ -32,13 +33,10 @@ export class DatabaseUnavailable extends Error {
 }
 
 export type CopyOptions = {
-  /** Called when a table is copied, and when it is verified. */
   onTable(step: "copied" | "verified", table: string, rows: number): void;
-  /** The command, for the operator's log of the target. */
   run: CommandRun;
 };
 
-/** Names a database, without credentials and parameters. */
 export function nameOf(url: string): string {
   if (engineOf(url) === "sqlite") return `sqlite:${sqliteFile(url)}`;
   const { host, pathname } = new URL(url);
@@ -48,12 +46,7 @@ export function nameOf(url: string): string {
 // Databases that are busy with the copy respond late, and no request waits for a statement.
 const LIMITS = { timeoutMs: 120_000 };
 
-/**
- * Copies everything from one database to another one, on any engine, and compares both afterwards. A copy that was
- * interrupted continues. The source has to be at rest: what changes in it meanwhile makes the comparison fail.
- * @returns the copied tables
- * @throws CopyFailed, DatabaseUnavailable
- */
+/** Copies a database at rest and compares; continues an interrupted copy. Throws CopyFailed, DatabaseUnavailable. */
 export async function copyDatabase(from: string, to: string, options: CopyOptions): Promise<CopiedTable[]> {
   if (nameOf(from) === nameOf(to))
     throw new CopyFailed("same_database", "--from and --to name the same database.");
@@ -69,12 +62,8 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
     const tables = await plan(source, target);
     if (state === "complete") {
       await progress.remove();
-      return await verify(
-        source,
-        target,
-        tables.filter(({ name }) => !RECORDED.includes(name)),
-        options,
-      );
+      const others = tables.filter(({ name }) => name !== RECORDED);
+      return await verify(source, target, others, options);
     }
     for (const table of tables) {
       const rows = await copyTable(source, target, progress, table);
@@ -109,10 +98,7 @@ async function checkSource(source: Database): Promise<void> {
 
 type TargetState = "empty" | "unfinished" | "complete";
 
-/**
- * Checks that the target is empty, before anything in it changes, or contains a copy of the source: an unfinished one, or
- * a complete one whose command may have been killed before it said so.
- */
+/** Checks, before anything in the target changes, that it is empty or has a copy of the source whose command died. */
 async function checkTarget(target: Database, progress: Progress, source: string): Promise<TargetState> {
   const unfinished = await progress.source().catch((error) => {
     throw new DatabaseUnavailable("to", error);
@@ -132,14 +118,12 @@ async function checkTarget(target: Database, progress: Progress, source: string)
   return "empty";
 }
 
-/** Returns whether the last command that changed a database was a copy of the source into it. */
 async function isCopyOf(source: string, target: Database): Promise<boolean> {
   if (!(await target.knex.schema.hasTable("events"))) return false;
   const [last] = await createOperatorLog(target, UNCHAINED).list(1);
   return last?.command === "copy" && last.outcome === "succeeded" && last.options.from === source;
 }
 
-/** Returns the tables to copy. An engine may have tables that others don't need; they must be empty. */
 async function plan(source: Database, target: Database): Promise<Table[]> {
   const [own, others] = [await tablesOf(source), await tablesOf(target)];
   const names = new Set(others.map(({ name }) => name));
@@ -164,7 +148,7 @@ async function hasRows({ knex }: Database, table: string): Promise<boolean> {
   return (await knex(table).first(knex.raw("1 as found"))) !== undefined;
 }
 
-/** Copies the rows of a table that aren't copied yet. Resolves to the number of copied rows, also from earlier attempts. */
+/** Resolves to the number of copied rows, also from earlier attempts. */
 async function copyTable(
   source: Database,
   target: Database,
@@ -179,18 +163,15 @@ async function copyTable(
       await progress.advance(trx, table.name, lastKey, rows.length);
     };
     await target.transaction(insert).catch((error) => {
-      throw isDuplicate(error) ? changedTarget(table.name) : error;
+      if (!isDuplicate(error)) throw error;
+      throw new CopyFailed(
+        "changed_target",
+        `Something else has written to ${table.name} in the target. Stop every server that uses the target, and copy into an empty database.`,
+      );
     });
     copied += rows.length;
   }
   return copied;
-}
-
-function changedTarget(table: string): CopyFailed {
-  return new CopyFailed(
-    "changed_target",
-    `Something else has written to ${table} in the target. Stop every server that uses the target, and copy into an empty database.`,
-  );
 }
 
 function insertionOf({ columns }: Table, count: number): string {
@@ -198,7 +179,6 @@ function insertionOf({ columns }: Table, count: number): string {
   return `insert into ?? ${list("??")} values ${Array.from({ length: count }, () => list("?")).join(", ")}`;
 }
 
-/** Compares each table, as both databases return it now. */
 async function verify(
   source: Database,
   target: Database,
@@ -221,12 +201,11 @@ async function verify(
 }
 
 // The table that recording the copy in the operator's log changes in the target.
-const RECORDED = ["events"];
+const RECORDED = "events";
 
-// Heads are authenticated with the encryption key, which a copy doesn't need. The server of the target chains the entries.
+// Heads are authenticated with the encryption key, which a copy doesn't need. The target's server chains entries.
 const UNCHAINED = { append: async () => {} };
 
-/** Records the copy in the operator's log and ends it, both or neither. */
 async function complete(target: Database, progress: Progress, run: CommandRun): Promise<void> {
   await target.transaction(async (trx) => {
     const log = createOperatorLog({ ...target, transaction: (work) => work(trx) }, UNCHAINED);
@@ -234,4 +213,47 @@ async function complete(target: Database, progress: Progress, run: CommandRun): 
     await progress.end(trx);
   });
   await progress.remove();
+}
+
+type Progress = ReturnType<typeof createProgress>;
+type ProgressRow = { name: string; source: string; last_key: string | null; rows_copied: number };
+
+function createProgress({ knex, engine }: Database) {
+  const rows = (from: Knex = knex) => from<ProgressRow>(COPY_PROGRESS as never);
+  return {
+    source: () => sourceOfCopy(knex),
+
+    /** Called before the migrations, so servers and other commands refuse the target until the copy ends. */
+    async begin(source: string, tables: string[]): Promise<void> {
+      await createTable(knex, engine, COPY_PROGRESS, (table) => {
+        table.string("name", 64).primary();
+        table.text("source").notNullable();
+        table.text("last_key"); // JSON
+        table.bigInteger("rows_copied").notNullable();
+      });
+      await rows().insert(tables.map((name) => ({ name, source, last_key: null, rows_copied: 0 })));
+    },
+
+    async of(table: string): Promise<{ lastKey?: Key; rows: number }> {
+      const row = await rows().where({ name: table }).first();
+      return {
+        ...(row?.last_key && { lastKey: JSON.parse(row.last_key) as Key }),
+        rows: row?.rows_copied ?? 0,
+      };
+    },
+
+    async advance(trx: Knex.Transaction, table: string, lastKey: Key, count: number): Promise<void> {
+      const rows_copied = trx.raw("rows_copied + ?", [count]) as never;
+      await rows(trx)
+        .where({ name: table })
+        .update({ last_key: JSON.stringify(lastKey), rows_copied });
+    },
+
+    /** Ends the copy: from the commit on, servers may use the target. */
+    async end(trx: Knex.Transaction): Promise<void> {
+      await rows(trx).delete();
+    },
+
+    remove: () => knex.schema.dropTableIfExists(COPY_PROGRESS),
+  };
 }

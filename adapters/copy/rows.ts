@@ -1,40 +1,35 @@
 import { hash } from "node:crypto";
+import { behind, type Key } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Table } from "./schema.ts";
 
 /** A value as every engine returns it: booleans are 0 and 1. */
-export type Value = string | number | Buffer | null;
-/** The values of a row, in the order of the table's columns. */
-export type Row = Value[];
-/** The values of a primary key, in its order. */
-export type Key = (string | number)[];
-
-export type Batch = { rows: Row[]; lastKey: Key };
+type Value = string | number | Buffer | null;
+type Row = Value[];
 
 /** A number of rows, and what is the same for the same rows in any order, on any engine. */
 export type Digest = { rows: number; checksum: string };
 
-// A batch is in memory as a whole, as values and as the statement that inserts it. MariaDB accepts 16 MB per statement.
+// A batch is in memory as values and as the statement that inserts it. MariaDB accepts 16 MB per statement.
 const BATCH_BYTES = 2 ** 21;
 const BATCH_ROWS = 1000;
 const FIRST_ROWS = 50;
 // Below the limit of SQLite, 32,766.
 const PARAMETERS = 30_000;
 
-/** Reads a table in the order of its key, from behind a key. The size of each batch follows from the size of the last one. */
+/** Reads a table in the order of its key. The size of each batch follows from the size of the last one. */
 export async function* batchesOf(
   { knex, engine }: Pick<Database, "knex" | "engine">,
   { name, columns, key }: Table,
   after?: Key,
-): AsyncGenerator<Batch> {
+): AsyncGenerator<{ rows: Row[]; lastKey: Key }> {
   const most = Math.min(BATCH_ROWS, Math.floor(PARAMETERS / columns.length));
   const positions = key.map((column) => columns.indexOf(column));
-  const isBehind = engine === "mysql" ? behindByColumns(key.length) : behindAsRow(key.length);
   let limit = Math.min(FIRST_ROWS, most);
   let last = after;
   for (;;) {
     const query = knex(name).select(columns).orderBy(key).limit(limit);
-    if (last) query.whereRaw(isBehind.sql, isBehind.bind(key, last));
+    if (last) query.whereRaw(...behind(engine, key, last));
     const read: Record<string, unknown>[] = await query;
     if (read.length === 0) return;
     const rows = read.map((row) => columns.map((column) => normalize(row[column])));
@@ -44,26 +39,6 @@ export async function* batchesOf(
     const size = rows.reduce((sum, row) => sum + sizeOf(row), 0);
     limit = Math.max(1, Math.min(most, limit * 4, Math.floor((limit * BATCH_BYTES) / size)));
   }
-}
-
-type Condition = { sql: string; bind(key: string[], last: Key): (string | number)[] };
-
-/** Compares row values, for which SQLite and PostgreSQL use the index of the primary key. */
-function behindAsRow(length: number): Condition {
-  const list = (mark: string) => Array.from({ length }, () => mark).join(", ");
-  return { sql: `(${list("??")}) > (${list("?")})`, bind: (key, last) => [...key, ...last] };
-}
-
-/** Compares column by column. MariaDB reads the whole index for row values, but only a range of it for this. */
-function behindByColumns(length: number): Condition {
-  const alternatives = Array.from({ length }, (_, index) => `(${"?? = ? and ".repeat(index)}?? > ?)`);
-  return {
-    sql: `(${alternatives.join(" or ")})`,
-    bind: (key, last) =>
-      key.flatMap((_, index) =>
-        key.slice(0, index + 1).flatMap((column, position) => [column, last[position] as string | number]),
-      ),
-  };
 }
 
 function normalize(value: unknown): Value {

@@ -1,21 +1,17 @@
-import type { Knex } from "knex";
-import type { Engine } from "../database/engine.ts";
+import { type Engine, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { COPY_PROGRESS } from "../database/migrations/unfinished-copy.ts";
+import { COPY_PROGRESS } from "../database/migrations/index.ts";
 
-/** A table as the database describes it, without columns that it computes itself. */
 export type Table = {
   name: string;
   /** Sorted, because engines and upgraded databases order them differently. */
   columns: string[];
-  /** The columns of the primary key, in its order. */
   key: string[];
-  /** The tables that its foreign keys refer to. */
   references: string[];
 };
 
-type Columns = { table: string; name: string; keyPosition: number | null }[];
-type References = { table: string; target: string }[];
+type Column = { table: string; name: string; keyPosition: number | null };
+type Reference = { table: string; target: string };
 
 /** The migrations of a database and the version of its links. They describe one database and aren't copied. */
 const OF_THIS_DATABASE = ["knex_migrations", "knex_migrations_lock", "schema_compatibility", "link_changes"];
@@ -54,7 +50,7 @@ const REFERENCES: Record<Engine, string> = {
 /** Lists the tables of a database, each after those that it refers to. @throws Error if one has no primary key */
 export async function tablesOf({ knex, engine }: Pick<Database, "knex" | "engine">): Promise<Table[]> {
   const columns = await columnsOf({ knex, engine });
-  const references = await rowsOf<References>(knex, engine, REFERENCES[engine]);
+  const references = rowsOf<Reference>(await knex.raw(REFERENCES[engine]));
   const byTable = Map.groupBy(columns, ({ table }) => table);
   const tables = [...byTable].map(([name, own]) => ({
     name,
@@ -65,23 +61,16 @@ export async function tablesOf({ knex, engine }: Pick<Database, "knex" | "engine
   return parentsFirst(tables.sort((one, other) => (one.name < other.name ? -1 : 1)));
 }
 
-/** Lists the names of the tables of a database, also of one that isn't linkgate's. */
 export async function namesOf(database: Pick<Database, "knex" | "engine">): Promise<string[]> {
   return [...new Set((await columnsOf(database)).map(({ table }) => table))];
 }
 
-async function columnsOf({ knex, engine }: Pick<Database, "knex" | "engine">): Promise<Columns> {
-  const columns = await rowsOf<Columns>(knex, engine, COLUMNS[engine]);
+async function columnsOf({ knex, engine }: Pick<Database, "knex" | "engine">): Promise<Column[]> {
+  const columns = rowsOf<Column>(await knex.raw(COLUMNS[engine]));
   return columns.filter(({ table }) => table !== COPY_PROGRESS && !OF_THIS_DATABASE.includes(table));
 }
 
-async function rowsOf<Rows>(knex: Knex, engine: Engine, sql: string): Promise<Rows> {
-  const result = await knex.raw(sql);
-  if (engine === "postgres") return result.rows;
-  return engine === "mysql" ? result[0] : result;
-}
-
-function keyOf(table: string, columns: Columns): string[] {
+function keyOf(table: string, columns: Column[]): string[] {
   const key = columns
     .filter(({ keyPosition }) => keyPosition !== null)
     .sort((one, other) => (one.keyPosition as number) - (other.keyPosition as number));

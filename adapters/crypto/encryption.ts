@@ -18,33 +18,14 @@ const VERSION = "v1.";
 // In characters: enough for the URLs and secrets of about 10,000 webhooks.
 const REMEMBERED_MAX = 4_000_000;
 
-/**
- * Encrypts secrets that must be readable later, such as keys and webhook secrets, with AES-256-GCM, and authenticates texts
- * that aren't secret with HMAC-SHA-256.
- */
-export type Encryption = {
-  /** @param context authenticated with the text: only the same context decrypts it */
-  encrypt(text: string, context: string): string;
-  /** @throws Error if no key fits, the context differs, or the ciphertext was modified */
-  decrypt(ciphertext: string, context: string): string;
-  /** As `decrypt`, and remembers the text until the keys change: for values that are needed again and again. */
-  decryptOften(ciphertext: string, context: string): string;
-  /** Returns whether a ciphertext was encrypted with the first key. */
-  isCurrent(ciphertext: string, context: string): boolean;
-  hasKey(): boolean;
-  /** Returns the code that authenticates a text with the first key, in hexadecimal. */
-  authenticate(text: string): string;
-  /** Returns whether a code of the text was computed with one of the keys. */
-  isAuthentic(text: string, code: string): boolean;
-  /** Replaces the keys. @throws TypeError for a key of another length */
-  use(keys: EncryptionKeys): void;
-};
+/** Encrypts secrets that must be readable later with AES-256-GCM, and authenticates other texts with HMAC-SHA-256. */
+export type Encryption = ReturnType<typeof createEncryption>;
 
-/** One key, or several: the first encrypts, all of them decrypt. Each has 32 bytes. Without any, nothing can be encrypted. */
+/** One key of 32 bytes, or several: the first encrypts, all decrypt. Without any, nothing can be encrypted. */
 export type EncryptionKeys = Uint8Array | readonly Uint8Array[];
 
 /** @throws TypeError for a key of another length */
-export function createEncryption(initialKeys: EncryptionKeys): Encryption {
+export function createEncryption(initialKeys: EncryptionKeys) {
   let keys = checked(initialKeys);
   let codeKeys = keys.map(deriveCodeKey);
   const remembered = new LRUCache<string, string>({
@@ -62,7 +43,8 @@ export function createEncryption(initialKeys: EncryptionKeys): Encryption {
   }
 
   return {
-    encrypt(text, context) {
+    /** @param context authenticated with the text: only the same context decrypts it */
+    encrypt(text: string, context: string): string {
       const [key] = keys;
       if (!key) throw new Error(NO_KEY);
       const iv = randomBytes(IV_BYTES);
@@ -73,27 +55,29 @@ export function createEncryption(initialKeys: EncryptionKeys): Encryption {
 
     decrypt,
 
-    decryptOften(ciphertext, context) {
+    /** As `decrypt`, and remembers the text until the keys change: for values that are needed again and again. */
+    decryptOften(ciphertext: string, context: string): string {
       const key = `${ciphertext} ${context}`;
       const text = remembered.get(key) ?? decrypt(ciphertext, context);
       remembered.set(key, text);
       return text;
     },
 
-    isCurrent: (ciphertext, context) =>
+    isCurrent: (ciphertext: string, context: string): boolean =>
       keys[0] !== undefined && open(ciphertext, context, keys[0]) !== undefined,
 
-    hasKey: () => keys.length > 0,
+    hasKey: (): boolean => keys.length > 0,
 
-    authenticate(text) {
+    authenticate(text: string): string {
       const [key] = codeKeys;
       if (!key) throw new Error(NO_KEY);
       return codeOf(text, key);
     },
 
-    isAuthentic: (text, code) => codeKeys.some((key) => isEqual(codeOf(text, key), code)),
+    isAuthentic: (text: string, code: string): boolean =>
+      codeKeys.some((key) => isEqual(codeOf(text, key), code)),
 
-    use(newKeys) {
+    use(newKeys: EncryptionKeys): void {
       keys = checked(newKeys);
       codeKeys = keys.map(deriveCodeKey);
       remembered.clear();
@@ -122,7 +106,6 @@ function isEqual(code: string, given: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** Decrypts with one key. Returns undefined if the key or the context differs, or the ciphertext was modified. */
 function open(ciphertext: string, context: string, key: Uint8Array): string | undefined {
   const bytes = Buffer.from(ciphertext.slice(VERSION.length), "base64url");
   // Without the length, Node accepts a truncated tag of four bytes, which can be guessed.

@@ -1,10 +1,11 @@
 import { randomBytes, randomFillSync } from "node:crypto";
+import { crc32 } from "node:zlib";
 import { incrementBase32, monotonicFactory, ulid } from "ulid";
 
 const pool = new Uint8Array(4096);
 let used = pool.length;
 
-/** Returns a random number below 1. Draws from a pool, because the package would ask the system for each byte. */
+// Draws from a pool, because the package would ask the system for each byte.
 function random(): number {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -15,7 +16,6 @@ function random(): number {
 
 const nextUlid = monotonicFactory(random);
 
-/** The actor id of the administration command. */
 export const OPERATOR_ID = "operator";
 
 /** Returns a new public id: prefix, underscore, ULID. Ids from one process sort in the order of their creation. */
@@ -39,7 +39,6 @@ export function newId(
   return `${prefix}_${nextUlid()}`;
 }
 
-/** Returns a seed for `idFromSeed`. */
 export function newIdSeed(): string {
   return ulid(undefined, random);
 }
@@ -56,7 +55,29 @@ export function newSecret(prefix: string): string {
   return prefix + randomBytes(32).toString("base64url");
 }
 
-/** Returns a new client id: `lgc_` and 16 random bytes. */
 export function newClientId(): string {
   return `lgc_${randomBytes(16).toString("base64url")}`;
+}
+
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+// 62^6 > 2^32
+const LENGTH = 6;
+
+/** Appends a CRC-32 in base 62, by which scanners recognize credentials. It protects against nothing. */
+export function withChecksum(text: string): string {
+  return text + checksumOf(text);
+}
+
+export function hasChecksum(text: string): boolean {
+  return text.length > LENGTH && text.slice(-LENGTH) === checksumOf(text.slice(0, -LENGTH));
+}
+
+function checksumOf(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  for (let position = 0; position < LENGTH; position++) {
+    digits = DIGITS[rest % DIGITS.length] + digits;
+    rest = Math.floor(rest / DIGITS.length);
+  }
+  return digits;
 }

@@ -1,14 +1,12 @@
-import type { Json, Time } from "./tables.ts";
+import type { Flag, Json, Time } from "./tables.ts";
 
 export type UserRow = {
   id: string;
   username: string;
-  /** The normalized username, which is unique. */
   username_key: string;
   password_hash: string | null;
   created_at: Time;
   disabled_at: Time | null;
-  /** A confirmed email address. */
   email: string | null;
   disabled_reason: string | null;
 };
@@ -32,7 +30,7 @@ export type KnownDeviceRow = {
   failures: number;
 };
 
-/** The consecutive wrong passwords for a username, from unknown devices, or wrong codes of a user's authenticator app. */
+/** Consecutive wrong passwords for a username from unknown devices, or wrong codes of an authenticator app. */
 export type SignInFailureRow = {
   account_key: string;
   failures: number;
@@ -51,11 +49,9 @@ export type OneTimeLinkRow = {
   created_at: Time;
   expires_at: Time;
   used_at: Time | null;
-  /** The email address that the link confirms. */
   email: string | null;
 };
 
-/** What a notice tells a user about their account. */
 export type NoticeKind =
   | "new_device"
   | "password_changed"
@@ -82,7 +78,6 @@ export type NoticeRow = {
   dismissed_at: Time | null;
 };
 
-/** What an email is about. */
 export type MailKind = NoticeKind | "invitation" | "password_reset" | "email_confirmation";
 
 export type MailRow = {
@@ -97,4 +92,34 @@ export type MailRow = {
   leased_by: string | null;
   created_at: Time;
   expires_at: Time;
+};
+
+export type TotpSecretRow = {
+  user_id: string;
+  secret: string;
+  created_at: Time;
+  confirmed_at: Time | null;
+  last_step: number | null;
+  last_used_at: Time | null;
+};
+
+export type RecoveryCodeRow = {
+  code_hash: string;
+  user_id: string;
+  created_at: Time;
+  used_at: Time | null;
+};
+
+export type PasskeyRow = {
+  id: string;
+  user_id: string;
+  credential_hash: string;
+  credential_id: string;
+  public_key: string;
+  counter: number;
+  transports: string;
+  synced: Flag;
+  name: string;
+  created_at: Time;
+  last_used_at: Time | null;
 };

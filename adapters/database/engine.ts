@@ -3,17 +3,20 @@ import path from "node:path";
 import type { Knex } from "knex";
 import pg from "pg";
 import { MysqlClient } from "./mysql.ts";
-import type { DatabaseOptions } from "./options.ts";
 import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
+import type { StatementObserver } from "./statement-observer.ts";
 
-/** The supported database systems. This file, `postgres.ts`, `mysql.ts`, `sqlite/` and `migrations/` handle their differences. */
+export type DatabaseOptions = {
+  /** How long a statement or transaction may take on a server: 10 s, except migrations and reads aside. */
+  timeoutMs?: number | undefined;
+  observer?: StatementObserver | undefined;
+};
+
+/** This file, `postgres.ts`, `mysql.ts`, `sqlite/` and `migrations/` handle the differences. */
 export type Engine = "sqlite" | "postgres" | "mysql";
 
-/**
- * Returns the engine of a `DATABASE_URL`: `sqlite:<file>`, `postgres://…` or `mysql://…`, which includes MariaDB.
- * @throws TypeError that names the accepted forms
- */
+/** Returns the engine of a `DATABASE_URL`. @throws TypeError that names the accepted forms */
 export function engineOf(url: string): Engine {
   if (url.startsWith("sqlite:")) return "sqlite";
   if (/^postgres(ql)?:\/\//.test(url)) return "postgres";
@@ -21,7 +24,6 @@ export function engineOf(url: string): Engine {
   throw new TypeError("must start with sqlite:, postgres:// or mysql://");
 }
 
-/** Returns the absolute path of a `sqlite:` URL, resolved against the working directory. */
 export function sqliteFile(url: string): string {
   return path.resolve(url.slice("sqlite:".length).split("?", 1)[0] as string);
 }
@@ -31,17 +33,11 @@ export function isMissing(url: string): boolean {
   return engineOf(url) === "sqlite" && !statSync(sqliteFile(url), { throwIfNoEntry: false })?.size;
 }
 
-/** Returns false for `?synchronous=normal`, which is faster, but may lose the last commits on power loss. */
-function isDurable(url: string): boolean {
-  return !/\?synchronous=normal$/i.test(url);
-}
-
 // Per process. PostgreSQL allows a hundred connections in total by default.
 const CONNECTIONS = 10;
 const CONNECT_TIMEOUT_MS = 5000;
 const TIMEOUT_MS = 10_000;
 
-/** Returns Knex's configuration for a `DATABASE_URL`. */
 export function knexConfig(
   url: string,
   { timeoutMs = TIMEOUT_MS, observer }: DatabaseOptions = {},
@@ -57,7 +53,8 @@ export function knexConfig(
         client: SqliteClient as unknown as typeof Knex.Client,
         connection: {
           filename: sqliteFile(url),
-          durable: isDurable(url),
+          // `normal` is faster, but may lose the last commits on power loss.
+          durable: !/\?synchronous=normal$/i.test(url),
         } as Knex.Sqlite3ConnectionConfig,
         useNullAsDefault: true,
       };
@@ -96,14 +93,33 @@ const numbersForBigints = {
     oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
 };
 
-/** Returns SQL that tests whether a column contains a text, byte by byte. Bindings: column, text. */
-export function containsText(engine: Engine): string {
-  return engine === "postgres" ? "strpos(??, ?) > 0" : "instr(??, ?) > 0";
+/** Returns SQL that tests whether a column contains a text, byte by byte. By default, both are bindings. */
+export function containsText(engine: Engine, column = "??", text = "?"): string {
+  return `${engine === "postgres" ? "strpos" : "instr"}(${column}, ${text}) > 0`;
 }
 
-/** Returns SQL that tests whether a column contains another column's text, byte by byte. */
-export function containsColumn(engine: Engine, column: string, text: string): string {
-  return engine === "postgres" ? `strpos(${column}, ${text}) > 0` : `instr(${column}, ${text}) > 0`;
+/** The values of a primary key. */
+export type Key = (string | number)[];
+
+/** Returns SQL for the rows after a key, which reads a range of its index, and the bindings. */
+export function behind(engine: Engine, key: readonly string[], last: Key): [sql: string, bindings: Key] {
+  if (engine === "mysql") {
+    // MariaDB reads the whole index for row values, but only a range of it for this.
+    const alternatives = key.map((_, index) => `(${"?? = ? and ".repeat(index)}?? > ?)`);
+    const columns = key.map((column, index) => [column, last[index] as string | number]);
+    return [
+      `(${alternatives.join(" or ")})`,
+      columns.flatMap((_, index) => columns.slice(0, index + 1).flat()),
+    ];
+  }
+  const list = (mark: string) => key.map(() => mark).join(", ");
+  return [`(${list("??")}) > (${list("?")})`, [...key, ...last]];
+}
+
+/** Returns the rows of a raw query, which each driver returns in another form. */
+export function rowsOf<Row>(result: unknown): Row[] {
+  if (!Array.isArray(result)) return (result as { rows: Row[] }).rows;
+  return (Array.isArray(result[0]) ? result[0] : result) as Row[];
 }
 
 /** Returns SQL for the value of a column that an upsert tried to insert, for use in its update. */
@@ -111,70 +127,9 @@ export function insertedValue(engine: Engine, column: string): string {
   return engine === "mysql" ? `values(${column})` : `excluded.${column}`;
 }
 
-/**
- * Returns the column that has the webhook's ID while a delivery is pending, and the condition for it. The index on it and
- * the due time contains pending deliveries only: it is partial, except on MariaDB, which has a generated column instead.
- */
+/** MariaDB has no partial indexes: there, a generated column has the webhook's ID while a delivery is pending. */
 export function pendingWebhook(engine: Engine): { column: string; isPending: string } {
   return engine === "mysql"
     ? { column: "pending_webhook_id", isPending: "pending_webhook_id is not null" }
     : { column: "webhook_id", isPending: "due_at is not null" };
-}
-
-type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
-
-const DUPLICATE_CODES = new Set([
-  "SQLITE_CONSTRAINT_UNIQUE",
-  "SQLITE_CONSTRAINT_PRIMARYKEY",
-  "23505", // PostgreSQL unique_violation
-  "ER_DUP_ENTRY",
-]);
-
-/** Returns whether a statement violated a unique constraint. */
-export function isDuplicate(error: unknown): boolean {
-  return DUPLICATE_CODES.has(String((error as DatabaseError)?.code));
-}
-
-const MISSING_VALUE_CODES = new Set([
-  "SQLITE_CONSTRAINT_NOTNULL",
-  "23502", // PostgreSQL not_null_violation
-  "ER_BAD_NULL_ERROR", // 1048
-]);
-
-/** Returns whether a statement was refused because it stores null in a column that must have a value. */
-export function isMissingValue(error: unknown): boolean {
-  return MISSING_VALUE_CODES.has(String((error as DatabaseError)?.code));
-}
-
-const ALREADY_CREATED_CODES = new Set([
-  "42P07", // PostgreSQL duplicate_table, also for an index
-  "42710", // PostgreSQL duplicate_object: a constraint
-  "ER_TABLE_EXISTS_ERROR",
-  "ER_DUP_KEYNAME",
-  "ER_FK_DUP_NAME", // MySQL 1826
-]);
-const MARIADB_FOREIGN_KEY_EXISTS = /errno: 121 /;
-
-/** Returns whether a table, an index or a constraint exists already, because a migration died after creating it. */
-export function isAlreadyCreated(error: unknown): boolean {
-  const { code, message } = error as DatabaseError;
-  return ALREADY_CREATED_CODES.has(String(code)) || MARIADB_FOREIGN_KEY_EXISTS.test(String(message));
-}
-
-/** Returns the columns or the name of the violated constraint, never a value. */
-export function violatedConstraint(error: unknown): string {
-  const { constraint, message } = error as DatabaseError;
-  if (constraint) return String(constraint);
-  const [, name = ""] = /(?:constraint failed: |for key ')([^']*)'?$/.exec(String(message)) ?? [];
-  return name;
-}
-
-// The default collations of MySQL and MariaDB ignore case, and even their binary ones ignore trailing spaces. They name
-// the collation that ignores nothing differently, so each reads the comment meant for it.
-const BYTE_BY_BYTE = "/*M!100202 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
-
-/** Adds a string column that every engine compares byte by byte. */
-export function keyColumn(table: Knex.CreateTableBuilder, name: string, length: number, engine: Engine) {
-  if (engine !== "mysql") return table.string(name, length);
-  return table.specificType(name, `varchar(${length}) character set utf8mb4 collate ${BYTE_BY_BYTE}`);
 }

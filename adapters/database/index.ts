@@ -1,75 +1,21 @@
 import knexFactory, { type Knex } from "knex";
-import { createBatchInsert, type Insert } from "./batch-insert.ts";
-import { type Engine, engineOf, knexConfig, sqliteFile } from "./engine.ts";
-import type { Insertion } from "./insertion.ts";
+import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
+import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import type { LimitedClient } from "./limited-client.ts";
-import { type Lookup, type LookupQuery, prepareLookup } from "./lookup.ts";
-import { MIGRATIONS, migrations } from "./migrations/index.ts";
-import { migrate, newerMigrations, pendingMigrations } from "./migrations/migrate.ts";
-import type { DatabaseOptions } from "./options.ts";
-import { createPrepare, type Prepare, type PrepareTogether } from "./prepared-statements.ts";
+import { migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
+import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
 import { backUp, type CountedTable } from "./sqlite/backup.ts";
 import type { SqliteClient } from "./sqlite/client.ts";
 import { observed, type Pool } from "./statement-observer.ts";
 
-export type { DatabaseOptions } from "./options.ts";
-
 /** An open database, which every store receives. Times are epoch milliseconds. */
-export type Database = {
-  knex: Knex;
-  engine: Engine;
-  prepare: Prepare;
-  /** Prepares a query for the rows of a key. */
-  lookup<Row>(query: LookupQuery<Row>): Lookup<Row>;
-  /** Creates a function that inserts small rows in batches. */
-  inserter(insertion: Insertion): Insert;
-  /** On SQLite, prepares several writes that are committed in a group with others. */
-  prepareTogether: PrepareTogether;
-  /**
-   * Runs `work` in a transaction. After a deadlock or serialization failure, `work` runs again from the start, so it
-   * must have no side effects outside the transaction. Without `isDurable`, the commit doesn't wait for the disk (except
-   * on MySQL and MariaDB): a power failure may undo it, but nothing that was durably committed after it.
-   */
-  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>, options?: { isDurable: boolean }): Promise<T>;
-  /**
-   * Runs a read that may take long: on SQLite, on a thread, so it doesn't block other requests.
-   * @throws an error that `isCanceled` recognizes, on the other engines after `timeoutMs`
-   */
-  readAside<Row>(query: Knex.QueryBuilder, timeoutMs: number): Promise<Row[]>;
-  /**
-   * Applies pending migrations and resolves to their names. Safe to call from several processes.
-   * @throws UnfinishedCopy unless it is a copy that calls
-   */
-  migrate(options?: { isCopyTarget: boolean }): Promise<string[]>;
-  /** Resolves to the names of pending migrations. Rejects when the database is unavailable, or contains an unfinished copy. */
-  pendingMigrations(): Promise<string[]>;
-  /**
-   * Resolves to the names of migrations that a newer version applied and that this version can work with.
-   * @throws IncompatibleSchema if it can't
-   */
-  newerMigrations(): Promise<string[]>;
-  /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
-  onCheckpointError(listener: (error: Error) => void): void;
-  /**
-   * Calls the listener once when a SQLite database has failed: its disk reported an error, or its write-ahead log is lost.
-   * All further writes are rejected, so the process should end.
-   */
-  onFailure(listener: (error: Error) => void): void;
-  /**
-   * Writes a copy of a SQLite database to a new file, and resolves to its tables. Other processes can write meanwhile.
-   * `stop` ends it, and leaves no file.
-   * @throws DamagedBackup if the copy differs from the database
-   * @throws TypeError for another engine
-   */
-  backUp(file: string, stop?: AbortSignal): Promise<CountedTable[]>;
-  /** Returns how the connections of this process are used; undefined on SQLite, which has no pool. */
-  connections(): Pool | undefined;
-  close(): Promise<void>;
-};
+export type Database = ReturnType<typeof openDatabase>;
 
-/** Opens the database of a `DATABASE_URL`. Connects lazily, and then creates a SQLite file and its folder, for their owner only. */
-export function openDatabase(url: string, options: DatabaseOptions = {}): Database {
+type Work<T> = (trx: Knex.Transaction) => Promise<T>;
+
+/** Connects lazily, and then creates a SQLite file and its folder, for their owner only. */
+export function openDatabase(url: string, options: DatabaseOptions = {}) {
   const engine = engineOf(url);
   const knex = knexFactory({
     ...knexConfig(url, options),
@@ -82,60 +28,69 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
     log: silent,
   });
   const statements = createPrepare(knex);
-  const transaction: Database["transaction"] = (work, commit = { isDurable: true }) => {
+
+  function transaction<T>(work: Work<T>, commit = { isDurable: true }): Promise<T> {
     const isAsynchronous = engine === "postgres" && !commit.isDurable;
     const run = isAsynchronous ? withAsynchronousCommit(work) : work;
     const attempt = () => knex.transaction(run, commit as Knex.TransactionConfig);
     return withRetries(() => observed(options.observer, "transaction", "", attempt), false);
-  };
+  }
 
   return {
     knex,
     engine,
     ...statements,
-    lookup: (query) => prepareLookup({ ...statements, engine }, query),
-    inserter: (insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
+    lookup: <Row>(query: LookupQuery<Row>) => prepareLookup({ ...statements, engine }, query),
+    inserter: (insertion: Insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
+    /**
+     * Runs `work` again after a conflict, so it must have no other side effects. A commit that isn't `isDurable`
+     * doesn't wait for the disk (except on MySQL): a power failure may undo it, but no durable commit after it.
+     */
     transaction,
 
-    readAside: <Row>(query: Knex.QueryBuilder, ms: number) =>
+    /** A long read, on SQLite on a thread; elsewhere limited by `timeoutMs` (`isCanceled` recognizes the error). */
+    readAside: <Row>(query: Knex.QueryBuilder, timeoutMs: number): Promise<Row[]> =>
       engine === "sqlite"
         ? ((knex.client as SqliteClient).readOnThread(query.toSQL().toNative()) as Promise<Row[]>)
-        : (knex.client as LimitedClient).runFor<Row[]>(ms, (connection) =>
+        : (knex.client as LimitedClient).runFor<Row[]>(timeoutMs, (connection) =>
             engine === "mysql"
-              ? query.connection(connection).timeout(ms, { cancel: true })
+              ? query.connection(connection).timeout(timeoutMs, { cancel: true })
               : query.connection(connection),
           ),
 
-    migrate(options) {
+    /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy */
+    migrate(options?: { isCopyTarget: boolean }): Promise<string[]> {
       const run = () => migrate({ knex, engine, transaction }, options?.isCopyTarget);
       // A migration of a large table takes minutes.
       return engine === "sqlite" ? run() : (knex.client as LimitedClient).exempt(run);
     },
 
-    pendingMigrations: () => pendingMigrations({ knex }, MIGRATIONS),
+    pendingMigrations: () => pendingMigrations(knex),
+    newerMigrations: () => newerMigrations(knex),
 
-    newerMigrations: () => newerMigrations({ knex }),
+    /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
+    onCheckpointError: (listener: (error: Error) => void) =>
+      void knex.client.on("checkpoint-error", listener),
 
-    onCheckpointError: (listener) => void knex.client.on("checkpoint-error", listener),
+    /** Reports once that the disk of a SQLite database failed or its log is lost: no write succeeds after that. */
+    onFailure: (listener: (error: Error) => void) => void knex.client.on("failure", listener),
 
-    onFailure: (listener) => void knex.client.on("failure", listener),
-
-    async backUp(file, stop) {
+    /** Copies a SQLite database to a new file, and resolves to its tables. Throws DamagedBackup. */
+    async backUp(file: string, stop?: AbortSignal): Promise<CountedTable[]> {
       if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);
       return backUp(sqliteFile(url), file, stop);
     },
 
-    connections: () =>
+    connections: (): Pool | undefined =>
       engine === "sqlite" ? undefined : (knex.client as unknown as LimitedClient).connections,
 
     close: () => knex.destroy(),
   };
 }
 
-/** PostgreSQL: the commit doesn't wait for the disk. */
-function withAsynchronousCommit<T>(work: (trx: Knex.Transaction) => Promise<T>) {
-  return async (trx: Knex.Transaction) => {
+function withAsynchronousCommit<T>(work: Work<T>): Work<T> {
+  return async (trx) => {
     await trx.raw("set local synchronous_commit to off");
     return work(trx);
   };

@@ -1,4 +1,4 @@
-// Knex publishes types of its public API only. Custom dialects extend these classes (https://knexjs.org/guide/#client).
+// Knex publishes types of its public API only. Dialects extend these (https://knexjs.org/guide/#client).
 declare module "knex/lib/dialects/better-sqlite3/index.js" {
   import { Knex } from "knex";
   import { Query, Runner } from "knex/lib/client.js";
@@ -28,11 +28,9 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
 declare module "knex/lib/client.js" {
   import { Knex } from "knex";
 
-  /** A builder of a query with its method, or a raw query with its SQL. */
   export type Query = { _method?: string; sql?: string; _connection?: unknown };
   export type Runner = { run(): Promise<unknown> };
 
-  /** The client of a database server. */
   export default class ServerClient extends Knex.Client {
     transacting?: boolean;
     runner(query: Query): Runner;

@@ -1,51 +1,16 @@
 import type { Knex } from "knex";
-import type {
-  IdentityRow,
-  KnownDeviceRow,
-  MailRow,
-  NoticeRow,
-  OneTimeLinkRow,
-  SignInFailureRow,
-  UserRow,
-} from "./account-tables.ts";
-import type { AuditChainRow } from "./audit-tables.ts";
-import type { PasskeyRow, RecoveryCodeRow, TotpSecretRow } from "./factor-tables.ts";
-import type { ClickStatRow, ClickTotalRow, LinkChangesRow, LinkRow } from "./link-tables.ts";
-import type {
-  ApprovedAppRow,
-  ClientKeyRow,
-  ClientRow,
-  ClientSecretRow,
-  ClientSecretUseRow,
-  GrantRow,
-  InteractionRow,
-  SessionRow,
-  TokenRow,
-  TrustRuleRow,
-} from "./oauth-tables.ts";
-import type {
-  DeliveryRow,
-  DeliveryUsageRow,
-  EventRow,
-  IdempotencyKeyRow,
-  InvitationRow,
-  LeaseRow,
-  MembershipRow,
-  OrganizationRow,
-  SchemaCompatibilityRow,
-  Time,
-  WebhookRow,
-} from "./tables.ts";
+import type * as accounts from "./account-tables.ts";
+import type * as oauth from "./oauth-tables.ts";
+import type * as rows from "./tables.ts";
 
 type SealedKeyRow = {
   purpose: string;
   sealed: string;
-  created_at: Time;
+  created_at: rows.Time;
   /** Incremented by each rotation. */
   version: number;
 };
 
-/** The links of an organization and their stored text, in bytes. */
 type OrganizationUsageRow = { organization_id: string; links: number; link_bytes: number };
 
 type NullableColumn<Row> = { [Column in keyof Row]: null extends Row[Column] ? Column : never }[keyof Row];
@@ -58,34 +23,34 @@ type Table<Row extends object, Defaulted extends keyof Row = never> = Knex.Compo
 >;
 
 declare module "knex/types/tables.js" {
-  // Types every `knex("…")` and `trx("…")` of these names. A table with an alias stays untyped: name its columns' types.
+  // Types `knex("…")` and `trx("…")`. A table with an alias stays untyped: name its columns' types.
   interface Tables {
-    approved_apps: Table<ApprovedAppRow>;
-    audit_chains: Table<AuditChainRow>;
-    click_stats: Table<ClickStatRow>;
-    click_totals: Table<ClickTotalRow>;
-    client_keys: Table<ClientKeyRow>;
-    client_secret_uses: Table<ClientSecretUseRow>;
-    client_secrets: Table<ClientSecretRow>;
-    clients: Table<ClientRow, "generation">;
-    deliveries: Table<DeliveryRow, "attempts">;
-    delivery_usage: Table<DeliveryUsageRow>;
-    events: Table<EventRow>;
-    grants: Table<GrantRow>;
-    idempotency_keys: Table<IdempotencyKeyRow>;
-    identities: Table<IdentityRow>;
-    interactions: Table<InteractionRow>;
-    invitations: Table<InvitationRow>;
-    known_devices: Table<KnownDeviceRow, "failures">;
-    leases: Table<LeaseRow>;
-    link_changes: Table<LinkChangesRow>;
-    links: Table<LinkRow, "archived" | "clicks" | "version">;
-    mails: Table<MailRow, "attempts">;
-    memberships: Table<MembershipRow>;
-    notices: Table<NoticeRow>;
-    one_time_links: Table<OneTimeLinkRow>;
+    approved_apps: Table<oauth.ApprovedAppRow>;
+    audit_chains: Table<rows.AuditChainRow>;
+    click_stats: Table<rows.ClickStatRow>;
+    click_totals: Table<rows.ClickTotalRow>;
+    client_keys: Table<oauth.ClientKeyRow>;
+    client_secret_uses: Table<oauth.ClientSecretUseRow>;
+    client_secrets: Table<oauth.ClientSecretRow>;
+    clients: Table<oauth.ClientRow, "generation">;
+    deliveries: Table<rows.DeliveryRow, "attempts">;
+    delivery_usage: Table<rows.DeliveryUsageRow>;
+    events: Table<rows.EventRow>;
+    grants: Table<oauth.GrantRow>;
+    idempotency_keys: Table<rows.IdempotencyKeyRow>;
+    identities: Table<accounts.IdentityRow>;
+    interactions: Table<oauth.InteractionRow>;
+    invitations: Table<rows.InvitationRow>;
+    known_devices: Table<accounts.KnownDeviceRow, "failures">;
+    leases: Table<rows.LeaseRow>;
+    link_changes: Table<rows.LinkChangesRow>;
+    links: Table<rows.LinkRow, "archived" | "clicks" | "version">;
+    mails: Table<accounts.MailRow, "attempts">;
+    memberships: Table<rows.MembershipRow>;
+    notices: Table<accounts.NoticeRow>;
+    one_time_links: Table<accounts.OneTimeLinkRow>;
     organizations: Table<
-      OrganizationRow,
+      rows.OrganizationRow,
       | "document_clients"
       | "require_dpop"
       | "enterprise_authorization"
@@ -93,16 +58,16 @@ declare module "knex/types/tables.js" {
       | "require_second_factor"
     >;
     organization_usage: Table<OrganizationUsageRow>;
-    passkeys: Table<PasskeyRow>;
-    recovery_codes: Table<RecoveryCodeRow>;
-    schema_compatibility: Table<SchemaCompatibilityRow>;
+    passkeys: Table<accounts.PasskeyRow>;
+    recovery_codes: Table<accounts.RecoveryCodeRow>;
+    schema_compatibility: Table<rows.SchemaCompatibilityRow>;
     sealed_keys: Table<SealedKeyRow, "version">;
-    sessions: Table<SessionRow>;
-    sign_in_failures: Table<SignInFailureRow>;
-    tokens: Table<TokenRow, "retries">;
-    totp_secrets: Table<TotpSecretRow>;
-    trust_rules: Table<TrustRuleRow>;
-    users: Table<UserRow>;
-    webhooks: Table<WebhookRow, "failures">;
+    sessions: Table<oauth.SessionRow>;
+    sign_in_failures: Table<accounts.SignInFailureRow>;
+    tokens: Table<oauth.TokenRow, "retries">;
+    totp_secrets: Table<accounts.TotpSecretRow>;
+    trust_rules: Table<oauth.TrustRuleRow>;
+    users: Table<accounts.UserRow>;
+    webhooks: Table<rows.WebhookRow, "failures">;
   }
 }

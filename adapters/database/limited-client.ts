@@ -3,14 +3,141 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type ServerClient from "knex/lib/client.js";
 import type { Query, Runner } from "knex/lib/client.js";
-import { ConnectionLimits } from "./connection-limits.ts";
-import { isReadOnly } from "./outages.ts";
+import { isReadOnly } from "./errors.ts";
 import { withQueryRetries } from "./retry.ts";
 import { observed, operationOf, type Pool, type StatementObserver } from "./statement-observer.ts";
 
-/** What the dialects do differently. */
+/** A statement or transaction took too long. Its connection was closed, so it is open whether it took effect. */
+class DatabaseTimeout extends Error {
+  override readonly name = "DatabaseTimeout";
+  readonly code = "ERR_DATABASE_TIMEOUT";
+  constructor() {
+    super("the database did not respond in time");
+  }
+}
+
+/** Too many statements wait for a connection, so this one was not sent. */
+class PoolBusy extends Error {
+  override readonly name = "PoolBusy";
+  readonly code = "ERR_POOL_BUSY";
+  constructor() {
+    super("too many statements are waiting for a connection to the database");
+  }
+}
+
+type State = { isInUse: boolean; until: number; idleSince: number; isOutdated: boolean };
+
+// One timer for all connections costs less than one for each statement.
+const CHECK_MS = 100;
+const MAX_WAITING = 1000;
+// With all connections in use, statements are refused if another has waited for this part of the time limit.
+const MAX_WAIT = 0.2;
+
+/** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
+class ConnectionLimits<Connection extends object> {
+  readonly #states = new Map<Connection, State>();
+  readonly #waiting = new Set<{ since: number }>();
+  readonly #size: number;
+  readonly #timeoutMs: number;
+  readonly #cut: (connection: Connection, error: Error) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #exemptions = 0;
+
+  /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */
+  constructor(size: number, timeoutMs: number, cut: (connection: Connection, error: Error) => void) {
+    this.#size = size;
+    this.#timeoutMs = timeoutMs;
+    this.#cut = cut;
+  }
+
+  get timeoutMs(): number {
+    return this.#exemptions > 0 ? Number.POSITIVE_INFINITY : this.#timeoutMs;
+  }
+
+  async acquire(acquireFromPool: () => Promise<Connection>): Promise<Connection> {
+    const since = performance.now();
+    if (this.#isBusy(since)) throw new PoolBusy();
+    const wait = { since };
+    this.#waiting.add(wait);
+    try {
+      const connection = await acquireFromPool();
+      this.watch(connection, since + this.timeoutMs);
+      return connection;
+    } finally {
+      this.#waiting.delete(wait);
+    }
+  }
+
+  watch(connection: Connection, until = performance.now() + this.timeoutMs): void {
+    this.#timer ??= setInterval(() => this.#cutLate(), CHECK_MS).unref();
+    const { idleSince = 0, isOutdated = false } = this.#states.get(connection) ?? {};
+    this.#states.set(connection, { isInUse: true, until, idleSince, isOutdated });
+  }
+
+  release(connection: Connection): void {
+    const state = this.#states.get(connection);
+    if (!state) return;
+    state.isInUse = false;
+    state.idleSince = performance.now();
+  }
+
+  forget(connection: Connection): void {
+    this.#states.delete(connection);
+  }
+
+  isOutdated(connection: Connection): boolean {
+    return this.#states.get(connection)?.isOutdated ?? false;
+  }
+
+  replace(connection: Connection): void {
+    const state = this.#states.get(connection);
+    if (state) state.isOutdated = true;
+  }
+
+  replaceAll(): void {
+    this.#replaceIdleSince(Number.POSITIVE_INFINITY);
+  }
+
+  async exempt<T>(work: () => Promise<T>): Promise<T> {
+    this.replaceAll();
+    this.#exemptions++;
+    try {
+      return await work();
+    } finally {
+      this.#exemptions--;
+      this.replaceAll();
+    }
+  }
+
+  async end(ms: number, ended: () => Promise<void>): Promise<void> {
+    const last = setTimeout(() => this.#cutLate(Number.POSITIVE_INFINITY), ms);
+    await ended().finally(() => clearTimeout(last));
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #isBusy(now: number): boolean {
+    const [oldest] = this.#waiting;
+    if (!oldest || now - oldest.since <= this.#timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
+    // Otherwise, connections are being opened, and the database may respond again.
+    return [...this.#states.values()].filter(({ isInUse }) => isInUse).length >= this.#size;
+  }
+
+  #cutLate(now = performance.now()) {
+    for (const [connection, state] of this.#states) {
+      if (!state.isInUse || state.until > now) continue;
+      state.isInUse = false;
+      this.#replaceIdleSince(state.until - this.#timeoutMs);
+      this.#cut(connection, new DatabaseTimeout());
+    }
+  }
+
+  #replaceIdleSince(time: number) {
+    for (const state of this.#states.values()) if (state.idleSince < time) state.isOutdated = true;
+  }
+}
+
 type Dialect = {
-  /** The socket of a connection. */
   streamOf(connection: object): Duplex;
   /** Sets up a new session, whose statements end after a time on the server, too. Infinity is no limit. */
   setUp(connection: object, timeoutMs: number): Promise<void>;
@@ -19,28 +146,23 @@ type Dialect = {
 type Config = Knex.Config & {
   timeoutMs: number;
   observer?: StatementObserver;
-  /** The limits of the client, for the clients of its transactions. */
   limits?: ConnectionLimits<object>;
 };
 
-/** What a client with limits adds to Knex's. */
 export type LimitedClient = {
   readonly connections: Pool;
-  /** Runs work without a time limit, on connections that are used for nothing else. */
   exempt<T>(work: () => Promise<T>): Promise<T>;
   /** Runs a statement on a connection with a time limit of its own. */
   runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T>;
 };
 
-// The server also ends the statement, a little later. Otherwise, a statement that waits for a lock would outlive its caller.
+// The server also ends the statement, a little later: one that waits for a lock would outlive its caller.
 export const SERVER_EXTRA_MS = 1000;
 // When the process ends: how long to wait for running statements, and for the server to close a connection.
 const LAST_STATEMENTS_MS = 1000;
 const CLOSE_MS = 500;
 
-/** Returns the client class of a dialect, extended to limit the time for which connections are used. */
 export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dialect) {
-  /** Closes a connection without waiting for the server. Its statement fails with the error. */
   function cut(connection: object, error?: Error) {
     streamOf(connection).destroy(error);
   }

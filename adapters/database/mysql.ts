@@ -11,7 +11,6 @@ export class MysqlClient extends withLimits(Mysql2Client, {
   streamOf: (connection) => (connection as MysqlConnection).stream,
   setUp: configure,
 }) {
-  /** The first statement on a new connection. */
   checkVersion(connection: object): Promise<unknown> {
     this.watchNew(connection);
     return Mysql2Client.prototype.checkVersion.call(this, connection);

@@ -34,7 +34,6 @@ export type ClientKeyRow = {
   last_used_at: Time | null;
 };
 
-/** A rule on which tokens of other issuers an organization's client may authenticate with. */
 export type TrustRuleRow = {
   id: string;
   organization_id: string;
@@ -43,14 +42,12 @@ export type TrustRuleRow = {
   subject: string;
   audience: string;
   claims: Json;
-  /** Separated by spaces. */
   scopes: string;
   created_by: string;
   created_at: Time;
   last_used_at: Time | null;
 };
 
-/** An app that members of an organization may authorize if it requires approval. */
 export type ApprovedAppRow = {
   id: string;
   organization_id: string;
@@ -78,7 +75,6 @@ export type GrantRow = {
 export type TokenRow = {
   /** See `tokenKey`. */
   id_hash: string;
-  /** The name of the oidc-provider model. */
   kind: string;
   client_id: string | null;
   grant_id: string | null;
@@ -113,7 +109,6 @@ export type InteractionRow = {
   destroyed_at: Time | null;
 };
 
-/** Who used a client secret. */
 export type ClientSecretUseRow = {
   secret_id: string;
   /** The name of the program, as it claims. */

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import PgClient from "knex/lib/dialects/postgres/index.js";
 import type { Client } from "pg";
+import { hasCode } from "./errors.ts";
 import { withLimits } from "./limited-client.ts";
 
 type Query = { sql: string; bindings?: unknown[] };
@@ -45,19 +46,14 @@ export class PostgresClient extends withLimits(PgClient, {
 // How long a migration, and what queues behind it, waits for other processes.
 const LOCK_TIMEOUT = "set local lock_timeout = '30s'";
 
-/** Ends the time limit that the session of a transaction may have from the process that last used it, behind a pooler. */
+/** Behind a pooler, a session may have the time limit of the process that last used it. */
 export const NO_STATEMENT_TIMEOUT = "set local statement_timeout = 0";
 
-/** Limits the time of statements, and of their waits for locks. */
 async function configure(connection: object, timeoutMs: number): Promise<void> {
   const limit = Number.isFinite(timeoutMs) ? `; set statement_timeout = ${Math.ceil(timeoutMs)}` : "";
   await (connection as PgConnection).query(`set lock_timeout = '30s'${limit}`);
 }
 
-/**
- * Runs a statement in a transaction with settings of its own. Settings of the session aren't reliable: a pooler may have
- * changed them on one session, and send the statement to another.
- */
 async function withSettings<T>(
   connection: PgConnection,
   settings: string,
@@ -79,15 +75,8 @@ export function toStorable(text: string): string {
   return text.isWellFormed() && !text.includes("\0") ? text : text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-const NAME_CODES = new Set([
+/** Returns whether a pooler sent a statement to a connection where it wasn't prepared, or prepared it twice. */
+export const isNameConflict = hasCode(
   "26000", // PostgreSQL invalid_sql_statement_name
   "42P05", // PostgreSQL duplicate_prepared_statement
-]);
-
-/**
- * Returns whether PostgreSQL did not run a statement because of its name: a pooler sent it over another connection than the
- * one where it was prepared, or prepared it twice.
- */
-export function isNameConflict(error: unknown): boolean {
-  return NAME_CODES.has(String((error as { code?: unknown } | undefined)?.code));
-}
+);

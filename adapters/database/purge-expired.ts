@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import type { Database } from "./index.ts";
 import type { Leases } from "./leases.ts";
 
-// A batch delays requests by about a millisecond. At this pace rows are removed as fast as a process can issue tokens.
+// A batch delays requests by about a millisecond. This pace keeps up with the tokens that a process can issue.
 const BATCH = 100;
 const PAUSE_MS = 10;
 
@@ -12,7 +12,6 @@ type Purged = {
   key: readonly string[];
   /** Of the rows that expire, the ones that do so last are kept, up to this number. */
   max?: number;
-  /** Which rows. Absent: all. */
   where?: object;
 };
 
@@ -37,20 +36,15 @@ const TABLES = [
   { table: "events", key: ["id"], where: { audited: false } },
 ] as const satisfies Purged[];
 
-/** The number of deleted rows per table. */
 export type Deleted = Record<(typeof TABLES)[number]["table"], number>;
 
 // How long a process that died while purging blocks the others.
 const LEASE_MS = 30_000;
 const LEASE = "sweep";
 
-/** A further job of the purge, in small batches. It asks before each whether it may continue. */
 type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<void>;
 
-/**
- * Deletes expired rows in small indexed batches, in one process at a time, and runs a job after that. Resolves to the
- * number of rows per table, or to undefined while another process is purging. `stop` ends the purge after the current batch.
- */
+/** Resolves to the number of deleted rows per table, or undefined while another process purges. */
 export async function purgeExpired(
   database: Database,
   leases: Leases,
@@ -116,7 +110,6 @@ async function purgeTable(
   return total;
 }
 
-/** Returns until when the rows expire that are too many, or 0. */
 async function endOfSurplus(knex: Knex, table: string, max: number): Promise<number> {
   const row = await knex(table)
     .whereNotNull("expires_at")

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Query, Runner } from "knex/lib/client.js";
-import { isConflict, isConnectionLost, isDiskFull, isReadOnly, isTimeout } from "./outages.ts";
+import { isConflict, isConnectionLost, isDiskFull, isReadOnly, isTimeout } from "./errors.ts";
 import { operationOf } from "./statement-observer.ts";
 
-/** The database is unavailable. Whether a write was committed may be unknown, so the caller decides whether to retry. */
+/** Whether a write was committed may be unknown, so the caller decides whether to retry. */
 export class StorageUnavailable extends Error {
   readonly code = "ERR_UNAVAILABLE";
 
@@ -13,21 +13,15 @@ export class StorageUnavailable extends Error {
   }
 }
 
-// Knex's names of the queries that only read.
 const READS = new Set<unknown>(["select", "first", "pluck"]);
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
 // A caller is waiting for the result, so nothing is retried after this time.
 const RETRY_WITHIN_MS = 5000;
-// A connection that took longer to fail is one to a server that doesn't respond. Another attempt would wait as long, and new
-// requests are refused while earlier ones wait.
+// A slower failure is a server that doesn't respond: another attempt would wait as long, and hold up new requests.
 const RECONNECT_WITHIN_MS = 1000;
 
-/**
- * Runs a statement or transaction and retries it where that is safe: after a conflict, which the database rolled back,
- * after a lost connection if it only reads, and once after a server refused to write, on a new connection.
- * @throws StorageUnavailable when it cannot be retried or still fails
- */
+/** Retries conflicts, reads after a lost connection, and a read-only refusal once. Throws StorageUnavailable. */
 export async function withRetries<T>(run: () => Promise<T>, onlyReads: boolean): Promise<T> {
   const start = performance.now();
   for (let attempt = 1; ; attempt++) {
@@ -44,7 +38,7 @@ export async function withRetries<T>(run: () => Promise<T>, onlyReads: boolean):
   }
 }
 
-/** Returns a runner of a query outside of a transaction, which runs it with retries. Each attempt needs a new runner. */
+/** Runs a query outside of a transaction with retries. Each attempt needs a new runner. */
 export function withQueryRetries<R extends Runner>(query: Query, createRunner: () => R): R {
   const { _method: method, sql } = query;
   // A schema builder has neither. A query on a connection that its caller has chosen can't use another one.
@@ -59,7 +53,6 @@ function toStorageError(error: unknown): unknown {
   return isOutage || isDiskFull(error) || isReadOnly(error) ? new StorageUnavailable(error) : error;
 }
 
-/** Returns whether a statement was canceled, because it took too long. */
 export function isCanceled(error: unknown): boolean {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   return code === "57014" || name === "KnexTimeoutError"; // PostgreSQL query_canceled; MariaDB

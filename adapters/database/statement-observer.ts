@@ -1,7 +1,4 @@
-/**
- * What statements do. `acquire` is the wait for a connection, `transaction` a whole transaction with its wait for a
- * connection or a lock.
- */
+/** `acquire` is the wait for a connection, `transaction` a whole transaction with its waits. */
 export const OPERATIONS = [
   "select",
   "insert",
@@ -14,15 +11,11 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** The connections of a process to a database server. */
 export type Pool = { inUse: number; idle: number; waiting: number; max: number };
 
 /** Observes the statements of a process. It must not throw. */
 export type StatementObserver = {
-  /**
-   * Called before a statement or transaction. Returns a function that is called when it has ended, with its error if it
-   * failed. `sql` has placeholders instead of values; `transaction` is the ID of the transaction of a statement.
-   */
+  /** Returns a function for the end, which gets the error, if any. `sql` has placeholders instead of values. */
   begin(operation: Operation, sql: string, transaction?: string): (error?: unknown) => void;
 };
 
@@ -35,7 +28,6 @@ const BY_WORD: Record<string, Operation> = {
 };
 const WRITE_IN_WITH = /\b(insert|update|delete)\b/i;
 
-/** Returns what a statement does, by its first word. */
 export function operationOf(sql: string): Operation {
   const word = sql.slice(0, 3).toLowerCase();
   if (word !== "wit") return BY_WORD[word] ?? "other";
@@ -43,7 +35,6 @@ export function operationOf(sql: string): Operation {
   return operation.toLowerCase() as Operation;
 }
 
-/** Runs a statement, and tells the observer when it has ended. */
 export function observed<T>(
   observer: StatementObserver | undefined,
   operation: Operation,
@@ -65,7 +56,6 @@ export function observed<T>(
   );
 }
 
-/** Combines observers. */
 export function observeWithAll(observers: (StatementObserver | undefined)[]): StatementObserver {
   const present = observers.filter((observer) => observer !== undefined);
   const [only, ...others] = present;

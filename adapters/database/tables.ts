@@ -1,5 +1,6 @@
 import type { Role } from "../../resources/access/scopes.ts";
 import type { EventType } from "../../resources/events/types.ts";
+import type { RedirectType } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { DeliveryStatus } from "../../resources/webhooks/types.ts";
 
@@ -25,7 +26,6 @@ export type OrganizationRow = {
   member_apps: "any" | "approved" | "none";
   suspended_at: Time | null;
   suspended_reason: string | null;
-  /** Whether owners and admins must use a second factor. */
   require_second_factor: Flag;
 };
 
@@ -40,7 +40,6 @@ export type InvitationRow = {
   created_at: Time;
   expires_at: Time;
   used_at: Time | null;
-  /** The email address that the invitation was sent to. */
   email: string | null;
 };
 
@@ -76,7 +75,6 @@ export type WebhookRow = {
   disabled_reason: string | null;
   created_by: string;
   created_via: string | null;
-  /** The hostname of the URL. */
   host: string;
   /** SHA-256 of the organization and the URL; unique. */
   url_hash: string;
@@ -84,11 +82,9 @@ export type WebhookRow = {
   slow_since: Time | null;
   /** Until when no request is sent after repeated failures. */
   blocked_until: Time | null;
-  /** The number of failed attempts since the last success. */
   failures: number;
-  /** The test event that verifies the endpoint; null if none is being sent. */
+  /** The test event that verifies the endpoint, and until when other events wait for it; null if it is verified. */
   verification_event_id: string | null;
-  /** Until when other events wait for the verification; null if the endpoint is verified. */
   verification_expires_at: Time | null;
   created_at: Time;
   updated_at: Time;
@@ -110,9 +106,7 @@ export type DeliveryUsageRow = {
   organization_id: string;
   /** The last day with deliveries: days since January 1, 1970, UTC. */
   day: number;
-  /** The number of deliveries on that day. */
   deliveries: number;
-  /** The last day on which the quota was reached. */
   quota_reached_on: number | null;
 };
 
@@ -130,11 +124,73 @@ export type IdempotencyKeyRow = {
 
 export type LeaseRow = { name: string; holder: string; expires_at: Time };
 
-/** Which versions can use the schema that a migration left. */
 export type SchemaCompatibilityRow = {
   migration: string;
   /** The last migration of the oldest version that can. Null if no earlier version can. */
   oldest_compatible: string | null;
-  /** The version of linkgate that applied the migration. */
   version: string;
+};
+
+/** The head of a hash chain: its last entry, the last one that was purged, and the code that authenticates both. */
+export type AuditChainRow = {
+  organization_id: string;
+  seq: number;
+  hash: string;
+  expires_at: Time;
+  purged_seq: number;
+  purged_hash: string;
+  /** Null until there is an encryption key. */
+  mac: string | null;
+  /** Of the row for all logs, the sum of the codes of their heads. */
+  sum: string | null;
+};
+
+export type LinkRow = {
+  id: string;
+  organization_id: string;
+  slug: string;
+  url: string;
+  title: string | null;
+  /** The URL, slug and title with folded case, which searches look at. */
+  searched: string;
+  tags: string;
+  external_id: string | null;
+  metadata: Json;
+  archived: Flag;
+  expires_at: Time | null;
+  max_clicks: number | null;
+  redirect_type: RedirectType;
+  clicks: number;
+  last_clicked_at: Time | null;
+  version: number;
+  created_by: string;
+  /** The client that acted for the user in `created_by`. Null if none did. */
+  created_via: string | null;
+  created_at: Time;
+  updated_at: Time;
+  deleted_at: Time | null;
+  disabled_at: Time | null;
+  disabled_reason: string | null;
+};
+
+/** On SQLite: the only row, whose version rises with each change that affects redirects. */
+export type LinkChangesRow = { id: number; version: number };
+
+export type ClickStatRow = {
+  link_id: string;
+  day: number;
+  referrer: string;
+  country: string;
+  bot: Flag;
+  organization_id: string;
+  clicks: number;
+};
+
+/** The clicks of an organization on one day: of people, of known bots, or of people from a referrer or country. */
+export type ClickTotalRow = {
+  organization_id: string;
+  dimension: "clicks" | "bots" | "referrer" | "country";
+  day: number;
+  name: string;
+  clicks: number;
 };

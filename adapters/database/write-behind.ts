@@ -1,33 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Collects writes in memory for a moment, off the request path, and stores them in batches. */
-export type WriteBehindBuffer<Batch> = {
-  /** Returns the batch that is stored next. Add to it synchronously. */
-  next(): Batch;
-  /** Resolves when everything added so far is stored or its first attempt failed, in which case reads fail as well. */
-  settled(): Promise<void>;
-  /** Resolves when everything is stored, after as many attempts as that takes. */
-  drained(): Promise<void>;
-};
-
 type WriteBehindOptions<Batch> = {
   gatherMs: number;
   empty(): Batch;
-  /** Stores a batch and removes from it what is stored. */
   store(batch: Batch): Promise<void>;
-  /** Merges what could not be stored into the next batch. */
   carry(left: Batch, next: Batch): void;
 };
 
 const RETRY_MS = 500;
 
-/** Creates a write-behind buffer of this process. */
-export function createWriteBehindBuffer<Batch>({
-  gatherMs,
-  empty,
-  store,
-  carry,
-}: WriteBehindOptions<Batch>): WriteBehindBuffer<Batch> {
+/** Creates a buffer that collects writes in memory for a moment, off the request path, and stores them in batches. */
+export function createWriteBehindBuffer<Batch>({ gatherMs, empty, store, carry }: WriteBehindOptions<Batch>) {
   type Round = { batch: Batch; tried: PromiseWithResolvers<void> };
   // Writes are added to the next round while the current one is being stored.
   let next: Round | undefined;
@@ -62,7 +45,6 @@ export function createWriteBehindBuffer<Batch>({
     storing = undefined;
   }
 
-  /** Waits for more writes, until the time is up or a caller waits for the result. */
   async function gather() {
     if (!isUrgent) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -82,11 +64,13 @@ export function createWriteBehindBuffer<Batch>({
 
   return {
     next: open,
-    settled: async () => {
+    /** Resolves when everything so far is stored, or failed once: reads then fail as well. */
+    async settled(): Promise<void> {
       hurry();
       await (next ?? current)?.tried.promise;
     },
-    drained: async () => {
+    /** Resolves when everything is stored, after as many attempts as that takes. */
+    async drained(): Promise<void> {
       hurry();
       await storing;
     },

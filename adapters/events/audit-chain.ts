@@ -1,35 +1,32 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import type { AuditChainRow } from "../database/audit-tables.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Leases } from "../database/leases.ts";
-import { type ChainEnd, newHead, nextEntry, type UnchainedRow } from "./chain-entry.ts";
+import type { AuditChainRow } from "../database/tables.ts";
 import { ALL_LOGS, lockHeads, storeHeads } from "./chain-heads.ts";
-import { RECORD_COLUMNS } from "./chain-record.ts";
+import { type ChainEnd, newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
+
+export type AuditChain = ReturnType<typeof createAuditChain>;
+
+// Small, because on SQLite a batch occupies the event loop, and transactions of other requests wait for it.
+const BATCH = 200;
+const BATCH_BYTES = 128 * 1024;
+const LEASE = "audit-chain";
+// How long a process that died blocks the others.
+const LEASE_MS = 15_000;
 
 /**
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
  * changes of an organization don't wait for each other, and get one shortly after.
  */
-export type AuditChain = {
-  /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
-  appendAll(stop?: AbortSignal): Promise<void>;
-  /** Chains the waiting entries of one log, or of all, whichever process holds the lease. */
-  append(organizationId?: string): Promise<void>;
-  /** Releases the lease. */
-  release(): Promise<void>;
-};
-
-// Small, because transactions of other requests wait for the batch on SQLite.
-const BATCH = 200;
-const LEASE = "audit-chain";
-// How long a process that died blocks the others.
-const LEASE_MS = 15_000;
-
-/** Creates the audit chain of a database. */
-export function createAuditChain(database: Database, leases: Leases, encryption: Encryption): AuditChain {
+export function createAuditChain(
+  { knex, engine, transaction }: Database,
+  leases: Leases,
+  encryption: Encryption,
+) {
   let leasedUntil = 0;
 
   async function holdsLease(): Promise<boolean> {
@@ -40,79 +37,88 @@ export function createAuditChain(database: Database, leases: Leases, encryption:
     return leasedUntil > 0;
   }
 
+  /** Queries the entries that wait for a place in the chain, served by an index of only these. */
+  function waiting(q: Knex, organizationId?: string) {
+    const query = q("events")
+      .whereRaw(engine === "mysql" ? "unchained = 1" : "audited = true and seq is null")
+      // Only a row that was inserted by hand can claim to be of this log.
+      .whereNot("organization_id", ALL_LOGS);
+    // The expression keeps the planner from an index of the organization's whole log.
+    return organizationId === undefined
+      ? query
+      : query.whereRaw("coalesce(organization_id, '') = ?", [organizationId]);
+  }
+
+  async function hasWaiting(organizationId?: string): Promise<boolean> {
+    return (await waiting(knex, organizationId).first("id")) !== undefined;
+  }
+
+  /**
+   * Chains one batch. The lock decides between processes: one that waits for it reads which entries are still waiting
+   * afterwards.
+   */
+  function appendBatch(organizationId?: string): Promise<void> {
+    return transaction(async (trx) => {
+      // IDs sort by time, so entries that wait together are chained in the order in which they happened.
+      const found: Waiting[] = await waiting(trx, organizationId)
+        .orderBy("id")
+        .limit(BATCH)
+        .select("id", "organization_id", trx.raw("octet_length(data) as bytes"));
+      const batch = firstOf(found);
+      const logs = [...new Set(batch.map((row) => row.organization_id))].sort();
+      const locked = await lockHeads(trx, logs);
+      const heads = new Map(logs.map((id) => [id, locked.heads.get(id) ?? newHead(id)]));
+      const ids = batch.map(({ id }) => id);
+      const rows: UnchainedRow[] = await trx("events")
+        .whereIn("id", ids)
+        .whereNull("seq")
+        .orderBy("id")
+        .select(...RECORD_COLUMNS, "expires_at");
+      if (rows.length === 0) return;
+      const plans = await plansOf(trx, logs);
+      const chained = rows.map((row) => chainTo(heads, row, plans.get(row.organization_id)));
+      await update(trx, engine, chained);
+      const changed = [...new Set(rows.map((row) => row.organization_id))];
+      const moved = changed.map((id) => heads.get(id) as AuditChainRow);
+      await storeHeads(trx, encryption, locked, moved);
+    });
+  }
+
   return {
-    async appendAll(stop) {
-      while (!stop?.aborted && (await hasWaiting(database)) && (await holdsLease())) {
-        await appendBatch(database, encryption);
+    /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
+    async appendAll(stop?: AbortSignal): Promise<void> {
+      while (!stop?.aborted && (await hasWaiting()) && (await holdsLease())) {
+        await appendBatch();
+        await nextTurn();
       }
     },
 
-    async append(organizationId) {
-      while (await hasWaiting(database, organizationId))
-        await appendBatch(database, encryption, organizationId);
+    /** Chains the waiting entries of one log, or of all, whichever process holds the lease. */
+    async append(organizationId?: string): Promise<void> {
+      while (await hasWaiting(organizationId)) await appendBatch(organizationId);
     },
 
-    async release() {
+    async release(): Promise<void> {
       if (leasedUntil > 0) await leases.release(LEASE);
       leasedUntil = 0;
     },
   };
 }
 
-/** Queries the entries that wait for a place in the chain, served by an index of only these. */
-function waiting({ engine }: { engine: Engine }, knex: Knex, organizationId?: string) {
-  const query = knex("events")
-    .whereRaw(engine === "mysql" ? "unchained = 1" : "audited = true and seq is null")
-    // Only a row that was inserted by hand can claim to be of this log.
-    .whereNot("organization_id", ALL_LOGS);
-  // The expression keeps the planner from an index of the organization's whole log.
-  return organizationId === undefined
-    ? query
-    : query.whereRaw("coalesce(organization_id, '') = ?", [organizationId]);
-}
+type Waiting = { id: string; organization_id: string; bytes: number };
 
-async function hasWaiting(database: Database, organizationId?: string): Promise<boolean> {
-  return (await waiting(database, database.knex, organizationId).first("id")) !== undefined;
-}
-
-/**
- * Chains one batch. The lock decides between processes: one that waits for it reads which entries are still waiting
- * afterwards.
- */
-function appendBatch(database: Database, encryption: Encryption, organizationId?: string): Promise<void> {
-  const { transaction, engine } = database;
-  return transaction(async (trx) => {
-    // IDs sort by time, so entries that wait together are chained in the order in which they happened.
-    const found = await waiting(database, trx, organizationId)
-      .orderBy("id")
-      .limit(BATCH)
-      .select("id", "organization_id");
-    const logs = [...new Set(found.map((row) => row.organization_id))].sort();
-    const locked = await lockHeads(trx, logs);
-    const heads = new Map(logs.map((id) => [id, locked.heads.get(id) ?? newHead(id)]));
-    const ids = found.map(({ id }) => id);
-    const rows: UnchainedRow[] = await trx("events")
-      .whereIn("id", ids)
-      .whereNull("seq")
-      .orderBy("id")
-      .select(...RECORD_COLUMNS, "expires_at");
-    if (rows.length === 0) return;
-    const plans = await plansOf(trx, logs);
-    const chained = rows.map((row) => chainTo(heads, row, plans.get(row.organization_id)));
-    await update(trx, engine, chained);
-    const changed = new Set(rows.map((row) => row.organization_id));
-    await storeHeads(
-      trx,
-      encryption,
-      locked,
-      [...changed].map((id) => heads.get(id) as AuditChainRow),
-    );
+/** Returns the first entries that fit into a batch, at least one. */
+function firstOf(entries: Waiting[]): Waiting[] {
+  let total = 0;
+  const end = entries.findIndex(({ bytes }) => {
+    total += bytes;
+    return total > BATCH_BYTES;
   });
+  return end === -1 ? entries : entries.slice(0, Math.max(1, end));
 }
 
 type ChainedRow = ChainEnd & { id: string };
 
-/** Advances the head of the row's log by one entry. */
 function chainTo(heads: Map<string, AuditChainRow>, row: UnchainedRow, plan: Plan | undefined): ChainedRow {
   const head = heads.get(row.organization_id) as AuditChainRow;
   const entry = nextEntry(head, row, plan);

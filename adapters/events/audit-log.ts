@@ -1,62 +1,40 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { EventType } from "../../resources/events/types.ts";
 import type { Database } from "../database/index.ts";
+import type { EventRow } from "../database/tables.ts";
 import type { AuditChain } from "./audit-chain.ts";
 import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
 import type { Outbox } from "./outbox.ts";
 
-/** An entry of the audit log. `at` is epoch milliseconds. */
-export type AuditEntry = {
-  id: string;
-  type: EventType;
+type StoredColumn = "id" | "type" | "actor" | "via" | "address" | "subject" | "seq" | "hash";
+/**
+ * An entry of the audit log. `at` is epoch milliseconds, `actor` the ID of the user or client, or `operator` or `system`.
+ * `seq` is its place in the log. `seq`, `hash` and `previousHash` are null until the entry is chained.
+ */
+export type AuditEntry = Pick<EventRow, StoredColumn> & {
   at: number;
-  /** The ID of the user or client, or `operator` or `system`. */
-  actor: string;
-  /** The ID of the client that acted for the user. */
-  via: string | null;
-  /** The IP address of the request. */
-  address: string | null;
-  /** The ID of the affected resource. */
-  subject: string | null;
-  /** The details as they are stored. */
   data: Record<string, unknown>;
-  /** The place in the log, the hash of the entry before, and the hash of this one. Null until the entry is chained. */
-  seq: number | null;
   previousHash: string | null;
-  hash: string | null;
   /** The JSON text that the hash covers, together with the previous hash. Null until the entry is chained. */
   record: string | null;
-  /**
-   * The names of the users and clients in the entry, by ID: the username, or the name of the client's organization. Deleted
-   * users and clients have no name.
-   */
+  /** The names of the users and clients in the entry, by ID, except deleted ones. */
   names: ReadonlyMap<string, string>;
 };
 
 /** Entries must match every given filter. `from` is inclusive, `to` exclusive. */
 export type AuditFilter = { types?: readonly string[]; actor?: string; from?: number; to?: number };
 
-/** The last entry of a log: its place and its hash. */
 export type ChainHead = { seq: number; hash: string };
 
-export type AuditStore = {
-  /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
-  list(organizationId: string, filter: AuditFilter, limit: number, before?: string): Promise<AuditEntry[]>;
-  /** Chains the entries that wait, and returns the last one. Undefined if the log is empty. */
-  head(organizationId: string): Promise<ChainHead | undefined>;
-  /** Records that a member exported the log. `filter` is the filter of the export. */
-  recordExport(organizationId: string, actor: Actor, filter: AuditFilter): Promise<void>;
-};
-
-/** Creates the audit log store of a database. */
-export function createAuditStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  chain: AuditChain,
-): AuditStore {
+export function createAuditStore({ knex, transaction }: Database, outbox: Outbox, chain: AuditChain) {
   return {
-    async list(organizationId, { types, actor, from, to }, limit, before) {
+    /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
+    async list(
+      organizationId: string,
+      { types, actor, from, to }: AuditFilter,
+      limit: number,
+      before?: string,
+    ): Promise<AuditEntry[]> {
       const query = knex("events as e")
         .leftJoin("events as p", (previous) =>
           previous.on("p.organization_id", "e.organization_id").on("p.seq", knex.raw("e.seq - 1")),
@@ -81,12 +59,17 @@ export function createAuditStore(
       return entries.map((entry) => ({ ...entry, names }));
     },
 
-    async head(organization_id) {
+    /** Chains the entries that wait, and returns the last one. Undefined if the log is empty. */
+    async head(organization_id: string): Promise<ChainHead | undefined> {
       await chain.append(organization_id);
       return knex("audit_chains").where({ organization_id }).where("seq", ">", 0).first("seq", "hash");
     },
 
-    recordExport: (organizationId, actor, { types, actor: actor_id, from, to }) =>
+    recordExport: (
+      organizationId: string,
+      actor: Actor,
+      { types, actor: actor_id, from, to }: AuditFilter,
+    ): Promise<void> =>
       transaction((trx) => {
         const data = {
           ...(types && { types }),
@@ -99,12 +82,8 @@ export function createAuditStore(
   };
 }
 
-type Row = RecordedRow & {
-  seq: number | null;
-  hash: string | null;
-  previousHash: string | null;
-  purgedHash: string | null;
-};
+type Row = RecordedRow &
+  Pick<EventRow, "seq" | "hash"> & { previousHash: string | null; purgedHash: string | null };
 
 function toEntry(row: Row): Omit<AuditEntry, "names"> {
   const { id, type, actor, via, address, subject, seq, hash, previousHash, purgedHash } = row;
@@ -117,7 +96,6 @@ function toEntry(row: Row): Omit<AuditEntry, "names"> {
   };
 }
 
-/** Returns the IDs in an entry that may have a name. */
 function namedIdsOf({ actor, via, data }: Omit<AuditEntry, "names">): string[] {
   const ids = [actor, via, data.user_id, data.client_id, data.reset_link_created_by];
   return ids.filter((id) => typeof id === "string");

@@ -1,14 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import type { Encryption } from "../crypto/encryption.ts";
-import type { AuditChainRow } from "../database/audit-tables.ts";
 import type { Database } from "../database/index.ts";
-import { newHead } from "./chain-entry.ts";
+import type { AuditChainRow } from "../database/tables.ts";
+import { newHead } from "./chain-record.ts";
 
-/**
- * The ID, in place of an organization's, of a row that authenticates the heads of all audit logs together: it has the sum of
- * their codes. It shows that a head was deleted, or replaced by an earlier one.
- */
+/** The row with the sum of the codes of all heads, which shows that none was deleted or replaced. */
 export const ALL_LOGS = "all";
 
 /** The heads of some logs, and that of all logs, which stay as they are until the transaction ends. */
@@ -19,35 +16,23 @@ type Codes = Pick<Encryption, "hasKey" | "authenticate" | "isAuthentic">;
 const BATCH = 500;
 // With the length of a code, an earlier state of many logs with the sum of the present one could be computed.
 const SUM_BITS = 2048;
-/** The columns of a head besides its key. */
-export const HEAD_COLUMNS = ["seq", "hash", "expires_at", "purged_seq", "purged_hash", "mac", "sum"] as const;
+const HEAD_COLUMNS = ["seq", "hash", "expires_at", "purged_seq", "purged_hash", "mac", "sum"] as const;
 
-/** Returns whether a head is what this service stored last. */
 export function isAuthentic(codes: Codes, head: AuditChainRow): boolean {
   return head.mac !== null && codes.isAuthentic(textOf(head), head.mac);
 }
 
-/** Returns the sum of the codes of all heads. */
 export function sumOf(heads: AuditChainRow[]): string {
   return toText(heads.reduce((sum, { mac }) => sum + toNumber(mac), 0n));
 }
 
-/**
- * Returns a changed head with its code, and the row of all logs, which follows. A head that wasn't authentic before keeps
- * its code, so it stays that way.
- * @param before undefined if there was none
- */
-export function moveHead<All extends AuditChainRow | undefined>(
-  codes: Codes,
-  all: All,
-  before: AuditChainRow | undefined,
-  after: AuditChainRow,
-): { head: AuditChainRow; all: All } {
+/** Returns the changed head and the sum of all. One that wasn't authentic keeps its code, so it stays that way. */
+function moveHead(codes: Codes, all: AuditChainRow, before: AuditChainRow | undefined, after: AuditChainRow) {
   if (before && !isAuthentic(codes, before)) return { head: after, all };
   const head = withCode(codes, after);
-  if (!all || !isAuthentic(codes, all)) return { head, all };
+  if (!isAuthentic(codes, all)) return { head, all };
   const sum = toText(BigInt(`0x${all.sum}`) - toNumber(before?.mac) + toNumber(head.mac));
-  return { head, all: withCode(codes, { ...all, sum }) as All };
+  return { head, all: withCode(codes, { ...all, sum }) };
 }
 
 /** Locks the heads of all logs, and reads those of some, without the missing ones. */
@@ -57,7 +42,6 @@ export async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<
   return { all, heads: new Map(heads.map((head) => [head.organization_id, head])) };
 }
 
-/** Stores changed heads. */
 export async function storeHeads(
   trx: Knex.Transaction,
   codes: Codes,
@@ -114,7 +98,6 @@ export async function renewCodes(database: Database, codes: Codes): Promise<numb
   return outdated.length;
 }
 
-/** Returns the heads whose codes weren't computed with the first key. */
 export async function findOutdated({ knex }: Pick<Database, "knex">, codes: Codes): Promise<AuditChainRow[]> {
   const heads = await knex("audit_chains").whereNotNull("mac");
   return codes.hasKey() ? heads.filter((head) => head.mac !== codes.authenticate(textOf(head))) : heads;
@@ -144,7 +127,6 @@ function textOf(head: AuditChainRow): string {
   return JSON.stringify([organization_id, seq, hash, expires_at, purged_seq, purged_hash, sum]);
 }
 
-/** Expands a code to the length of the sum. */
 function toNumber(mac: string | null | undefined): bigint {
   if (!mac) return 0n;
   const expanded = createHash("shake256", { outputLength: SUM_BITS / 8 })

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
-import type { EventRow } from "../database/tables.ts";
+import type { Plan } from "../../resources/plans.ts";
+import type { AuditChainRow, EventRow } from "../database/tables.ts";
+import { retentionMs } from "./retention.ts";
 
-/** The columns of an event that its record consists of. */
 export const RECORD_COLUMNS = [
   "id",
   "organization_id",
@@ -18,10 +19,7 @@ export type RecordedRow = Pick<EventRow, (typeof RECORD_COLUMNS)[number]>;
 /** The hash that the first entry of a chain follows. */
 export const GENESIS = "0".repeat(64);
 
-/**
- * Returns the JSON text of an entry that its hash covers. Its form never changes, or existing chains could no longer be
- * verified. The data is the stored text as it is, so that no conversion can alter it.
- */
+/** Its form never changes, or existing chains could no longer be verified; no conversion touches the stored data. */
 export function recordOf(seq: number, row: RecordedRow): string {
   const { id, organization_id, type, actor, via, address, subject, data } = row;
   const created_at = new Date(row.created_at).toISOString();
@@ -34,10 +32,27 @@ export function chainHash(previousHash: string, record: string): string {
   return hash("sha256", `${previousHash}\n${record}`, "hex");
 }
 
-/** An entry with its place in the chain. */
 export type ChainedRow = RecordedRow & { seq: number; hash: string };
 
-/** Returns whether an entry is what was chained after another one. */
 export function follows(last: { seq: number; hash: string }, row: ChainedRow): boolean {
   return row.seq === last.seq + 1 && row.hash === chainHash(last.hash, recordOf(row.seq, row));
+}
+
+export type ChainEnd = Pick<AuditChainRow, "seq" | "hash" | "expires_at">;
+export type UnchainedRow = RecordedRow & Pick<EventRow, "expires_at">;
+
+const NO_ENTRIES = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
+
+export function newHead(organization_id: string): AuditChainRow {
+  return { organization_id, ...NO_ENTRIES, mac: null, sum: null };
+}
+
+export function nextEntry(last: ChainEnd, row: UnchainedRow, plan: Plan | undefined): ChainEnd {
+  const seq = last.seq + 1;
+  return {
+    seq,
+    hash: chainHash(last.hash, recordOf(seq, row)),
+    // Not before the previous entry: purging from the start of the chain leaves the rest verifiable.
+    expires_at: Math.max(last.expires_at, row.expires_at, row.created_at + retentionMs(plan)),
+  };
 }

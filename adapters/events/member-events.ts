@@ -2,9 +2,8 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { EventType } from "../../resources/events/types.ts";
 import type { Database } from "../database/index.ts";
-import type { Outbox } from "./outbox.ts";
+import type { DomainEvent, Outbox } from "./outbox.ts";
 
-/** An event of a user that concerns every organization of theirs. */
 export type MemberEvent = {
   userId: string;
   type: Extract<EventType, `member.${string}`>;
@@ -12,36 +11,26 @@ export type MemberEvent = {
   [field: string]: unknown;
 };
 
-/** Records what users do with their accounts. */
-export type MemberEventStore = {
-  /** Records an event in each of the user's organizations. */
-  record(actor: Actor, event: MemberEvent): Promise<void>;
-};
+export type MemberEventStore = ReturnType<typeof createMemberEventStore>;
 
-/** Creates the store of member events of a database. */
-export function createMemberEventStore({ transaction }: Database, outbox: Outbox): MemberEventStore {
-  return { record: (actor, event) => transaction((trx) => recordForMember(trx, outbox, actor, event)) };
+export function createMemberEventStore({ transaction }: Database, outbox: Outbox) {
+  return {
+    record: (actor: Actor, event: MemberEvent) =>
+      transaction((trx) => recordForMember(trx, outbox, actor, event)),
+  };
 }
 
-/**
- * Records a change to a user's account, or a sign-in, for each of their organizations, because it affects access to all of
- * them. Part of the caller's transaction.
- */
 export async function recordForMember(
   trx: Knex.Transaction,
   outbox: Outbox,
   actor: Actor,
-  { userId, type, ...extra }: MemberEvent,
+  event: MemberEvent,
 ): Promise<void> {
-  const organizationIds: string[] = await trx("memberships")
-    .where({ user_id: userId })
-    .pluck("organization_id");
-  const data = { user_id: userId, ...extra };
-  const events = organizationIds.map((organizationId) => ({
-    organizationId,
-    type,
-    subject: userId,
-    data,
-  }));
-  await outbox.record(trx, actor, ...events);
+  const organizationIds = await trx("memberships").where({ user_id: event.userId }).pluck("organization_id");
+  await outbox.record(trx, actor, ...organizationIds.map((id) => memberEvent(id, event)));
+}
+
+/** Describes what concerns a member to one organization only. */
+export function memberEvent(organizationId: string, { userId, type, ...extra }: MemberEvent): DomainEvent {
+  return { organizationId, type, subject: userId, data: { user_id: userId, ...extra } };
 }

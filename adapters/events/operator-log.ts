@@ -20,31 +20,16 @@ export type RecordedCommand = CommandRun & {
   /** Null while the command runs, and if it was interrupted. */
   finishedAt: number | null;
   outcome: "succeeded" | "failed" | null;
-  /** The code of the error. */
   error: string | null;
 };
 
-/** The log of the operator's commands, which belongs to no organization and is chained like an audit log. */
-export type OperatorLog = {
-  /** Records the start of a command, before it changes anything. Resolves to the ID of the entry. */
-  start(run: CommandRun): Promise<string>;
-  /** Records the end of a command, with the code of its error if it failed. */
-  finish(id: string, error?: string): Promise<void>;
-  /** Lists commands, newest first; `before` is the ID of the previous page's last one. */
-  list(limit: number, before?: string): Promise<RecordedCommand[]>;
-};
-
-/** The ID of the operator's log among the audit logs, in place of an organization's. */
 const OPERATOR_LOG = OPERATOR_ID;
 
 const STARTED = "operator.command_started";
 const FINISHED = "operator.command_finished";
 
-/** Creates the operator's log of a database. */
-export function createOperatorLog(
-  { knex, transaction }: Database,
-  chain: Pick<AuditChain, "append">,
-): OperatorLog {
+/** Creates the log of the operator's commands, which belongs to no organization and is chained like an audit log. */
+export function createOperatorLog({ knex, transaction }: Database, chain: Pick<AuditChain, "append">) {
   async function record(type: typeof STARTED | typeof FINISHED, subject: string | null, data: object) {
     const row = eventRow({ id: OPERATOR_ID }, { organizationId: OPERATOR_LOG, type, subject, data });
     await transaction((trx) => trx("events").insert(row));
@@ -55,15 +40,19 @@ export function createOperatorLog(
     knex("events").where({ organization_id: OPERATOR_LOG, audited: true, type });
 
   return {
-    start: ({ osUser, ...run }) => record(STARTED, null, { ...run, os_user: osUser }),
+    /** Records the start of a command, before it changes anything. Resolves to the ID of the entry. */
+    start: ({ osUser, ...run }: CommandRun): Promise<string> =>
+      record(STARTED, null, { ...run, os_user: osUser }),
 
-    async finish(id, error) {
+    /** Records the end of a command, with the code of its error if it failed. */
+    async finish(id: string, error?: string): Promise<void> {
       const outcome = error === undefined ? "succeeded" : "failed";
       await record(FINISHED, id, { command_id: id, outcome, ...(error !== undefined && { error }) });
       await chain.append(OPERATOR_LOG);
     },
 
-    async list(limit, before) {
+    /** Lists commands, newest first; `before` is the ID of the previous page's last one. */
+    async list(limit: number, before?: string): Promise<RecordedCommand[]> {
       const query = entries(STARTED).orderBy("id", "desc").limit(limit);
       if (before) query.where("id", "<", before);
       const started = await query.select("id", "created_at", "data");

@@ -1,17 +1,52 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { EventType } from "../../resources/events/types.ts";
+import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
 import { newId } from "../crypto/ids.ts";
-import { containsColumn, containsText, type Engine } from "../database/engine.ts";
+import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables.ts";
-import { type EventTrace, type TraceColumn, withoutTrace } from "./event-trace.ts";
 
-/** A domain event of an organization. */
+/** Returns the `traceparent` (W3C Trace Context) of the current request; undefined if its trace isn't recorded. */
+export type CurrentTraceparent = () => string | undefined;
+
+/** The column of an event with the trace of its cause. Absent unless requests are traced. */
+export type TraceColumn = { traceparent?: string | null };
+
+// Other events aren't delivered, and some of them sum up what several requests did.
+const DELIVERED: Record<WebhookEvent, true> = {
+  "link.created": true,
+  "link.updated": true,
+  "link.deleted": true,
+  "link.clicked": true,
+  "client.secret_rotated": true,
+  "authorization.granted": true,
+  "authorization.revoked": true,
+  "token.replay_detected": true,
+  "webhook.test": true,
+};
+const NO_COLUMN: TraceColumn = {};
+const NO_TRACE: TraceColumn = { traceparent: null };
+
+/** Creates the reader of traces; without `current`, events have no trace, and statements don't mention it. */
+function createEventTrace(current: CurrentTraceparent | undefined) {
+  return {
+    columns: current ? ["traceparent"] : [],
+    of(type: EventType): TraceColumn {
+      if (!current) return NO_COLUMN;
+      const traceparent = Object.hasOwn(DELIVERED, type) ? current() : undefined;
+      return traceparent === undefined ? NO_TRACE : { traceparent };
+    },
+  };
+}
+
+/** For an event that several requests caused: the trace of one of them would be wrong for the others. */
+export function withoutTrace(column: TraceColumn): TraceColumn {
+  return column.traceparent ? NO_TRACE : column;
+}
+
 export type DomainEvent = {
   organizationId: string;
   type: EventType;
-  /** The ID of the affected resource. */
   subject: string | null;
   /** The stored details; never a secret. */
   data: object;
@@ -19,33 +54,23 @@ export type DomainEvent = {
   delivered?: object;
 };
 
-/**
- * Records events and their webhook deliveries in the transaction of the change, so that both commit together or not at all
- * (transactional outbox).
- */
-export type Outbox = {
-  /** Records events and adds a delivery for every subscribed webhook; part of the caller's transaction. */
-  record(trx: Knex.Transaction, actor: Actor, ...events: DomainEvent[]): Promise<void>;
-  /** Calls `listener` after each commit that may have added deliveries; returns a function that removes it. */
-  onCommit(listener: () => void): () => void;
-  /** Notifies the listeners after a commit that added deliveries without `record`. */
-  notify(): void;
-  /** Reads the trace of events that are inserted without `record`. */
-  trace: EventTrace;
-};
+/** Describes what happened to an organization as a whole. */
+export function organizationEvent(id: string, type: EventType, data: object): DomainEvent {
+  return { organizationId: id, type, subject: id, data };
+}
+
+/** Transactional outbox: events and deliveries commit together with the change, or not at all. */
+export type Outbox = ReturnType<typeof createOutbox>;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-// Deliveries are retried for about three days, and their log is kept for 30 days. So is every event at least; the plan
-// extends this for the audit log when the entry is chained.
+// Deliveries are retried for three days and logged for 30; the plan extends this when the entry is chained.
 const DELIVERY_MS = 30 * DAY_MS;
 
 export const EVENT_COLUMNS =
   "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
 
-/** The row of an event that isn't chained yet. */
 type NewEventRow = Omit<EventRow, "seq" | "hash" | "traceparent"> & TraceColumn;
 
-/** Returns the row of an event. Clicks and test events are not part of the audit log. */
 export function eventRow(
   actor: Actor,
   { organizationId, type, subject, data }: DomainEvent,
@@ -76,12 +101,9 @@ export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.
   return knex.raw(`${deliveriesOf(engine, "events")} and e.id ${which}`, ids as string[]);
 }
 
-/**
- * Returns the SQL that adds a delivery of each event of a table or query. An endpoint that has not been verified in time gets
- * none.
- */
+/** An endpoint that has not been verified in time gets no delivery. */
 export function deliveriesOf(engine: Engine, events: string): string {
-  const isSubscribed = containsColumn(engine, "w.events", "e.type");
+  const isSubscribed = containsText(engine, "w.events", "e.type");
   return `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
     select w.id, e.id, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
     from ${events} e join webhooks w on w.organization_id = e.organization_id
@@ -89,12 +111,6 @@ export function deliveriesOf(engine: Engine, events: string): string {
       and (w.verification_expires_at is null or w.verification_expires_at > e.created_at)`;
 }
 
-/** Returns the row of an event for its deliveries, which isn't part of the audit log and expires with them. */
-function deliveredRow(actor: Actor, { delivered, ...event }: DomainEvent, trace: TraceColumn): NewEventRow {
-  return { ...eventRow(actor, { ...event, data: delivered ?? event.data }, trace), audited: false };
-}
-
-/** Returns whether an event gets a delivery. */
 async function isSubscribed(
   trx: Knex.Transaction,
   engine: Engine,
@@ -108,29 +124,36 @@ async function isSubscribed(
   return webhook !== undefined;
 }
 
-/** Creates the outbox of a database. */
-export function createOutbox({ engine }: Pick<Database, "engine">, trace: EventTrace): Outbox {
+export function createOutbox(
+  { engine }: Pick<Database, "engine">,
+  currentTraceparent: CurrentTraceparent | undefined,
+) {
+  const trace = createEventTrace(currentTraceparent);
   const listeners = new Set<() => void>();
   const notify = () => {
     for (const listener of listeners) listener();
   };
+
   return {
+    /** Notifies the listeners after a commit that added deliveries without `record`. */
     notify,
     trace,
 
-    async record(trx, actor, ...events) {
+    /** Records events and adds a delivery for every subscribed webhook; part of the caller's transaction. */
+    async record(trx: Knex.Transaction, actor: Actor, ...events: DomainEvent[]): Promise<void> {
       if (events.length === 0) return;
       const rows: NewEventRow[] = [];
       const deliverable: string[] = [];
-      for (const event of events) {
+      for (const { delivered, ...event } of events) {
         const column = trace.of(event.type);
-        const row = eventRow(actor, event, event.delivered ? withoutTrace(column) : column);
+        const row = eventRow(actor, event, delivered ? withoutTrace(column) : column);
         rows.push(row);
-        if (!event.delivered) deliverable.push(row.id);
+        if (!delivered) deliverable.push(row.id);
         else if (await isSubscribed(trx, engine, event)) {
-          const delivered = deliveredRow(actor, event, column);
-          rows.push(delivered);
-          deliverable.push(delivered.id);
+          // Isn't part of the audit log, and expires with its deliveries.
+          const copy = { ...eventRow(actor, { ...event, data: delivered }, column), audited: false };
+          rows.push(copy);
+          deliverable.push(copy.id);
         }
       }
       await trx("events").insert(rows);
@@ -139,7 +162,8 @@ export function createOutbox({ engine }: Pick<Database, "engine">, trace: EventT
       trx.executionPromise.then(notify, () => {});
     },
 
-    onCommit(listener) {
+    /** Calls `listener` after each commit that may have added deliveries; returns a function that removes it. */
+    onCommit(listener: () => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

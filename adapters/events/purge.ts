@@ -5,15 +5,10 @@ import { isAuthentic, lockHeads, storeHeads } from "./chain-heads.ts";
 import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
 import { retentionMs } from "./retention.ts";
 
-// As in the purge of other tables.
 const BATCH = 100;
 const PAUSE_MS = 10;
 
-/**
- * Deletes expired entries from the start of each audit log, and remembers the last one so that the rest can still be
- * verified. Never deletes an entry that is not chained yet, or is not what was chained, which verification reports. Resolves
- * to the number of deleted entries.
- */
+/** Keeps entries that aren't chained, or aren't what was chained. The last deleted one lets the rest be verified. */
 export async function purgeAuditLogs(
   database: Database,
   encryption: Encryption,

@@ -7,7 +7,6 @@ export const AUDIT_LOG_DAYS: Record<Plan, number> = { free: 30, growth: 365, pre
 const OPERATOR_LOG_DAYS = 730;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Returns how long an entry is kept in the log of an organization on a plan, or in the operator's log. */
 export function retentionMs(plan: Plan | undefined): number {
   return (plan ? AUDIT_LOG_DAYS[plan] : OPERATOR_LOG_DAYS) * DAY_MS;
 }

@@ -1,28 +1,22 @@
 import type { Knex } from "knex";
 import type { Encryption } from "../crypto/encryption.ts";
 import { OPERATOR_ID } from "../crypto/ids.ts";
-import type { AuditChainRow } from "../database/audit-tables.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import type { AuditChainRow } from "../database/tables.ts";
 import type { AuditChain } from "./audit-chain.ts";
-import { newHead } from "./chain-entry.ts";
 import { ALL_LOGS, isAuthentic, sumOf } from "./chain-heads.ts";
-import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
+import { type ChainedRow, follows, newHead, RECORD_COLUMNS } from "./chain-record.ts";
 
-/**
- * The first place where a log isn't what was recorded. `id` is null if there is no entry at that place, and `seq` is 0 if the
- * whole log is meant.
- */
+/** `id` is null if there is no entry at that place; `seq` is 0 if the whole log is meant. */
 export type ChainFault = { seq: number; id: string | null; reason: string };
 
-/** The result of verifying the audit log of an organization, the operator's, or `all` logs together. */
 export type ChainReport = {
   organization_id: string;
   ok: boolean;
   /** The places of the first and last entry. The first is after the last if all entries have expired. */
   first_seq: number;
   last_seq: number;
-  /** The hash of the last entry. */
   head_hash: string;
   broken?: ChainFault;
 };
@@ -30,21 +24,18 @@ export type ChainReport = {
 type StoredRow = ChainedRow & { expires_at: number };
 
 const BATCH = 500;
-// Entries are chained within seconds, in the order of their times, except for the length of a transaction and for clocks that
-// differ.
+// Entries are chained within seconds, except for the length of a transaction and for clocks that differ.
 const LATE_MS = 60 * 60 * 1000;
 
-/**
- * Verifies one audit log, or all of them, after chaining the entries that wait, and that none was deleted or replaced by an
- * earlier state. This has a report of its own if it fails. Resolves to no reports if there is no such log.
- */
+/** Also verifies that no log was deleted or replaced by an earlier state. Returns no reports if there is no log. */
 export async function verifyChains(
   { knex }: Database,
   encryption: Encryption,
   chain: AuditChain,
   organizationId?: string,
 ): Promise<ChainReport[]> {
-  await appendWaiting(chain, organizationId);
+  // An entry that was inserted by hand can take the place of the next one. Verification then reports it.
+  await chain.append(organizationId).catch(ifDuplicate(undefined));
   const logs = await logsOf(knex, organizationId);
   const reports: ChainReport[] = [];
   for (const id of logs) {
@@ -54,15 +45,6 @@ export async function verifyChains(
   }
   const all = logs.length > 0 && (await verifyHeads(knex, encryption));
   return all ? [...reports, all] : reports;
-}
-
-/** An entry that was inserted by hand can take the place of the next one. Verification then reports it. */
-async function appendWaiting(chain: AuditChain, organizationId?: string): Promise<void> {
-  try {
-    await chain.append(organizationId);
-  } catch (error) {
-    if (!isDuplicate(error)) throw error;
-  }
 }
 
 /** Lists the logs that exist, and those that must; or one of them. */
@@ -158,7 +140,6 @@ async function findFault(
   return isKnown ? undefined : fault("the organization of the log is missing");
 }
 
-/** Returns what is wrong with an entry at the right place. `newest` is the time of the newest entry before it. */
 function reasonAgainst(
   last: { seq: number; hash: string; expires_at: number },
   newest: number,
@@ -175,17 +156,10 @@ async function verifyHeads(knex: Knex, encryption: Encryption): Promise<ChainRep
   const rows = await knex("audit_chains");
   const all = rows.find(({ organization_id }) => organization_id === ALL_LOGS) ?? newHead(ALL_LOGS);
   const heads = rows.filter((row) => row !== all);
-  const broken = findFaultOfAll(encryption, all, heads);
-  return broken && reportOf(all, broken);
-}
-
-function findFaultOfAll(
-  encryption: Encryption,
-  all: AuditChainRow,
-  heads: AuditChainRow[],
-): ChainFault | undefined {
-  if (!isAuthentic(encryption, all)) return fault("the head of all logs is missing or was changed");
-  return sumOf(heads) === all.sum ? undefined : fault("a log was deleted, or replaced by an earlier state");
+  if (!isAuthentic(encryption, all))
+    return reportOf(all, fault("the head of all logs is missing or was changed"));
+  if (sumOf(heads) === all.sum) return undefined;
+  return reportOf(all, fault("a log was deleted, or replaced by an earlier state"));
 }
 
 function entriesOf(knex: Knex) {

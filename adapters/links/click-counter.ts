@@ -1,32 +1,22 @@
 import type { Knex } from "knex";
+import { LRUCache } from "lru-cache";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Click, ResolvedLink } from "../../resources/links/types.ts";
 import { containsText } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { withRetries } from "../database/retry.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
-import { type TraceColumn, withoutTrace } from "../events/event-trace.ts";
-import { addDeliveries, eventRow, type Outbox } from "../events/outbox.ts";
-import { createClickCoalescer } from "./click-coalescer.ts";
-
-/** Counts clicks in the background of the redirects that cause them. */
-export type ClickCounter = {
-  /** Counts one click. It is stored with others after a short delay; a crash loses at most the clicks of that delay. */
-  count(link: ResolvedLink, click: Click): void;
-  /** Records the webhook event of a click that is already counted. */
-  recordEvent(link: ResolvedLink, click: Click): void;
-  /** Resolves when the clicks so far are stored, or failed to be: the database is then down, as a read will find out. */
-  settled(): Promise<void>;
-  /** Resolves when nothing is left to store, after as many attempts as that takes. */
-  drained(): Promise<void>;
-};
+import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
 
 // How many clicks a crash may lose, and how long other processes may not see a click.
 const FLUSH_INTERVAL_MS = 100;
-// The maximum number of links, or events, in one statement.
 const MAX_ROWS = 500;
 // Enough for a hundred thousand events per second. Limits memory while storing keeps failing.
 const MAX_PENDING_EVENTS = 10_000;
+// The smallest unit in which integrators would look at clicks. A person doesn't notice the delay.
+const WINDOW_MS = 1000;
+// Limits memory. With more links clicked in a second, some have more than one event.
+const MAX_LINKS = 10_000;
 const VISITOR: Actor = { id: "system" };
 
 /** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
@@ -39,16 +29,26 @@ type PendingEvent = {
 };
 type Batch = { counts: Map<string, number>; latest: number; pending: PendingEvent[] };
 
+export type ClickCounter = ReturnType<typeof createClickCounter>;
+
 /** Creates the click counter of one process. */
-export function createClickCounter(database: Database, outbox: Outbox): ClickCounter {
-  const { knex, engine, transaction } = database;
+export function createClickCounter(database: Database, outbox: Outbox) {
+  const { knex, engine, prepare, transaction } = database;
   const { trace } = outbox;
   const buffer = createWriteBehindBuffer<Batch>({ gatherMs: FLUSH_INTERVAL_MS, empty, store, carry });
-  const coalescer = createClickCoalescer<PendingEvent>({ merge, release: add });
+  const coalescer = createClickCoalescer(add);
+
+  const countBelowLimit = prepare<number, "id" | "clickedAt">((q, { id, clickedAt }) =>
+    q("links")
+      .where({ id })
+      .whereNull("deleted_at")
+      .where("clicks", "<", q.ref("max_clicks"))
+      .update({ clicks: q.raw("clicks + 1"), last_clicked_at: clickedAt }),
+  );
 
   function add(event: PendingEvent) {
-    const batch = buffer.next();
     const { link, click, uncounted } = event;
+    const batch = buffer.next();
     addCount(batch.counts, link.id, uncounted);
     batch.latest = Math.max(batch.latest, click.clickedAt);
     if (batch.pending.length < MAX_PENDING_EVENTS) batch.pending.push(event);
@@ -63,7 +63,6 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
     await storeCounts(batch);
   }
 
-  /** Finds the organizations that have a webhook for clicks. */
   async function findSubscribed(pending: PendingEvent[]): Promise<Set<string>> {
     const organizations = [...new Set(pending.map(({ link }) => link.organizationId))];
     if (organizations.length === 0) return new Set();
@@ -75,7 +74,6 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
     return new Set(subscribed);
   }
 
-  /** Stores up to `MAX_ROWS` events and their counts in one transaction. */
   async function storeEvents(batch: Batch) {
     const pending = batch.pending.slice(0, MAX_ROWS);
     const counts = new Map<string, number>();
@@ -92,7 +90,7 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
     for (const [id, clicks] of counts) addCount(batch.counts, id, -clicks);
   }
 
-  /** Updates links with the same count in one statement, since most have one click. Each group is stored once or not at all. */
+  /** Updates links with the same count together, as most have one click. Each group is stored once or not at all. */
   async function storeCounts({ counts, latest }: Batch) {
     for (const [clicks, ids] of groupByCount(counts)) {
       for (let start = 0; start < ids.length; start += MAX_ROWS) {
@@ -104,10 +102,19 @@ export function createClickCounter(database: Database, outbox: Outbox): ClickCou
   }
 
   return {
-    count: (link, click) => add({ link, click, count: 1, uncounted: 1, trace: trace.of("link.clicked") }),
-    recordEvent: (link, click) =>
-      add({ link, click, count: 1, uncounted: 0, trace: trace.of("link.clicked") }),
+    /**
+     * Resolves to false if `max_clicks` is reached, which is exact under concurrency. Without this limit, the click is
+     * stored after a short delay; a crash loses at most the clicks of that delay.
+     */
+    async count(link: ResolvedLink, click: Click): Promise<boolean> {
+      const isLimited = link.maxClicks !== null;
+      if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt: click.clickedAt }))) return false;
+      add({ link, click, count: 1, uncounted: isLimited ? 0 : 1, trace: trace.of("link.clicked") });
+      return true;
+    },
+    /** Resolves when the clicks so far are stored, or failed once: reads then fail as well. */
     settled: buffer.settled,
+    /** Resolves when nothing is left to store, after as many attempts as that takes. */
     async drained() {
       coalescer.end();
       await buffer.drained();
@@ -120,7 +127,6 @@ async function addClicks(q: Knex, ids: string[], clicks: number, latest: number)
   await q("links").whereIn("id", ids).update(counted);
 }
 
-/** Merges two events of a link. */
 function merge(first: PendingEvent, later: PendingEvent): PendingEvent {
   const uncounted = first.uncounted + later.uncounted;
   return { ...first, count: first.count + later.count, uncounted, trace: withoutTrace(first.trace) };
@@ -151,13 +157,48 @@ function addCount(counts: Map<string, number>, id: string, clicks: number): void
 }
 
 function groupByCount(counts: Map<string, number>): Map<number, string[]> {
-  const groups = new Map<number, string[]>();
   // Every process locks rows in the same order, which prevents deadlocks.
-  for (const id of [...counts.keys()].sort()) {
-    const clicks = counts.get(id) as number;
-    const group = groups.get(clicks);
-    if (group) group.push(id);
-    else groups.set(clicks, [id]);
+  return Map.groupBy([...counts.keys()].sort(), (id) => counts.get(id) as number);
+}
+
+/** At most one event per link and second; the first click isn't delayed. Kept clicks are counted when released. */
+function createClickCoalescer(release: (event: PendingEvent) => void) {
+  const recent = new LRUCache<string, true>({ max: MAX_LINKS, ttl: WINDOW_MS });
+  let kept = new Map<string, PendingEvent>();
+  let timer: NodeJS.Timeout | undefined;
+  let hasEnded = false;
+
+  /** Releases what was kept. Events of links that had another event meanwhile are kept again. */
+  function releaseAll() {
+    clearTimeout(timer);
+    timer = undefined;
+    const events = kept;
+    kept = new Map();
+    for (const event of events.values()) release(event);
   }
-  return groups;
+
+  return {
+    /** Returns at most one event per link, and keeps the others until their link may have another one. */
+    take(events: PendingEvent[]): PendingEvent[] {
+      const ready = new Map<string, PendingEvent>();
+      for (const event of events) {
+        const { id } = event.link;
+        const isRecent = recent.has(id) && kept.size < MAX_LINKS && !hasEnded;
+        // Kept clicks were counted in their own batch.
+        const target = isRecent ? kept : ready;
+        const added = isRecent ? { ...event, uncounted: 0 } : event;
+        const first = target.get(id);
+        target.set(id, first ? merge(first, added) : added);
+      }
+      for (const id of ready.keys()) recent.set(id, true);
+      if (kept.size > 0) timer ??= setTimeout(releaseAll, WINDOW_MS).unref();
+      return [...ready.values()];
+    },
+
+    /** Releases all events that were kept, and keeps none from now on. */
+    end() {
+      hasEnded = true;
+      releaseAll();
+    },
+  };
 }

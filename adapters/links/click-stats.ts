@@ -1,56 +1,35 @@
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import type { Analytics, Click, ResolvedLink } from "../../resources/links/types.ts";
-import { insertedValue } from "../database/engine.ts";
+import { type Engine, insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { ClickStatRow } from "../database/link-tables.ts";
+import type { ClickStatRow, ClickTotalRow } from "../database/tables.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
-import {
-  addToTotals,
-  type ClickQueries,
-  clicksInTotals,
-  type DailyClicks,
-  type NamedClicks,
-} from "./click-totals.ts";
 
 // More than any campaign has. Headers can be forged, so without a limit visitors could fill the table.
 const REFERRERS_PER_LINK = 100;
-// The number of links whose referrers are kept in memory. The least recently used ones are evicted first.
 const MAX_LINKS = 10_000;
-
-/** The name under which all further referrers of a link are counted. */
 const OTHER = "(other)";
-
-/** Returns the referrer, or `OTHER` once a link has had the maximum number of different referrers on that day. */
-type ReferrerLimit = (linkId: string, day: number, referrer: string) => string;
-
-/** Aggregates clicks by day, referrer and country. */
-export type ClickStats = {
-  /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
-  add(link: ResolvedLink, click: Click): void;
-  /** Sums the clicks of one link, which has to be the organization's, or of all its links. Both ends are inclusive. */
-  read(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
-  /** Resolves when nothing is left to store. */
-  drained(): Promise<void>;
-};
-
 // How many clicks a crash may lose. Long enough to merge the clicks of a link into one row.
 const FLUSH_INTERVAL_MS = 2000;
-// The maximum number of rows in one statement.
+// SQLite combines at most 500 rows in the statement that Knex builds.
 const MAX_ROWS = 500;
 // The number of referrers and countries to return, most clicks first.
 const TOP_COUNT = 20;
-const DAY_MS = 24 * 60 * 60 * 1000;
-const KEY = ["link_id", "day", "referrer", "country", "bot"];
-
-// How long the database may take to add them up.
+// How long the database may take to add clicks up.
 const READ_MS = 10_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 type Stat = { row: Omit<ClickStatRow, "clicks">; clicks: number };
 type Batch = Map<string, Stat>;
+// Some engines return sums as strings, and booleans as numbers. The name is empty if it is unknown.
+type DailyClicks = { day: number; bot: boolean | number; clicks: number | string };
+type NamedClicks = { name: string; clicks: number | string };
+type ClickQueries = { byDay: Knex.QueryBuilder; by(column: "referrer" | "country"): Knex.QueryBuilder };
 
-/** Creates the click statistics of one process. */
-export function createClickStats(database: Database): ClickStats {
+export type ClickStats = ReturnType<typeof createClickStats>;
+
+export function createClickStats(database: Database) {
   const { knex, engine, transaction, readAside } = database;
   const limitReferrer = createReferrerLimit();
   const buffer = createWriteBehindBuffer<Batch>({
@@ -72,7 +51,7 @@ export function createClickStats(database: Database): ClickStats {
       await transaction(async (trx) => {
         await trx("click_stats")
           .insert(rows)
-          .onConflict(KEY)
+          .onConflict(["link_id", "day", "referrer", "country", "bot"])
           .merge({ clicks: trx.raw(`click_stats.clicks + ${insertedValue(engine, "clicks")}`) });
         await addToTotals(trx, engine, rows);
       });
@@ -81,21 +60,22 @@ export function createClickStats(database: Database): ClickStats {
   }
 
   return {
-    add({ id, organizationId }, { clickedAt, country, bot, ...click }) {
+    /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
+    add({ id, organizationId }: ResolvedLink, { clickedAt, country, bot, ...click }: Click): void {
       const day = Math.floor(clickedAt / DAY_MS);
       const referrer = limitReferrer(id, day, click.referrer ?? "");
-      const row = {
-        link_id: id,
-        day,
-        referrer,
-        country: country ?? "",
-        bot,
-        organization_id: organizationId,
-      };
+      const link = { link_id: id, day, referrer, country: country ?? "", bot };
+      const row = { ...link, organization_id: organizationId };
       addTo(buffer.next(), Object.values(row).join(" "), { row, clicks: 1 });
     },
 
-    async read(organizationId, linkId, from, to) {
+    /** Sums the clicks of one link of the organization, or of all its links. Both ends are inclusive. */
+    async read(
+      organizationId: string,
+      linkId: string | undefined,
+      from: number,
+      to: number,
+    ): Promise<Analytics> {
       await buffer.settled();
       const days: [number, number] = [from, to];
       const clicks =
@@ -130,7 +110,6 @@ function addTo(batch: Batch, key: string, { row, clicks }: Stat): void {
   else batch.set(key, { row, clicks });
 }
 
-/** Selects a link's clicks in its statistics. */
 function clicksInStats(knex: Knex, linkId: string, days: [number, number]): ClickQueries {
   const stats = () => knex("click_stats").where({ link_id: linkId }).whereBetween("day", days);
   return {
@@ -140,13 +119,23 @@ function clicksInStats(knex: Knex, linkId: string, days: [number, number]): Clic
   };
 }
 
-/** Converts the sum to a number: PostgreSQL and MariaDB return it as a string. */
+function clicksInTotals(knex: Knex, organizationId: string, days: [number, number]): ClickQueries {
+  const totals = () =>
+    knex("click_totals").where({ organization_id: organizationId }).whereBetween("day", days);
+  return {
+    byDay: totals()
+      .whereIn("dimension", ["clicks", "bots"])
+      .select("day", "clicks", knex.raw("dimension = 'bots' as bot")),
+    by: (dimension) => totals().where({ dimension }).groupBy("name").select("name").sum({ clicks: "clicks" }),
+  };
+}
+
 function toDay({ day, bot, clicks }: DailyClicks) {
   return { day, bot: Boolean(bot), clicks: Number(clicks) };
 }
 
-/** Creates the referrer limit of one process. */
-function createReferrerLimit(): ReferrerLimit {
+/** Returns the referrer, or `OTHER` once a link has had the maximum number of different referrers on that day. */
+function createReferrerLimit(): (linkId: string, day: number, referrer: string) => string {
   let currentDay = 0;
   const referrersByLink = new LRUCache<string, Set<string>>({ max: MAX_LINKS });
   return (linkId, day, referrer) => {
@@ -160,4 +149,39 @@ function createReferrerLimit(): ReferrerLimit {
     referrersByLink.set(linkId, referrers);
     return referrer;
   };
+}
+
+export async function addToTotals(
+  trx: Knex.Transaction,
+  engine: Engine,
+  stats: ClickStatRow[],
+): Promise<void> {
+  const totals = new Map<string, ClickTotalRow>();
+  for (const { organization_id, day, clicks, ...stat } of stats) {
+    for (const [dimension, name] of dimensionsOf(stat)) {
+      const key = [organization_id, dimension, day, name].join(" ");
+      const total = totals.get(key);
+      if (total) total.clicks += clicks;
+      else totals.set(key, { organization_id, dimension, day, name, clicks });
+    }
+  }
+  // In the same order as above.
+  const rows = [...totals.keys()].sort().map((key) => totals.get(key) as ClickTotalRow);
+  for (let start = 0; start < rows.length; start += MAX_ROWS)
+    await trx("click_totals")
+      .insert(rows.slice(start, start + MAX_ROWS))
+      .onConflict(["organization_id", "dimension", "day", "name"])
+      .merge({ clicks: trx.raw(`click_totals.clicks + ${insertedValue(engine, "clicks")}`) });
+}
+
+type Dimension = [dimension: ClickTotalRow["dimension"], name: string];
+
+function dimensionsOf({
+  bot,
+  referrer,
+  country,
+}: Pick<ClickStatRow, "bot" | "referrer" | "country">): Dimension[] {
+  if (bot) return [["bots", ""]];
+  const all: Dimension = ["clicks", ""];
+  return [all, ["referrer", referrer], ["country", country]];
 }

@@ -10,16 +10,12 @@ const CACHE_BYTES = 8 * 2 ** 20;
 // What a cached link takes without its slug and its destination.
 const LINK_BYTES = 400;
 
-/** Prepares the look-up of links for redirects. On SQLite, links are cached in memory while none has changed. */
 export function prepareResolve(database: Pick<Database, "engine" | "lookup" | "prepare">): Resolve {
   const find = prepareSlugLookup(database);
   return database.engine === "sqlite" ? cached(database, find) : find;
 }
 
-/**
- * Caches links. A redirect must be as current as its request, so before any of them is taken from the cache, the version of
- * all links is read from the database: once for all requests of a turn of the event loop, after they have arrived.
- */
+/** A redirect is as current as its request: the links' version is read once per turn, after requests arrived. */
 function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve {
   const readVersion = prepare<{ version: number }[], never>((q) => q("link_changes").select("version"));
   const links = new LRUCache<string, ResolvedLink>({

@@ -1,11 +1,9 @@
 import type { Link, LinkFields } from "../../resources/links/types.ts";
-import type { LinkRow } from "../database/link-tables.ts";
-import { foldText } from "./fold.ts";
+import type { LinkRow } from "../database/tables.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";
 
-/** Returns the text to search for in the column of tags. */
 export function tagPattern(tag: string): string {
   return SEPARATOR + tag + SEPARATOR;
 }
@@ -14,7 +12,6 @@ function writeTags(tags: string[]): string {
   return tags.length ? tagPattern(tags.join(SEPARATOR)) : "";
 }
 
-/** Returns the tags in their column. */
 export function readTags(text: string): string[] {
   return text.split(SEPARATOR).filter(Boolean);
 }
@@ -22,7 +19,6 @@ export function readTags(text: string): string[] {
 /** Separates the texts in the column that is searched. None of them contains it. */
 export const SEPARATOR_OF_TEXTS = "\n";
 
-/** Returns the text that a search for a link looks at. */
 export function searchedText({ url, slug, title }: Pick<LinkFields, "url" | "slug" | "title">): string {
   return foldText([url, slug, title ?? ""].join(SEPARATOR_OF_TEXTS));
 }
@@ -41,7 +37,6 @@ const COLUMNS: Record<keyof LinkFields, string> = {
   redirectType: "redirect_type",
 };
 
-/** The columns of a new link. */
 export const ROW_COLUMNS = [
   ...Object.values(COLUMNS),
   "searched",
@@ -53,7 +48,6 @@ export const ROW_COLUMNS = [
 /** The content of a deleted link, whose row remains to reserve its slug. */
 export const ERASED = { external_id: null, title: null, tags: "", metadata: "{}", searched: "" };
 
-/** Converts the given fields to column values. */
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [COLUMNS[name as keyof LinkFields], toValue(name, value)]),
@@ -91,7 +85,6 @@ export function toRow(link: Link): Record<string, Value> {
   };
 }
 
-/** Converts a row to its link. */
 export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   return {
@@ -121,9 +114,27 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
 
 const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadata"];
 
-/** Returns the size of the text that the row of a link stores, in bytes. */
 export function storedBytes(row: Record<string, Value>): number {
   let sum = 0;
   for (const column of COUNTED_COLUMNS) sum += Buffer.byteLength((row[column] as string | null) ?? "");
   return sum;
+}
+
+const ASCII_ONLY = /^\p{ASCII}*$/u;
+
+/** Folds case in the same way on every database. One character stays one, and ASCII matches only ASCII. */
+export function foldText(text: string): string {
+  if (ASCII_ONLY.test(text)) return text.toLowerCase();
+  return [...text].map(foldCharacter).join("");
+}
+
+function foldCharacter(character: string): string {
+  if (character <= "\x7f") return character.toLowerCase();
+  const upper = keepSingle(character.toUpperCase(), character);
+  return keepSingle(upper.toLowerCase(), upper);
+}
+
+function keepSingle(changed: string, character: string): string {
+  const isSingle = [...changed].length === 1;
+  return isSingle && changed > "\x7f" ? changed : character;
 }

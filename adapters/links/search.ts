@@ -2,13 +2,10 @@ import type { Knex } from "knex";
 import type { LinkFilter } from "../../resources/links/types.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { LinkRow } from "../database/link-tables.ts";
 import { isCanceled } from "../database/retry.ts";
-import { hasSearchIndex } from "../database/search-index.ts";
-import { foldText } from "./fold.ts";
-import { SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
+import type { LinkRow } from "../database/tables.ts";
+import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 
-/** A search that did not finish in time. */
 export class SearchTimeout extends Error {
   override readonly name = "SearchTimeout";
 }
@@ -109,6 +106,13 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
     const page = knex.select("id").from("matches").where("id", "<", below).orderBy("id", "desc").limit(limit);
     return knex("links").withMaterialized("matches", links.select("id")).whereIn("id", page);
   }
+}
+
+export async function hasSearchIndex(knex: Knex): Promise<boolean> {
+  const { rows } = await knex.raw(
+    "select 1 from pg_index where indexrelid = to_regclass('links_search') and indisvalid",
+  );
+  return rows.length > 0;
 }
 
 /** Returns whether PostgreSQL's index can find a filter: it knows sequences of three letters or digits. */

@@ -1,19 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { Link, LinkChanges, LinkFields, LinkStore } from "../../resources/links/types.ts";
-import { isMissingValue } from "../database/engine.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import type { Link, LinkChanges, LinkConflict, LinkFields, LinkStore } from "../../resources/links/types.ts";
+import { newId } from "../crypto/ids.ts";
+import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import type { Outbox } from "../events/outbox.ts";
+import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
-import { prepareCreate, toConflict } from "./create.ts";
-import { linkDeleted, linkUpdated } from "./events.ts";
 import { prepareResolve } from "./resolve.ts";
-import { ERASED, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { ERASED, ROW_COLUMNS, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
-import { addUsage, exceededQuota, type LimitsOf, readUsage } from "./usage.ts";
+import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
 
-/** Creates the link store of a database. */
+// A change can exceed only this quota.
+const GROWN = { links: 0, link_bytes: 1 };
+
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
@@ -29,27 +31,8 @@ export function createLinkStore(
     return toLink(await liveLinks(knex, organizationId).where(key).first());
   }
 
-  return {
-    create: prepareCreate(database, outbox, limitsOf),
-    find: (organizationId, id) => findBy(organizationId, { id }),
-    findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
-    list: listLinks(database, clicks, search),
-    update: updateLink(database, outbox, clicks, limitsOf),
-    remove: removeLink(database, outbox, clicks, limitsOf),
-    resolve: prepareResolve(database),
-    click: prepareClick(database, clicks, stats),
-    analytics: stats.read,
-    usage: (organizationId) => readUsage(knex, organizationId),
-  };
-}
-
-// A change can exceed only this quota.
-const GROWN = { links: 0, link_bytes: 1 };
-
-function listLinks(database: Database, clicks: ClickCounter, search: SearchLinks): LinkStore["list"] {
-  return async (organizationId, filter, limit, before) => {
+  const list: LinkStore["list"] = async (organizationId, filter, limit, before) => {
     await clicks.settled();
-    const { knex } = database;
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
     const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
     if (before) query.where("id", "<", before);
@@ -61,15 +44,8 @@ function listLinks(database: Database, clicks: ClickCounter, search: SearchLinks
       throw error;
     }
   };
-}
 
-function updateLink(
-  database: Database,
-  outbox: Outbox,
-  clicks: ClickCounter,
-  limitsOf: LimitsOf,
-): LinkStore["update"] {
-  return async (organizationId, id, changes, actor, version) => {
+  const update: LinkStore["update"] = async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
     try {
       return await database.transaction(async (trx) => {
@@ -91,19 +67,12 @@ function updateLink(
         return after;
       });
     } catch (error) {
-      if (isMissingValue(error)) throw await exceededQuota(database.knex, organizationId, GROWN, limitsOf);
+      if (isMissingValue(error)) throw await exceededQuota(knex, organizationId, GROWN, limitsOf);
       return toConflict(error);
     }
   };
-}
 
-function removeLink(
-  database: Database,
-  outbox: Outbox,
-  clicks: ClickCounter,
-  limitsOf: LimitsOf,
-): LinkStore["remove"] {
-  return async (organizationId, id, actor, version) => {
+  const remove: LinkStore["remove"] = async (organizationId, id, actor, version) => {
     await clicks.settled();
     return database.transaction(async (trx) => {
       const link = liveLinks(trx, organizationId).where({ id });
@@ -116,33 +85,113 @@ function removeLink(
       return true;
     });
   };
-}
 
-function prepareClick({ prepare }: Database, clicks: ClickCounter, stats: ClickStats): LinkStore["click"] {
-  const countBelowLimit = prepare<number, "id" | "clickedAt">((q, { id, clickedAt }) =>
-    q("links")
-      .where({ id })
-      .whereNull("deleted_at")
-      .where("clicks", "<", q.ref("max_clicks"))
-      .update({ clicks: q.raw("clicks + 1"), last_clicked_at: clickedAt }),
-  );
-  return async (link, click) => {
-    if (link.maxClicks === null) clicks.count(link, click);
-    else if (await countBelowLimit({ id: link.id, clickedAt: click.clickedAt }))
-      clicks.recordEvent(link, click);
-    else return false;
-    stats.add(link, click);
-    return true;
+  const click: LinkStore["click"] = async (link, click) => {
+    const isCounted = await clicks.count(link, click);
+    if (isCounted) stats.add(link, click);
+    return isCounted;
+  };
+
+  return {
+    create: prepareCreate(database, outbox, limitsOf),
+    find: (organizationId, id) => findBy(organizationId, { id }),
+    findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
+    list,
+    update,
+    remove,
+    resolve: prepareResolve(database),
+    click,
+    analytics: stats.read,
+    usage: (organizationId) => readUsage(knex, organizationId),
   };
 }
 
-/** Queries the links of an organization that aren't deleted. */
 function liveLinks(q: Knex, organizationId: string) {
   return q("links").where({ organization_id: organizationId }).whereNull("deleted_at");
 }
 
-/** Returns the changes whose values differ from those of the link. */
 function changedFields(link: Link, changes: LinkChanges): Partial<LinkFields> {
   const differs = ([name, value]: [string, unknown]) => !isDeepStrictEqual(link[name as keyof Link], value);
   return Object.fromEntries(Object.entries(changes).filter(differs));
+}
+
+function prepareCreate(
+  { engine, inserter, knex }: Database,
+  outbox: Outbox,
+  limitsOf: LimitsOf,
+): LinkStore["create"] {
+  const insert = inserter({
+    tables: [
+      { name: "links", columns: ROW_COLUMNS },
+      { name: "events", columns: [...EVENT_COLUMNS, ...outbox.trace.columns] },
+    ],
+    uniqueColumn: "slug",
+    counter: usageCounter(limitsOf),
+    follow: (rows) => deliveriesOf(engine, rows),
+  });
+
+  return async (organizationId, actor, fields, givenId) => {
+    const now = Date.now();
+    const link: Link = {
+      ...fields,
+      id: givenId ?? newId("lnk"),
+      organizationId,
+      clicks: 0,
+      lastClickedAt: null,
+      version: 1,
+      createdBy: actor.id,
+      createdVia: actor.via ?? null,
+      createdAt: now,
+      updatedAt: now,
+      disabledAt: null,
+      disabledReason: null,
+    };
+    const row = toRow(link);
+    const event = eventRow(actor, linkCreated(link), outbox.trace.of("link.created"));
+    const usage = { links: 1, link_bytes: storedBytes(row) };
+    try {
+      await insert(row, event, { organization_id: organizationId, ...usage });
+    } catch (error) {
+      if (isMissingValue(error)) throw await exceededQuota(knex, organizationId, usage, limitsOf);
+      return toConflict(error);
+    }
+    outbox.notify();
+    return link;
+  };
+}
+
+function toConflict(error: unknown): LinkConflict {
+  if (!isDuplicate(error)) throw error;
+  return { taken: violatedConstraint(error).includes("external_id") ? "external_id" : "slug" };
+}
+
+// The audit log is kept for years, and a client can update a link without end.
+const MAX_METADATA_BYTES = 2000;
+
+function linkCreated(link: Link): DomainEvent {
+  return eventOf("link.created", link, { link });
+}
+
+function linkUpdated(link: Link, fields: Partial<LinkFields>, changed: string[]): DomainEvent {
+  const { id, slug, updatedAt } = link;
+  const data = { link: { id, slug, updatedAt, ...withoutLargeMetadata(fields) }, changed };
+  return { ...eventOf("link.updated", link, data), delivered: { link, changed } };
+}
+
+function linkDeleted(link: Link): DomainEvent {
+  const audited = withoutLargeMetadata(link);
+  const event = eventOf("link.deleted", link, { link: audited });
+  return audited === link ? event : { ...event, delivered: { link } };
+}
+
+function eventOf(type: EventType, { id, organizationId }: Link, data: object): DomainEvent {
+  return { organizationId, type, subject: id, data };
+}
+
+function withoutLargeMetadata<T extends { metadata?: Link["metadata"] | undefined }>(
+  fields: T,
+): T | Omit<T, "metadata"> {
+  const { metadata, ...rest } = fields;
+  const isLarge = Buffer.byteLength(JSON.stringify(metadata ?? {})) > MAX_METADATA_BYTES;
+  return isLarge ? rest : fields;
 }

@@ -1,13 +1,27 @@
 import type { Knex } from "knex";
 import type { Limits, Plan } from "../../resources/plans.ts";
-import type { Counter } from "../database/insertion.ts";
+import type { Counter } from "../database/batches.ts";
 import type { Row } from "../database/prepared-statements.ts";
-import { QuotaExceeded } from "../quota-exceeded.ts";
 
-/** What an organization uses, or a change adds to it. */
+/** What an organization or a user may have a limited number of. */
+export type Quota = "links" | "link_bytes" | "members" | "organizations";
+
+/** A change was rolled back because it would exceed a quota. */
+export class QuotaExceeded extends Error {
+  override readonly name = "QuotaExceeded";
+  readonly code = "ERR_QUOTA_EXCEEDED";
+  readonly quota: Quota;
+  readonly limit: number;
+
+  constructor(quota: Quota, limit: number) {
+    super(`the quota of ${limit} ${quota} is used up`);
+    this.quota = quota;
+    this.limit = limit;
+  }
+}
+
 export type Usage = { links: number; link_bytes: number };
 
-/** Returns the limits of a plan. */
 export type LimitsOf = (plan: Plan) => Pick<Limits, "links" | "link_bytes">;
 
 const MOST = 10 ** 15;
@@ -17,11 +31,6 @@ const PLANS = Object.keys({ free: 0, growth: 0, premium: 0 } satisfies Record<Pl
 /** No limits, for tests and commands that create no links. */
 export const unlimited: LimitsOf = () => ({ links: MOST, link_bytes: MOST });
 
-/** Adds the usage of a new organization. Part of the caller's transaction. */
-export async function insertUsage(trx: Knex.Transaction, organizationId: string): Promise<void> {
-  await trx("organization_usage").insert({ organization_id: organizationId, links: 0, link_bytes: 0 });
-}
-
 export async function readUsage(q: Knex, organizationId: string): Promise<Usage> {
   const usage = await q("organization_usage")
     .where({ organization_id: organizationId })
@@ -29,10 +38,7 @@ export async function readUsage(q: Knex, organizationId: string): Promise<Usage>
   return usage ?? { links: 0, link_bytes: 0 };
 }
 
-/**
- * Adds to the usage of an organization, and locks it until the transaction ends.
- * @throws an error that `isMissingValue` recognizes if something is added that exceeds the quota of its plan
- */
+/** Adds to the usage and locks it. Throws an error that `isMissingValue` recognizes, above the quota. */
 export async function addUsage(
   trx: Knex.Transaction,
   organizationId: string,
@@ -59,7 +65,6 @@ export function usageCounter(limitsOf: LimitsOf): Counter {
   };
 }
 
-/** Returns the quota that a change would have exceeded. */
 export async function exceededQuota(
   q: Knex,
   organizationId: string,

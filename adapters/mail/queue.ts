@@ -19,17 +19,6 @@ export type Mail = {
   createdAt: number;
 };
 
-/** Emails to send. Any number of processes can share the work. */
-export type MailQueue = {
-  /** Leases due emails for a minute, the oldest first. */
-  lease(max: number): Promise<Mail[]>;
-  /** Marks an email as done: sent, or never to be sent. Only its recipient and kind are kept, for limits. */
-  settle(mail: Mail): Promise<void>;
-  /** Makes an email due again after a failure. */
-  retry(mail: Mail, delayMs: number): Promise<void>;
-};
-
-/** An email to queue. */
 export type NewMail = {
   kind: MailKind;
   /** Null for a password reset: who is addressed is found out when it is sent. */
@@ -43,7 +32,6 @@ export type NewMail = {
 const LEASE_MS = 60_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Queues an email. Part of the caller's transaction. */
 export async function queueMail(
   trx: Knex.Transaction,
   { kind, recipient, userId, data }: NewMail,
@@ -79,12 +67,13 @@ export type ResolveRecipient = (
   row: MailRow,
 ) => Promise<{ userId: string; recipient: string; data: object; token: string } | undefined>;
 
-/** Creates the queue of a database. */
+export type MailQueue = ReturnType<typeof createMailQueue>;
+
 export function createMailQueue(
   { knex, transaction }: Database,
   encryption: Encryption,
   resolveRecipient: ResolveRecipient,
-): MailQueue {
+) {
   /** Completes a leased email without a recipient, or deletes it if it is for no one. */
   const resolve = (row: MailRow) =>
     transaction(async (trx) => {
@@ -102,7 +91,8 @@ export function createMailQueue(
   const leased = ({ id, lease }: Mail) => knex("mails").where({ id, leased_by: lease });
 
   return {
-    async lease(max) {
+    /** Leases due emails for a minute, the oldest first. */
+    async lease(max: number): Promise<Mail[]> {
       const now = Date.now();
       const due = knex("mails").where("due_at", "<=", now).where("expires_at", ">", now);
       const ids = await due.orderBy("due_at").limit(max).pluck("id");
@@ -122,11 +112,12 @@ export function createMailQueue(
       return mails;
     },
 
-    async settle(mail) {
+    /** Marks an email as done: sent, or never to be sent. Only its recipient and kind are kept, for limits. */
+    async settle(mail: Mail): Promise<void> {
       await leased(mail).update({ due_at: null, leased_by: null, data: "{}", secret: null });
     },
 
-    async retry(mail, delayMs) {
+    async retry(mail: Mail, delayMs: number): Promise<void> {
       await leased(mail).update({ due_at: Date.now() + delayMs, leased_by: null });
     },
   };
@@ -146,7 +137,6 @@ function toMail(row: MailRow, lease: string, encryption: Encryption): Mail {
   };
 }
 
-/** Binds an encrypted token to its row. */
 export function encryptionContextOf(id: string): string {
   return `mail ${id}`;
 }

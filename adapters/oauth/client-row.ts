@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
-import type { LookupQuery } from "../database/lookup.ts";
+import type { LookupQuery } from "../database/batches.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { Flag } from "../database/tables.ts";
 
@@ -19,24 +19,36 @@ export type Client = {
 
 /** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
 export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
-  build: (knex, clientId, { now }) => selectClient(knex, clientId, now as Knex.Raw),
+  build: (knex, clientId, { now }) =>
+    knex("clients as c")
+      .join("organizations as o", "o.id", "c.organization_id")
+      .leftJoin("client_secrets as s", (secret) =>
+        secret
+          .on("s.client_id", "c.id")
+          .andOn((unexpired) =>
+            unexpired
+              .onNull("s.expires_at")
+              .orOn("s.expires_at", ">", unplannedParameter(knex, now as Knex.Raw)),
+          ),
+      )
+      .where("c.id", clientId)
+      .select({
+        id: "c.id",
+        organizationId: "o.id",
+        name: "o.name",
+        plan: "o.plan",
+        suspendedAt: "o.suspended_at",
+        requiresDpop: "o.require_dpop",
+        disabledAt: "c.disabled_at",
+        redirectUris: "c.redirect_uris",
+        generation: "c.generation",
+        secretId: "s.id",
+        hash: "s.hash",
+        expiresAt: "s.expires_at",
+      }),
   column: "id",
   values: () => ({ now: Date.now() }),
 };
-
-function selectClient(knex: Knex, clientId: Knex.Raw, now: Knex.Raw): Knex.QueryBuilder {
-  return knex("clients as c")
-    .join("organizations as o", "o.id", "c.organization_id")
-    .leftJoin("client_secrets as s", (secret) =>
-      secret
-        .on("s.client_id", "c.id")
-        .andOn((unexpired) =>
-          unexpired.onNull("s.expires_at").orOn("s.expires_at", ">", unplannedParameter(knex, now)),
-        ),
-    )
-    .where("c.id", clientId)
-    .select(COLUMNS);
-}
 
 /** A client joined with one of its unexpired secrets. The secret's columns are null for a client without one. */
 export type JoinedClientRow = {
@@ -52,21 +64,6 @@ export type JoinedClientRow = {
   secretId: string | null;
   hash: string;
   expiresAt: number | null;
-};
-
-const COLUMNS = {
-  id: "c.id",
-  organizationId: "o.id",
-  name: "o.name",
-  plan: "o.plan",
-  suspendedAt: "o.suspended_at",
-  requiresDpop: "o.require_dpop",
-  disabledAt: "c.disabled_at",
-  redirectUris: "c.redirect_uris",
-  generation: "c.generation",
-  secretId: "s.id",
-  hash: "s.hash",
-  expiresAt: "s.expires_at",
 };
 
 /** Combines the rows of a client, one for each secret. Returns undefined for no rows. */

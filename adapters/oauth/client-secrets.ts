@@ -1,11 +1,10 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { withChecksum } from "../crypto/checksum.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { newId, newSecret } from "../crypto/ids.ts";
-import type { Outbox } from "../events/outbox.ts";
-import { lockClient } from "./client-lock.ts";
-import { revokeGrants } from "./grants.ts";
+import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/errors.ts";
+import type { Database } from "../database/index.ts";
+import type { ChangeClient } from "./change-client.ts";
 
 /** A client with a new secret. Only a hash of the secret is stored, so this is the only time it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
@@ -13,82 +12,97 @@ export type NewClient = { clientId: string; clientSecret: string };
 /** The result of a rotation. `previousExpiresAt` is when the previous secret expires; null if there was none. */
 export type Rotation = NewClient & { previousExpiresAt: number | null };
 
-/** @see ClientStore */
-export async function rotateSecret(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-  { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
-): Promise<Rotation | undefined> {
-  const id = await lockClient(trx, organizationId);
-  if (!id) return undefined;
-  const now = Date.now();
-  if (compromised) await trx("clients").where({ id }).increment("generation");
-  const expiresAt = compromised ? now : now + overlapMs;
-  const hasPrevious = await expireSecrets(trx, id, now, expiresAt);
-  const previousExpiresAt = hasPrevious ? expiresAt : null;
-  if (compromised) await revokeGrants(trx, outbox, actor, { client_id: id });
-  const clientSecret = await addSecret(trx, id);
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "client.secret_rotated",
-    subject: id,
-    data: {
-      client_id: id,
-      compromised,
-      previous_expires_at: previousExpiresAt === null ? null : new Date(previousExpiresAt).toISOString(),
+/** A program on a network that used a client secret. `lastUsedAt` is epoch milliseconds. */
+export type SecretCaller = { program: string; network: string; lastUsedAt: number };
+
+const CALLER_MS = 30 * 24 * 60 * 60 * 1000;
+// A secret that leaks can be used from anywhere. The most recent callers are kept.
+const MAX_CALLERS = 20;
+
+export function createClientSecretStore({ knex }: Database, changeClient: ChangeClient) {
+  return {
+    /** The previous secret stays valid for `overlapMs`. `compromised` revokes it now, with all tokens and grants. */
+    rotateSecret: (
+      organizationId: string,
+      { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
+      actor: Actor,
+    ): Promise<Rotation | undefined> =>
+      changeClient(organizationId, actor, undefined, async (client) => {
+        const { trx, id } = client;
+        const now = Date.now();
+        const expiresAt = compromised ? now : now + overlapMs;
+        const secrets = () => trx("client_secrets").where({ client_id: id });
+        await secrets().where("expires_at", ">", now).update({ expires_at: now });
+        const hasPrevious = (await secrets().whereNull("expires_at").update({ expires_at: expiresAt })) > 0;
+        const previousExpiresAt = hasPrevious ? expiresAt : null;
+        if (compromised) await client.revokeTokens();
+        const clientSecret = await addSecret(trx, id);
+        await client.record("client.secret_rotated", {
+          compromised,
+          previous_expires_at: previousExpiresAt === null ? null : new Date(previousExpiresAt).toISOString(),
+        });
+        return { clientId: id, clientSecret, previousExpiresAt };
+      }),
+
+    revokeSecret: (
+      organizationId: string,
+      secretId: string,
+      actor: Actor,
+    ): Promise<"missing" | "newest" | undefined> =>
+      changeClient(organizationId, actor, "missing" as const, async (client) => {
+        const now = Date.now();
+        const secret = client.trx("client_secrets").where({ id: secretId, client_id: client.id });
+        const found = await secret.clone().first("expires_at");
+        if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
+        if (found.expires_at === null) return "newest";
+        await secret.update({ expires_at: now });
+        await client.record("client.secret_ended", { secret_id: secretId });
+        return undefined;
+      }),
+
+    /** Removes all secrets immediately; the client then authenticates with its keys only. */
+    removeSecrets: (organizationId: string, actor: Actor): Promise<boolean> =>
+      changeClient(organizationId, actor, false, async (client) => {
+        const removed = await deleteSecrets(client.trx, client.id);
+        if (removed > 0) await client.record("client.secrets_removed");
+        return true;
+      }),
+
+    /** Records who used a secret, and when. */
+    async recordSecretUse(secretId: string, { program, network, lastUsedAt }: SecretCaller): Promise<void> {
+      const times = { last_used_at: lastUsedAt, expires_at: lastUsedAt + CALLER_MS };
+      await knex("client_secrets").where({ id: secretId }).update({ last_used_at: lastUsedAt });
+      const key = { secret_id: secretId, program, network };
+      if ((await knex("client_secret_uses").where(key).update(times)) > 0) return;
+      try {
+        await knex("client_secret_uses").insert({ ...key, ...times });
+      } catch (error) {
+        if (!isDuplicate(error)) throw error; // another process was first
+      }
+      const ofSecret = { secret_id: secretId };
+      const uses = knex("client_secret_uses").where(ofSecret).orderBy("last_used_at", "desc");
+      for (const oldest of (await uses.select("program", "network")).slice(MAX_CALLERS)) {
+        await knex("client_secret_uses")
+          .where({ ...ofSecret, ...oldest })
+          .delete();
+      }
     },
-  });
-  return { clientId: id, clientSecret, previousExpiresAt };
+  };
 }
 
-/** @see ClientStore */
-export async function revokeSecret(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-  secretId: string,
-): Promise<"missing" | "newest" | undefined> {
-  const clientId = await lockClient(trx, organizationId);
-  if (!clientId) return "missing";
-  const now = Date.now();
-  const secret = trx("client_secrets").where({ id: secretId, client_id: clientId });
-  const found = await secret.clone().first("expires_at");
-  if (!found || (found.expires_at !== null && found.expires_at <= now)) return "missing";
-  if (found.expires_at === null) return "newest";
-  await secret.update({ expires_at: now });
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "client.secret_ended",
-    subject: clientId,
-    data: { client_id: clientId, secret_id: secretId },
-  });
-  return undefined;
+/** Lists who used secrets in the last 30 days, most recent first. */
+export async function listSecretCallers(
+  knex: Knex,
+  secretIds: readonly string[],
+): Promise<Map<string, SecretCaller[]>> {
+  const rows = await knex("client_secret_uses")
+    .whereIn("secret_id", [...secretIds])
+    .where("expires_at", ">", Date.now())
+    .orderBy("last_used_at", "desc")
+    .select({ secretId: "secret_id", program: "program", network: "network", lastUsedAt: "last_used_at" });
+  return Map.groupBy(rows, ({ secretId }) => secretId);
 }
 
-/** @see ClientStore */
-export async function removeSecrets(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-): Promise<boolean> {
-  const clientId = await lockClient(trx, organizationId);
-  if (!clientId) return false;
-  const removed = await deleteSecrets(trx, clientId);
-  if (removed === 0) return true;
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "client.secrets_removed",
-    subject: clientId,
-    data: { client_id: clientId },
-  });
-  return true;
-}
-
-/** Deletes all secrets of a client, and who used them; returns their number. Part of the caller's transaction. */
 export async function deleteSecrets(trx: Knex, clientId: string): Promise<number> {
   const ids = await trx("client_secrets").where({ client_id: clientId }).pluck("id");
   await trx("client_secret_uses").whereIn("secret_id", ids).delete();
@@ -106,19 +120,4 @@ export async function addSecret(trx: Knex, clientId: string): Promise<string> {
     created_at: Date.now(),
   });
   return secret;
-}
-
-/**
- * Lets the newest secret expire at `previousExpiresAt`. Secrets that were already expiring expire now. Returns whether
- * there was a newest one.
- */
-async function expireSecrets(
-  trx: Knex,
-  clientId: string,
-  now: number,
-  previousExpiresAt: number,
-): Promise<boolean> {
-  const secrets = () => trx("client_secrets").where({ client_id: clientId });
-  await secrets().where("expires_at", ">", now).update({ expires_at: now });
-  return (await secrets().whereNull("expires_at").update({ expires_at: previousExpiresAt })) > 0;
 }

@@ -1,25 +1,27 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { newClientId } from "../crypto/ids.ts";
+import { newClientId, OPERATOR_ID } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
+import type { ClientRow } from "../database/oauth-tables.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { addKey, type ClientKey, type KeyView, listKeys, removeKey } from "./client-keys.ts";
-import { lockClient } from "./client-lock.ts";
-import { CLIENT_BY_ID, type Client, toClient } from "./client-row.ts";
-import { listSecretCallers, recordSecretUse, type SecretCaller } from "./client-secret-uses.ts";
+import { lockClient } from "../locks.ts";
+import { createChangeClient } from "./change-client.ts";
+import { createClientKeyStore, type KeyView } from "./client-keys.ts";
+import { CLIENT_BY_ID, toClient } from "./client-row.ts";
 import {
   addSecret,
+  createClientSecretStore,
   deleteSecrets,
+  listSecretCallers,
   type NewClient,
-  type Rotation,
-  removeSecrets,
-  revokeSecret,
-  rotateSecret,
+  type SecretCaller,
 } from "./client-secrets.ts";
-import { type Disabled, disableClient, disabledOf, enableClient } from "./client-switch.ts";
 import { revokeGrants } from "./grants.ts";
 
 export type { NewClient, Rotation } from "./client-secrets.ts";
+
+/** Who disabled a client, when and why. `at` is epoch milliseconds; `by` is a user id or `operator`. */
+export type Disabled = { at: number; by: string; reason: string | null };
 
 /** A client without the values of its secrets. Times are epoch milliseconds. */
 export type ClientView = {
@@ -35,78 +37,29 @@ export type ClientView = {
     callers: SecretCaller[];
   }[];
   keys: KeyView[];
-  /** Null if the client is enabled. */
   disabled: Disabled | null;
 };
 
-/** Stores the clients of organizations. */
-export type ClientStore = {
-  /** Finds a client with its organization and its unexpired secrets. */
-  find(clientId: string): Promise<Client | undefined>;
-  findByOrganization(organizationId: string): Promise<ClientView | undefined>;
-  /**
-   * Creates a new secret. The previous one stays valid for `overlapMs`, older ones expire immediately. `compromised`
-   * revokes all previous secrets, tokens and grants immediately. Resolves to undefined if the organization has no client.
-   */
-  rotateSecret(
-    organizationId: string,
-    options: { overlapMs: number; compromised: boolean },
-    actor: Actor,
-  ): Promise<Rotation | undefined>;
-  /** Revokes a previous secret immediately. Refuses to revoke the newest one. */
-  revokeSecret(
-    organizationId: string,
-    secretId: string,
-    actor: Actor,
-  ): Promise<"missing" | "newest" | undefined>;
-  /**
-   * Removes all secrets immediately; the client then authenticates with its keys only. Returns false if the organization
-   * has no client.
-   */
-  removeSecrets(organizationId: string, actor: Actor): Promise<boolean>;
-  /** Adds a public key, unless the client already has it or two others. */
-  addKey(
-    organizationId: string,
-    key: Pick<ClientKey, "jwk" | "thumbprint">,
-    actor: Actor,
-  ): Promise<KeyView | "missing" | "duplicate" | "limit">;
-  /** Removes a key. `compromised` also revokes all tokens and grants of the client. Returns whether there was one. */
-  removeKey(
-    organizationId: string,
-    keyId: string,
-    options: { compromised: boolean },
-    actor: Actor,
-  ): Promise<boolean>;
-  /** Finds the public keys of a client. */
-  findKeys(clientId: string): Promise<ClientKey[]>;
-  /** Records when a key was used, in epoch milliseconds. */
-  markKeyUsed(keyId: string, at: number): Promise<void>;
-  /** Replaces the redirect URIs. Returns false if the organization has no client. */
-  setRedirectUris(organizationId: string, uris: string[], actor: Actor): Promise<boolean>;
-  /**
-   * Disables the client from the next request on: it gets no tokens, and those it has are inactive. Nothing is revoked.
-   * Resolves to undefined if the organization has no client.
-   */
-  disable(organizationId: string, reason: string | null, actor: Actor): Promise<Disabled | undefined>;
-  /** Enables the client and its unexpired tokens. Only the operator enables what the operator disabled. */
-  enable(organizationId: string, actor: Actor): Promise<"missing" | "operator" | undefined>;
-  /** Records who used a secret, and when. */
-  recordSecretUse(secretId: string, caller: SecretCaller): Promise<void>;
-};
+const DISABLED = ["disabled_at", "disabled_by", "disabled_reason"] as const;
 
-/** Creates the client store of a database. */
-export function createClientStore({ knex, lookup, transaction }: Database, outbox: Outbox): ClientStore {
+export type ClientStore = ReturnType<typeof createClientStore>;
+
+export function createClientStore(database: Database, outbox: Outbox) {
+  const { knex, lookup } = database;
   const find = lookup(CLIENT_BY_ID);
+  const changeClient = createChangeClient(database, outbox);
+  const keyStore = createClientKeyStore(database, changeClient);
 
   return {
-    async find(clientId) {
-      return toClient(await find(clientId));
-    },
+    ...keyStore,
+    ...createClientSecretStore(database, changeClient),
 
-    async findByOrganization(organizationId) {
+    find: async (clientId: string) => toClient(await find(clientId)),
+
+    async findByOrganization(organizationId: string): Promise<ClientView | undefined> {
       const client = await knex("clients")
         .where({ organization_id: organizationId })
-        .first("id", "redirect_uris", "disabled_at", "disabled_by", "disabled_reason");
+        .first("id", "redirect_uris", ...DISABLED);
       if (!client) return undefined;
       const secrets = await knex("client_secrets")
         .where({ client_id: client.id })
@@ -119,11 +72,9 @@ export function createClientStore({ knex, lookup, transaction }: Database, outbo
           expiresAt: "expires_at",
           lastUsedAt: "last_used_at",
         });
-      const keys = await listKeys(knex, client.id);
-      const callers = await listSecretCallers(
-        knex,
-        secrets.map(({ id }) => id),
-      );
+      const keys = await keyStore.findKeys(client.id);
+      const ids = secrets.map(({ id }) => id);
+      const callers = await listSecretCallers(knex, ids);
       return {
         clientId: client.id,
         redirectUris: JSON.parse(client.redirect_uris),
@@ -133,50 +84,56 @@ export function createClientStore({ knex, lookup, transaction }: Database, outbo
       };
     },
 
-    rotateSecret: (organizationId, options, actor) =>
-      transaction((trx) => rotateSecret(trx, outbox, actor, organizationId, options)),
-
-    revokeSecret: (organizationId, secretId, actor) =>
-      transaction((trx) => revokeSecret(trx, outbox, actor, organizationId, secretId)),
-
-    removeSecrets: (organizationId, actor) =>
-      transaction((trx) => removeSecrets(trx, outbox, actor, organizationId)),
-
-    addKey: (organizationId, key, actor) =>
-      transaction((trx) => addKey(trx, outbox, actor, organizationId, key)),
-
-    removeKey: (organizationId, keyId, { compromised }, actor) =>
-      transaction((trx) => removeKey(trx, outbox, actor, { organizationId, keyId, compromised })),
-
-    findKeys: (clientId) => listKeys(knex, clientId),
-
-    async markKeyUsed(keyId, at) {
-      await knex("client_keys").where({ id: keyId }).update({ last_used_at: at });
-    },
-
-    setRedirectUris: (organizationId, uris, actor) =>
-      transaction(async (trx) => {
-        const id = await lockClient(trx, organizationId);
-        if (!id) return false;
+    setRedirectUris: (organizationId: string, uris: string[], actor: Actor): Promise<boolean> =>
+      changeClient(organizationId, actor, false, async ({ trx, id, record }) => {
         await trx("clients")
           .where({ id })
           .update({ redirect_uris: JSON.stringify(uris) });
-        await outbox.record(trx, actor, {
-          organizationId,
-          type: "client.redirect_uris_changed",
-          subject: id,
-          data: { client_id: id, redirect_uris: uris },
-        });
+        await record("client.redirect_uris_changed", { redirect_uris: uris });
         return true;
       }),
 
-    disable: (organizationId, reason, actor) =>
-      transaction((trx) => disableClient(trx, outbox, actor, { organizationId, reason })),
+    /** Disables the client from the next request on: its tokens are inactive, but nothing is revoked. */
+    disable: (organizationId: string, reason: string | null, actor: Actor): Promise<Disabled | undefined> =>
+      changeClient(organizationId, actor, undefined, async ({ trx, id, record }) => {
+        const before = await findDisabled(trx, id);
+        // An owner can't replace what the operator disabled.
+        const isKept = before && (before.by === actor.id || before.by === OPERATOR_ID);
+        if (isKept && (actor.id !== OPERATOR_ID || reason === null || reason === before.reason))
+          return before;
+        const after: Disabled = { at: before?.at ?? Date.now(), by: actor.id, reason };
+        await trx("clients")
+          .where({ id })
+          .update({ disabled_at: after.at, disabled_by: after.by, disabled_reason: reason });
+        await record("client.disabled", { reason });
+        return after;
+      }),
 
-    enable: (organizationId, actor) => transaction((trx) => enableClient(trx, outbox, actor, organizationId)),
-
-    recordSecretUse: (secretId, caller) => recordSecretUse(knex, secretId, caller),
+    /** Enables the client and its unexpired tokens. Only the operator enables what the operator disabled. */
+    enable: (organizationId: string, actor: Actor): Promise<"missing" | "operator" | undefined> =>
+      changeClient(organizationId, actor, "missing" as const, async ({ trx, id, record }) => {
+        const before = await findDisabled(trx, id);
+        if (!before) return undefined;
+        if (before.by === OPERATOR_ID && actor.id !== OPERATOR_ID) return "operator";
+        await trx("clients")
+          .where({ id })
+          .update({ disabled_at: null, disabled_by: null, disabled_reason: null });
+        await record("client.enabled");
+        return undefined;
+      }),
   };
+}
+
+async function findDisabled(trx: Knex.Transaction, id: string): Promise<Disabled | null> {
+  const row = await trx("clients")
+    .where({ id })
+    .first(...DISABLED);
+  return row ? disabledOf(row) : null;
+}
+
+function disabledOf(row: Pick<ClientRow, (typeof DISABLED)[number]>): Disabled | null {
+  const { disabled_at: at, disabled_by: by, disabled_reason: reason } = row;
+  return at === null || by === null ? null : { at, by, reason };
 }
 
 /** Creates the organization's client, unless it has one. Part of the caller's transaction. */

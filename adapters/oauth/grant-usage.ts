@@ -1,21 +1,15 @@
 import type { Database } from "../database/index.ts";
 
-/** Records when grants were last used, off the request path. */
-export type GrantUsage = {
-  /** Records the use of a grant unless `lastUsedAt`, its stored time, is less than a minute ago. */
-  record(used: { grantId: string | null; lastUsedAt: number | null }): void;
-  /** Resolves when everything recorded so far is stored or has failed to be stored. */
-  settled(): Promise<void>;
-};
-
 // Precise enough for display.
 const PRECISION_MS = 60_000;
 // Grants that are used within this time share a statement.
 const GATHER_MS = 200;
 const MAX_GRANTS = 500;
 
-/** Creates the usage recorder of this process. A crash loses the uses of the last moment. */
-export function createGrantUsage({ knex }: Database): GrantUsage {
+export type GrantUsage = ReturnType<typeof createGrantUsage>;
+
+/** Records when grants were last used, off the request path. A crash loses the uses of the last moment. */
+export function createGrantUsage({ knex }: Database) {
   const pending = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let storing: Promise<void> = Promise.resolve();
@@ -39,12 +33,15 @@ export function createGrantUsage({ knex }: Database): GrantUsage {
   }
 
   return {
-    record({ grantId, lastUsedAt }) {
+    /** Records the use of a grant unless `lastUsedAt`, its stored time, is less than a minute ago. */
+    record({ grantId, lastUsedAt }: { grantId: string | null; lastUsedAt: number | null }): void {
       if (!grantId || (lastUsedAt !== null && Date.now() - lastUsedAt < PRECISION_MS)) return;
       pending.add(grantId);
       timer ??= setTimeout(storeNext, GATHER_MS);
     },
-    settled() {
+
+    /** Resolves when everything recorded so far is stored or has failed to be stored. */
+    settled(): Promise<void> {
       if (timer) {
         clearTimeout(timer);
         storeNext();

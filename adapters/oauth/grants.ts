@@ -2,69 +2,33 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Database } from "../database/index.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { GrantRow } from "../database/oauth-tables.ts";
+import type { DomainEvent, Outbox } from "../events/outbox.ts";
 import type { WebhookDeletion } from "../webhooks/store.ts";
-import type { ClientPolicy } from "./client-policy.ts";
-import { blockConsents } from "./consents.ts";
-import { type Grant, scopesOf, toDomainEvent } from "./grant-events.ts";
-import { createFindGrantStatus, type GrantStatus } from "./grant-status.ts";
 
-/**
- * What a user allowed a client to do for an organization: a grant, with those that follow from the same consent. Times
- * are epoch milliseconds.
- */
+/** A grant, with those that follow from the same consent. Times are epoch milliseconds. */
 export type AuthorizedApp = {
   /** The id of the first of these grants. */
   id: string;
   clientId: string;
-  /** The organization that the client acts for. */
   organizationId: string;
   /** The name of the client's organization. Null for a client with a metadata document. */
   appName: string | null;
   userId: string;
   username: string;
-  /** The user's current role in that organization. */
   role: Role;
   /** The granted scopes. The client can use those that the role allows. */
   scopes: string[];
-  /** When the user consented. */
   grantedAt: number;
   expiresAt: number;
   lastUsedAt: number | null;
 };
 
-/** Lists and revokes grants. */
-export type GrantStore = {
-  /** Lists the active authorizations for an organization, newest first. */
-  listByOrganization(organizationId: string): Promise<AuthorizedApp[]>;
-  /** Lists the active authorizations by a user for all organizations, newest first. */
-  listByUser(userId: string): Promise<AuthorizedApp[]>;
-  /**
-   * Revokes a grant and those that follow from its consent, which invalidates their tokens. Returns whether there was one.
-   * With `deletesWebhooks`, also deletes the webhooks that the client created for the user in this organization.
-   */
-  revoke(
-    organizationId: string,
-    grantId: string,
-    actor: Actor,
-    options?: { deletesWebhooks?: boolean },
-  ): Promise<boolean>;
-  /**
-   * Revokes a grant of any organization and those that follow from its consent. Returns false if there is no such grant; one
-   * that was revoked before counts.
-   */
-  revokeAny(grantId: string, actor: Actor): Promise<boolean>;
-  /** Resolves to undefined for a revoked grant and for one without an organization. */
-  findStatus(grantId: string): Promise<GrantStatus | undefined>;
-};
-
-/** Creates the grant store of a database. */
 export function createGrantStore(
-  { knex, prepare, transaction }: Database,
+  { knex, transaction }: Database,
   outbox: Outbox,
-  clientPolicy: ClientPolicy,
   webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
-): GrantStore {
+) {
   async function list(filter: object): Promise<AuthorizedApp[]> {
     const rows: ListedGrant[] = await knex("grants as g")
       .join("users as u", "u.id", "g.user_id")
@@ -97,10 +61,17 @@ export function createGrantStore(
   }
 
   return {
-    listByOrganization: (organizationId) => list({ "g.organization_id": organizationId }),
-    listByUser: (userId) => list({ "g.user_id": userId }),
+    listByOrganization: (organizationId: string) => list({ "g.organization_id": organizationId }),
 
-    revoke: (organizationId, grantId, actor, { deletesWebhooks = false } = {}) =>
+    listByUser: (userId: string) => list({ "g.user_id": userId }),
+
+    /** Revokes a grant with those of its consent; `deletesWebhooks` also deletes the webhooks created under it. */
+    revoke: (
+      organizationId: string,
+      grantId: string,
+      actor: Actor,
+      { deletesWebhooks = false }: { deletesWebhooks?: boolean } = {},
+    ): Promise<boolean> =>
       transaction(async (trx) => {
         const matching: Knex.QueryCallback = (grant) =>
           grant
@@ -116,7 +87,8 @@ export function createGrantStore(
         return (await revokeGrants(trx, outbox, actor, matching)) > 0;
       }),
 
-    revokeAny: (grantId, actor) =>
+    /** Revokes a grant and those of its consent, of any organization; true also for one that was revoked before. */
+    revokeAny: (grantId: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         const matching: Knex.QueryCallback = (grant) =>
           grant.where({ id: grantId }).orWhere({ consent_id: grantId });
@@ -124,8 +96,6 @@ export function createGrantStore(
         await revokeGrants(trx, outbox, actor, matching);
         return true;
       }),
-
-    findStatus: createFindGrantStatus({ prepare }, clientPolicy),
   };
 }
 
@@ -147,20 +117,13 @@ function groupByConsent(grants: ListedGrant[]): AuthorizedApp[] {
       id,
       scopes: [...new Set(group.flatMap(({ payload }) => scopesOf(payload)))].sort(),
       grantedAt: consentedAt ?? app.grantedAt,
-      lastUsedAt: group.reduce<number | null>((last, grant) => later(last, grant.lastUsedAt), null),
+      lastUsedAt: Math.max(...group.map((grant) => grant.lastUsedAt ?? 0)) || null,
     };
   });
   return apps.sort((one, other) => other.grantedAt - one.grantedAt);
 }
 
-function later(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.max(one, other);
-}
-
-/**
- * Revokes every matching active grant except one, which invalidates their tokens. Returns their number. Part of the
- * caller's transaction.
- */
+/** Revokes matching grants except one, and returns their number. Part of the caller's transaction. */
 export async function revokeGrants(
   trx: Knex.Transaction,
   outbox: Outbox,
@@ -184,4 +147,46 @@ export async function revokeGrants(
     ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, reason)),
   );
   return revoked;
+}
+
+/** Keeps grants from being stored that would follow from these consents, until the transaction ends. */
+async function blockConsents(trx: Knex.Transaction, filter: Knex.QueryCallback): Promise<void> {
+  const ids = await trx("grants")
+    .where(filter)
+    .whereNull("revoked_at")
+    .whereNotNull("consent_id")
+    .distinct()
+    .pluck("consent_id");
+  if (ids.length === 0) return;
+  // In one order: two revocations must not wait for each other.
+  await trx("grants").whereIn("id", ids).orderBy("id").forUpdate().select("id");
+}
+
+/** The columns of a grant that its events describe. */
+export type Grant = Pick<GrantRow, "id" | "client_id" | "user_id" | "organization_id" | "payload">;
+
+/** Returns no event for a grant without an organization. `reason` says why the service itself revoked it. */
+export function toDomainEvent(
+  type: "authorization.granted" | "authorization.revoked",
+  { id, client_id, user_id, organization_id, payload }: Grant,
+  reason?: "replay_detected",
+): DomainEvent[] {
+  if (!organization_id) return [];
+  const data = {
+    grant_id: id,
+    client_id,
+    user_id,
+    scopes: scopesOf(payload),
+    ...(reason && { reason }),
+  };
+  return [{ organizationId: organization_id, type, subject: id, data }];
+}
+
+function scopesOf(payload: string): string[] {
+  const { openid, resources = {} } = JSON.parse(payload) as {
+    openid?: { scope?: string };
+    resources?: Record<string, string>;
+  };
+  const scopes = [openid?.scope ?? "", ...Object.values(resources)].flatMap((scope) => scope.split(" "));
+  return [...new Set(scopes.filter(Boolean))].sort();
 }

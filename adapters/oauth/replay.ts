@@ -1,27 +1,24 @@
 import { sha256 } from "../crypto/hash.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 
-/** A JWT that may be used only once. `expiresAt`: until when it would otherwise be accepted, in epoch milliseconds. */
+/** A JWT that may be used only once. `expiresAt` is until when it is otherwise accepted, in epoch milliseconds. */
 export type SingleUse = { issuer: string; jti: string; expiresAt: number };
 
-/** Remembers which JWTs were used (RFC 7523 §3, RFC 9449 §11.1). */
-export type ReplayStore = {
-  /** Records the use of a JWT. Of any number of calls, on any process, exactly one resolves to true. */
-  useOnce(jwt: SingleUse): Promise<boolean>;
-};
-
-/** The kind of these rows: the name of the library's model. */
+// The name of oidc-provider's model.
 const KIND = "ReplayDetection";
 
-/** Creates the replay store of a database. A single INSERT decides. */
-export function createReplayStore({ inserter }: Database): ReplayStore {
+export type ReplayStore = ReturnType<typeof createReplayStore>;
+
+/** Remembers which JWTs were used (RFC 7523 §3, RFC 9449 §11.1). A single INSERT decides. */
+export function createReplayStore({ inserter }: Database) {
   const insert = inserter({
     tables: [{ name: "tokens", columns: ["id_hash", "kind", "payload", "expires_at"] }],
     uniqueColumn: "id_hash",
   });
   return {
-    async useOnce(jwt) {
+    /** Records the use of a JWT. Of any number of calls, on any process, exactly one resolves to true. */
+    async useOnce(jwt: SingleUse): Promise<boolean> {
       try {
         await insert(rowOfUse(jwt));
         return true;

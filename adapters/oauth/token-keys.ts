@@ -11,10 +11,7 @@ export function tokenTime(): string {
   return Date.now().toString(36).padStart(TIME_LENGTH, "0");
 }
 
-/**
- * Returns the key that a token is stored under: the time in it and the first 204 bits of its SHA-256 hash. Such keys are
- * appended to the index; random ones change, and write, a page each. Codes have no time; their key is the hash.
- */
+/** The time in a token and 204 bits of its hash: appended to the index, where random keys would write a page each. */
 export function tokenKey(token: string): string {
   const time = TIMED_TOKEN.exec(token)?.[1] ?? "";
   return (time + sha256(token)).slice(0, KEY_LENGTH);

@@ -3,9 +3,8 @@ import type { Actor } from "../../resources/access/actor.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
-import { lockOrganization } from "./store.ts";
+import { lockOrganization } from "../locks.ts";
 
-/** The maximum number of approved apps per organization. */
 export const MAX_APPROVED_APPS = 100;
 
 /** An app that the members of an organization may authorize. Times are epoch milliseconds. */
@@ -19,22 +18,16 @@ export type ApprovedApp = {
   approvedAt: number;
 };
 
-/** Stores which apps the owners and admins of organizations have approved. */
-export type ApprovedAppStore = {
-  /** Lists the approved apps, oldest first. */
-  list(organizationId: string): Promise<ApprovedApp[]>;
-  /** Approves an app; an app that is already approved stays as it is. Concurrent calls never exceed the limit. */
-  approve(organizationId: string, clientId: string, actor: Actor): Promise<ApprovedApp | "missing" | "limit">;
-  /** Withdraws an approval, which takes effect with the next request of the client. Returns whether there was one. */
-  remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
-};
-
-/** Creates the store of a database. */
-export function createApprovedAppStore({ knex, transaction }: Database, outbox: Outbox): ApprovedAppStore {
+export function createApprovedAppStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
-    list: (organizationId) => listApps(knex, { "a.organization_id": organizationId }),
+    list: (organizationId: string) => listApps(knex, { "a.organization_id": organizationId }),
 
-    approve: (organizationId, clientId, actor) =>
+    /** Approves an app; an app that is already approved stays as it is. Concurrent calls never exceed the limit. */
+    approve: (
+      organizationId: string,
+      clientId: string,
+      actor: Actor,
+    ): Promise<ApprovedApp | "missing" | "limit"> =>
       transaction(async (trx) => {
         if (!(await lockOrganization(trx, organizationId))) return "missing";
         const own = { organization_id: organizationId };
@@ -51,17 +44,15 @@ export function createApprovedAppStore({ knex, transaction }: Database, outbox: 
         return app as ApprovedApp;
       }),
 
-    remove: (organizationId, id, actor) =>
+    /** Takes effect with the next request of the client. Returns whether there was an approval. */
+    remove: (organizationId: string, id: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         const approval = trx("approved_apps").where({ id, organization_id: organizationId });
         const row = await approval.clone().forUpdate().first();
         // Of two concurrent calls, one deletes the row and records the event.
         if (!row || !(await approval.delete())) return false;
-        await outbox.record(
-          trx,
-          actor,
-          approvalEvent("app.approval_withdrawn", organizationId, row.client_id),
-        );
+        const event = approvalEvent("app.approval_withdrawn", organizationId, row.client_id);
+        await outbox.record(trx, actor, event);
         return true;
       }),
   };

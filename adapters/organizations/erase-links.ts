@@ -9,10 +9,7 @@ const LINKS = 200;
 const PAUSE_MS = 10;
 const READ_MS = 30_000;
 
-/**
- * Erases the content of the links of deleted organizations like that of deleted links, in small batches: their rows remain
- * with slug and destination. The usage is deleted last, and marks what is left to do.
- */
+/** Erases all but slug and destination. The usage is deleted last, and marks what is left to do. */
 export async function eraseLinks(database: Database, mayContinue: () => Promise<boolean>): Promise<void> {
   const { knex, readAside } = database;
   for (;;) {
@@ -27,31 +24,17 @@ export async function eraseLinks(database: Database, mayContinue: () => Promise<
   }
 }
 
-/** Returns whether it could finish. */
 async function eraseLinksOf(
   knex: Knex,
   organizationId: string,
   mayContinue: () => Promise<boolean>,
 ): Promise<boolean> {
-  const next = eraseBatch(knex, organizationId);
+  const own = { organization_id: organizationId };
+  let afterId = "";
   for (let count = LINKS; count === LINKS; await sleep(PAUSE_MS)) {
     if (!(await mayContinue())) return false;
-    count = await next();
-  }
-  await knex("organization_usage").where({ organization_id: organizationId }).delete();
-  return true;
-}
-
-/** Returns a function that erases the next links, oldest first, and resolves to how many it looked at. */
-function eraseBatch(knex: Knex, organizationId: string): () => Promise<number> {
-  let afterId = "";
-  return async () => {
-    const links = await knex("links")
-      .where({ organization_id: organizationId })
-      .where("id", ">", afterId)
-      .orderBy("id")
-      .limit(LINKS)
-      .select("id", "deleted_at");
+    const next = knex("links").where(own).where("id", ">", afterId).orderBy("id").limit(LINKS);
+    const links = await next.select("id", "deleted_at");
     const ids = links.filter(({ deleted_at }) => deleted_at === null).map(({ id }) => id);
     if (ids.length > 0) {
       await knex("links")
@@ -59,6 +42,8 @@ function eraseBatch(knex: Knex, organizationId: string): () => Promise<number> {
         .update({ ...ERASED, deleted_at: Date.now() });
     }
     afterId = links.at(-1)?.id ?? afterId;
-    return links.length;
-  };
+    count = links.length;
+  }
+  await knex("organization_usage").where(own).delete();
+  return true;
 }

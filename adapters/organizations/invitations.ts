@@ -3,28 +3,26 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { OPERATOR_ID } from "../crypto/ids.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { newId, newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
-import { queueMail } from "../mail/queue.ts";
-import { QuotaExceeded } from "../quota-exceeded.ts";
-import { type Invitation, insertInvitation, mayMail } from "./insert-invitation.ts";
-import { lockUser } from "./reset-revocation.ts";
-import {
-  addMember,
-  findOrganization,
-  lockOrganization,
-  manageableRoles,
-  memberAdded,
-  ROLES,
-  type Role,
-} from "./store.ts";
+import { QuotaExceeded } from "../links/usage.ts";
+import { lockOrganization, lockUser } from "../locks.ts";
+import { countMails, queueMail } from "../mail/queue.ts";
+import { addMember, findOrganization, manageableRoles, memberAdded, ROLES, type Role } from "./store.ts";
 
-export type { Invitation };
+/** A single-use invitation to an organization. Times are epoch milliseconds. */
+export type Invitation = {
+  id: string;
+  role: Role;
+  createdBy: string;
+  email: string | null;
+  createdAt: number;
+  expiresAt: number;
+};
 
-/** What the link of an invitation shows. */
-export type OpenInvitation = {
+type OpenInvitation = {
   organizationId: string;
   organizationName: string;
   role: Role;
@@ -32,70 +30,81 @@ export type OpenInvitation = {
   inviter: string | null;
 };
 
-/** Stores invitations. Of their links, only a hash is stored. */
-export type InvitationStore = {
-  /**
-   * Creates an invitation. Resolves to it and the token of its link.
-   * @throws QuotaExceeded if members and pending invitations have reached the limit of the plan
-   */
-  create(
-    organizationId: string,
-    role: Role,
-    lifetimeMs: number,
-    actor: Actor,
-    limitsOf?: LimitsOf,
-  ): Promise<{ invitation: Invitation; token: string }>;
-  /** Creates an invitation and queues it as an email. Resolves to undefined after too many emails in a day. */
-  createByMail(
-    organizationId: string,
-    role: Role,
-    lifetimeMs: number,
-    actor: Actor,
-    email: string,
-    limitsOf?: LimitsOf,
-  ): Promise<{ invitation: Invitation; token: string } | undefined>;
-  /** Lists pending invitations, newest first. `createdBy` is a username. */
-  list(organizationId: string): Promise<Invitation[]>;
-  /** Revokes a pending invitation if its role is one of `roles`. Returns whether there was one. */
-  revoke(organizationId: string, id: string, roles: readonly Role[], actor: Actor): Promise<boolean>;
-  /** Finds the invitation of a token if it can be accepted. */
-  find(token: string): Promise<OpenInvitation | undefined>;
-  /**
-   * Adds the actor to the organization and marks the invitation as used. Concurrent calls succeed once. If the actor
-   * is already a member, the invitation remains valid. Resolves to undefined for an invalid token.
-   */
-  accept(token: string, actor: Actor): Promise<(OpenInvitation & { isNew: boolean }) | undefined>;
+type LimitsOf = (plan: Plan) => { members: number };
+
+type Creation = {
+  organizationId: string;
+  role: Role;
+  lifetimeMs: number;
+  actor: Actor;
+  email?: string | null;
 };
 
-/** Creates the invitation store of a database. */
+// Per day. More would let a user fill the mailboxes of others.
+const MAILS_PER_USER = 50;
+const MAILS_PER_ADDRESS = 5;
+
 export function createInvitationStore(
   { knex, transaction }: Database,
   outbox: Outbox,
   encryption: Encryption,
-): InvitationStore {
+) {
+  async function insert(trx: Knex.Transaction, creation: Creation) {
+    const { organizationId, role, lifetimeMs, actor, email = null } = creation;
+    const token = newSecret("");
+    const id = newId("inv");
+    const createdAt = Date.now();
+    const expiresAt = createdAt + lifetimeMs;
+    await trx("invitations").insert({
+      id,
+      id_hash: sha256(token),
+      organization_id: organizationId,
+      role,
+      created_by: actor.id,
+      email,
+      created_at: createdAt,
+      expires_at: expiresAt,
+    });
+    const data = { invitation_id: id, role };
+    await outbox.record(trx, actor, { organizationId, type: "invitation.created", subject: id, data });
+    const invitation: Invitation = { id, role, createdBy: actor.id, email, createdAt, expiresAt };
+    return { invitation, token };
+  }
+
   return {
-    create: (organizationId, role, lifetimeMs, actor, limitsOf) =>
+    /** Resolves to the invitation and the token of its link. Throws QuotaExceeded; pending invitations count, too. */
+    create: (organizationId: string, role: Role, lifetimeMs: number, actor: Actor, limitsOf?: LimitsOf) =>
       transaction(async (trx) => {
         if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
-        return insertInvitation(trx, outbox, { organizationId, role, lifetimeMs, actor });
+        return insert(trx, { organizationId, role, lifetimeMs, actor });
       }),
 
-    createByMail: (organizationId, role, lifetimeMs, actor, email, limitsOf) =>
+    /** Creates an invitation and queues it as an email. Resolves to undefined after too many emails in a day. */
+    createByMail: (
+      organizationId: string,
+      role: Role,
+      lifetimeMs: number,
+      actor: Actor,
+      email: string,
+      limitsOf?: LimitsOf,
+    ): Promise<{ invitation: Invitation; token: string } | undefined> =>
       transaction(async (trx) => {
         await lockOrganization(trx, organizationId);
         if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
         await lockUser(trx, actor.id);
-        if (!(await mayMail(trx, actor.id, email))) return undefined;
-        const creation = { organizationId, role, lifetimeMs, actor, email };
-        const { invitation, token } = await insertInvitation(trx, outbox, creation);
-        const found = await findOpen(trx, token);
+        const byUser = await countMails(trx, { kind: "invitation", user_id: actor.id });
+        const byAddress = await countMails(trx, { kind: "invitation", recipient: email });
+        if (byUser >= MAILS_PER_USER || byAddress >= MAILS_PER_ADDRESS) return undefined;
+        const { invitation, token } = await insert(trx, { organizationId, role, lifetimeMs, actor, email });
+        const found = await findOpenInvitation(trx, token);
         const data = { organization: found?.organizationName, inviter: found?.inviter, role };
         const mail = { kind: "invitation", recipient: email, userId: actor.id, data } as const;
         await queueMail(trx, mail, { encryption, token });
         return { invitation, token };
       }),
 
-    list: (organizationId) =>
+    /** Lists pending invitations, newest first. `createdBy` is a username. */
+    list: (organizationId: string): Promise<Invitation[]> =>
       knex("invitations as i")
         .leftJoin("users as u", "u.id", "i.created_by")
         .where("i.organization_id", organizationId)
@@ -111,30 +120,27 @@ export function createInvitationStore(
           expiresAt: "i.expires_at",
         }),
 
-    revoke: (organizationId, id, roles, actor) =>
+    /** Revokes a pending invitation if its role is one of `roles`. Returns whether there was one. */
+    revoke: (organizationId: string, id: string, roles: readonly Role[], actor: Actor) =>
       transaction(async (trx) => {
         const filter = { organization_id: organizationId, id };
         return (await revokeInvitations(trx, outbox, actor, filter, roles)) > 0;
       }),
 
-    find: (token) => findOpen(knex, token),
+    find: (token: string) => findOpenInvitation(knex, token),
 
-    async accept(token, actor) {
+    /** Concurrent calls succeed once. An invitation of someone who is already a member remains valid. */
+    async accept(token: string, actor: Actor) {
       try {
         return await transaction((trx) => acceptInvitation(trx, outbox, token, actor));
       } catch (error) {
         // The actor concurrently accepted another invitation.
         if (!isDuplicate(error)) throw error;
-        const found = await findOpen(knex, token);
+        const found = await findOpenInvitation(knex, token);
         return found && { ...found, isNew: false };
       }
     },
   };
-}
-
-/** Returns whether an invitation can be accepted. */
-export async function isInvitationOpen(trx: Knex.Transaction, token: string): Promise<boolean> {
-  return (await findOpen(trx, token)) !== undefined;
 }
 
 /** Locks the organization and checks its members, each of whom was invited. @throws QuotaExceeded */
@@ -156,10 +162,8 @@ async function checkMembers(
   if (Number(members?.total) + Number(invited?.total) >= limit) throw new QuotaExceeded("members", limit);
 }
 
-type LimitsOf = (plan: Plan) => { members: number };
-
 /** Finds an invitation whose creator may still grant its role: a member with a sufficient role, or the operator. */
-async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
+export async function findOpenInvitation(knex: Knex, token: string): Promise<OpenInvitation | undefined> {
   const row: (OpenInvitation & { createdBy: string; creatorRole: Role | null }) | undefined = await knex(
     "invitations as i",
   )
@@ -187,18 +191,17 @@ async function findOpen(knex: Knex, token: string): Promise<OpenInvitation | und
   return creatorRole && manageableRoles(creatorRole).includes(found.role) ? found : undefined;
 }
 
-/** Accepts an invitation like `accept`. Part of the caller's transaction. */
 export async function acceptInvitation(
   trx: Knex.Transaction,
   outbox: Outbox,
   token: string,
   actor: Actor,
 ): Promise<(OpenInvitation & { isNew: boolean }) | undefined> {
-  const pending = await findOpen(trx, token);
+  const pending = await findOpenInvitation(trx, token);
   // Organizations are always locked first.
   if (!pending || !(await lockOrganization(trx, pending.organizationId))) return undefined;
   // The creator's role may have changed before the lock was granted.
-  const found = await findOpen(trx, token);
+  const found = await findOpenInvitation(trx, token);
   if (!found) return undefined;
   const { organizationId, role } = found;
   const membership = await trx("memberships")

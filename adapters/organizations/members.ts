@@ -1,33 +1,19 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
+import { memberEvent } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { lockOrganization } from "../locks.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 import type { WebhookDeletion } from "../webhooks/store.ts";
 import { revokeInvitations } from "./invitations.ts";
-import { revokeResetLinksBy, revokeResetLinksFor } from "./reset-revocation.ts";
-import { lockOrganization, manageableRoles, ROLES, type Role } from "./store.ts";
+import { isLastOwner } from "./last-owner.ts";
+import { manageableRoles, ROLES, type Role, revokeResetLinksFor } from "./store.ts";
 
 /** A member of an organization. `joinedAt` is epoch milliseconds. */
 export type Member = { id: string; username: string; role: Role; joinedAt: number };
 
-/** Why a member was not changed. */
 export type MemberRefusal = "missing" | "forbidden" | "last_owner";
-
-/**
- * Stores the members of organizations. Changes of one organization are serialized, so concurrent changes never remove its
- * last owner.
- */
-export type MemberStore = {
-  /** Lists the members, ordered by username. */
-  list(organizationId: string): Promise<Member[]>;
-  changeRole(change: Change & { role: Role }): Promise<MemberRefusal | undefined>;
-  /**
-   * Removes a member, and revokes the member's grants and pending invitations in the organization. With
-   * `deletesWebhooks`, also deletes the webhooks that the member created there, also through apps.
-   */
-  remove(change: Change & { deletesWebhooks?: boolean }): Promise<MemberRefusal | undefined>;
-};
 
 type Change = {
   organizationId: string;
@@ -37,12 +23,12 @@ type Change = {
   actor: Actor;
 };
 
-/** Creates the member store of a database. */
+/** Changes of one organization are serialized, so concurrent ones never remove its last owner. */
 export function createMemberStore(
   { knex, transaction }: Database,
   outbox: Outbox,
   webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
-): MemberStore {
+) {
   /** Runs `work` while the organization is locked, unless the change is refused. */
   function change(
     { organizationId, userId, manageableRoles }: Change,
@@ -51,49 +37,39 @@ export function createMemberStore(
   ): Promise<MemberRefusal | undefined> {
     return transaction(async (trx) => {
       if (!(await lockOrganization(trx, organizationId))) return "missing";
-      const members = trx("memberships").where({ organization_id: organizationId });
-      const found = await members.clone().where({ user_id: userId }).first("role");
+      const member = { organization_id: organizationId, user_id: userId };
+      const found = await trx("memberships").where(member).first("role");
       if (!found) return "missing";
       if (!manageableRoles.includes(found.role)) return "forbidden";
-      if (found.role === "owner" && removesOwner) {
-        const owners = await members.clone().where({ role: "owner" }).pluck("user_id");
-        if (owners.length === 1) return "last_owner";
-      }
+      if (removesOwner && (await isLastOwner(trx, organizationId, userId))) return "last_owner";
       await work(trx, found.role);
       return undefined;
     });
   }
 
   return {
-    list: (organizationId) =>
+    list: (organizationId: string): Promise<Member[]> =>
       knex("memberships as m")
         .join("users as u", "u.id", "m.user_id")
         .where("m.organization_id", organizationId)
         .orderBy("u.username_key")
         .select({ id: "u.id", username: "u.username", role: "m.role", joinedAt: "m.created_at" }),
 
-    changeRole: ({ role, ...target }) =>
+    changeRole: ({ role, ...target }: Change & { role: Role }) =>
       change(target, role !== "owner", async (trx, before) => {
         if (before === role) return;
         const { organizationId, userId, actor } = target;
         await trx("memberships").where({ organization_id: organizationId, user_id: userId }).update({ role });
-        await revokeInvitations(
-          trx,
-          outbox,
-          actor,
-          { organization_id: organizationId, created_by: userId },
-          ROLES.filter((one) => !manageableRoles(role).includes(one)),
-        );
+        const created = { organization_id: organizationId, created_by: userId };
+        const lost = ROLES.filter((one) => !manageableRoles(role).includes(one));
+        await revokeInvitations(trx, outbox, actor, created, lost);
         if (before === "owner") await revokeResetLinksBy(trx, userId, organizationId);
-        await outbox.record(trx, actor, {
-          organizationId,
-          type: "member.role_changed",
-          subject: userId,
-          data: { user_id: userId, from: before, to: role },
-        });
+        const event = { userId, type: "member.role_changed", from: before, to: role } as const;
+        await outbox.record(trx, actor, memberEvent(organizationId, event));
       }),
 
-    remove: ({ deletesWebhooks = false, ...target }) =>
+    /** Removes a member with their grants and invitations; `deletesWebhooks` also deletes webhooks they created. */
+    remove: ({ deletesWebhooks = false, ...target }: Change & { deletesWebhooks?: boolean }) =>
       change(target, true, async (trx, role) => {
         const { organizationId, userId, actor } = target;
         // Webhooks first, so they receive none of the events that follow.
@@ -116,10 +92,18 @@ export async function removeMember(
   await revokeResetLinksBy(trx, userId, organizationId);
   await revokeResetLinksFor(trx, [userId]);
   await revokeInvitations(trx, outbox, actor, { organization_id: organizationId, created_by: userId });
-  await outbox.record(trx, actor, {
-    organizationId,
-    type: "member.removed",
-    subject: userId,
-    data: { user_id: userId, role },
-  });
+  await outbox.record(trx, actor, memberEvent(organizationId, { userId, type: "member.removed", role }));
+}
+
+/** Revokes the unused reset links that a former owner of a locked organization created for its members. */
+async function revokeResetLinksBy(
+  trx: Knex.Transaction,
+  ownerId: string,
+  organizationId: string,
+): Promise<void> {
+  const userIds = await trx("memberships").where({ organization_id: organizationId }).pluck("user_id");
+  await trx("one_time_links")
+    .where({ purpose: "password_reset", used_at: null, created_by: ownerId })
+    .whereIn("user_id", userIds)
+    .update({ used_at: Date.now() });
 }

@@ -2,15 +2,15 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { newId } from "../crypto/ids.ts";
+import { newId, OPERATOR_ID } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
-import type { DomainEvent, Outbox } from "../events/outbox.ts";
-import { insertUsage } from "../links/usage.ts";
+import { memberEvent } from "../events/member-events.ts";
+import { type DomainEvent, type Outbox, organizationEvent } from "../events/outbox.ts";
+import { QuotaExceeded } from "../links/usage.ts";
+import { lockOrganization, lockUser } from "../locks.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
 import { revokeGrants } from "../oauth/grants.ts";
-import { QuotaExceeded } from "../quota-exceeded.ts";
-import { lockUser, revokeResetLinksFor } from "./reset-revocation.ts";
-import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension-row.ts";
+import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension.ts";
 
 /** An organization that has not been deleted. */
 export type Organization = { id: string; name: string; plan: Plan };
@@ -34,40 +34,33 @@ export function manageableRoles(role: Role): readonly Role[] {
 /** `client` is set only by the call that created it, which is the only time its secret is known. */
 export type PlanChange = { organization: Organization; client?: NewClient };
 
-/** Stores organizations and memberships. */
-export type OrganizationStore = {
-  /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
-  create(name: string, plan: Plan, actor: Actor, ownerId?: string, maxOwned?: number): Promise<PlanChange>;
-  /** Changes the plan and creates a client with the first paid plan. Resolves to undefined for an unknown id. */
-  setPlan(id: string, plan: Plan, actor: Actor): Promise<PlanChange | undefined>;
-  /** Renames an organization. Returns false for an unknown id. */
-  rename(id: string, name: string, actor: Actor): Promise<boolean>;
-  /**
-   * Deletes an organization with its members, client, webhooks and grants. Its row remains, so the slugs of its links are
-   * never reused. The purge erases the content of the links. Returns false for an unknown id.
-   */
-  remove(id: string, actor: Actor, reason?: string): Promise<boolean>;
-  /** Adds a user as a member. */
-  addMember(id: string, userId: string, role: Role, actor: Actor): Promise<void>;
-  find(id: string): Promise<Organization | undefined>;
-  list(): Promise<Organization[]>;
-  /** Lists the organizations of a user, oldest membership first. */
-  listByUser(userId: string): Promise<Membership[]>;
-};
-
 const COLUMNS = ["id", "name", "plan"] as const;
 
-/** Creates the organization store of a database. */
-export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox): OrganizationStore {
+export type OrganizationStore = ReturnType<typeof createOrganizationStore>;
+
+export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox) {
+  /** On the free plan, a client is kept but rejected. */
+  async function ensureClient(trx: Knex.Transaction, actor: Actor, organization: Organization) {
+    const { id: organizationId, plan } = organization;
+    const client = plan === "free" ? undefined : await createClientFor(trx, organizationId);
+    if (!client) return { organization };
+    const { clientId: subject } = client;
+    const data = { client_id: subject };
+    await outbox.record(trx, actor, { organizationId, type: "client.created", subject, data });
+    return { organization, client };
+  }
+
   return {
-    create: (name, plan, actor, ownerId, maxOwned) =>
+    /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
+    create: (name: string, plan: Plan, actor: Actor, ownerId?: string, maxOwned?: number) =>
       transaction(async (trx) => {
         const organization = await insertOrganization(trx, outbox, { name, plan, actor, ownerId });
         if (ownerId && maxOwned !== undefined) await checkOwned(trx, ownerId, maxOwned);
-        return ensureClient(trx, outbox, actor, organization);
+        return ensureClient(trx, actor, organization);
       }),
 
-    setPlan: (id, plan, actor) =>
+    /** Changes the plan and creates a client with the first paid plan. Resolves to undefined for an unknown id. */
+    setPlan: (id: string, plan: Plan, actor: Actor): Promise<PlanChange | undefined> =>
       transaction(async (trx) => {
         // The second of two concurrent upgrades waits here and finds the client of the first.
         if (!(await lockOrganization(trx, id))) return undefined;
@@ -75,49 +68,46 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         if (before.plan !== plan) {
           await trx("organizations").where({ id }).update({ plan });
           const data = { from: before.plan, to: plan };
-          await outbox.record(trx, actor, { organizationId: id, type: "plan.changed", subject: id, data });
+          await outbox.record(trx, actor, organizationEvent(id, "plan.changed", data));
         }
-        return ensureClient(trx, outbox, actor, { ...before, plan });
+        return ensureClient(trx, actor, { ...before, plan });
       }),
 
-    rename: (id, name, actor) =>
+    rename: (id: string, name: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         if (!(await lockOrganization(trx, id))) return false;
         const before = await findOrganization(trx, id);
         if (before.name === name) return true;
         await trx("organizations").where({ id }).update({ name });
         const data = { from: before.name, to: name };
-        await outbox.record(trx, actor, {
-          organizationId: id,
-          type: "organization.renamed",
-          subject: id,
-          data,
-        });
+        await outbox.record(trx, actor, organizationEvent(id, "organization.renamed", data));
         return true;
       }),
 
-    remove: (id, actor, reason) => transaction((trx) => removeOrganization(trx, outbox, actor, id, reason)),
+    /** Deletes an organization. Its row remains, so the slugs of its links are never reused. */
+    remove: (id: string, actor: Actor, reason?: string) =>
+      transaction((trx) => removeOrganization(trx, outbox, actor, id, reason)),
 
-    addMember: (id, userId, role, actor) =>
+    addMember: (id: string, userId: string, role: Role, actor: Actor) =>
       transaction(async (trx) => {
         await lockOrganization(trx, id);
         await addMember(trx, userId, id, role);
         await outbox.record(trx, actor, memberAdded(id, userId, role));
       }),
 
-    find: (id) =>
+    find: (id: string): Promise<Organization | undefined> =>
       knex("organizations")
         .where({ id })
         .whereNull("deleted_at")
         .first(...COLUMNS),
 
-    list: () =>
+    list: (): Promise<Organization[]> =>
       knex("organizations")
         .whereNull("deleted_at")
         .orderBy("id")
         .select(...COLUMNS),
 
-    async listByUser(userId) {
+    async listByUser(userId: string): Promise<Membership[]> {
       const rows: (Omit<Membership, "suspension"> & SuspensionColumns)[] = await knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
         .where("m.user_id", userId)
@@ -131,26 +121,6 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
   };
 }
 
-/** Creates the organization's client if its plan is paid and it has none. On the free plan, a client is kept but rejected. */
-async function ensureClient(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organization: Organization,
-): Promise<PlanChange> {
-  const { id, plan } = organization;
-  const client = plan === "free" ? undefined : await createClientFor(trx, id);
-  if (!client) return { organization };
-  await outbox.record(trx, actor, {
-    organizationId: id,
-    type: "client.created",
-    subject: client.clientId,
-    data: { client_id: client.clientId },
-  });
-  return { organization, client };
-}
-
-/** Finds an organization that the caller's transaction has locked. */
 export async function findOrganization(trx: Knex.Transaction, id: string): Promise<Organization> {
   const organization = await trx("organizations")
     .where({ id })
@@ -170,14 +140,10 @@ export async function insertOrganization(
   const organization: Organization = { id: newId("org"), name, plan };
   const now = Date.now();
   await trx("organizations").insert({ ...organization, created_at: now, updated_at: now });
-  await insertUsage(trx, organization.id);
+  await trx("organization_usage").insert({ organization_id: organization.id, links: 0, link_bytes: 0 });
   if (ownerId) await addMember(trx, ownerId, organization.id, "owner");
-  await outbox.record(trx, actor, {
-    organizationId: organization.id,
-    type: "organization.created",
-    subject: organization.id,
-    data: { name, plan, ...(ownerId && { owner_id: ownerId }) },
-  });
+  const data = { name, plan, ...(ownerId && { owner_id: ownerId }) };
+  await outbox.record(trx, actor, organizationEvent(organization.id, "organization.created", data));
   return organization;
 }
 
@@ -205,25 +171,12 @@ export async function removeOrganization(
   await trx("invitations").where(own).delete();
   await trx("trust_rules").where(own).delete();
   await trx("approved_apps").where(own).delete();
-  await outbox.record(trx, actor, {
-    organizationId: id,
-    type: "organization.deleted",
-    subject: id,
-    data: { ...(reason && { reason }) },
-  });
+  const data = { ...(reason && { reason }) };
+  await outbox.record(trx, actor, organizationEvent(id, "organization.deleted", data));
   return true;
 }
 
-/** Locks an organization until the caller's transaction ends. Returns false if it doesn't exist. */
-export async function lockOrganization(trx: Knex.Transaction, id: string): Promise<boolean> {
-  const organization = trx("organizations").where({ id }).whereNull("deleted_at");
-  return (await organization.update({ updated_at: Date.now() })) > 0;
-}
-
-/**
- * Adds a member and revokes the user's unused reset links. Part of the caller's transaction, which has locked the
- * organization. Also locks the user, which serializes this with creating and redeeming reset links.
- */
+/** Locks the user, too, which serializes this with creating and redeeming reset links. Part of the transaction. */
 export async function addMember(
   trx: Knex.Transaction,
   userId: string,
@@ -240,9 +193,17 @@ export async function addMember(
   });
 }
 
-/** Returns the domain event of a new member. */
+/** Memberships decide who may reset a password, so links by owners end when they change. Part of the transaction. */
+export async function revokeResetLinksFor(trx: Knex.Transaction, userIds: string[]): Promise<void> {
+  await trx("one_time_links")
+    .where({ purpose: "password_reset", used_at: null })
+    .whereIn("user_id", userIds)
+    .whereNot("created_by", OPERATOR_ID)
+    .update({ used_at: Date.now() });
+}
+
 export function memberAdded(organizationId: string, userId: string, role: Role): DomainEvent {
-  return { organizationId, type: "member.added", subject: userId, data: { user_id: userId, role } };
+  return memberEvent(organizationId, { userId, type: "member.added", role });
 }
 
 /** Checks how many organizations a user owns. The caller's transaction has locked the user. @throws QuotaExceeded */

@@ -5,19 +5,16 @@ import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { TrustRuleRow } from "../database/oauth-tables.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
-import { lockOrganization } from "./store.ts";
+import { lockOrganization } from "../locks.ts";
 
-/** The most trust rules of an organization. */
 export const MAX_TRUST_RULES = 20;
 
 /** Which tokens of another issuer the organization's client may authenticate with, and for which scopes. */
 export type NewTrustRule = {
   name: string;
-  /** The required `iss`. */
   issuer: string;
   /** The required `sub`; with a `*` at the end, its prefix. */
   subject: string;
-  /** The required `aud`. */
   audience: string;
   /** Further claims and the values that they must have. */
   claims: Record<string, string>;
@@ -34,42 +31,49 @@ export type TrustRule = NewTrustRule & {
   lastUsedAt: number | null;
 };
 
-/** Stores the trust rules of organizations. */
-export type TrustRuleStore = {
-  /** Lists the rules of an organization, oldest first. */
-  list(organizationId: string): Promise<TrustRule[]>;
-  /** Lists the rules for an issuer, oldest first. */
-  listByIssuer(organizationId: string, issuer: string): Promise<TrustRule[]>;
-  /** Adds a rule. Concurrent calls never exceed the limit. */
-  create(organizationId: string, rule: NewTrustRule, actor: Actor): Promise<TrustRule | "missing" | "limit">;
-  /** Deletes a rule. Returns whether there was one. */
-  remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
-  /** Records when rules were used, in epoch milliseconds. */
-  markUsed(ids: string[], at: number): Promise<void>;
-};
+export type TrustRuleStore = ReturnType<typeof createTrustRuleStore>;
 
-/** Creates the trust rule store of a database. */
-export function createTrustRuleStore({ knex, transaction }: Database, outbox: Outbox): TrustRuleStore {
+export function createTrustRuleStore({ knex, transaction }: Database, outbox: Outbox) {
+  const list = (organizationId: string) => listRules(knex, { "r.organization_id": organizationId });
   return {
-    list: (organizationId) => listRules(knex, { organization_id: organizationId }),
+    list,
 
-    // Compared here: a database may ignore case or trailing spaces.
-    listByIssuer: async (organizationId, issuer) =>
-      (await listRules(knex, { organization_id: organizationId })).filter((rule) => rule.issuer === issuer),
+    /** Lists the rules for an issuer, oldest first. Compared here: a database may ignore case or trailing spaces. */
+    listByIssuer: async (organizationId: string, issuer: string) =>
+      (await list(organizationId)).filter((rule) => rule.issuer === issuer),
 
-    create: (organizationId, rule, actor) =>
+    /** Adds a rule. Concurrent calls never exceed the limit. */
+    create: (
+      organizationId: string,
+      rule: NewTrustRule,
+      actor: Actor,
+    ): Promise<TrustRule | "missing" | "limit"> =>
       transaction(async (trx) => {
         if (!(await lockOrganization(trx, organizationId))) return "missing";
         const existing = await trx("trust_rules").where({ organization_id: organizationId }).pluck("id");
         if (existing.length >= MAX_TRUST_RULES) return "limit";
-        const row = toRow(organizationId, rule, actor);
+        const { name, issuer, subject, audience, claims, scopes } = rule;
+        const row: TrustRuleRow = {
+          id: newId("trs"),
+          organization_id: organizationId,
+          name,
+          issuer,
+          subject,
+          audience,
+          claims: JSON.stringify(claims),
+          scopes: scopes.join(" "),
+          created_by: actor.id,
+          created_at: Date.now(),
+          last_used_at: null,
+        };
         await trx("trust_rules").insert(row);
         await outbox.record(trx, actor, toDomainEvent("trust_rule.created", row));
-        const [created] = await listRules(trx, { id: row.id });
+        const [created] = await listRules(trx, { "r.id": row.id });
         return created as TrustRule;
       }),
 
-    remove: (organizationId, id, actor) =>
+    /** Deletes a rule. Returns whether there was one. */
+    remove: (organizationId: string, id: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         const rule = trx("trust_rules").where({ id, organization_id: organizationId });
         const row = await rule.clone().forUpdate().first();
@@ -79,7 +83,8 @@ export function createTrustRuleStore({ knex, transaction }: Database, outbox: Ou
         return true;
       }),
 
-    async markUsed(ids, at) {
+    /** Records when rules were used, in epoch milliseconds. */
+    async markUsed(ids: string[], at: number): Promise<void> {
       await knex("trust_rules").whereIn("id", ids).update({ last_used_at: at });
     },
   };
@@ -87,14 +92,10 @@ export function createTrustRuleStore({ knex, transaction }: Database, outbox: Ou
 
 type JoinedTrustRule = Omit<TrustRule, "claims" | "scopes"> & { claims: string; scopes: string };
 
-async function listRules(
-  knex: Knex,
-  filter: { organization_id: string } | { id: string },
-): Promise<TrustRule[]> {
-  const own = Object.fromEntries(Object.entries(filter).map(([column, value]) => [`r.${column}`, value]));
+async function listRules(knex: Knex, filter: Record<string, string>): Promise<TrustRule[]> {
   const rows: JoinedTrustRule[] = await knex("trust_rules as r")
     .leftJoin("users as u", "u.id", "r.created_by")
-    .where(own)
+    .where(filter)
     .orderBy("r.id")
     .select({
       id: "r.id",
@@ -115,33 +116,8 @@ async function listRules(
   }));
 }
 
-function toRow(organizationId: string, rule: NewTrustRule, actor: Actor): TrustRuleRow {
-  const { name, issuer, subject, audience, claims, scopes } = rule;
-  return {
-    id: newId("trs"),
-    organization_id: organizationId,
-    name,
-    issuer,
-    subject,
-    audience,
-    claims: JSON.stringify(claims),
-    scopes: scopes.join(" "),
-    created_by: actor.id,
-    created_at: Date.now(),
-    last_used_at: null,
-  };
-}
-
 function toDomainEvent(type: "trust_rule.created" | "trust_rule.deleted", row: TrustRuleRow): DomainEvent {
-  const { id, organization_id, name, issuer, subject, audience, claims, scopes } = row;
-  const data = {
-    trust_rule_id: id,
-    name,
-    issuer,
-    subject,
-    audience,
-    claims: JSON.parse(claims),
-    scopes: scopes.split(" "),
-  };
-  return { organizationId: organization_id, type, subject: id, data };
+  const { id, organization_id: organizationId, name, issuer, subject, audience, claims, scopes } = row;
+  const rule = { name, issuer, subject, audience, claims: JSON.parse(claims), scopes: scopes.split(" ") };
+  return { organizationId, type, subject: id, data: { trust_rule_id: id, ...rule } };
 }

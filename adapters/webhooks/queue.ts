@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import { createGroupedWrite } from "../database/grouped-write.ts";
+import { createGroupedWrite } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
 import type { OrganizationRow, WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -20,13 +20,11 @@ import { createSelect, lockPaused, pairsOf } from "./select.ts";
 import { countTowardQuota } from "./usage.ts";
 import { settleVerification } from "./verification.ts";
 
-// An attempt takes at most 15 s, and the queue is polled every second: deliveries that a dead process had leased continue
-// within 20 s.
+// An attempt takes at most 15 s; after a crash, other processes continue within 20 s.
 const LEASE_MS = 18_000;
 // Limits the log of a delivery that is resent again and again.
 const LOG_MAX = 50;
 
-/** Creates the delivery queue of a database. */
 export function createDeliveryQueue(
   database: Database,
   outbox: Outbox,
@@ -99,7 +97,7 @@ export function createDeliveryQueue(
     },
   };
 
-  /** Records whether a webhook fails, responds slowly or asked for a pause, unless its URL has changed since the lease. */
+  /** Has no effect if the webhook's URL has changed since the lease. */
   async function updateHealth(
     trx: Knex.Transaction,
     { webhookId, organizationId, url, urlHash, failingSince, slowSince }: LeasedDelivery,
@@ -131,12 +129,10 @@ export function createDeliveryQueue(
   }
 }
 
-/** Returns the columns that identify a delivery until its lease has expired. */
 function keyOf({ webhookId, event, lease }: LeasedDelivery) {
   return { webhook_id: webhookId, event_id: event.id, leased_by: lease };
 }
 
-/** The key and lease of a delivery, and its columns after an attempt. */
 type SettledColumn = "webhook_id" | "event_id" | "leased_by" | "status" | "attempts" | "due_at" | "log";
 
 // The first condition is always true, but makes the planner expect few rows. Otherwise it may scan all deliveries.
@@ -146,10 +142,7 @@ const SETTLE_ALL = `update deliveries d
   where coalesce(s.event_id, '') = s.event_id
     and d.webhook_id = s.webhook_id and d.event_id = s.event_id and d.leased_by = s.leased_by`;
 
-/**
- * Prepares the write that records an attempt and ends the lease. It changes nothing if the lease has expired. On PostgreSQL,
- * concurrent attempts share a statement and its commit.
- */
+/** Records an attempt if it is still leased. On PostgreSQL, concurrent attempts share a statement. */
 function prepareSettle({ engine, prepare }: Pick<Database, "engine" | "prepare">) {
   if (engine === "postgres") {
     const settleAll = prepare<unknown, "rows">((q, { rows }) => q.raw(SETTLE_ALL, [rows]));
@@ -164,10 +157,8 @@ function prepareSettle({ engine, prepare }: Pick<Database, "engine" | "prepare">
   });
 }
 
-/** A delivery with its event, webhook and organization. */
 type LeasedRow = WebhookRow & StoredDelivery & Pick<OrganizationRow, "plan" | "suspended_at" | "deleted_at">;
 
-/** Converts a row to a leased delivery with its decrypted signing secrets. */
 function toLeasedDelivery(row: LeasedRow, encryption: Encryption, now: number): LeasedDelivery {
   const id = row.webhook_id;
   const secrets = [row.secret, (row.previous_until ?? 0) > now ? row.previous_secret : null];

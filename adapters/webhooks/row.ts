@@ -5,64 +5,55 @@ import { sha256 } from "../crypto/hash.ts";
 import type { DeliveryRow, EventRow, Flag, WebhookRow } from "../database/tables.ts";
 import type { DomainEvent } from "../events/outbox.ts";
 
-/** Converts between webhooks and their rows, whose URLs and secrets are encrypted. */
-export type WebhookRows = ReturnType<typeof createWebhookRows>;
-
-/** Creates the conversion with an encryption. */
-export function createWebhookRows(encryption: Encryption) {
-  const eventsOf = ({ events }: WebhookRow) => events.split(" ") as WebhookEvent[];
+export function toColumns(
+  encryption: Encryption,
+  { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
+  { url, events, enabled }: Partial<WebhookFields>,
+) {
   return {
-    /** Returns the columns of the given fields. */
-    toColumns(
-      { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
-      { url, events, enabled }: Partial<WebhookFields>,
-    ) {
-      return {
-        ...(url !== undefined && {
-          url: encryption.encrypt(url, urlContextOf(id)),
-          ...indexed(organization_id, url),
-        }),
-        // Event types are stored as a space-separated list.
-        ...(events && { events: events.join(" ") }),
-        ...(enabled !== undefined && { enabled }),
-      };
-    },
-
-    /** Returns a webhook without its secrets. */
-    toWebhook: (row: WebhookRow): Webhook => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      url: decryptUrl(encryption, row),
-      events: eventsOf(row),
-      enabled: Boolean(row.enabled),
-      verified: row.verification_expires_at === null,
-      disabledReason: row.disabled_reason,
-      failingSince: row.failing_since,
-      createdBy: row.created_by,
-      createdVia: row.created_via,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
+    ...(url !== undefined && {
+      url: encryption.encrypt(url, urlContextOf(id)),
+      ...indexed(organization_id, url),
     }),
-
-    /** Returns the settings that the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
-    toDeleted(row: WebhookRow): Pick<Webhook, "events"> & { url?: string } {
-      const [url] = decrypted(() => decryptUrl(encryption, row));
-      return { ...(url !== undefined && { url }), events: eventsOf(row) };
-    },
+    ...(events && { events: events.join(" ") }),
+    ...(enabled !== undefined && { enabled }),
   };
 }
 
-/**
- * Returns the host of a URL, and the hash by which it is unique in an organization. They depend on neither the encryption
- * key, which may change, nor a dot after the hostname: `example.com.` is the same host as `example.com` (RFC 1034 §3.1).
- */
+export function toWebhook(encryption: Encryption, row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    url: decryptUrl(encryption, row),
+    events: eventsOf(row),
+    enabled: Boolean(row.enabled),
+    verified: row.verification_expires_at === null,
+    disabledReason: row.disabled_reason,
+    failingSince: row.failing_since,
+    createdBy: row.created_by,
+    createdVia: row.created_via,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** Returns what the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
+export function auditedDeletion(encryption: Encryption, row: WebhookRow) {
+  const [url] = decrypted(() => decryptUrl(encryption, row));
+  return auditedFields({ ...(url !== undefined && { url }), events: eventsOf(row) });
+}
+
+function eventsOf({ events }: WebhookRow): WebhookEvent[] {
+  return events.split(" ") as WebhookEvent[];
+}
+
+/** The hash doesn't depend on the key, nor on a dot after the hostname, which names the same host (RFC 1034 §3.1). */
 function indexed(organizationId: string, url: string): Pick<WebhookRow, "host" | "url_hash"> {
   const parsed = URL.parse(url);
   if (parsed?.hostname.endsWith(".")) parsed.hostname = parsed.hostname.slice(0, -1);
   return { host: parsed?.hostname ?? "", url_hash: sha256(`${organizationId} ${parsed?.href ?? url}`) };
 }
 
-/** Returns the settings of a webhook for the audit log. */
 export function auditedFields<Fields extends Partial<WebhookFields>>(fields: Fields) {
   const { url, ...others } = fields;
   return { ...(url !== undefined && { url: redactUrl(url) }), ...others };
@@ -75,12 +66,11 @@ export function redactUrl(url: string): string {
   return `${parsed.origin}/…`;
 }
 
-/** Returns the encryption context of a webhook's secrets. A ciphertext copied to another row can't be decrypted there. */
+/** A ciphertext copied to another row can't be decrypted there. */
 export function encryptionContextOf(id: string): string {
   return `webhook:${id}`;
 }
 
-/** Returns the encryption context of a webhook's URL. */
 export function urlContextOf(id: string): string {
   return `webhook-url:${id}`;
 }
@@ -99,7 +89,6 @@ export function decrypted(decrypt: () => string): string[] {
   }
 }
 
-/** Returns an event about a webhook. */
 export function webhookEvent(
   type: EventType,
   { id, organization_id }: Pick<WebhookRow, "id" | "organization_id">,
@@ -112,10 +101,8 @@ export function webhookEvent(
 export type StoredDelivery = DeliveryRow &
   Pick<EventRow, "data" | "traceparent"> & { type: WebhookEvent; waits?: Flag };
 
-/** The columns of a delivery `d` and its event `e`. */
 export const DELIVERY_COLUMNS = ["d.*", "e.type", "e.data", "e.traceparent"];
 
-/** Converts a row to a delivery. */
 export function toDelivery(row: StoredDelivery): Delivery {
   return {
     event: { id: row.event_id, type: row.type, data: JSON.parse(row.data), createdAt: row.created_at },

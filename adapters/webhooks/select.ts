@@ -1,11 +1,10 @@
 import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
-import { pendingWebhook } from "../database/engine.ts";
+import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { WebhookRow } from "../database/tables.ts";
 
-/** The key of a delivery. */
 export type Key = { webhook_id: string; event_id: string };
 
 const COLUMNS = [
@@ -24,7 +23,7 @@ const WEBHOOKS_MAX = 500;
 const PAUSED_MAX = 10;
 const PAUSED_READ_MAX = 100;
 
-/** Creates the selection of deliveries to lease, of each organization in turn. A process remembers whose turn it is. */
+/** Selects deliveries of each organization in turn. A process remembers whose turn it is. */
 export function createSelect({ knex, engine, transaction, prepare }: Database) {
   // Prepared, because it runs up to 50 times per second while links are created.
   const findOldest = prepare<(DueWebhook & Key)[], "now">((q, { now }) =>
@@ -48,7 +47,6 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
     return [];
   };
 
-  /** Finds the webhooks with due deliveries, or the next of them if there are too many deliveries. */
   async function findDue(now: number): Promise<DueWebhook[]> {
     const oldest = await findOldest({ now });
     if (oldest.length === READ_MAX) return visitNext(now);
@@ -100,7 +98,6 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
     return readKeys(allotted, (id) => counts.get(id) ?? 0, now);
   }
 
-  /** Returns the oldest due deliveries of webhooks, up to a number of each. */
   async function readKeys(
     webhooks: DueWebhook[],
     countOf: (id: string) => number,
@@ -115,7 +112,7 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
     return [...known, ...rowsOf<Key>(read)];
   }
 
-  /** Pauses the due deliveries of webhooks. Returns the webhooks with the test events that verify them, which may be sent. */
+  /** Returns the webhooks with the test events that verify them, which may be sent. */
   async function pause(webhooks: DueWebhook[], now: number): Promise<DueWebhook[]> {
     const keys = await readKeys(webhooks, () => PAUSED_READ_MAX, now);
     const unverified = webhooks.filter(({ paused_until }) => (paused_until ?? 0) <= now);
@@ -139,26 +136,19 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
   }
 }
 
-/** Returns until when an endpoint asked for no requests, or when its verification ends. */
 function pauseOf({ paused_until, verification_expires_at }: DueWebhook, now: number): number {
   const isPaused = paused_until !== null && paused_until > now;
   return (isPaused ? paused_until : verification_expires_at) ?? 0;
 }
 
-/**
- * Returns until when each paused webhook is. The lock on the webhooks orders this before the end of a verification, which
- * makes paused deliveries due, or prevents it.
- */
+/** Returns until when webhooks are paused. The lock orders this before the end of a verification, or prevents it. */
 export async function lockPaused(trx: Knex.Transaction, ids: string[], now: number) {
   const webhooks = await trx("webhooks").whereIn("id", ids).orderBy("id").forUpdate();
   const paused = webhooks.filter((one) => pauseOf(one, now) > now);
   return new Map(paused.map((one) => [one.id, pauseOf(one, now)]));
 }
 
-/**
- * Divides the capacity of a process: one delivery of each organization in turn, starting after `last`, and within an
- * organization one of each webhook in turn. Returns the number of deliveries per webhook, and the last organization.
- */
+/** Allots one delivery of each organization in turn, after `last`, and one of each webhook in turn within it. */
 function allot(webhooks: DueWebhook[], limits: LeaseLimits, last: string) {
   const { inFlight, slow, failing } = limits;
   const used = new Map(inFlight);
@@ -202,21 +192,11 @@ const OLDEST = `select * from (
   select webhook_id, event_id from deliveries where webhook_id = ? and due_at <= ? order by due_at limit ?
 ) as oldest`;
 
-/** Returns keys for a comparison with two columns. */
 export function pairsOf(keys: Key[]): string[][] {
   return padded(keys).map(({ webhook_id, event_id }) => [webhook_id, event_id]);
 }
 
-/** Returns the rows of a raw query, which each driver returns in another form. */
-function rowsOf<Row>(result: unknown): Row[] {
-  if (!Array.isArray(result)) return (result as { rows: Row[] }).rows;
-  return (Array.isArray(result[0]) ? result[0] : result) as Row[];
-}
-
-/**
- * Repeats the last value until the length is a power of two. Statements with lists then have few texts, so that they are
- * prepared once instead of for each length. For lists in which a repeated value changes nothing.
- */
+/** Fills up to a power of two with the last value, which must change nothing, so fewer statements are prepared. */
 function padded<Value>(values: Value[]): Value[] {
   const length = 2 ** Math.ceil(Math.log2(values.length));
   return [...values, ...Array(Math.max(0, length - values.length)).fill(values.at(-1))];

@@ -4,33 +4,31 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Webhook, WebhookChanges, WebhookFields, WebhookStore } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { newId } from "../crypto/ids.ts";
-import { isDuplicate } from "../database/engine.ts";
+import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import {
+  auditedDeletion,
   auditedFields,
-  createWebhookRows,
   DELIVERY_COLUMNS,
   encryptionContextOf,
   redactUrl,
+  toWebhook as rowToWebhook,
   type StoredDelivery,
+  toColumns,
   toDelivery,
-  type WebhookRows,
   webhookEvent,
 } from "./row.ts";
 import { dayOf } from "./usage.ts";
 import { recordTest, startVerification, unverified, type Verification } from "./verification.ts";
 
-/** Creates the webhook store of a database; signing secrets are encrypted with `encryption`. */
 export function createWebhookStore(database: Database, outbox: Outbox, encryption: Encryption): WebhookStore {
   const { knex, transaction } = database;
-  const rows = createWebhookRows(encryption);
-  const { toWebhook } = rows;
-  const deletion = createWebhookDeletion(outbox, rows);
+  const toWebhook = (row: WebhookRow) => rowToWebhook(encryption, row);
+  const deletion = createWebhookDeletion(outbox, encryption);
   const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
 
-  /** Changes a webhook, whose row is locked, in a transaction. */
   function change<T>(
     organizationId: string,
     id: string,
@@ -75,61 +73,57 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
     },
 
     create: (organizationId, actor, fields, secret, limitsOf) =>
-      orDuplicate(
-        transaction(async (trx) => {
-          // The lock serializes the creation of webhooks in an organization, so that the limit holds.
-          const organization = await trx("organizations")
-            .where({ id: organizationId })
-            .whereNull("deleted_at")
-            .forUpdate()
-            .first("plan");
-          const limit = organization ? limitsOf(organization.plan).webhooks : 0;
-          if ((await count(trx, organizationId)) >= limit) return { limit };
-          if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true };
-          const id = newId("whk");
-          const owner = { id, organization_id: organizationId };
-          const now = Date.now();
-          const row: WebhookRow = {
-            ...(rows.toColumns(owner, fields) as Required<ReturnType<WebhookRows["toColumns"]>>),
-            ...owner,
-            secret: encrypt(secret, id),
-            previous_secret: null,
-            previous_until: null,
-            ...HEALTHY,
-            // A disabled webhook is verified when it is enabled.
-            ...(fields.enabled ? await startVerification(trx, outbox, owner, actor) : unverified()),
-            created_by: actor.id,
-            created_via: actor.via ?? null,
-            created_at: now,
-            updated_at: now,
-          };
-          await trx("webhooks").insert(row);
-          await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
-          return toWebhook(row);
-        }),
-      ),
+      transaction(async (trx) => {
+        // The lock serializes the creation of webhooks in an organization, so that the limit holds.
+        const organization = await trx("organizations")
+          .where({ id: organizationId })
+          .whereNull("deleted_at")
+          .forUpdate()
+          .first("plan");
+        const limit = organization ? limitsOf(organization.plan).webhooks : 0;
+        if ((await count(trx, organizationId)) >= limit) return { limit };
+        if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true as const };
+        const id = newId("whk");
+        const owner = { id, organization_id: organizationId };
+        const now = Date.now();
+        const row: WebhookRow = {
+          ...(toColumns(encryption, owner, fields) as Required<ReturnType<typeof toColumns>>),
+          ...owner,
+          secret: encrypt(secret, id),
+          previous_secret: null,
+          previous_until: null,
+          ...HEALTHY,
+          // A disabled webhook is verified when it is enabled.
+          ...(fields.enabled ? await startVerification(trx, outbox, owner, actor) : unverified()),
+          created_by: actor.id,
+          created_via: actor.via ?? null,
+          created_at: now,
+          updated_at: now,
+        };
+        await trx("webhooks").insert(row);
+        await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
+        return toWebhook(row);
+      }).catch(ifDuplicate({ isDuplicate: true })),
 
     update: (organizationId, id, changes, actor) =>
-      orDuplicate(
-        change(organizationId, id, async (trx, before) => {
-          const webhook = toWebhook(before);
-          const changed = changedFields(webhook, changes);
-          if (Object.keys(changed).length === 0) return webhook;
-          const after: WebhookRow = {
-            ...before,
-            ...rows.toColumns(before, changed),
-            // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
-            ...HEALTHY,
-            ...(await verificationOf(trx, before, actor, changed)),
-            updated_at: Date.now(),
-          };
-          await trx("webhooks").where({ id }).update(after);
-          const { url, events, enabled } = toWebhook(after);
-          const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
-          await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
-          return toWebhook(after);
-        }),
-      ),
+      change(organizationId, id, async (trx, before) => {
+        const webhook = toWebhook(before);
+        const changed = changedFields(webhook, changes);
+        if (Object.keys(changed).length === 0) return webhook;
+        const after: WebhookRow = {
+          ...before,
+          ...toColumns(encryption, before, changed),
+          // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
+          ...HEALTHY,
+          ...(await verificationOf(trx, before, actor, changed)),
+          updated_at: Date.now(),
+        };
+        await trx("webhooks").where({ id }).update(after);
+        const { url, events, enabled } = toWebhook(after);
+        const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
+        await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
+        return toWebhook(after);
+      }).catch(ifDuplicate({ isDuplicate: true })),
 
     rotateSecret: (organizationId, id, secret, previousUntil, actor) =>
       change(organizationId, id, async (trx, before) => {
@@ -199,7 +193,6 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
     },
   };
 
-  /** Returns the columns that a change affects: a new URL is verified, and so is an unverified one of an enabled webhook. */
   async function verificationOf(
     trx: Knex.Transaction,
     before: WebhookRow,
@@ -212,24 +205,18 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
   }
 }
 
-/** Queries the webhooks of an organization. */
 function webhooksOf(q: Knex, organizationId: string) {
   return q("webhooks").where({ organization_id: organizationId });
 }
 
-/** A user who created webhooks; with `clientId`, only through this client. */
 type WebhookCreator = { userId: string; clientId?: string };
 
-/** Queries the webhooks of an organization that a user or app has created. */
 function webhooksCreatedBy(q: Knex, organizationId: string, { userId, clientId }: WebhookCreator) {
   const via = clientId === undefined ? {} : { created_via: clientId };
   return webhooksOf(q, organizationId).where({ created_by: userId, ...via });
 }
 
-/**
- * Returns whether an app that acts for a user is still authorized. A revocation that deletes what the app has created takes
- * the same lock, and may have come after the check of the token.
- */
+/** A revocation takes the same lock, and may have come after the check of the token. */
 async function isAuthorized(trx: Knex.Transaction, organizationId: string, actor: Actor): Promise<boolean> {
   if (actor.via === undefined) return true;
   const grant = await trx("grants")
@@ -237,16 +224,6 @@ async function isAuthorized(trx: Knex.Transaction, organizationId: string, actor
     .whereNull("revoked_at")
     .first("id");
   return grant !== undefined;
-}
-
-/** Resolves to `isDuplicate` if the organization has another webhook with the same URL. */
-async function orDuplicate<T>(change: Promise<T>): Promise<T | { isDuplicate: true }> {
-  try {
-    return await change;
-  } catch (error) {
-    if (isDuplicate(error)) return { isDuplicate: true };
-    throw error;
-  }
 }
 
 async function count(q: Knex, organizationId: string): Promise<number> {
@@ -263,7 +240,6 @@ async function unblock(q: Knex, id: string): Promise<void> {
 const WAITS =
   "(w.verification_expires_at is not null and coalesce(w.verification_event_id, '') <> e.id) as waits";
 
-/** Queries the deliveries of a webhook of an organization. */
 function deliveriesOf(knex: Knex, organizationId: string, webhookId: string) {
   return knex("deliveries as d")
     .join("webhooks as w", "w.id", "d.webhook_id")
@@ -282,7 +258,6 @@ const HEALTHY = {
   disabled_reason: null,
 };
 
-/** Returns the changes that differ from the webhook. */
 function changedFields(webhook: Webhook, changes: WebhookChanges): Partial<WebhookFields> {
   const entries = Object.entries(changes) as [keyof WebhookFields, unknown][];
   return Object.fromEntries(
@@ -290,17 +265,14 @@ function changedFields(webhook: Webhook, changes: WebhookChanges): Partial<Webho
   );
 }
 
-/** Deletes webhooks with their delivery logs. Part of the caller's transaction. */
 export type WebhookDeletion = ReturnType<typeof createWebhookDeletion>;
 
-/** Creates the deletion of webhooks. */
-export function createWebhookDeletion(outbox: Outbox, { toDeleted }: WebhookRows) {
-  /** Deletes webhooks whose rows the caller has locked. */
+export function createWebhookDeletion(outbox: Outbox, encryption: Encryption) {
   async function remove(trx: Knex.Transaction, actor: Actor, rows: WebhookRow[]): Promise<true> {
     const ids = rows.map(({ id }) => id);
     await trx("deliveries").whereIn("webhook_id", ids).delete();
     await trx("webhooks").whereIn("id", ids).delete();
-    const events = rows.map((row) => webhookEvent("webhook.deleted", row, auditedFields(toDeleted(row))));
+    const events = rows.map((row) => webhookEvent("webhook.deleted", row, auditedDeletion(encryption, row)));
     await outbox.record(trx, actor, ...events);
     return true;
   }
@@ -308,10 +280,7 @@ export function createWebhookDeletion(outbox: Outbox, { toDeleted }: WebhookRows
   return {
     remove,
 
-    /**
-     * Deletes what a user or app has created. Locks the organization, so it comes before anything that locks memberships
-     * or grants.
-     */
+    /** Deletes what a user or app has created. Comes before anything that locks memberships or grants. */
     async removeCreated(
       trx: Knex.Transaction,
       actor: Actor,

@@ -17,11 +17,7 @@ type Counted = DeliveryRow &
   Pick<OrganizationRow, "plan" | "suspended_at">;
 type Quota = Pick<LeaseLimits, "limitsOf" | "actor"> & { engine: Engine; outbox: Outbox; now: number };
 
-/**
- * Counts leased deliveries toward their organizations' daily quotas and returns those within them. The others wait until the
- * next day. Retries aren't counted, nor are deliveries that are paused. The rows of the counts stay locked until the
- * transaction ends, so quotas hold under concurrency.
- */
+/** Returns the deliveries within the daily quotas, whose rows stay locked. The others wait until the next day. */
 export async function countTowardQuota<Row extends Counted>(
   trx: Knex.Transaction,
   rows: Row[],

@@ -6,7 +6,6 @@ import type { WebhookRow } from "../database/tables.ts";
 import { eventRow, type Outbox } from "../events/outbox.ts";
 import { webhookEvent } from "./row.ts";
 
-/** The columns of a webhook that are about its verification. */
 export type Verification = Pick<WebhookRow, "verification_event_id" | "verification_expires_at">;
 type Owner = Pick<WebhookRow, "id" | "organization_id">;
 
@@ -14,15 +13,11 @@ type Owner = Pick<WebhookRow, "id" | "organization_id">;
 const VERIFICATION_MS = 3 * 60 * 60 * 1000;
 const VERIFIED: Verification = { verification_event_id: null, verification_expires_at: null };
 
-/** Returns the columns of a webhook that isn't verified and that no test event is sent to. */
 export function unverified(): Verification {
   return { verification_event_id: null, verification_expires_at: Date.now() };
 }
 
-/**
- * Records a test event with a single delivery, bypassing the outbox, which would add one for every subscribed webhook.
- * Returns the event's ID.
- */
+/** Records a test event with one delivery, bypassing the outbox, which would add one for every webhook. */
 export async function recordTest(
   trx: Knex.Transaction,
   outbox: Outbox,
@@ -47,16 +42,12 @@ export async function recordTest(
   return event_id;
 }
 
-/** Records the test event that verifies an endpoint, in place of an earlier one, and returns the webhook's columns. */
 export async function startVerification(trx: Knex.Transaction, outbox: Outbox, webhook: Owner, actor: Actor) {
   const verification_event_id = await recordTest(trx, outbox, webhook, actor, true);
   return { verification_event_id, verification_expires_at: Date.now() + VERIFICATION_MS };
 }
 
-/**
- * Ends a verification with the last attempt to deliver its test event. The deliveries that waited for it become due, in
- * their order, and fail if the webhook isn't verified. Part of the caller's transaction.
- */
+/** The deliveries that waited for it become due in order, and fail if the webhook isn't verified. */
 export async function settleVerification(
   trx: Knex.Transaction,
   engine: Engine,

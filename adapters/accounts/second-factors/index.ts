@@ -2,44 +2,32 @@ import type { Actor } from "../../../resources/access/actor.ts";
 import type { Encryption } from "../../crypto/encryption.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import { lockUser } from "../../locks.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
-import { lockUser } from "../../organizations/reset-revocation.ts";
 import { endAllSessions, firstParty } from "../sessions.ts";
 import { forgetFactorFailures } from "../sign-in-failures.ts";
-import { createPasskeyStore, type Passkey, type PasskeyStore } from "./passkeys.ts";
+import { createPasskeyStore, type Passkey } from "./passkeys.ts";
 import { recordChange } from "./record-change.ts";
-import { createRecoveryCodeStore, hasFactor, type RecoveryCodeStore } from "./recovery-codes.ts";
-import { createTotpStore, type TotpStore } from "./totp.ts";
+import { createRecoveryCodeStore, hasFactor } from "./recovery-codes.ts";
+import { createTotpStore } from "./totp.ts";
 
 /** The second factors of a user. Times are epoch milliseconds. */
 export type SecondFactors = {
   totp: { createdAt: number; lastUsedAt: number | null } | undefined;
   passkeys: Passkey[];
-  /** The number of unused recovery codes. */
   recoveryCodes: number;
 };
 
 /** Stores second factors. A user has one with a passkey or a confirmed authenticator app. */
-export type SecondFactorStore = {
-  totp: TotpStore;
-  recoveryCodes: RecoveryCodeStore;
-  passkeys: PasskeyStore;
-  find(userId: string): Promise<SecondFactors>;
-  isEnabled(userId: string): Promise<boolean>;
-  /** Removes all second factors of a user, and ends the user's sessions. */
-  reset(userId: string, actor: Actor): Promise<void>;
-};
-
-/** Creates the second-factor store of a database. */
-export function createSecondFactorStore(
-  database: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-): SecondFactorStore {
+export function createSecondFactorStore(database: Database, outbox: Outbox, encryption: Encryption) {
   const { knex, transaction } = database;
   const passkeys = createPasskeyStore(database, outbox);
-  const methods: Pick<SecondFactorStore, "find" | "isEnabled" | "reset"> = {
-    async find(userId) {
+  return {
+    totp: createTotpStore(database, outbox, encryption),
+    recoveryCodes: createRecoveryCodeStore(database, outbox),
+    passkeys,
+
+    async find(userId: string): Promise<SecondFactors> {
       const [totp, keys, unused] = await Promise.all([
         knex("totp_secrets").where({ user_id: userId }).whereNotNull("confirmed_at").first(),
         passkeys.list(userId),
@@ -52,9 +40,10 @@ export function createSecondFactorStore(
       };
     },
 
-    isEnabled: (userId) => hasFactor(knex, userId),
+    isEnabled: (userId: string) => hasFactor(knex, userId),
 
-    reset: (userId, actor) =>
+    /** Removes all second factors of a user, and ends the user's sessions. */
+    reset: (userId: string, actor: Actor): Promise<void> =>
       transaction(async (trx) => {
         await lockUser(trx, userId);
         for (const table of FACTOR_TABLES) await trx(table).where({ user_id: userId }).delete();
@@ -64,13 +53,6 @@ export function createSecondFactorStore(
         await recordChange(trx, outbox, actor, userId, { type: "member.second_factors_reset" });
       }),
   };
-  return {
-    ...methods,
-    totp: createTotpStore(database, outbox, encryption),
-    recoveryCodes: createRecoveryCodeStore(database, outbox),
-    passkeys,
-  };
 }
 
-/** The tables with the second factors of users. */
 export const FACTOR_TABLES = ["totp_secrets", "recovery_codes", "passkeys"] as const;

@@ -1,12 +1,12 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { newId } from "../../crypto/ids.ts";
-import { isDuplicate } from "../../database/engine.ts";
-import type { PasskeyRow } from "../../database/factor-tables.ts";
+import type { PasskeyRow } from "../../database/account-tables.ts";
+import { ifDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
-import { lockUser } from "../../organizations/reset-revocation.ts";
-import { endSessionsOfCredential, endSessionsWithFactor } from "../sessions.ts";
+import { lockUser } from "../../locks.ts";
+import { endSessions, endSessionsWithFactor } from "../sessions.ts";
 import { recordChange } from "./record-change.ts";
 import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
 
@@ -29,66 +29,44 @@ export type Passkey = NewPasskey & {
   lastUsedAt: number | null;
 };
 
-/** Stores the passkeys of users: their public keys, which are no secrets. */
-export type PasskeyStore = {
-  list(userId: string): Promise<Passkey[]>;
-  findByCredential(credentialId: string): Promise<Passkey | undefined>;
-  /**
-   * Adds a passkey of the actor. Resolves to the new recovery codes, empty if the user already has some, or to undefined if
-   * the passkey is already registered.
-   */
-  add(passkey: NewPasskey, actor: Actor): Promise<string[] | undefined>;
-  /**
-   * Records a use. Returns false if the signature counter has not increased, which a copied authenticator causes
-   * (WebAuthn §6.1.1), or if the passkey was removed. Concurrent calls with the same counter succeed once.
-   */
-  use(id: string, counter: number): Promise<boolean>;
-  /**
-   * Removes a passkey of the actor, and ends the sessions that it started and the others, except one, in which a passkey was
-   * the second factor. Resolves to why not: there is none of that id, or it is the user's only way to sign in.
-   */
-  remove(id: string, actor: Actor, keptId: string): Promise<"missing" | "only_way_in" | undefined>;
-};
+export type PasskeyStore = ReturnType<typeof createPasskeyStore>;
 
-export function createPasskeyStore({ knex, transaction }: Database, outbox: Outbox): PasskeyStore {
+export function createPasskeyStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
-    async list(userId) {
+    async list(userId: string): Promise<Passkey[]> {
       return (await knex("passkeys").where({ user_id: userId }).orderBy("id")).map(toPasskey);
     },
 
-    async findByCredential(credentialId) {
+    async findByCredential(credentialId: string): Promise<Passkey | undefined> {
       const row = await knex("passkeys")
         .where({ credential_hash: sha256(credentialId) })
         .first();
       return row && toPasskey(row);
     },
 
-    async add({ credentialId, publicKey, transports, ...passkey }, actor) {
-      const userId = actor.id;
-      try {
-        return await transaction(async (trx) => {
-          await lockUser(trx, userId);
-          await trx("passkeys").insert({
-            ...passkey,
-            id: newId("psk"),
-            user_id: userId,
-            credential_hash: sha256(credentialId),
-            credential_id: credentialId,
-            public_key: publicKey,
-            transports: transports.join(" "),
-            created_at: Date.now(),
-          });
-          const type = "member.second_factor_added";
-          await recordChange(trx, outbox, actor, userId, { type, method: "passkey", name: passkey.name });
-          return ensureRecoveryCodes(trx, userId);
+    /** Returns new recovery codes, none if the user already has some; undefined for a registered passkey. */
+    add: (added: NewPasskey, actor: Actor): Promise<string[] | undefined> =>
+      transaction(async (trx) => {
+        const { credentialId, publicKey, transports, ...passkey } = added;
+        const userId = actor.id;
+        await lockUser(trx, userId);
+        await trx("passkeys").insert({
+          ...passkey,
+          id: newId("psk"),
+          user_id: userId,
+          credential_hash: sha256(credentialId),
+          credential_id: credentialId,
+          public_key: publicKey,
+          transports: transports.join(" "),
+          created_at: Date.now(),
         });
-      } catch (error) {
-        if (isDuplicate(error)) return undefined;
-        throw error;
-      }
-    },
+        const type = "member.second_factor_added";
+        await recordChange(trx, outbox, actor, userId, { type, method: "passkey", name: passkey.name });
+        return ensureRecoveryCodes(trx, userId);
+      }).catch(ifDuplicate(undefined)),
 
-    async use(id, counter) {
+    /** False if the signature counter has not increased, which a copied authenticator causes (WebAuthn §6.1.1). */
+    async use(id: string, counter: number): Promise<boolean> {
       const used = await knex("passkeys")
         .where({ id })
         // Authenticators without a counter always report 0.
@@ -97,7 +75,8 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
       return used > 0;
     },
 
-    remove: (id, actor, keptId) =>
+    /** Removes a passkey, and ends its sessions and those where one was the second factor. May return a refusal. */
+    remove: (id: string, actor: Actor, keptId: string): Promise<"missing" | "only_way_in" | undefined> =>
       transaction(async (trx) => {
         const userId = actor.id;
         await lockUser(trx, userId);
@@ -108,7 +87,7 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
         const identity = await trx("identities").where({ user_id: userId }).first("subject");
         if (!user?.password_hash && !identity && keys.length < 2) return "only_way_in";
         await trx("passkeys").where({ id }).delete();
-        await endSessionsOfCredential(trx, userId, id);
+        await endSessions(trx, { user_id: userId, credential: id });
         await endSessionsWithFactor(trx, outbox, actor, "passkey", keptId);
         await deleteCodesWithoutFactor(trx, userId);
         const type = "member.second_factor_removed";

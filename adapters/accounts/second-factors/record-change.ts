@@ -21,7 +21,7 @@ const NOTICES = {
   "member.recovery_code_used": "recovery_code_used",
 } as const;
 
-/** Records a change in the audit logs of the user's organizations, and as a notice. Part of the caller's transaction. */
+/** Records a change in the audit logs of the user's organizations, and as a notice. */
 export async function recordChange(
   trx: Knex.Transaction,
   outbox: Outbox,

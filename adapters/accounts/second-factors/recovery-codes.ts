@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import type { Actor } from "../../../resources/access/actor.ts";
 import { sha256 } from "../../crypto/hash.ts";
+import { ifDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
-import type { SingleUse } from "../../oauth/replay.ts";
-import { lockUser } from "../../organizations/reset-revocation.ts";
+import { lockUser } from "../../locks.ts";
+import { rowOfUse, type SingleUse } from "../../oauth/replay.ts";
 import { recordChange } from "./record-change.ts";
-import { type CodeUse, useCode } from "./use-code.ts";
 
 const CODES = 10;
 // 120 bits, so an unsalted fast hash suffices (OWASP ASVS 5.0 V6.5.2: at least 112).
@@ -16,18 +16,14 @@ const GROUP = /.{6}(?!$)/g;
 // Crockford's base32 in lower case: 32 characters without i, l, o and u, which are easily misread.
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** Stores the recovery codes of users, each of which replaces a second factor once. */
-export type RecoveryCodeStore = {
-  /** Replaces all codes. Resolves to the new ones, or to undefined if the user has no second factor. */
-  replace(actor: Actor): Promise<string[] | undefined>;
-  /** Uses a code of the actor for a login. Of concurrent calls with the same code or login token, one succeeds. */
-  use(code: string, actor: Actor, loginToken: SingleUse): Promise<CodeUse>;
-};
+/** `too_late`: another code has completed the login. */
+export type CodeUse = "accepted" | "incorrect" | "too_late";
 
-export function createRecoveryCodeStore(database: Database, outbox: Outbox): RecoveryCodeStore {
+export function createRecoveryCodeStore(database: Database, outbox: Outbox) {
   const { transaction } = database;
   return {
-    replace: (actor) =>
+    /** Replaces all codes. Resolves to the new ones, or to undefined if the user has no second factor. */
+    replace: (actor: Actor): Promise<string[] | undefined> =>
       transaction(async (trx) => {
         const userId = actor.id;
         await lockUser(trx, userId);
@@ -37,7 +33,8 @@ export function createRecoveryCodeStore(database: Database, outbox: Outbox): Rec
         return insertCodes(trx, userId);
       }),
 
-    use: (code, actor, loginToken) => {
+    /** Uses a code of the actor for a login. Of concurrent calls with the same code or login token, one succeeds. */
+    use: (code: string, actor: Actor, loginToken: SingleUse): Promise<CodeUse> => {
       const userId = actor.id;
       return useCode(database, { userId, loginToken }, async (trx) => {
         const unused = { user_id: userId, code_hash: hashOf(userId, code), used_at: null };
@@ -49,18 +46,31 @@ export function createRecoveryCodeStore(database: Database, outbox: Outbox): Rec
   };
 }
 
+/** Uses a code and the login token that it is for, or neither. `use` resolves to false if the code is incorrect. */
+export function useCode(
+  { transaction }: Pick<Database, "transaction">,
+  { userId, loginToken }: { userId: string; loginToken: SingleUse },
+  use: (trx: Knex.Transaction) => Promise<boolean>,
+): Promise<CodeUse> {
+  return transaction<CodeUse>(async (trx) => {
+    await lockUser(trx, userId);
+    if (!(await use(trx))) return "incorrect";
+    await trx("tokens").insert(rowOfUse(loginToken));
+    return "accepted";
+  }).catch(ifDuplicate("too_late"));
+}
+
 /** Creates codes for a user without codes. Part of the caller's transaction, which has locked the user. */
 export async function ensureRecoveryCodes(trx: Knex.Transaction, userId: string): Promise<string[]> {
   const existing = await trx("recovery_codes").where({ user_id: userId }).first("code_hash");
   return existing ? [] : insertCodes(trx, userId);
 }
 
-/** Deletes the codes of a user without a second factor. Part of the caller's transaction, which has locked the user. */
+/** Part of the caller's transaction, which has locked the user. */
 export async function deleteCodesWithoutFactor(trx: Knex.Transaction, userId: string): Promise<void> {
   if (!(await hasFactor(trx, userId))) await trx("recovery_codes").where({ user_id: userId }).delete();
 }
 
-/** Returns whether a user has a second factor: a passkey or a confirmed authenticator app. */
 export async function hasFactor(knex: Knex, user_id: string): Promise<boolean> {
   const totp = await knex("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").first("user_id");
   return Boolean(totp ?? (await knex("passkeys").where({ user_id }).first("id")));

@@ -1,38 +1,16 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import type { Encryption } from "../../crypto/encryption.ts";
-import type { TotpSecretRow } from "../../database/factor-tables.ts";
+import type { TotpSecretRow } from "../../database/account-tables.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
+import { lockUser } from "../../locks.ts";
 import type { SingleUse } from "../../oauth/replay.ts";
-import { lockUser } from "../../organizations/reset-revocation.ts";
 import { endSessionsWithFactor } from "../sessions.ts";
 import { recordChange } from "./record-change.ts";
-import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
-import { type CodeUse, useCode } from "./use-code.ts";
+import { type CodeUse, deleteCodesWithoutFactor, ensureRecoveryCodes, useCode } from "./recovery-codes.ts";
 
 /** Stores the secrets of authenticator apps (RFC 6238), one per user. Secrets are in base32. */
-export type TotpStore = {
-  /** Stores a secret that doesn't count until it is confirmed. Returns false if the user has a confirmed one. */
-  start(userId: string, secret: string): Promise<boolean>;
-  /** Returns the secret that waits for its confirmation. */
-  findPending(userId: string): Promise<string | undefined>;
-  /** Returns the confirmed secret. */
-  find(userId: string): Promise<string | undefined>;
-  /**
-   * Confirms the pending secret with a code of a time step. Resolves to the new recovery codes, empty if the user already
-   * has some, or to undefined if there is no such secret.
-   */
-  confirm(secret: string, step: number, actor: Actor): Promise<string[] | undefined>;
-  /**
-   * Uses the code of a time step for a login. Of any number of calls with the same or an older step, or with the same login
-   * token, at most one succeeds.
-   */
-  useStep(userId: string, step: number, loginToken: SingleUse): Promise<CodeUse>;
-  /** Removes the app, and the recovery codes if the user has no other second factor. */
-  remove(actor: Actor, keptId: string): Promise<boolean>;
-};
-
-export function createTotpStore(database: Database, outbox: Outbox, encryption: Encryption): TotpStore {
+export function createTotpStore(database: Database, outbox: Outbox, encryption: Encryption) {
   const { knex, transaction } = database;
 
   function read(row: Pick<TotpSecretRow, "secret"> | undefined, userId: string): string | undefined {
@@ -40,7 +18,8 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
   }
 
   return {
-    start: (userId, secret) =>
+    /** Stores a secret that doesn't count until it is confirmed. Returns false if the user has a confirmed one. */
+    start: (userId: string, secret: string): Promise<boolean> =>
       transaction(async (trx) => {
         await lockUser(trx, userId);
         const existing = await trx("totp_secrets").where({ user_id: userId }).first("confirmed_at");
@@ -54,17 +33,18 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         return true;
       }),
 
-    async findPending(user_id) {
+    async findPending(user_id: string): Promise<string | undefined> {
       const row = await knex("totp_secrets").where({ user_id }).whereNull("confirmed_at").first("secret");
       return read(row, user_id);
     },
 
-    async find(user_id) {
+    async find(user_id: string): Promise<string | undefined> {
       const row = await knex("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").first("secret");
       return read(row, user_id);
     },
 
-    confirm: (secret, step, actor) =>
+    /** Returns new recovery codes, none if the user already has some; undefined if this secret isn't pending. */
+    confirm: (secret: string, step: number, actor: Actor): Promise<string[] | undefined> =>
       transaction(async (trx) => {
         const user_id = actor.id;
         await lockUser(trx, user_id);
@@ -73,14 +53,13 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         if (read(await pending.clone().first("secret"), user_id) !== secret) return undefined;
         const now = Date.now();
         await pending.update({ confirmed_at: now, last_step: step, last_used_at: now });
-        await recordChange(trx, outbox, actor, user_id, {
-          type: "member.second_factor_added",
-          method: "totp",
-        });
+        const type = "member.second_factor_added";
+        await recordChange(trx, outbox, actor, user_id, { type, method: "totp" });
         return ensureRecoveryCodes(trx, user_id);
       }),
 
-    useStep: (userId, step, loginToken) =>
+    /** Uses a time step for a login: of calls with the same or an older step or login token, at most one succeeds. */
+    useStep: (userId: string, step: number, loginToken: SingleUse): Promise<CodeUse> =>
       useCode(database, { userId, loginToken }, async (trx) => {
         const accepted = await trx("totp_secrets")
           .where({ user_id: userId })
@@ -91,7 +70,8 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         return accepted > 0;
       }),
 
-    remove: (actor, keptId) =>
+    /** Removes the app, and the recovery codes if the user has no other second factor. */
+    remove: (actor: Actor, keptId: string): Promise<boolean> =>
       transaction(async (trx) => {
         const user_id = actor.id;
         await lockUser(trx, user_id);
@@ -99,10 +79,8 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         if (!removed) return false;
         await endSessionsWithFactor(trx, outbox, actor, "totp", keptId);
         await deleteCodesWithoutFactor(trx, user_id);
-        await recordChange(trx, outbox, actor, user_id, {
-          type: "member.second_factor_removed",
-          method: "totp",
-        });
+        const type = "member.second_factor_removed";
+        await recordChange(trx, outbox, actor, user_id, { type, method: "totp" });
         return true;
       }),
   };

@@ -1,22 +1,17 @@
-import { createTable, HASH, ID } from "./create-table.ts";
-import type { Migration } from "./migration.ts";
+import { createTable, HASH, ID, type Migration } from "./migration.ts";
 
 const MIGRATION = 255; // Knex's length of a migration's name
 
-/** Creates what processes share: the record of the schema, leases, keys, and the responses to repeated requests. */
 export const service: Migration = {
   name: "0001_service",
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "schema_compatibility", (table, key) => {
       key("migration", MIGRATION).primary();
-      // The oldest schema whose versions can use this one. Null if none can.
       key("oldest_compatible", MIGRATION);
-      // The version of linkgate that applied the migration.
       table.string("version", 64).notNullable();
     });
 
-    // Jobs that one process at a time runs on behalf of all.
     await createTable(knex, engine, "leases", (table, key) => {
       key("name", 32).primary();
       key("holder", ID).notNullable();
@@ -27,7 +22,6 @@ export const service: Migration = {
       key("purpose", 32).primary();
       table.text("sealed").notNullable(); // encrypted
       table.bigInteger("created_at").notNullable();
-      // Incremented by each rotation, so processes notice it with a small query.
       table.integer("version").notNullable().defaultTo(1);
     });
 

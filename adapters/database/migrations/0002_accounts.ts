@@ -1,10 +1,8 @@
-import { createTable, HASH, ID } from "./create-table.ts";
-import type { Migration } from "./migration.ts";
+import { createTable, HASH, ID, type Migration } from "./migration.ts";
 
 const EMAIL = 254; // RFC 5321 §4.5.3.1.3: a path has 256 characters with its angle brackets
 const KIND = 40;
 
-/** Creates users, how they sign in, and what is sent to them. */
 export const accounts: Migration = {
   name: "0002_accounts",
   oldestCompatible: null,
@@ -12,7 +10,6 @@ export const accounts: Migration = {
     await createTable(knex, engine, "users", (table, key) => {
       key("id", ID).primary();
       table.string("username", 64).notNullable();
-      // The normalized username: "Ada" and "ada" are the same user.
       key("username_key", 64).notNullable().unique();
       table.string("password_hash", 255);
       table.bigInteger("created_at").notNullable();
@@ -38,9 +35,7 @@ export const accounts: Migration = {
       table.bigInteger("created_at").notNullable();
       table.bigInteger("expires_at").notNullable().index();
       table.bigInteger("used_at");
-      // A user id or `operator`. A link without a creator can't be used.
       key("created_by", ID).index();
-      // The organization that an owner acted for. Null for the operator.
       key("organization_id", ID);
       table.string("email", EMAIL); // that the link confirms
     });
@@ -52,7 +47,6 @@ export const accounts: Migration = {
       table.bigInteger("created_at").notNullable();
       table.bigInteger("last_used_at").notNullable();
       table.bigInteger("expires_at").notNullable().index();
-      // Wrong passwords since the last successful sign-in.
       table.integer("failures").notNullable().defaultTo(0);
       table.primary(["user_id", "token_hash"]);
     });

@@ -1,7 +1,5 @@
-import { CLIENT_ID, createTable, HASH, ID } from "./create-table.ts";
-import type { Migration } from "./migration.ts";
+import { CLIENT_ID, createTable, HASH, ID, type Migration } from "./migration.ts";
 
-/** Creates organizations, their members, and which apps and workloads may act for them. */
 export const organizations: Migration = {
   name: "0003_organizations",
   oldestCompatible: null,
@@ -16,9 +14,7 @@ export const organizations: Migration = {
       table.bigInteger("deleted_at").index();
       table.bigInteger("suspended_at");
       table.string("suspended_reason", 255);
-      // Which clients without an organization may act for this one: `known`, `any` or `none`.
       table.string("document_clients", 16).notNullable().defaultTo("known");
-      // Which apps the role `member` may authorize: `any`, `approved` or `none`.
       table.string("member_apps", 16).notNullable().defaultTo("any");
       table.boolean("require_dpop").notNullable().defaultTo(false);
       table.boolean("enterprise_authorization").notNullable().defaultTo(false);

@@ -1,7 +1,5 @@
-import { ADDRESS, CLIENT_ID, createTable, HASH, ID } from "./create-table.ts";
-import type { Migration } from "./migration.ts";
+import { ADDRESS, CLIENT_ID, createTable, HASH, ID, type Migration } from "./migration.ts";
 
-/** Creates clients, their credentials, and oidc-provider's storage. */
 export const oauth: Migration = {
   name: "0004_oauth",
   oldestCompatible: null,
@@ -62,7 +60,6 @@ export const oauth: Migration = {
       table.bigInteger("expires_at").notNullable().index();
       table.bigInteger("revoked_at");
       table.bigInteger("last_used_at");
-      // The id of the grant that the consent page created, and when the user consented. Null without such a page.
       key("consent_id", HASH);
       table.bigInteger("consented_at");
     });
@@ -77,7 +74,6 @@ export const oauth: Migration = {
       table.text("payload").notNullable();
       table.bigInteger("expires_at").notNullable().index();
       table.bigInteger("consumed_at");
-      // How often a rotated refresh token was used again within the time for retries.
       table.smallint("retries").notNullable().defaultTo(0);
     });
 
@@ -92,7 +88,6 @@ export const oauth: Migration = {
       table.bigInteger("last_seen_at");
       key("address", ADDRESS);
       table.string("user_agent", 255);
-      // The passkey or, hashed, the SSO identity that started the session.
       key("credential", HASH);
     });
 
@@ -101,7 +96,6 @@ export const oauth: Migration = {
       table.text("payload").notNullable();
       table.bigInteger("expires_at").notNullable().index();
       table.bigInteger("destroyed_at");
-      // The user who signed in during this authorization.
       key("user_id", ID).index();
     });
   },

@@ -1,18 +1,33 @@
 import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
-import { CREATE_SEARCH_INDEX } from "../search-index.ts";
-import { CLIENT_ID, createOnce, createTable, HOST, ID } from "./create-table.ts";
-import type { Migration } from "./migration.ts";
+import { hasCode } from "../errors.ts";
+import { CLIENT_ID, createOnce, createTable, HOST, ID, type Migration } from "./migration.ts";
 
-/** Creates links, their quotas, their search index, and their clicks. */
 export const links: Migration = {
   name: "0005_links",
   oldestCompatible: null,
   async up(knex, engine) {
     await createLinks(knex, engine);
-    await createUsage(knex, engine);
+    await createTable(knex, engine, "organization_usage", (table, key) => {
+      key("organization_id", ID).primary();
+      // Null, which these columns refuse, is a count above the quota.
+      table.bigInteger("links").notNullable();
+      table.bigInteger("link_bytes").notNullable();
+    });
+
     if (engine === "postgres") await createSearchIndex(knex);
-    await createClickStats(knex, engine);
+    await createTable(knex, engine, "click_stats", (table, key) => {
+      key("link_id", ID).notNullable();
+      table.integer("day").notNullable(); // days since January 1, 1970, UTC
+      key("referrer", HOST).notNullable(); // a host name, or empty
+      key("country", 2).notNullable(); // ISO 3166-1 alpha-2, or empty
+      table.boolean("bot").notNullable();
+      key("organization_id", ID).notNullable();
+      table.bigInteger("clicks").notNullable();
+      table.primary(["link_id", "day", "referrer", "country", "bot"]);
+      table.index(["organization_id", "day"]);
+    });
+
     await createClickTotals(knex, engine);
     if (engine === "sqlite") await createLinkChanges(knex);
   },
@@ -40,7 +55,6 @@ async function createLinks(knex: Knex, engine: Engine) {
     // Incremented by each change except clicks. Used as the entity tag.
     table.integer("version").notNullable().defaultTo(1);
     key("created_by", CLIENT_ID).notNullable();
-    // The client that acted for the user in `created_by`. Null if no client did.
     key("created_via", CLIENT_ID);
     table.bigInteger("created_at").notNullable();
     table.bigInteger("updated_at").notNullable();
@@ -59,53 +73,32 @@ async function createLinks(knex: Knex, engine: Engine) {
   );
 }
 
-async function createUsage(knex: Knex, engine: Engine) {
-  await createTable(knex, engine, "organization_usage", (table, key) => {
-    key("organization_id", ID).primary();
-    // Null, which these columns refuse, is a count above the quota.
-    table.bigInteger("links").notNullable();
-    table.bigInteger("link_bytes").notNullable();
-  });
-}
+/** The extensions of PostgreSQL's index of links are trusted, so the owner may create them. */
+export const CREATE_SEARCH_INDEX = [
+  "create extension if not exists pg_trgm",
+  "create extension if not exists btree_gin",
+  "create index if not exists links_search on links using gin (organization_id, searched gin_trgm_ops, tags gin_trgm_ops)",
+];
 
-const UNAVAILABLE_CODES = new Set([
+const isUnavailable = hasCode(
   "42501", // insufficient_privilege
   "42704", // undefined_object: the extension is in a schema that isn't in the search path
   "0A000", // feature_not_supported: the extension isn't installed
   "58P01", // undefined_file: the same before version 13
-]);
+);
 
-/** Creates the index for searches, if the database may have the extensions that it needs. */
 async function createSearchIndex(knex: Knex) {
   try {
     for (const statement of CREATE_SEARCH_INDEX) await knex.raw(statement);
   } catch (error) {
     // Searches then compare all links, as on the other databases.
-    if (!UNAVAILABLE_CODES.has(String((error as { code?: unknown }).code))) throw error;
+    if (!isUnavailable(error)) throw error;
   }
-}
-
-async function createClickStats(knex: Knex, engine: Engine) {
-  await createTable(knex, engine, "click_stats", (table, key) => {
-    // Clicks per link, day (UTC, days since January 1, 1970), referrer and country.
-    key("link_id", ID).notNullable();
-    table.integer("day").notNullable();
-    key("referrer", HOST).notNullable(); // a host name, or empty
-    key("country", 2).notNullable(); // ISO 3166-1 alpha-2, or empty
-    table.boolean("bot").notNullable();
-    key("organization_id", ID).notNullable();
-    table.bigInteger("clicks").notNullable();
-    table.primary(["link_id", "day", "referrer", "country", "bot"]);
-    table.index(["organization_id", "day"]);
-  });
 }
 
 const DIMENSION = 8;
 
-/**
- * Creates the clicks of each organization by day, and by referrer and country on each day, so its analytics don't read the
- * statistics of every link.
- */
+/** Creates totals, so that an organization's analytics don't read the statistics of every link. */
 async function createClickTotals(knex: Knex, engine: Engine) {
   if (engine === "sqlite") {
     // Without an index beside the rows, a range of days is read in one place.
@@ -131,10 +124,7 @@ const CHANGE = "begin update link_changes set version = version + 1; end";
 const REDIRECT_COLUMNS =
   "id, organization_id, slug, url, redirect_type, archived, expires_at, max_clicks, disabled_at, deleted_at";
 
-/**
- * On SQLite, gives links a version that changes with everything that decides where any of them redirects, so each process
- * can tell whether the links in its memory are current. Triggers count what other processes and other versions change.
- */
+/** The version tells a process whether its cached links are current. Triggers see all processes. */
 async function createLinkChanges(knex: Knex) {
   await createOnce(
     knex,

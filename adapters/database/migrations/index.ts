@@ -1,5 +1,8 @@
 import type { Knex } from "knex";
+import manifest from "../../../package.json" with { type: "json" };
 import type { Engine } from "../engine.ts";
+import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
+import type { SchemaCompatibilityRow } from "../tables.ts";
 import { service } from "./0001_service.ts";
 import { accounts } from "./0002_accounts.ts";
 import { organizations } from "./0003_organizations.ts";
@@ -7,11 +10,36 @@ import { oauth } from "./0004_oauth.ts";
 import { links } from "./0005_links.ts";
 import { events } from "./0006_events.ts";
 import { webhooks } from "./0007_webhooks.ts";
-import { recordCompatibility } from "./compatibility.ts";
 import type { Migration } from "./migration.ts";
 
-/** All migrations, in order. */
 export const MIGRATIONS: Migration[] = [service, accounts, organizations, oauth, links, events, webhooks];
+
+// The first migration of the versions before 0.3.0, none of which was published.
+const UNPUBLISHED = "0001_initial";
+// How long to wait for another process that is migrating.
+const WAIT_S = 30;
+// An arbitrary number: PostgreSQL's advisory locks have no names.
+const LOCK = 7_105_467;
+// MySQL's lock names are shared by all databases of the server.
+const LOCK_NAME = "concat('linkgate:', sha1(database()))";
+
+/** The table that a copy creates first in its target, and deletes last. It has rows while the copy is unfinished. */
+export const COPY_PROGRESS = "copy_progress";
+
+/** This version can't use the database: a newer version has migrated it, or one before 0.3.0 created it. */
+export class IncompatibleSchema extends Error {
+  override readonly name = "IncompatibleSchema";
+}
+
+/** The database is the target of a copy that isn't complete. */
+export class UnfinishedCopy extends Error {
+  override readonly name = "UnfinishedCopy";
+  constructor(source: string) {
+    super(
+      `The database contains an unfinished copy of ${source}. Run "linkgate copy" again to finish it, or use another database.`,
+    );
+  }
+}
 
 /** Returns migrations as a Knex source. Listing them saves a file search, which would not find TypeScript. */
 export function migrations(engine: Engine, all = MIGRATIONS): Knex.MigrationSource<Migration> {
@@ -29,4 +57,106 @@ export function migrations(engine: Engine, all = MIGRATIONS): Knex.MigrationSour
       down: () => Promise.reject(new Error("migrations cannot be rolled back: restore a backup")),
     }),
   };
+}
+
+async function recordCompatibility(knex: Knex, { name, oldestCompatible }: Migration): Promise<void> {
+  const row = { migration: name, oldest_compatible: oldestCompatible, version: manifest.version };
+  await knex("schema_compatibility").insert(row).onConflict("migration").merge();
+}
+
+type Migratable = {
+  knex: Knex;
+  engine: Engine;
+  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+};
+
+/**
+ * Locks for as long as its connection lasts: Knex's row remains after a crash, and may be inserted twice.
+ * Throws IncompatibleSchema, or UnfinishedCopy unless `isCopyTarget`.
+ */
+export function migrate({ knex, engine, transaction }: Migratable, isCopyTarget = false): Promise<string[]> {
+  return transaction(async (trx) => {
+    // On the servers, each statement commits, so the lock needs a connection of its own.
+    if (engine === "mysql") return migrateMysql(trx, knex, isCopyTarget);
+    if (engine === "postgres") return migratePostgres(trx, knex, isCopyTarget);
+    return applyAll(trx, isCopyTarget);
+  });
+}
+
+async function migratePostgres(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
+  await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
+  await trx.raw(NO_STATEMENT_TIMEOUT);
+  await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
+  return applyAll(knex, isCopyTarget);
+}
+
+async function migrateMysql(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
+  const [[{ taken }]] = await trx.raw(`select get_lock(${LOCK_NAME}, ?) as taken`, [WAIT_S]);
+  if (!taken) throw new Error("another process has been migrating for too long");
+  try {
+    // The server's default character set may not support every script.
+    await knex.raw("alter database character set utf8mb4");
+    return await applyAll(knex, isCopyTarget);
+  } finally {
+    await trx.raw(`select release_lock(${LOCK_NAME})`);
+  }
+}
+
+async function applyAll(knex: Knex, isCopyTarget: boolean): Promise<string[]> {
+  if (!isCopyTarget) await rejectUnfinishedCopy(knex);
+  await newerMigrations(knex);
+  await knex.migrate.forceFreeMigrationsLock();
+  const [, applied] = (await knex.migrate.latest()) as [number, string[]];
+  return applied;
+}
+
+/** Resolves to the names of pending migrations without changing the database. @throws UnfinishedCopy */
+export async function pendingMigrations(knex: Knex): Promise<string[]> {
+  await rejectUnfinishedCopy(knex);
+  const applied = await appliedMigrations(knex);
+  return MIGRATIONS.map(({ name }) => name).filter((name) => !applied.includes(name));
+}
+
+/** Throws IncompatibleSchema unless this version works with what a newer one applied. */
+export async function newerMigrations(knex: Knex): Promise<string[]> {
+  const known = MIGRATIONS.map(({ name }) => name);
+  const newer = (await appliedMigrations(knex)).filter((name) => !known.includes(name));
+  await assertCompatible(knex, newer, known);
+  return newer;
+}
+
+async function appliedMigrations(knex: Knex): Promise<string[]> {
+  const isNew = !(await knex.schema.hasTable("knex_migrations"));
+  return isNew ? [] : knex("knex_migrations").orderBy("id").pluck("name");
+}
+
+async function assertCompatible(knex: Knex, newer: string[], known: string[]): Promise<void> {
+  const newest = newer.at(-1);
+  if (newest === undefined) return;
+  if (newer.includes(UNPUBLISHED))
+    throw new IncompatibleSchema(
+      "The database was created before linkgate 0.3.0 and can't be upgraded: use an empty database.",
+    );
+  const rows = (await knex.schema.hasTable("schema_compatibility"))
+    ? await knex("schema_compatibility").whereIn("migration", newer)
+    : [];
+  const recorded = new Map<string, SchemaCompatibilityRow>(rows.map((row) => [row.migration, row]));
+  const isCompatible = (name: string) => known.includes(recorded.get(name)?.oldest_compatible ?? "");
+  if (newer.every(isCompatible)) return;
+  const version = recorded.get(newest)?.version;
+  const by = version ? `linkgate ${version}` : "a newer version of linkgate";
+  throw new IncompatibleSchema(
+    `The database is at schema ${newest} of ${by}, but this is linkgate ${manifest.version}, which can't use schemas after ${known.at(-1)}. Start the newer version, or restore a backup from before the upgrade.`,
+  );
+}
+
+export async function sourceOfCopy(knex: Knex): Promise<string | undefined> {
+  if (!(await knex.schema.hasTable(COPY_PROGRESS))) return undefined;
+  const row = await knex<{ source: string }>(COPY_PROGRESS as never).first("source");
+  return (row as { source: string } | undefined)?.source;
+}
+
+async function rejectUnfinishedCopy(knex: Knex): Promise<void> {
+  const source = await sourceOfCopy(knex);
+  if (source !== undefined) throw new UnfinishedCopy(source);
 }

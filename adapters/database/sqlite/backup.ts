@@ -1,8 +1,8 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import Sqlite from "better-sqlite3";
+import { syncFile, syncFolder } from "../../durable-files.ts";
 
-/** A table and its number of rows. */
 export type CountedTable = { name: string; rows: number };
 
 /** A backup doesn't contain what the database did when it began. */
@@ -14,13 +14,8 @@ export class DamagedBackup extends Error {
 const PAGES_PER_STEP = 1000;
 
 /**
- * Copies a SQLite database, with the state that it has at the beginning, while other processes write. Readers don't block
- * writers in WAL mode, and an open read transaction keeps SQLite from starting again after each write of another process
- * (https://sqlite.org/backup.html). The file appears under its name when it is complete, verified and on the disk.
- * @param target must not exist
- * @param stop ends it, and leaves no file
- * @returns the tables of the backup
- * @throws DamagedBackup
+ * Copies the present state to a file that must not exist, and appears when complete and on the disk. An open read
+ * keeps SQLite from starting again after each write (https://sqlite.org/backup.html). Throws DamagedBackup.
  */
 export async function backUp(filename: string, target: string, stop?: AbortSignal): Promise<CountedTable[]> {
   const draft = `${target}.${process.pid}.partial`;
@@ -30,14 +25,13 @@ export async function backUp(filename: string, target: string, stop?: AbortSigna
     verify(draft, tables);
     syncFile(draft);
     renameSync(draft, target);
-    if (process.platform !== "win32") syncFile(path.dirname(target)); // Windows cannot open a directory
+    syncFolder(path.dirname(target));
     return tables;
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-/** Copies all pages, and returns what the source contained when this began. */
 async function copyPages(filename: string, draft: string, stop?: AbortSignal): Promise<CountedTable[]> {
   const source = new Sqlite(filename, { fileMustExist: true, readonly: true });
   try {
@@ -81,13 +75,4 @@ function countRows(connection: Sqlite.Database): CountedTable[] {
     name,
     rows: connection.prepare(`select count(*) from "${name}"`).pluck().get() as number,
   }));
-}
-
-function syncFile(name: string): void {
-  const handle = openSync(name, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -18,12 +18,10 @@ import { createTurnReads, type TurnReads } from "./turn-reads.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexUid?: string; __knexTxId?: string };
-// How often a transaction tries to take the lock, on the event loop.
 const LOCK_POLL_MS = 5;
 type Sent = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
 
 type Open = {
-  /** The connection for reads. */
   main: Connection;
   log: LogFile;
   writer: Writer;
@@ -32,11 +30,7 @@ type Open = {
   transactional?: Connection;
 };
 
-/**
- * Knex's better-sqlite3 dialect, adapted to a server: statements are prepared once per connection, reads need no pool,
- * single writes are committed in groups on a thread, and transactions run one at a time and take the write lock when they
- * begin. Long reads run on another thread.
- */
+/** Reads need no pool, single writes commit in groups on a thread, and transactions lock when they begin. */
 export class SqliteClient extends BetterSqliteClient {
   // An object, because Knex derives the clients of transactions from this one with `Object.create`.
   readonly state: { open?: Open };
@@ -143,14 +137,12 @@ export class SqliteClient extends BetterSqliteClient {
     return this.opened().turnReads.add(() => this.read(query));
   }
 
-  /** Runs a single write in the same way, and resolves to the number of changed rows. */
   write({ sql, bindings }: { sql: string; bindings: unknown[] }): Promise<number> {
     return observed(this.observer, operationOf(sql), sql, () =>
       this.opened().writer.write([{ sql, bindings: this._formatBindings(bindings) }]),
     );
   }
 
-  /** Runs several statements, all or none, in a group with other concurrent writes. */
   async writeTogether(statements: Statement[]): Promise<void> {
     const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
     try {
@@ -162,7 +154,6 @@ export class SqliteClient extends BetterSqliteClient {
     }
   }
 
-  /** Runs a read on a thread, and resolves to its rows. */
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
     this.emit("query", query); // as Knex does for the queries that it runs itself
     const { sql } = query;
@@ -203,7 +194,6 @@ export class SqliteClient extends BetterSqliteClient {
   }
 }
 
-/** Returns how many rows a connection has changed so far. */
 function changesIn(connection: Connection): number {
   return prepared(connection, "select total_changes()").pluck().get() as number;
 }

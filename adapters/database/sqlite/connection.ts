@@ -3,23 +3,22 @@ import path from "node:path";
 import Sqlite from "better-sqlite3";
 import { syncFolder } from "../../durable-files.ts";
 
-/** The file of a database, and whether commits wait for the disk. */
 export type SqliteSettings = { filename: string; durable: boolean };
 
 /** How long to wait for another process to release its lock, in milliseconds. */
 export const LOCK_WAIT_MS = 5000;
 const MAPPED_BYTES = 2 ** 30;
-// Half of the default: mapped pages are read in place, so the cache is for pages that change, and those beyond the map.
+// Half of the default: mapped pages are read in place, so the cache is for changed pages and those beyond the map.
 const CACHE_KIB = 8000;
 
-/** Returns the setting of `synchronous` for commits: with FULL, others can read what is committed when it is on the disk. */
+/** With FULL, others can read what is committed only when it is on the disk. */
 export function synchronousOf({ durable }: SqliteSettings): "FULL" | "NORMAL" {
   return durable ? "FULL" : "NORMAL";
 }
 
 /**
- * Opens a connection, which leaves checkpoints to the writer. In WAL mode, a commit is complete or absent after a power cut with any setting of `synchronous`
- * (https://sqlite.org/pragma.html#pragma_synchronous); with FULL, the commit also waits for the disk.
+ * Leaves checkpoints to the writer. In WAL mode, a commit is complete or absent after a power cut with any setting of
+ * `synchronous` (https://sqlite.org/pragma.html#pragma_synchronous); with FULL, it also waits for the disk.
  */
 export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   createPrivately(filename);
@@ -39,10 +38,9 @@ export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
 
 /**
  * Creates the file for its owner only, unless it exists. SQLite gives the files beside it the same permissions.
- *
- * A process that has a database open must open its file, and the `-shm` file, with nothing but this copy of SQLite: closing
- * any descriptor of a file drops all locks that the process holds on it (https://sqlite.org/howtocorrupt.html, 2.2). The
- * next program that closes the database would then delete the write-ahead log while this process writes to it.
+ * A process that has a database open must open its files with this copy of SQLite only: closing any descriptor of a
+ * file drops all locks of the process on it (https://sqlite.org/howtocorrupt.html, 2.2). The next program that closes
+ * the database would then delete the write-ahead log while this process writes to it.
  */
 function createPrivately(filename: string): void {
   try {
@@ -55,10 +53,7 @@ function createPrivately(filename: string): void {
   }
 }
 
-/**
- * Rolls back a failed transaction unless SQLite already did, as it does on a full disk. If the rollback fails, the next
- * BEGIN fails, too, and its caller tries to roll back again.
- */
+/** SQLite may have rolled back already, as on a full disk. If this fails, the next BEGIN's caller tries again. */
 export function rollBack(connection: Sqlite.Database): void {
   try {
     if (connection.inTransaction) connection.exec("ROLLBACK");

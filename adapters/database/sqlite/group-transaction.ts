@@ -1,31 +1,22 @@
 import type Sqlite from "better-sqlite3";
 import { prepared } from "./statements.ts";
 
-/** A statement of a write. */
 export type Statement = { sql: string; bindings: unknown[] };
-
-/** A transaction for a group of independent writes: a failed write does not fail the others. */
-export type GroupTransaction = {
-  /**
-   * Runs the writes and commits. Returns the outcome of each write: the number of rows that its first statement changed,
-   * or its error.
-   * @throws Error when the transaction failed as a whole; the caller rolls it back
-   */
-  run(writes: Statement[][]): unknown[];
-};
 
 // The outcome of a write whose first statements succeeded, and whose group has to run again.
 const INCOMPLETE = Symbol("incomplete");
 
-/** Prepares the group transaction of a connection. */
-export function createGroupTransaction(connection: Sqlite.Database): GroupTransaction {
+/**
+ * Creates a transaction for a group of independent writes: a failed write does not fail the others. It returns how many
+ * rows each first statement changed, or an error, and throws if the caller must roll back.
+ */
+export function createGroupTransaction(connection: Sqlite.Database): (writes: Statement[][]) => unknown[] {
   const begin = connection.prepare("BEGIN IMMEDIATE");
   const commit = connection.prepare("COMMIT");
   const rollback = connection.prepare("ROLLBACK");
   const savepoint = connection.prepare("SAVEPOINT several");
   const release = connection.prepare("RELEASE several");
 
-  /** Runs the statements of a write, and adds to `changes` how many rows each changed. */
   function runAll(statements: Statement[], changes: number[]): void {
     for (const { sql, bindings } of statements) changes.push(prepared(connection, sql).run(bindings).changes);
   }
@@ -65,18 +56,16 @@ export function createGroupTransaction(connection: Sqlite.Database): GroupTransa
     return outcomes;
   }
 
-  return {
-    run(writes) {
+  return (writes) => {
+    begin.run();
+    let outcomes = runGroup(writes, runPlainly);
+    if (outcomes.includes(INCOMPLETE)) {
+      if (connection.inTransaction) rollback.run();
       begin.run();
-      let outcomes = runGroup(writes, runPlainly);
-      if (outcomes.includes(INCOMPLETE)) {
-        if (connection.inTransaction) rollback.run();
-        begin.run();
-        outcomes = runGroup(writes, runWithSavepoint);
-      }
-      if (!connection.inTransaction) throw outcomes.at(-1);
-      commit.run();
-      return outcomes;
-    },
+      outcomes = runGroup(writes, runWithSavepoint);
+    }
+    if (!connection.inTransaction) throw outcomes.at(-1);
+    commit.run();
+    return outcomes;
   };
 }

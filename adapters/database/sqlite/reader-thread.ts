@@ -3,7 +3,6 @@ import { openConnection } from "./connection.ts";
 import { prepared } from "./statements.ts";
 import { answerRequests } from "./thread.ts";
 
-/** A query that returns rows. */
 export type Read = { sql: string; bindings: unknown[] };
 
 const connection = openConnection(workerData);

@@ -6,7 +6,6 @@ const MAX = 500;
 
 const caches = new WeakMap<Sqlite.Database, LRUCache<string, Sqlite.Statement>>();
 
-/** Returns the prepared statement of a SQL text, which is prepared once per connection. */
 export function prepared(connection: Sqlite.Database, sql: string): Sqlite.Statement {
   const cache = caches.get(connection) ?? new LRUCache<string, Sqlite.Statement>({ max: MAX });
   caches.set(connection, cache);

@@ -1,20 +1,12 @@
 import { once } from "node:events";
 import { parentPort, Worker } from "node:worker_threads";
 
-/** A thread that answers requests one after the other. */
-export type Thread<Request, Answer> = {
-  ask(request: Request): Promise<Answer>;
-  /** Waits for pending requests. */
-  close(): Promise<void>;
-};
+export type Thread<Request, Answer> = ReturnType<typeof createThread<Request, Answer>>;
 
 type Outcome<Answer> = { answer: Answer } | { error: { code: string; message: string } };
 
-/**
- * Creates a thread that runs a file, with data for it. It starts with the first request, or again after it has died, and
- * doesn't keep the process running.
- */
-export function createThread<Request, Answer>(file: URL, workerData: unknown): Thread<Request, Answer> {
+/** Starts with the first request, or again after it has died, and doesn't keep the process running. */
+export function createThread<Request, Answer>(file: URL, workerData: unknown) {
   let worker: Worker | undefined;
   const pending: PromiseWithResolvers<Answer>[] = [];
 
@@ -35,7 +27,7 @@ export function createThread<Request, Answer>(file: URL, workerData: unknown): T
   }
 
   return {
-    ask(request) {
+    ask(request: Request): Promise<Answer> {
       worker ??= start();
       const next = Promise.withResolvers<Answer>();
       pending.push(next);
@@ -43,7 +35,7 @@ export function createThread<Request, Answer>(file: URL, workerData: unknown): T
       worker.postMessage(request);
       return next.promise;
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.allSettled(pending.map(({ promise }) => promise));
       if (!worker) return;
       worker.ref();
@@ -76,13 +68,11 @@ function outcomeOf<Answer>(answer: () => Answer): Outcome<Answer> {
   }
 }
 
-/** Returns what of an error can be sent to another thread. */
 export function toPlain(error: unknown): { code: string; message: string } {
   const { code, message } = error as { code: string; message: string };
   return { code, message };
 }
 
-/** Returns the error that a thread has sent. */
 export function errorOf({ code, message }: { code: string; message: string }): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -3,19 +3,10 @@ import type Sqlite from "better-sqlite3";
 import { rollBack } from "./connection.ts";
 import { prepared } from "./statements.ts";
 
-/**
- * Runs reads at the end of a turn of the event loop, in one transaction: a small read takes less time than to take and to
- * release the lock of the database. Each sees what was committed before it was added.
- */
-export type TurnReads = {
-  /** Runs a read in the asynchronous context of this call. */
-  add<Result>(read: () => Result): Promise<Result>;
-  /** Runs what was added so far. */
-  run(): void;
-};
+export type TurnReads = ReturnType<typeof createTurnReads>;
 
-/** Creates the reads of a connection. */
-export function createTurnReads(connection: Sqlite.Database): TurnReads {
+/** Reads of a turn share a transaction: a small read takes less time than taking and releasing the lock. */
+export function createTurnReads(connection: Sqlite.Database) {
   let waiting: (() => void)[] = [];
 
   function run() {
@@ -35,7 +26,8 @@ export function createTurnReads(connection: Sqlite.Database): TurnReads {
   }
 
   return {
-    add: (read) =>
+    /** Runs a read in the asynchronous context of this call. */
+    add: <Result>(read: () => Result): Promise<Result> =>
       new Promise((resolve, reject) => {
         const inContext = AsyncLocalStorage.snapshot();
         waiting.push(() => {

@@ -6,21 +6,18 @@ import { answerRequests, toPlain } from "./thread.ts";
 
 /** A group of writes to commit, or a checkpoint: to copy the write-ahead log into the database file. */
 export type WriterRequest = Statement[][] | "checkpoint";
-/**
- * For each write, the number of rows that its first statement changed, or its error; for a checkpoint, the number of pages in
- * the log.
- */
+/** The rows that a write's first statement changed, or its error; for a checkpoint, the pages in the log. */
 export type Outcome = number | { code: string; message: string };
 
 const { settings, log } = workerData as { settings: SqliteSettings; log: LogFile };
 const connection = openConnection(settings);
 connection.pragma(`synchronous = ${synchronousOf(settings)}`);
 connection.pragma(`busy_timeout = ${LOCK_WAIT_MS}`);
-const transaction = createGroupTransaction(connection);
+const runGroup = createGroupTransaction(connection);
 
 function commit(writes: Statement[][]): Outcome[] {
   try {
-    const outcomes = transaction.run(writes);
+    const outcomes = runGroup(writes);
     verifyLog(log);
     return outcomes.map((outcome) => (typeof outcome === "number" ? outcome : toPlain(outcome)));
   } finally {

@@ -6,25 +6,7 @@ import type { LogFile } from "./log-file.ts";
 import { createThread, errorOf } from "./thread.ts";
 import type { Outcome, WriterRequest } from "./writer-thread.ts";
 
-/**
- * The writes of a SQLite database. Single writes are committed in groups on a thread: those that arrive while it is busy
- * form the next transaction, and each resolves when it is on the disk.
- */
-export type Writer = {
-  /**
-   * Runs statements, all or none, and resolves to the number of rows that the first one changed. A failed write does not
-   * fail the others of its group.
-   */
-  write(statements: Statement[]): Promise<number>;
-  /**
-   * Runs work that writes on another connection, while no group is written. Resolves to its result.
-   * @param changes returns how many rows the work has changed
-   * @throws Error after a failure
-   */
-  exclusively<T>(work: () => Promise<T>, changes: () => number): Promise<T>;
-  /** Waits for pending writes. */
-  close(): Promise<void>;
-};
+export type Writer = ReturnType<typeof createWriter>;
 
 type Waiting = { statements: Statement[]; resolve(changes: number): void; reject(error: unknown): void };
 
@@ -36,12 +18,16 @@ const MAX_CHANGES = 4000;
 // Errors after which no commit is safe: a sync failed, or the log was deleted or replaced.
 const FAILURES = new Set(["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC", "ERR_LOG_LOST"]);
 
-/** Creates the writer of an open database. After the only call of `onFailure`, every write is rejected. */
+/**
+ * Creates the writer of an open database. Single writes are committed in groups on a thread: those that arrive while it
+ * is busy form the next transaction, and each resolves when it is on the disk. After the only call of `onFailure`, every
+ * write is rejected.
+ */
 export function createWriter(
   settings: SqliteSettings,
   log: LogFile,
   { onFailure, onCheckpointError }: Record<"onFailure" | "onCheckpointError", (error: Error) => void>,
-): Writer {
+) {
   const file = new URL("./writer-thread.ts", import.meta.url);
   const thread = createThread<WriterRequest, Outcome[]>(file, { settings, log });
   const inTurn = pLimit(1);
@@ -96,13 +82,22 @@ export function createWriter(
   }
 
   return {
-    write: (statements) =>
+    /**
+     * Runs statements, all or none, and resolves to the number of rows that the first one changed. A failed write does
+     * not fail the others of its group.
+     */
+    write: (statements: Statement[]): Promise<number> =>
       new Promise((resolve, reject) => {
         waiting.push({ statements, resolve, reject });
         if (waiting.length === 1) void inTurn(commitWaiting);
       }),
 
-    exclusively: (work, changed) =>
+    /**
+     * Runs work that writes on another connection, while no group is written. Resolves to its result.
+     * @param changed returns how many rows the work has changed
+     * @throws Error after a failure
+     */
+    exclusively: <T>(work: () => Promise<T>, changed: () => number): Promise<T> =>
       inTurn(async () => {
         if (failure) throw failure;
         try {
@@ -114,7 +109,8 @@ export function createWriter(
         }
       }),
 
-    async close() {
+    /** Waits for pending writes. */
+    async close(): Promise<void> {
       // The writes that wait have their turn before this.
       await inTurn(() => {});
       await thread.close();
@@ -127,5 +123,6 @@ export function createWriter(
  * pages from its cache, so a later sync that succeeds proves nothing.
  */
 function toFailure({ message }: Error): Error {
-  return Object.assign(new Error(`the database failed: ${message}`), { code: "ERR_DATABASE_FAILED" });
+  const reason = message.replace(/^COMMIT; - /, ""); // which Knex adds for its transactions
+  return Object.assign(new Error(`the database failed: ${reason}`), { code: "ERR_DATABASE_FAILED" });
 }

@@ -3,11 +3,13 @@ import type { Client } from "../client-row.ts";
 import type { ClientStore } from "../clients.ts";
 import type { ModelAdapter } from "./model.ts";
 
-// The library requires a secret in the metadata of a confidential client. The real secrets are stored as hashes and
-// compared by an override. With symmetric algorithms disabled, nothing else reads this placeholder.
-const SECRET_PLACEHOLDER = "kept-as-a-hash";
+/** RFC 7523 §2.1. */
+export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/** Returns clients as RFC 7591 metadata. */
+// oidc-provider requires a secret in the metadata of a confidential client. The real secrets are stored as hashes and
+// compared by a seam. With symmetric algorithms disabled, nothing else reads this placeholder.
+export const SECRET_PLACEHOLDER = "kept-as-a-hash";
+
 export function clientAdapter(clients: ClientStore): ModelAdapter {
   return {
     async find(clientId) {
@@ -17,15 +19,9 @@ export function clientAdapter(clients: ClientStore): ModelAdapter {
   };
 }
 
-/** Converts a client to the metadata that the library reads. */
-export function toMetadata({
-  id,
-  organization,
-  redirectUris,
-  generation,
-  secrets,
-  disabled,
-}: Client): ClientMetadata {
+/** Returns the metadata of a client (RFC 7591 §2), with the fields of ours. */
+export function toMetadata(client: Client): ClientMetadata {
+  const { id, organization, redirectUris, generation, secrets, disabled } = client;
   return {
     client_id: id,
     client_secret: SECRET_PLACEHOLDER,
@@ -33,14 +29,9 @@ export function toMetadata({
     // `native` allows https everywhere, http on loopback with any port, and private-use schemes (RFC 8252 §7).
     application_type: "native",
     token_endpoint_auth_method: "client_secret_basic",
-    grant_types: [
-      "client_credentials",
-      "authorization_code",
-      "refresh_token",
-      "urn:ietf:params:oauth:grant-type:jwt-bearer",
-    ],
+    grant_types: ["client_credentials", "authorization_code", "refresh_token", JWT_BEARER_GRANT],
     redirect_uris: redirectUris,
-    // The library rejects every request of a client that may use `code` but has no redirect URI.
+    // oidc-provider rejects every request of a client that may use `code` but has no redirect URI.
     response_types: redirectUris.length ? ["code"] : [],
     organization,
     generation,

@@ -1,10 +1,83 @@
-import type { AdapterPayload } from "oidc-provider";
+import type { Knex } from "knex";
+import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
+import type { GrantRow } from "../../database/oauth-tables.ts";
 import type { Outbox } from "../../events/outbox.ts";
-import { toDomainEvent } from "../grant-events.ts";
-import { revokeGrants } from "../grants.ts";
-import { insertGrant, type NewGrant, requireMembership } from "./consented-grants.ts";
+import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
+import { answerConsent } from "./interactions.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
+
+// More devices than a user has. An app that signs its users in silently creates a grant with each visit.
+const GRANTS_PER_CONSENT = 100;
+
+/** What oidc-provider stores about a grant. `jti` is its id, `exp` when it expires in epoch seconds. */
+export type NewGrant = AdapterPayload & {
+  jti: string;
+  exp: number;
+  accountId: string;
+  clientId: string;
+  organizationId?: string;
+};
+
+/** An active grant that follows from a consent page. Times are epoch milliseconds. */
+export type Consent = {
+  grantId: string;
+  organizationId: string;
+  /** When the consent and everything that follows from it ends. */
+  expiresAt: number;
+  payload: object;
+};
+
+export function createConsentStore({ knex, transaction }: Database, outbox: Outbox) {
+  return {
+    async list(clientId: string, userId: string): Promise<Consent[]> {
+      const rows = await knex("grants")
+        .where({ client_id: clientId, user_id: userId })
+        .whereNotNull("consent_id")
+        .whereNotNull("organization_id")
+        .whereNull("revoked_at")
+        .where("expires_at", ">", Date.now())
+        .orderBy([
+          { column: "consented_at", order: "desc" },
+          { column: "created_at", order: "desc" },
+        ])
+        .select("id", "organization_id", "expires_at", "payload");
+      return rows.map(({ id, organization_id, expires_at, payload }) => ({
+        grantId: id,
+        organizationId: organization_id as string,
+        expiresAt: expires_at,
+        payload: JSON.parse(payload),
+      }));
+    },
+
+    /** Stores a grant and its answer, so a page creates one. Throws ConsentAnswered, InvalidRequest, AccessDenied. */
+    approve: (
+      grant: NewGrant,
+      { interactionId, result }: { interactionId: string; result: InteractionResults },
+      address: string,
+    ): Promise<void> =>
+      transaction(async (trx) => {
+        const created_at = Date.now();
+        const consented = { consent_id: grant.jti, consented_at: created_at, created_at };
+        // Locked before the interaction, as by everything that ends the sessions of a user.
+        await requireMembership(trx, grant);
+        await answerConsent(trx, interactionId, result);
+        const inserted = await insertGrant(trx, grant, { ...consented, expires_at: grant.exp * 1000 });
+        const actor = { id: inserted.user_id, address };
+        await outbox.record(trx, actor, ...toDomainEvent("authorization.granted", inserted));
+      }),
+
+    /** Stores a grant under an earlier consent, until its end; false if the consent or the membership has ended. */
+    renew: (grant: NewGrant, consentedId: string): Promise<boolean> =>
+      transaction(async (trx) => {
+        const consent = (await lockMembership(trx, grant)) && (await lockConsent(trx, consentedId));
+        if (!consent) return false;
+        const inserted = await insertGrant(trx, grant, consent);
+        await deleteLeastUsed(trx, inserted, consent.consent_id);
+        return true;
+      }),
+  };
+}
 
 /** Stores grants without a consent page. Revoking one updates a single row, and invalidates every token under it. */
 export function grantAdapter({ knex, prepare, transaction }: Database, outbox: Outbox): ModelAdapter {
@@ -30,7 +103,6 @@ export function grantAdapter({ knex, prepare, transaction }: Database, outbox: O
       return payload && { ...JSON.parse(payload), jti: id };
     },
 
-    /** Revokes a grant because the client asked for it. */
     async destroy(id) {
       await transaction(async (trx) => {
         const grant = await trx("grants").where({ id }).first("client_id");
@@ -38,4 +110,72 @@ export function grantAdapter({ knex, prepare, transaction }: Database, outbox: O
       });
     },
   };
+}
+
+/** Locks a consent: an earlier revocation leaves none, a later one finds the grant that the caller stores. */
+async function lockConsent(
+  trx: Knex.Transaction,
+  grantId: string,
+): Promise<Pick<GrantRow, "consent_id" | "consented_at" | "expires_at"> | undefined> {
+  const { consent_id: consentId } = (await trx("grants").where({ id: grantId }).first("consent_id")) ?? {};
+  if (consentId) await trx("grants").where({ id: consentId }).forShare().first("id");
+  // Read after the lock, because a revocation may have held it.
+  return trx("grants")
+    .where({ id: grantId })
+    .whereNotNull("consent_id")
+    .whereNull("revoked_at")
+    .where("expires_at", ">", Date.now())
+    .forShare()
+    .first("consent_id", "consented_at", "expires_at");
+}
+
+/** Keeps the number of grants of a consent limited, by deleting the least recently used ones. */
+async function deleteLeastUsed(
+  trx: Knex.Transaction,
+  { client_id, user_id }: Pick<GrantRow, "client_id" | "user_id">,
+  consent_id: string | null,
+): Promise<void> {
+  const ids: string[] = await trx("grants")
+    .where({ client_id, user_id, consent_id })
+    .whereNot("id", consent_id)
+    .orderByRaw("case when revoked_at is null then 0 else 1 end, coalesce(last_used_at, created_at) desc")
+    .pluck("id");
+  const tooMany = ids.slice(GRANTS_PER_CONSENT);
+  if (tooMany.length > 0) await trx("grants").whereIn("id", tooMany).delete();
+}
+
+async function insertGrant(
+  trx: Knex.Transaction,
+  grant: NewGrant,
+  consent: Pick<GrantRow, "expires_at"> & Partial<GrantRow>,
+): Promise<Grant> {
+  const row = {
+    id: grant.jti,
+    client_id: grant.clientId,
+    user_id: grant.accountId,
+    organization_id: grant.organizationId ?? null,
+    payload: toStored(grant),
+  };
+  await trx("grants").insert({ ...row, created_at: Date.now(), ...consent });
+  return row;
+}
+
+/** An earlier removal or disabling makes this false; a later one finds the grant and revokes it. */
+async function lockMembership(
+  trx: Knex.Transaction,
+  { accountId: user_id, organizationId: organization_id }: NewGrant,
+): Promise<boolean> {
+  if (!organization_id) return true;
+  const member = await trx("memberships as m")
+    .join("users as u", "u.id", "m.user_id")
+    .where({ "m.user_id": user_id, "m.organization_id": organization_id })
+    .whereNull("u.disabled_at")
+    .forShare()
+    .first("m.role");
+  return member !== undefined;
+}
+
+async function requireMembership(trx: Knex.Transaction, grant: NewGrant): Promise<void> {
+  if (await lockMembership(trx, grant)) return;
+  throw new errors.AccessDenied("the user is no longer a member of the organization");
 }

@@ -1,7 +1,7 @@
 import type { Adapter } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
-import type { ClientPolicy } from "../client-policy.ts";
+import type { AppPolicyCheck } from "../app-policy.ts";
 import type { ClientStore } from "../clients.ts";
 import type { GrantUsage } from "../grant-usage.ts";
 import { clientAdapter } from "./clients.ts";
@@ -9,50 +9,27 @@ import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
 import type { ModelAdapter } from "./model.ts";
 import { sessionAdapter } from "./sessions.ts";
-import { type TokenStatements, tokenAdapter, tokenStatements } from "./tokens.ts";
+import { tokenAdapters } from "./tokens.ts";
 
-/**
- * Implements oidc-provider's storage contract: returns the adapter of a model by name. The library reads before it
- * writes; the adapters settle the resulting races with a single conditional UPDATE and throw for the loser.
- */
+/** oidc-provider reads before it writes; a conditional UPDATE settles each race and throws for the loser. */
 export function createOidcAdapter(
   database: Database,
   clients: ClientStore,
   outbox: Outbox,
   usage: GrantUsage,
-  clientPolicy: ClientPolicy,
+  appPolicyCheck: AppPolicyCheck,
 ): (model: string) => Adapter {
-  const tokens = tokenStatements(database);
-  const dependencies = { database, clients, tokens, outbox, usage, clientPolicy };
+  const tokenAdapter = tokenAdapters(database, usage, appPolicyCheck);
+  const adapters: Record<string, () => ModelAdapter> = {
+    Client: () => clientAdapter(clients),
+    Grant: () => grantAdapter(database, outbox),
+    Session: () => sessionAdapter(database),
+    Interaction: () => interactionAdapter(database),
+  };
   return (model) => ({
     ...unsupported(model),
-    ...adapterOf(model, dependencies),
+    ...(adapters[model]?.() ?? tokenAdapter(model)),
   });
-}
-
-type Dependencies = {
-  database: Database;
-  clients: ClientStore;
-  tokens: TokenStatements;
-  outbox: Outbox;
-  usage: GrantUsage;
-  clientPolicy: ClientPolicy;
-};
-
-function adapterOf(model: string, dependencies: Dependencies): ModelAdapter {
-  const { database, clients, tokens, outbox } = dependencies;
-  switch (model) {
-    case "Client":
-      return clientAdapter(clients);
-    case "Grant":
-      return grantAdapter(database, outbox);
-    case "Session":
-      return sessionAdapter(database);
-    case "Interaction":
-      return interactionAdapter(database);
-    default:
-      return tokenAdapter(tokens, dependencies, model);
-  }
 }
 
 function unsupported(model: string): Adapter {
@@ -64,7 +41,7 @@ function unsupported(model: string): Adapter {
     findByUserCode: reject,
     consume: reject,
     destroy: reject,
-    // A revoked grant invalidates its tokens, and the library also revokes the grant itself: nothing is left to do.
+    // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
     revokeByGrantId: async () => {},
   };
 }

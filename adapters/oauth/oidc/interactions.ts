@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import { sha256 } from "../../crypto/hash.ts";
-import { isDuplicate } from "../../database/engine.ts";
+import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
@@ -44,11 +44,7 @@ export function interactionAdapter({ knex, transaction }: Database): ModelAdapte
   };
 }
 
-/**
- * Stores the answer to a consent page. Part of the caller's transaction, which locks the row.
- * @throws ConsentAnswered if the page has been answered
- * @throws InvalidRequest if the authorization was resumed or has expired
- */
+/** Answers a consent page under a row lock. Throws ConsentAnswered, or InvalidRequest if it has ended. */
 export function answerConsent(trx: Knex.Transaction, id: string, result: InteractionResults): Promise<void> {
   return answer(trx, id, (stored) => ({ payload: JSON.stringify({ ...stored, result }) }));
 }

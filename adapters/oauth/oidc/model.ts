@@ -1,6 +1,5 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
 
-/** The part of the library's storage contract that a model uses. */
 export type ModelAdapter = Partial<Adapter> & Pick<Adapter, "find">;
 
 /** Serializes a payload without `jti`, which is the token itself. */

@@ -1,15 +1,12 @@
 import type { Knex } from "knex";
 import { sha256 } from "../../crypto/hash.ts";
-import { isDuplicate } from "../../database/engine.ts";
+import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
 const USER_AGENT_MAX = 255;
 
-/**
- * Stores browser sessions. The library saves every session that a request has read. A destroyed session keeps its row as a
- * tombstone, so a late save does not restore it, under the same id or a new one: `replaces` is the previous id.
- */
+/** An ended session stays as a tombstone: a late save restores it neither under its id nor a new one (`replaces`). */
 export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
   const active = (key: { id_hash: string } | { uid: string }, query: Knex = knex) =>
     query("sessions").where(key).whereNull("destroyed_at");
@@ -36,7 +33,7 @@ export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
       try {
         if (replaces) {
           return await transaction(async (trx) => {
-            // The code that ends all sessions of a user takes this lock, too. Otherwise it could miss the row inserted here.
+            // Ending all sessions of a user takes this lock, too. Otherwise it could miss the row inserted here.
             await trx("users").where({ id: state.user_id }).forUpdate().first("id");
             // A session that has ended gets no new id. Neither does one that has just got another.
             if (await endById(replaces as string, trx))

@@ -1,29 +1,32 @@
 import { errors } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
-import type { ClientPolicy } from "../client-policy.ts";
-import { toGrantHolder } from "../grant-status.ts";
+import type { AppPolicyCheck } from "../app-policy.ts";
 import type { GrantUsage } from "../grant-usage.ts";
 import { tokenKey } from "../token-keys.ts";
-import { isAccessToken, isOutdated, requiresDpop, TOKEN_BY_HASH, toActiveToken } from "../token-row.ts";
+import {
+  isAccessToken,
+  isOutdated,
+  requiresDpop,
+  TOKEN_BY_HASH,
+  toActiveToken,
+  toGrantHolder,
+} from "../token-row.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
 
-/**
- * How long after its first use a rotated refresh token or a code is accepted as a retry of a request whose response was
- * lost or is pending. Later uses are replays, which revoke the whole family (RFC 9700 §4.14.2).
- */
+/** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
 const RETRY_WINDOW_MS = 10_000;
 /** How many retries of one refresh token get tokens. A client that lost a response sends one or two. */
 const RETRIES_MAX = 3;
 
-/** Stores tokens, codes and pushed authorization requests by their hashes. */
-export function tokenAdapter(
-  statements: TokenStatements,
-  { usage, clientPolicy }: { usage: GrantUsage; clientPolicy: ClientPolicy },
-  kind: string,
-): ModelAdapter {
-  const { insert, find, consume, retry, remove } = statements;
+/** Stores tokens, codes and pushed authorization requests, each a `kind`, by their hashes. */
+export function tokenAdapters(
+  database: Database,
+  usage: GrantUsage,
+  appPolicyCheck: AppPolicyCheck,
+): (kind: string) => ModelAdapter {
+  const { insert, find, consume, retry, remove } = tokenStatements(database);
 
-  return {
+  return (kind) => ({
     async upsert(id, payload) {
       await insert({
         id_hash: tokenKey(id),
@@ -45,16 +48,15 @@ export function tokenAdapter(
       if (isGrantInactive || isOutdated(found)) return undefined;
       const payload = { ...JSON.parse(found.payload), jti: id };
       if (isAccessToken(kind)) {
-        payload.active = toActiveToken(found, payload, clientPolicy);
+        payload.active = toActiveToken(found, payload, appPolicyCheck);
         usage.record(found);
       } else {
         if (found.grantPayload) payload.grant = found.grantPayload;
-        payload.holder = toGrantHolder(found, clientPolicy);
+        payload.holder = toGrantHolder(found, appPolicyCheck);
         payload.requiresDpop = requiresDpop(found);
       }
       if (isRetry(found.consumedAt)) return payload;
-      // Replaces the token's expiry with that of its family, because oidc-provider ignores expired tokens and would miss the
-      // replay.
+      // Expires with its family, because oidc-provider ignores expired tokens and would miss the replay.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
     },
 
@@ -72,19 +74,14 @@ export function tokenAdapter(
     async destroy(id) {
       await remove({ hash: tokenKey(id), kind });
     },
-  };
+  });
 }
 
-/** Returns whether a token is unused, or was used so recently that another use counts as a retry. */
 function isRetry(consumedAt: number | null): boolean {
   return consumedAt === null || Date.now() < consumedAt + RETRY_WINDOW_MS;
 }
 
-/** The prepared statements of the `tokens` table, which all of these models share. */
-export type TokenStatements = ReturnType<typeof tokenStatements>;
-
-/** Prepares the statements of the `tokens` table. */
-export function tokenStatements({ prepare, lookup, inserter }: Database) {
+function tokenStatements({ prepare, lookup, inserter }: Database) {
   const find = lookup(TOKEN_BY_HASH);
   return {
     find: coalesce(async (id: string) => (await find(tokenKey(id)))[0]),

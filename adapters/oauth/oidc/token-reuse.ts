@@ -2,25 +2,16 @@ import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { revokeGrants } from "../grants.ts";
 
-// The service itself.
 const SYSTEM_ID = "system";
 
-/** What was used again after its first use. */
-export type ReplayedKind = "authorization_code" | "refresh_token";
+export type ReusedKind = "authorization_code" | "refresh_token";
 
-/** Revokes grants whose code or refresh token was replayed. */
-export type ReplayedGrantStore = {
-  /**
-   * Revokes the grant and records the replay, with the IP address of the request. Of concurrent replays, the one that
-   * revokes the grant records it.
-   */
-  revoke(grantId: string, replayed: ReplayedKind, address: string): Promise<void>;
-};
+export type TokenReuseStore = ReturnType<typeof createTokenReuseStore>;
 
-/** Creates the store of replayed grants of a database. */
-export function createReplayedGrantStore({ transaction }: Database, outbox: Outbox): ReplayedGrantStore {
+export function createTokenReuseStore({ transaction }: Database, outbox: Outbox) {
   return {
-    revoke: (id, replayed, address) =>
+    /** Revokes the grant; of concurrent reuses, the one that revokes it is recorded. */
+    revoke: (id: string, replayed: ReusedKind, address: string): Promise<void> =>
       transaction(async (trx) => {
         const grant = await trx("grants").where({ id }).first("client_id", "user_id", "organization_id");
         const actor = { id: SYSTEM_ID, address };

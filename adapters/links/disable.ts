@@ -6,28 +6,12 @@ import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { toLink } from "./row.ts";
 
-/** A link, and the organization that it belongs to. */
 export type OwnedLink = { link: Link; organization: { id: string; name: string } };
 
-/** Disables links of any organization, which only the operator can do. */
-export type LinkSwitchStore = {
-  /** Finds a link by its id or its slug. */
-  find(idOrSlug: string): Promise<OwnedLink | undefined>;
-  /**
-   * Disables a link: it stops redirecting with the next click, and its organization can only read or delete it. Without a
-   * reason, an existing one is kept. Resolves to undefined for a link that doesn't exist.
-   */
-  disable(id: string, reason: string | null, actor: Actor): Promise<Link | undefined>;
-  /** Enables a link. Resolves to undefined for a link that doesn't exist. */
-  enable(id: string, actor: Actor): Promise<Link | undefined>;
-};
-
-/** Creates the store of a database. */
-export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkSwitchStore {
+export function createLinkDisablingStore(database: Database, outbox: Outbox) {
   const { knex, transaction } = database;
   const liveLinks = (q: Knex) => q("links").whereNull("deleted_at");
 
-  /** Applies `change` to a locked link, and records the event. */
   function apply(
     id: string,
     actor: Actor,
@@ -53,7 +37,7 @@ export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkS
   }
 
   return {
-    async find(idOrSlug) {
+    async find(idOrSlug: string): Promise<OwnedLink | undefined> {
       const findBy = async (key: { id: string } | { slug: string }) =>
         toLink(await liveLinks(knex).where(key).first());
       const link = (await findBy({ id: idOrSlug })) ?? (await findBy({ slug: idOrSlug }));
@@ -62,13 +46,14 @@ export function createLinkSwitchStore(database: Database, outbox: Outbox): LinkS
       return organization && { link, organization };
     },
 
-    disable: (id, reason, actor) =>
+    /** Disables a link, so its organization can only read or delete it. Without a reason, an existing one is kept. */
+    disable: (id: string, reason: string | null, actor: Actor) =>
       apply(id, actor, "link.disabled", ({ disabledAt, disabledReason }) => {
         if (disabledAt !== null && (reason === null || reason === disabledReason)) return undefined;
         return { disabledAt: disabledAt ?? Date.now(), disabledReason: reason };
       }),
 
-    enable: (id, actor) =>
+    enable: (id: string, actor: Actor) =>
       apply(id, actor, "link.enabled", ({ disabledAt }) =>
         disabledAt === null ? undefined : { disabledAt: null, disabledReason: null },
       ),

@@ -1,54 +1,26 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import { recordForMember } from "../events/member-events.ts";
+import { memberEvent, recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { lockOrganizationsOf, lockUser } from "../locks.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 import { revokeInvitations } from "../organizations/invitations.ts";
-import { lockUser } from "../organizations/reset-revocation.ts";
 import { forgetDevices } from "./known-devices.ts";
-import { lockOrganizationsOf } from "./lock-organizations.ts";
-import { isAuthorizedUnderLock } from "./reset-links.ts";
-import { endAllSessions, FIRST_PARTY } from "./sessions.ts";
+import { isAuthorizedUnderLock } from "./passwords.ts";
+import { endAllSessions, firstParty } from "./sessions.ts";
 
 /** When an account was disabled, in epoch milliseconds, and why. */
 export type DisabledAccount = { at: number; reason: string | null };
 
-/** What a sign-out ended: the number of browser sessions, and of grants of programs and apps. */
 export type SignedOut = { sessions: number; grants: number };
 
-/** Disables accounts and ends the sessions of users. */
-export type AccountSwitchStore = {
-  /** Returns when and why an account was disabled; undefined if it is enabled. */
-  findDisabled(userId: string): Promise<DisabledAccount | undefined>;
-  /**
-   * Disables an account from the next request on: ends its sessions, forgets its devices, and revokes its grants, reset links
-   * and the invitations that the user created. Without a reason, an existing one is kept. Resolves to undefined for an unknown user.
-   */
-  disable(userId: string, reason: string | null, actor: Actor): Promise<DisabledAccount | undefined>;
-  /** Lets the user sign in again. What was ended remains ended. Returns false for an unknown user. */
-  enable(userId: string, actor: Actor): Promise<boolean>;
-  /** Ends a user's sessions; with `apps`, also revokes the apps that the user authorized. */
-  signOut(userId: string, options: { apps: boolean }, actor: Actor): Promise<SignedOut>;
-  /**
-   * Revokes the apps that a member authorized for an organization. If the actor owns every organization of the member, it
-   * also ends the member's sessions, which give access to all of them. Resolves to undefined if there is no such member.
-   */
-  signOutMember(
-    member: { organizationId: string; userId: string },
-    actor: Actor,
-  ): Promise<(SignedOut & { hasEndedSessions: boolean }) | undefined>;
-};
-
-/** Creates the store of a database. */
-export function createAccountSwitchStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-): AccountSwitchStore {
+export function createAccountDisablingStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
-    findDisabled: (userId) => findDisabled(knex, userId),
+    findDisabled: (userId: string) => findDisabled(knex, userId),
 
-    disable: (userId, reason, actor) =>
+    /** Takes effect with the next request, and ends all access. Without a reason, an existing one is kept. */
+    disable: (userId: string, reason: string | null, actor: Actor): Promise<DisabledAccount | undefined> =>
       transaction(async (trx) => {
         const organizations = await lockOrganizationsOf(trx, userId);
         await lockUser(trx, userId);
@@ -64,12 +36,12 @@ export function createAccountSwitchStore(
           await revokeInvitations(trx, outbox, actor, { organization_id: id, created_by: userId });
         }
         if (before && before.reason === after.reason) return after;
-        const { reason: given } = after;
-        await recordForMember(trx, outbox, actor, { userId, type: "member.disabled", reason: given });
+        await recordForMember(trx, outbox, actor, { userId, type: "member.disabled", reason: after.reason });
         return after;
       }),
 
-    enable: (userId, actor) =>
+    /** Lets the user sign in again. What was ended remains ended. Returns false for an unknown user. */
+    enable: (userId: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         await lockOrganizationsOf(trx, userId);
         const user = () => trx("users").where({ id: userId });
@@ -80,23 +52,24 @@ export function createAccountSwitchStore(
         return true;
       }),
 
-    signOut: (userId, { apps }, actor) =>
+    /** Ends a user's sessions; with `apps`, also revokes the apps that the user authorized. */
+    signOut: (userId: string, { apps }: { apps: boolean }, actor: Actor): Promise<SignedOut> =>
       transaction(async (trx) => {
         await lockOrganizationsOf(trx, userId);
         await lockUser(trx, userId);
-        const filter = { user_id: userId, ...(!apps && { client_id: FIRST_PARTY }) };
+        const filter = apps ? { user_id: userId } : firstParty(userId);
         const grants = await revokeGrants(trx, outbox, actor, filter);
         const sessions = await endAllSessions(trx, userId);
-        await recordForMember(trx, outbox, actor, {
-          userId,
-          type: "member.signed_out",
-          sessions: true,
-          apps,
-        });
+        const event = { type: "member.signed_out", sessions: true, apps } as const;
+        await recordForMember(trx, outbox, actor, { userId, ...event });
         return { sessions, grants };
       }),
 
-    async signOutMember({ organizationId, userId }, actor) {
+    /** Revokes the member's apps here; if the actor owns all of the member's organizations, also ends sessions. */
+    async signOutMember(
+      { organizationId, userId }: { organizationId: string; userId: string },
+      actor: Actor,
+    ): Promise<(SignedOut & { hasEndedSessions: boolean }) | undefined> {
       const membership = { user_id: userId, organization_id: organizationId };
       const isMember = async (q: Knex) =>
         (await q("memberships").where(membership).first("role")) !== undefined;
@@ -109,15 +82,11 @@ export function createAccountSwitchStore(
         let grants = await revokeGrants(trx, outbox, actor, membership);
         let sessions = 0;
         if (hasEndedSessions) {
-          grants += await revokeGrants(trx, outbox, actor, { user_id: userId, client_id: FIRST_PARTY });
+          grants += await revokeGrants(trx, outbox, actor, firstParty(userId));
           sessions = await endAllSessions(trx, userId);
         }
-        await outbox.record(trx, actor, {
-          organizationId,
-          type: "member.signed_out",
-          subject: userId,
-          data: { user_id: userId, sessions: hasEndedSessions, apps: true },
-        });
+        const event = { type: "member.signed_out", sessions: hasEndedSessions, apps: true } as const;
+        await outbox.record(trx, actor, memberEvent(organizationId, { userId, ...event }));
         return { sessions, grants, hasEndedSessions };
       });
     },
