@@ -1,28 +1,30 @@
+import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { createBearerCheck } from "./access/bearer.ts";
-import type { CallCounter } from "./access/call-counter.ts";
-import { createCheckProof, type IsFirstUse } from "./access/dpop.ts";
-import { createDpopNonces } from "./access/dpop-nonces.ts";
+import { createCheckProof, createDpopNonces, type IsFirstUse } from "./access/dpop.ts";
 import type { Introspect } from "./access/introspect.ts";
-import { createRateLimit } from "./access/rate-limit.ts";
+import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
+import type { FastPath } from "./http/api-context.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
-import { createErrorHandler } from "./http/error-handler.ts";
-import type { FastPath } from "./http/fast-path.ts";
-import { requireRead } from "./http/methods.ts";
-import { isBelow, isOfResource, mount } from "./http/mount.ts";
-import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
+import { createErrorHandler, notFound } from "./http/problem.ts";
+import { nextStepOf } from "./http/problem-codes.ts";
+import { isBelow, isOfResource, mount, requireRead, routesOf } from "./http/routing.ts";
+import { createRunOnce, type IdempotencyStore, idempotent } from "./idempotency/run-once.ts";
+import { lazy } from "./lazy.ts";
 import { createReadClickSource } from "./links/click-source.ts";
 import { createRedirects } from "./links/redirect.ts";
+import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
-import { createMcpErrorHandler } from "./mcp/errors.ts";
 import type { Tool } from "./mcp/tool.ts";
 import type { WebhookPageUrl } from "./mcp/tools/webhooks.ts";
 import { createTools } from "./mcp/tools.ts";
-import type { OpenApiDocument } from "./openapi/document.ts";
-import { createRestApi } from "./rest.ts";
+import { buildDocument, type OpenApiDocument, serveDocument } from "./openapi/document.ts";
+import { createDeclare } from "./openapi/operation.ts";
+import { organizationRoutes } from "./organization/routes.ts";
 import type { Services } from "./services.ts";
-import type {} from "./state.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "./webhooks/event-schemas.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
 
 export type ResourceOptions = {
   introspect: Introspect;
@@ -33,16 +35,13 @@ export type ResourceOptions = {
   /** Counts calls for the rate limits; if absent, nothing is limited. */
   calls?: CallCounter;
   urls: PublicUrls;
-  /** The browser origins allowed by CORS. */
   origins: ReadonlySet<string>;
   /** Whether the service runs behind a trusted proxy, whose headers tell the visitor's country. */
   behindProxy: boolean;
   version: string;
   /** Signs what clients hold between two requests; shared by all processes. */
   signingSecret: string;
-  /** Returns the URL of a webhook's page in the dashboard. */
   webhookPageUrl: WebhookPageUrl;
-  /** The IDs of the extensions of MCP that the authorization server supports. */
   mcpExtensions: readonly string[];
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
@@ -50,14 +49,12 @@ export type ResourceOptions = {
   renderErrorPage(status: number, detail: string): string;
 };
 
-/** The protected resources and the short links. */
 export type Resources = {
   /** To be used in this order. */
   middleware: Middleware[];
   fastPaths: FastPath[];
   /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
   document: () => OpenApiDocument;
-  /** The tools of the MCP endpoint, for its documentation. */
   tools: Tool[];
 };
 
@@ -79,13 +76,16 @@ export function createResources(options: ResourceOptions): Resources {
       limits,
       metadataUrl: metadataUrl(url),
     });
-  const restApi = createRestApi({
+  const router = new Router({ sensitive: true, strict: true });
+  const { declare, operations } = createDeclare(router, {
     bearerCheck: bearerCheckOf(urls.api),
-    ...services,
-    urls,
-    runOnce,
-    version,
+    idempotent: idempotent(runOnce),
   });
+  linkRoutes(declare, { links, shortUrl: urls.short });
+  webhookRoutes(declare, { webhooks: services.webhooks, shortUrl: urls.short });
+  organizationRoutes(declare, services.showOrganization);
+  const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
+  serveDocument(declare, document);
   const tools = createTools({ ...services, shortUrl: urls.short, webhookPageUrl });
   // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
   const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
@@ -103,12 +103,12 @@ export function createResources(options: ResourceOptions): Resources {
   );
   const errorOptions = { docsUrl: `${urls.base}/docs`, onError };
   const handleErrors = createErrorHandler(errorOptions);
-  const handleMcpErrors = createMcpErrorHandler(errorOptions);
+  const handleMcpErrors = createErrorHandler({ ...errorOptions, nextStep: nextStepOf });
   const apiSteps = [handleErrors, allowOrigins(origins), limits.address];
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
 
   return {
-    document: restApi.document,
+    document,
     tools,
     fastPaths: [
       {
@@ -118,18 +118,18 @@ export function createResources(options: ResourceOptions): Resources {
         matches: redirects.isSlugPath,
         steps: [...linkSteps, redirects.followLink],
       },
-      ...restApi.fastPaths.map(
-        ({ path, steps }): FastPath => ({
+      ...router.stack.filter(createsOne).map(
+        ({ path, stack }): FastPath => ({
           method: "POST",
           host: new URL(urls.api).host,
-          path,
-          steps: [...apiSteps, ...steps],
+          path: String(path),
+          steps: [...apiSteps, ...(stack as unknown as Middleware[])],
         }),
       ),
     ],
     middleware: [
       mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)]),
-      mount(isOfResource(urls.api), [...apiSteps, ...restApi.middleware]),
+      mount(isOfResource(urls.api), [...apiSteps, ...routesOf(router), rejectUnknownPaths]),
       mount(isOfResource(urls.mcp), [
         handleMcpErrors,
         allowOrigins(origins),
@@ -140,6 +140,16 @@ export function createResources(options: ResourceOptions): Resources {
     ],
   };
 }
+
+/** The response of a bulk request can be large, and only Koa compresses. */
+function createsOne({ methods, path }: Router["stack"][number]): boolean {
+  return methods.includes("POST") && /^\/v1\/\w+$/.test(String(path));
+}
+
+const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {
+  if (ctx.path !== "/v1" && !ctx.path.startsWith("/v1/")) return next();
+  throw notFound("URL");
+};
 
 /** Replaces the errors of short links with pages in browsers. */
 function showErrorPages(renderPage: ResourceOptions["renderErrorPage"]): Middleware {

@@ -2,25 +2,19 @@
 export const PLANS = ["free", "growth", "premium"] as const;
 export type Plan = (typeof PLANS)[number];
 
-/** Returns whether a plan includes the API, MCP and webhooks. */
 export function isPaid(plan: Plan): boolean {
   return plan !== "free";
 }
 
-/** Returns whether a value is the name of a plan. */
 export function isPlan(value: unknown): value is Plan {
   return (PLANS as readonly unknown[]).includes(value);
 }
 
 /** The limits of a plan, as `GET /v1/organization` returns them. */
 export type Limits = {
-  /** Requests to `/v1` and MCP combined, per organization and minute. */
   requests_per_minute: number;
-  /** Links per bulk request. */
   links_per_bulk: number;
-  /** Webhooks per organization. */
   webhooks: number;
-  /** Links per organization. */
   links: number;
   /** The stored text of an organization's links, in bytes. */
   link_bytes: number;

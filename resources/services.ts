@@ -1,14 +1,16 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
-import { createCursors } from "./http/cursor.ts";
+import { createCursors } from "./http/pagination.ts";
 import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
-import { createShowOrganization, type ShowOrganization } from "./organization/routes.ts";
-import type { OrganizationReader } from "./organization/types.ts";
+import {
+  createShowOrganization,
+  type OrganizationReader,
+  type ShowOrganization,
+} from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/service.ts";
 import type { WebhookStore } from "./webhooks/types.ts";
 
-/** The services shared by the REST API, MCP and the dashboard. */
 export type Services = { links: LinkService; webhooks: WebhookService; showOrganization: ShowOrganization };
 
 export type ServiceOptions = {

@@ -1,20 +1,18 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Problem } from "./http/problem.ts";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { retryLater } from "./http/problem.ts";
 
-/**
- * Runs the expensive work of each organization one piece after the other.
- * @throws Problem 429 if too many pieces are waiting
- */
+/** Runs the expensive work of each organization one piece after the other. @throws Problem 429 if too many are waiting */
 export type InTurn = <T>(organizationId: string, work: () => Promise<T>) => Promise<T>;
 
-// A piece may have waited for the database most of the time.
-const MAX_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 250;
 const RETRY_AFTER_S = 1;
+const TOO_MANY =
+  "Your organization has too many searches or reports in progress. Try again when one has finished.";
 
 type TurnOptions = {
   /** How many pieces of an organization may wait. */
   maxWaiting?: number;
-  /** Whether each piece is followed by a pause as long as itself, so that half of the time is left to other requests. */
+  /** Whether a pause as long as the piece follows it, which leaves half of the time to others, or one turn of the loop. */
   pauses?: boolean;
 };
 
@@ -24,10 +22,9 @@ export function createTurns({
   pauses = true,
 }: TurnOptions = {}): InTurn {
   const queues = new Map<string, { last: Promise<unknown>; size: number }>();
-
   return async (organizationId, work) => {
     const queue = queues.get(organizationId) ?? { last: Promise.resolve(), size: 0 };
-    if (queue.size > maxWaiting) throw tooManyWaiting();
+    if (queue.size > maxWaiting) throw retryLater(429, "rate_limited", TOO_MANY, RETRY_AFTER_S);
     queues.set(organizationId, queue);
     queue.size++;
     let start = 0;
@@ -37,14 +34,8 @@ export function createTurns({
     });
     queue.last = result
       .catch(() => {})
-      .then(() => (pauses ? sleep(Math.min(performance.now() - start, MAX_PAUSE_MS)) : undefined))
+      .then(() => (pauses ? sleep(Math.min(performance.now() - start, MAX_PAUSE_MS)) : nextTurn()))
       .then(() => --queue.size === 0 && queues.delete(organizationId));
     return result;
   };
-}
-
-function tooManyWaiting(): Problem {
-  const detail =
-    "Your organization has too many searches or reports in progress. Try again when one has finished.";
-  return new Problem(429, "rate_limited", detail, { headers: { "Retry-After": String(RETRY_AFTER_S) } });
 }

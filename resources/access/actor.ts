@@ -2,13 +2,10 @@
 export type Actor = {
   /** `usr_…` for a user, `lgc_…` for a client, `operator` for the command line, `system` for the service itself. */
   id: string;
-  /** The client that acted on behalf of the user. */
   via?: string;
-  /** The IP address of the request. */
   address?: string;
 };
 
-/** The actor and the organization that a request acts for. */
 export type Caller = {
   organizationId: string;
   actor: Actor;

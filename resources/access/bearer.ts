@@ -1,23 +1,18 @@
 import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
 import { isSentTwice } from "../http/headers.ts";
-import { Problem } from "../http/problem.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
 import type { CheckProof } from "./dpop.ts";
-import type { ActiveToken, Introspect } from "./introspect.ts";
+import { type ActiveToken, type Introspect, Unauthorized } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
-import { requirePaidPlan } from "./require-paid-plan.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
-import { Unauthorized } from "./unauthorized.ts";
+import { rejectSuspended, requirePaidPlan } from "./suspended-or-unpaid.ts";
 
 type BearerOptions = {
   introspect: Introspect;
-  /** Checks the proof of a token that is bound to a key. */
   checkProof: CheckProof;
-  /** The token audiences that this resource accepts (RFC 8707). */
   audiences: readonly string[];
   limits: CallLimits;
-  /** The URL of the resource's metadata (RFC 9728 §5.1). */
   metadataUrl: string;
 };
 
@@ -27,21 +22,7 @@ export type CountFurther = (calls: number) => Promise<void>;
 /** The active token of a request, with the scopes currently in effect, and the actor. */
 export type AuthenticatedCaller = ActiveToken & Caller & { countFurther: CountFurther };
 
-/** Authenticates the requests of one resource. */
-export type BearerCheck = {
-  /** Returns middleware that requires a token with these scopes and sets `ctx.state.caller`. */
-  bearer(...required: ApiScope[]): ApiMiddleware;
-  /**
-   * Authenticates a request without requiring a scope.
-   * @param offered the scopes named by the challenge if the request has no token
-   */
-  authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller>;
-  /**
-   * Returns a 403 that names every scope an operation requires (RFC 6750 §3.1), and those that the caller has: a client
-   * that requests exactly the scopes of the challenge must not lose any.
-   */
-  insufficientScope(caller: AuthenticatedCaller, required: readonly string[]): Problem;
-};
+export type BearerCheck = ReturnType<typeof createBearerCheck>;
 
 type Credentials = { scheme: Scheme; token: string };
 
@@ -49,17 +30,19 @@ type Credentials = { scheme: Scheme; token: string };
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 /** Creates the bearer check of one resource: RFC 6750 and RFC 9449, with the metadata of RFC 9728. */
-export function createBearerCheck(options: BearerOptions): BearerCheck {
-  const { introspect, checkProof, audiences, limits } = options;
-  const challenges = createChallenges(options.metadataUrl);
+export function createBearerCheck({ introspect, checkProof, audiences, limits, metadataUrl }: BearerOptions) {
+  const challenges = createChallenges(metadataUrl);
+
+  /** Names every required scope (RFC 6750 §3.1), and those that the caller has and must not lose. */
   const insufficientScope = (caller: AuthenticatedCaller, required: readonly string[]) =>
     challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
 
+  /** Authenticates a request without requiring a scope. A challenge names the `offered` scopes. */
   async function authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller> {
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
-    requireActive(active);
+    rejectSuspended(active);
     requirePaidPlan(active.plan);
     await limits.organization(ctx, active, 1);
     const scopes = active.role ? new Set(allowedByRole(active.scopes, active.role)) : active.scopes;
@@ -85,7 +68,7 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
   return {
     authenticate,
     insufficientScope,
-    bearer: (...required) =>
+    bearer: (...required: ApiScope[]): ApiMiddleware =>
       async function checkBearer(ctx, next) {
         // RFC 9111 §5.2.2: only the caller may store the response, and must revalidate it before each use.
         ctx.set("Cache-Control", "private, no-cache");
@@ -97,7 +80,7 @@ export function createBearerCheck(options: BearerOptions): BearerCheck {
   };
 }
 
-/** Checks that a token is sent with the scheme that it was issued for (RFC 9449 §7.1 and §7.2). @throws Unauthorized */
+/** The scheme must be the one that the token was issued for (RFC 9449 §7.1 and §7.2). @throws Unauthorized */
 function checkScheme(scheme: Scheme, active: ActiveToken): void {
   if (schemeOf(active) === "DPoP") {
     if (scheme === "DPoP") return;
@@ -127,7 +110,6 @@ const SCHEMES = new Map<string, Scheme>([
   ["dpop", "DPoP"],
 ]);
 
-/** Returns the token of a request, or `undefined` for no token, another scheme, or an empty token. */
 function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Credentials | undefined {
   const [, name = "", token = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
@@ -143,12 +125,11 @@ function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Crede
   return { scheme, token };
 }
 
-/** @throws Problem 403 `organization_suspended` if an organization that the token depends on is suspended */
-function requireActive({ suspended }: Pick<ActiveToken, "suspended">): void {
-  if (!suspended) return;
-  throw new Problem(
-    403,
-    "organization_suspended",
-    "The operator of this service suspended the organization. Contact the operator.",
-  );
+declare module "koa" {
+  interface DefaultState {
+    requestId: string;
+    caller: AuthenticatedCaller;
+    /** The query with its numbers and booleans converted, behind `readQuery`. */
+    query: Record<string, unknown>;
+  }
 }

@@ -1,26 +1,17 @@
 import { Problem } from "../http/problem.ts";
-import { DPOP_ALGS } from "./dpop-proof.ts";
-import type { Unauthorized } from "./unauthorized.ts";
+import { DPOP_ALGS } from "./dpop.ts";
+import type { Unauthorized } from "./introspect.ts";
 
-/** The schemes of the `Authorization` header that carry an access token: RFC 6750 and RFC 9449. */
 export type Scheme = "Bearer" | "DPoP";
 
-/** The responses that a resource sends with a challenge (RFC 9110 §11.6.1). */
-export type Challenges = {
-  /** @param offered the scopes that the caller should request */
-  missingToken(offered: readonly string[]): Problem;
-  unauthorized(error: Unauthorized, scheme: Scheme, offered: readonly string[]): Problem;
-  /** @param held the scopes of the token, which a client that requests those of the challenge must not lose */
-  insufficientScope(held: ReadonlySet<string>, required: readonly string[], scheme: Scheme): Problem;
-  invalidRequest(detail: string): Problem;
-};
+export type Challenges = ReturnType<typeof createChallenges>;
 
 type Parameters = Record<string, string>;
 
 const ALGS = DPOP_ALGS.join(" ");
 
-/** Creates the challenges of one resource, which name the URL of its metadata (RFC 9728 §5.1). */
-export function createChallenges(metadataUrl: string): Challenges {
+/** Creates the challenges of a resource (RFC 9110 §11.6.1), which name the URL of its metadata (RFC 9728 §5.1). */
+export function createChallenges(metadataUrl: string) {
   function challenge(scheme: Scheme, parameters: Parameters): string {
     const algs: Parameters = scheme === "DPoP" ? { algs: ALGS } : {};
     const all = Object.entries({ ...parameters, ...algs, resource_metadata: metadataUrl });
@@ -31,34 +22,29 @@ export function createChallenges(metadataUrl: string): Challenges {
   const offerBoth = (parameters: Parameters) => `${challenge("Bearer", parameters)}, DPoP algs="${ALGS}"`;
 
   return {
-    missingToken(offered) {
+    /** @param offered the scopes that the caller should request */
+    missingToken(offered: readonly string[]): Problem {
       // RFC 6750 §3.1: no error code without credentials
       return new Problem(401, "missing_token", "Send an access token: Authorization: Bearer <token>.", {
         headers: { "WWW-Authenticate": offerBoth({ scope: offered.join(" ") }) },
       });
     },
 
-    unauthorized({ code, message }, scheme, offered) {
+    unauthorized({ code, message }: Unauthorized, scheme: Scheme, offered: readonly string[]): Problem {
       const parameters = { error: code, error_description: message, scope: offered.join(" ") };
       const header = scheme === "DPoP" ? challenge(scheme, parameters) : offerBoth(parameters);
       return new Problem(401, code, message, { headers: { "WWW-Authenticate": header } });
     },
 
-    insufficientScope(held, required, scheme) {
+    insufficientScope(held: ReadonlySet<string>, required: readonly string[], scheme: Scheme): Problem {
       const scope = [...new Set([...held, ...required])].join(" ");
       const error_description = "The access token lacks a required scope.";
       const header = challenge(scheme, { error: "insufficient_scope", error_description, scope });
-      return new Problem(
-        403,
-        "insufficient_scope",
-        `This request requires the scope ${required.join(" ")}.`,
-        {
-          headers: { "WWW-Authenticate": header },
-        },
-      );
+      const detail = `This request requires the scope ${required.join(" ")}.`;
+      return new Problem(403, "insufficient_scope", detail, { headers: { "WWW-Authenticate": header } });
     },
 
-    invalidRequest(detail) {
+    invalidRequest(detail: string): Problem {
       const header = challenge("Bearer", { error: "invalid_request", error_description: detail });
       return new Problem(400, "invalid_request", detail, { headers: { "WWW-Authenticate": header } });
     },

@@ -1,36 +1,26 @@
+import { hash, hkdfSync } from "node:crypto";
+import { calculateJwkThumbprint, EmbeddedJWK, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { ApiContext } from "../http/api-context.ts";
-import type { DpopNonces } from "./dpop-nonces.ts";
-import { type ProofClaims, verifyProof } from "./dpop-proof.ts";
-import { Unauthorized } from "./unauthorized.ts";
+import { Unauthorized } from "./introspect.ts";
 
 // How far `iat` may be from the clock of the server. The token endpoint has the same window.
 const WINDOW_S = 300;
-// Of the processes that share the used proofs.
+// Of the processes that share the used proofs, and of `exp` and `nbf`, which a proof doesn't need.
 const CLOCK_SKEW_S = 30;
 
-/**
- * Records that the proof with this `jti` and key was used; returns false if it had been. Of concurrent calls in any
- * number of processes, exactly one returns true. Must reject if it can't tell.
- * @param proof `expiresAt` is when the record may be deleted, in epoch milliseconds
- */
+/** Of concurrent calls in any number of processes, exactly one returns true. Rejects if it can't tell. */
 export type IsFirstUse = (proof: { jkt: string; jti: string; expiresAt: number }) => Promise<boolean>;
 
-type DpopOptions = {
-  /** The public origin of the resource. The Host header is not used. */
-  origin: string;
-  nonces: DpopNonces;
-  isFirstUse: IsFirstUse;
-};
+/** @param origin the public origin of the resource: the Host header is not used */
+type DpopOptions = { origin: string; nonces: DpopNonces; isFirstUse: IsFirstUse };
 
-/** A token that is bound to the key with this thumbprint (RFC 7638). */
 type BoundToken = { token: string; jkt: string };
 
-/** Checks that a request has a proof for its token, and offers the next nonce. @throws Unauthorized */
-export type CheckProof = (ctx: ApiContext, bound: BoundToken) => Promise<void>;
+export type CheckProof = ReturnType<typeof createCheckProof>;
 
-/** Creates the check of DPoP proofs at a resource (RFC 9449 §4.3 and §7). */
-export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions): CheckProof {
-  return async function checkProof(ctx, { token, jkt }) {
+/** Creates the check of DPoP proofs at a resource (RFC 9449 §4.3 and §7), which also offers the next nonce. */
+export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions) {
+  return async function checkProof(ctx: ApiContext, { token, jkt }: BoundToken): Promise<void> {
     const expected = { method: ctx.method, uri: origin + ctx.path, token, jkt };
     const claims = await verifyProof(readProof(ctx), expected);
     const current = nonces.current();
@@ -52,10 +42,7 @@ function readProof({ req }: ApiContext): string {
   throw new Unauthorized("invalid_dpop_proof", "Send exactly one DPoP header with the proof.");
 }
 
-/**
- * RFC 9449 §4.3, steps 10 and 11. A nonce tells when a proof was created, so clients with a wrong clock are asked to use
- * one.
- */
+/** RFC 9449 §4.3, steps 10 and 11. A nonce tells when a proof was created, so it helps clients with a wrong clock. */
 function checkAge({ iat, nonce }: ProofClaims, nonces: DpopNonces): void {
   if (nonce === undefined) {
     if (Math.abs(Date.now() / 1000 - iat) <= WINDOW_S) return;
@@ -75,4 +62,105 @@ function checkAge({ iat, nonce }: ProofClaims, nonces: DpopNonces): void {
 function expiryOf({ iat, nonce }: ProofClaims): number {
   const created = nonce === undefined ? iat : Date.now() / 1000;
   return Math.ceil((created + WINDOW_S + CLOCK_SKEW_S) * 1000);
+}
+
+/** The signature algorithms of DPoP proofs: those with short keys, because a proof is sent with every request. */
+export const DPOP_ALGS = ["ES256", "Ed25519", "EdDSA"] as const;
+
+export type Expected = {
+  method: string;
+  /** The public URL of the request, without its query. */
+  uri: string;
+  token: string;
+  jkt: string;
+};
+
+export type ProofClaims = { jti: string /** Epoch seconds. */; iat: number; nonce?: unknown };
+
+/** Verifies the signature and the claims of a proof (RFC 9449 §4.3, all but steps 10 and 11). @throws Unauthorized */
+export async function verifyProof(proof: string, expected: Expected): Promise<ProofClaims> {
+  const payload = await verifySignature(proof, expected.jkt);
+  const { jti, iat, htm, htu, ath, nonce } = payload;
+  if (typeof jti !== "string" || jti === "") throw invalidProof("jti must be a non-empty string");
+  if (typeof iat !== "number") throw invalidProof("iat must be a number");
+  if (htm !== expected.method) throw invalidProof(`htm must be ${expected.method}`);
+  const uri = normalize(expected.uri);
+  if (typeof htu !== "string" || normalize(htu) !== uri) {
+    // The description is quoted in a header: quotation marks in a path are encoded in its normal form.
+    throw invalidProof(`htu must be ${uri}`);
+  }
+  if (ath !== hash("sha256", expected.token, "base64url")) {
+    throw invalidProof("ath must be the SHA-256 hash of the access token");
+  }
+  return { jti, iat, nonce };
+}
+
+async function verifySignature(proof: string, jkt: string): Promise<JWTPayload> {
+  // Verified only with the key of the token: callers without one can't make the server verify signatures.
+  const keyOfToken: JWTVerifyGetKey = async (header, input) => {
+    const key = await EmbeddedJWK(header, input);
+    if ((await calculateJwkThumbprint(header.jwk ?? {})) !== jkt) {
+      throw new Unauthorized("invalid_token", "The access token is bound to another key.");
+    }
+    return key;
+  };
+  try {
+    const options = { algorithms: [...DPOP_ALGS], typ: "dpop+jwt", clockTolerance: CLOCK_SKEW_S };
+    return (await jwtVerify(proof, keyOfToken, options)).payload;
+  } catch (error) {
+    if (error instanceof Unauthorized) throw error;
+    throw invalidProof(
+      `must be a JWT of type dpop+jwt, signed with its own public jwk: ${DPOP_ALGS.join(", ")}`,
+    );
+  }
+}
+
+function invalidProof(rule: string): Unauthorized {
+  return new Unauthorized("invalid_dpop_proof", `The DPoP proof is invalid: ${rule}.`);
+}
+
+const UNRESERVED = /[A-Za-z0-9\-._~]/;
+
+/** Returns a URI in normal form, without query and fragment (RFC 9449 §4.3, RFC 3986 §6.2.2 and §6.2.3). */
+function normalize(uri: string): string | undefined {
+  const url = URL.parse(uri);
+  if (!url) return undefined;
+  url.search = "";
+  url.hash = "";
+  return url.href.replaceAll(/%[0-9a-f]{2}/gi, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
+    return UNRESERVED.test(character) ? character : encoded.toUpperCase();
+  });
+}
+
+type DpopNonces = ReturnType<typeof createDpopNonces>;
+
+// Clients keep one nonce per origin (RFC 9449 §8.2), so the parameters are those of oidc-provider's token endpoint.
+const STEP_S = 60;
+const ACCEPTED_STEPS = [-2, -1, 0, 1, 2];
+const OFFERED_STEP = 1;
+
+/** Creates the nonces of DPoP proofs (RFC 9449 §8 and §9) from the time and 32 bytes that all processes share. */
+export function createDpopNonces(secret: Buffer) {
+  let derivedAt: number | undefined;
+  let nonces: string[] = [];
+  function derived(): string[] {
+    const now = Math.floor(Date.now() / 1000 / STEP_S);
+    if (now !== derivedAt) {
+      nonces = ACCEPTED_STEPS.map((step) => derive(secret, now + step));
+      derivedAt = now;
+    }
+    return nonces;
+  }
+  return {
+    current: () => derived()[ACCEPTED_STEPS.indexOf(OFFERED_STEP)] as string,
+    // A nonce is public, and signed by the client: comparing it needs no constant time.
+    isValid: (nonce: unknown) => typeof nonce === "string" && derived().includes(nonce),
+  };
+}
+
+function derive(secret: Buffer, step: number): string {
+  const salt = Buffer.alloc(8);
+  salt.writeBigUInt64BE(BigInt(step));
+  return Buffer.from(hkdfSync("sha256", secret, salt, "DPoP", 32)).toString("base64url");
 }

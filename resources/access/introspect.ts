@@ -1,20 +1,15 @@
 import type { Plan } from "../plans.ts";
 import type { Role } from "./scopes.ts";
 
-/**
- * The data of an active access token (RFC 7662 §2.2).
- * `plan` is the lower of two: `free` if either the client's organization or the organization acted for is on it.
- */
+/** RFC 7662 §2.2. `plan` is `free` if the client's organization or the one acted for is on it. */
 export type ActiveToken = {
   clientId: string;
   /** The user who authorized the client; absent for client credentials. */
   userId?: string;
-  /** The organization acted for. */
   organizationId: string;
   plan: Plan;
-  /** Whether the client's organization or the organization acted for is suspended: every request is refused. */
   suspended?: boolean;
-  /** The user's current role in that organization; absent for client credentials, and if `scopes` is already limited. */
+  /** The user's current role there; absent for client credentials, and if `scopes` is already limited. */
   role?: Role;
   /** The granted scopes. The effective ones are `allowedByRole(scopes, role)`. */
   scopes: ReadonlySet<string>;
@@ -28,9 +23,16 @@ export type ActiveToken = {
   requiresDpop?: boolean;
 };
 
-/**
- * Looks up an access token. Resolves to `undefined` for any that is not active: unknown, expired or revoked, of a revoked
- * grant, or issued for the dashboard. Must not cache: a revocation takes effect on the next request.
- * Rejects only if the lookup itself fails.
- */
+/** Must not cache: a revocation takes effect on the next request. Rejects only if the lookup itself fails. */
 export type Introspect = (token: string) => Promise<ActiveToken | undefined>;
+
+/** Why a token, or the proof sent with it, was rejected with a 401. The message is for developers. */
+export class Unauthorized extends Error {
+  /** The error code of the challenge: RFC 6750 §3.1, RFC 9449 §7.1 and §9. */
+  readonly code: "invalid_token" | "invalid_dpop_proof" | "use_dpop_nonce";
+  constructor(code: Unauthorized["code"], message: string) {
+    super(message);
+    this.name = "Unauthorized";
+    this.code = code;
+  }
+}

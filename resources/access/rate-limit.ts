@@ -1,36 +1,37 @@
-import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
-import { Problem } from "../http/problem.ts";
+import type { Next } from "koa";
+import type { ApiContext } from "../http/api-context.ts";
+import { retryLater } from "../http/problem.ts";
 import { limitsOf } from "../plans.ts";
-import type { CallCounter, Count } from "./call-counter.ts";
 import type { ActiveToken } from "./introspect.ts";
+
+/** The number of calls in the current minute, including this one, and the seconds until the next minute begins. */
+export type Count = { calls: number; seconds: number };
+
+/** Counts calls of the API and MCP. Must never reject: if shared storage is unavailable, it counts per process. */
+export type CallCounter = {
+  ofAddress(address: string): Promise<Count>;
+  ofOrganization(id: string, calls: number): Promise<Count>;
+  refused(limit: "address" | "organization"): void;
+};
 
 const WINDOW_S = 60;
 // Twice the limit of the largest plan: stops floods, but not two organizations that share an IP address.
 const CALLS_PER_ADDRESS = 6000;
 
-/** The rate limits on calls of the API and MCP combined. */
-export type CallLimits = {
-  /** Counts a call against its IP address, before authentication. */
-  address: ApiMiddleware;
-  /** Counts the calls of one request against the organization's plan. @throws Problem 429 */
-  organization(
-    ctx: ApiContext,
-    token: Pick<ActiveToken, "organizationId" | "plan">,
-    calls: number,
-  ): Promise<void>;
-};
+export type CallLimits = ReturnType<typeof createRateLimit>;
 
-/** @param counter if absent, nothing is limited */
-export function createRateLimit(counter: CallCounter | undefined): CallLimits {
+/** Creates the rate limits on calls of the API and MCP combined. @param counter if absent, nothing is limited */
+export function createRateLimit(counter: CallCounter | undefined) {
   return {
-    async address(ctx, next) {
+    async address(ctx: ApiContext, next: Next): Promise<void> {
       if (counter) {
         const count = await counter.ofAddress(ctx.ip);
         enforceLimit(ctx, { name: "address", limit: CALLS_PER_ADDRESS, count, counter });
       }
       return next();
     },
-    async organization(ctx, { organizationId, plan }, calls) {
+    /** Counts the calls of one request against the organization's plan. @throws Problem 429 */
+    async organization(ctx: ApiContext, { organizationId, plan }: ActiveToken, calls: number): Promise<void> {
       if (!counter) return;
       const limit = limitsOf(plan).requests_per_minute;
       const count = await counter.ofOrganization(organizationId, calls);
@@ -49,5 +50,5 @@ function enforceLimit(ctx: ApiContext, { name, limit, count, counter }: Counted)
   if (calls <= limit) return;
   counter.refused(name);
   const detail = `Rate limit of ${limit.toLocaleString("en-US")} requests per minute exceeded. Try again in ${seconds} seconds.`;
-  throw new Problem(429, "rate_limited", detail, { headers: { "Retry-After": String(seconds) } });
+  throw retryLater(429, "rate_limited", detail, seconds);
 }

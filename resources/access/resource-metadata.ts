@@ -1,5 +1,5 @@
 import type { Middleware } from "koa";
-import { DPOP_ALGS } from "./dpop-proof.ts";
+import { DPOP_ALGS } from "./dpop.ts";
 import { API_SCOPES, BASIC_SCOPES } from "./scopes.ts";
 
 /** The public URLs of the service, without trailing slashes. */
@@ -9,22 +9,18 @@ export type PublicUrls = {
   /** The REST API: `<base>/v1`. */
   api: string;
   mcp: string;
-  /** The origin of short links. */
   short: string;
 };
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-/** Returns the URL of a resource's metadata: the well-known path, inserted before the resource's own (RFC 9728 §3.1). */
+/** The well-known path, inserted before the resource's own (RFC 9728 §3.1). */
 export function metadataUrl(resource: string): string {
   const { origin, pathname } = new URL(resource);
   return origin + WELL_KNOWN + (pathname === "/" ? "" : pathname);
 }
 
-/**
- * Serves the metadata of the three resources (RFC 9728 §3.2). Users also type the URL of MCP with a slash, and clients
- * require that the metadata names the resource that they were given (RFC 9728 §3.3).
- */
+/** RFC 9728 §3.2: the metadata must name the URL that was given, with or without the slash. */
 export function resourceMetadata(urls: PublicUrls): Middleware {
   const documents = new Map([
     describe(urls, urls.base, "linkgate", API_SCOPES),
@@ -40,7 +36,6 @@ export function resourceMetadata(urls: PublicUrls): Middleware {
   };
 }
 
-/** Returns the URL of a resource with a slash at the end. */
 export function withSlash(resource: string): string {
   return resource.endsWith("/") ? resource : `${resource}/`;
 }

@@ -3,13 +3,9 @@ import type { Link } from "../links/types.ts";
 import { EVENT_DATA_SCHEMAS } from "./schemas.ts";
 import type { EventType } from "./types.ts";
 
-/** The data of an event, by field name. */
 export type EventData = Record<string, unknown>;
 
-/**
- * An event as the store keeps it; the data of a link event is `{link, changed?}` with the link in the store's form. The audit
- * log keeps only the changed fields of an updated link, and no large metadata.
- */
+/** An event as it is stored. The audit log keeps only the changed fields of an updated link. */
 export type StoredEvent = { type: EventType; data: EventData };
 
 const NO_TIMES = { expiresAt: null, lastClickedAt: null, createdAt: 0 };
@@ -24,10 +20,7 @@ const LINK_COMPOSERS: Partial<Record<EventType, Composer>> = {
   "link.clicked": composeClick,
 };
 
-/**
- * Composes the public data of an event, in snake_case with RFC 3339 times, as `EVENT_DATA_SCHEMAS` describes it. Fields that
- * an older version didn't store are missing; data of a type that only a newer version knows is returned unchanged.
- */
+/** Lacks fields that an older version didn't store; data of a type that only a newer version knows is unchanged. */
 export function toPublicData({ type, data }: StoredEvent, shortUrl: string): EventData {
   const schema = EVENT_DATA_SCHEMAS[type];
   if (!schema) return data;

@@ -1,14 +1,14 @@
 import { z } from "zod";
+import { ROLES } from "../access/scopes.ts";
 import { linkSchema } from "../links/schema.ts";
 import { PLANS } from "../plans.ts";
-import type { EventType } from "./types.ts";
 
 const time = z.iso.datetime();
 const plan = z.enum(PLANS);
-const role = z.enum(["owner", "admin", "member"]);
+const role = z.enum(ROLES);
 const allowedClients = z
   .enum(["known", "any", "none"])
-  .describe("Which apps may be connected, besides those of organizations.");
+  .describe("Which third-party apps members may connect.");
 const memberApps = z
   .enum(["any", "approved", "none"])
   .describe("Which apps the role `member` may authorize.");
@@ -58,7 +58,10 @@ const foundAt = {
   url: z.string().nullable().describe("Where it was found, according to the report."),
 };
 
-const thumbprint = z.string().describe("The thumbprint of the public key (RFC 7638).");
+const clientKey = client.extend({
+  key_id: z.string(),
+  thumbprint: z.string().describe("The thumbprint of the public key (RFC 7638)."),
+});
 
 /** The public data of every event type: what webhooks receive and what the audit log shows. */
 export const EVENT_DATA_SCHEMAS = {
@@ -141,15 +144,8 @@ export const EVENT_DATA_SCHEMAS = {
     ...foundAt,
   }),
   "client.secrets_removed": client,
-  "client.key_added": z.object({
-    client_id: z.string(),
-    key_id: z.string(),
-    thumbprint,
-  }),
-  "client.key_removed": z.object({
-    client_id: z.string(),
-    key_id: z.string(),
-    thumbprint,
+  "client.key_added": clientKey,
+  "client.key_removed": clientKey.extend({
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
@@ -231,4 +227,22 @@ export const EVENT_DATA_SCHEMAS = {
     outcome: z.enum(["succeeded", "failed"]),
     error: z.string().optional().describe("The error code."),
   }),
-} satisfies Record<EventType, z.ZodObject>;
+} satisfies Record<string, z.ZodObject>;
+
+/** The event types that webhooks can subscribe to. */
+export const WEBHOOK_EVENTS = [
+  "link.created",
+  "link.updated",
+  "link.deleted",
+  "link.clicked",
+  "client.secret_rotated",
+  "authorization.granted",
+  "authorization.revoked",
+  "token.replay_detected",
+  "webhook.test",
+] as const;
+
+/** In the audit logs of organizations only. The operator's log belongs to none. */
+export const AUDIT_EVENTS = (Object.keys(EVENT_DATA_SCHEMAS) as (keyof typeof EVENT_DATA_SCHEMAS)[]).filter(
+  (type) => !type.startsWith("operator.") && !(WEBHOOK_EVENTS as readonly string[]).includes(type),
+);

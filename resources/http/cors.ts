@@ -14,10 +14,7 @@ export function allowOrigins(origins: ReadonlySet<string>): Middleware {
   });
 }
 
-/**
- * Lets every origin read responses, errors included, without credentials. The header is the same for all origins, so
- * shared caches can store the responses.
- */
+/** Lets every origin read, without credentials. The header is the same for all, so shared caches can store it. */
 export const allowEveryOrigin: Middleware = function allowAnyOrigin(ctx, next) {
   ctx.set("Access-Control-Allow-Origin", "*");
   if (ctx.method !== "OPTIONS") return next();

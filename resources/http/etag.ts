@@ -1,28 +1,38 @@
+import { hash } from "node:crypto";
 import type { ApiContext } from "./api-context.ts";
-import type { Precondition } from "./precondition.ts";
 
-/** Returns the entity tag of a version of a link. */
+/** Returns whether a change may be applied to this version (RFC 9110 §13.1.1). */
+export type Precondition = (version: number) => boolean;
+
 export function entityTag(version: number): string {
   return `"${version}"`;
 }
 
-/**
- * Returns whether `If-None-Match` lists this entity tag, or is `*` (RFC 9110 §13.1.2). Unlike `ctx.fresh`, it ignores the
- * `Cache-Control: no-cache` that `fetch` adds to conditional requests.
- */
+/** RFC 9110 §13.1.2. Unlike `ctx.fresh`, ignores the `Cache-Control: no-cache` that `fetch` adds. */
 export function matchesIfNoneMatch(ctx: ApiContext, current: string): boolean {
   const tags = tagsOf(ctx.get("if-none-match"));
   return tags.some((tag) => tag === "*" || tag.replace(/^W\//, "") === current);
+}
+
+/** Tags a document that depends only on the code. */
+export function tagged(text: string) {
+  return { text, tag: `"${hash("sha256", text, "base64url").slice(0, 22)}"` };
+}
+
+export function respondWithTagged(ctx: ApiContext, { text, tag }: ReturnType<typeof tagged>, type: string) {
+  ctx.set("Cache-Control", "public, max-age=300");
+  // A compressed response has the same tag.
+  ctx.set("ETag", `W/${tag}`);
+  ctx.type = type;
+  ctx.body = text;
+  if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
 }
 
 function tagsOf(header: string): string[] {
   return header.split(",").map((tag) => tag.trim());
 }
 
-/**
- * Returns the precondition in `If-Match` (RFC 9110 §13.1.1), which holds for each tag it lists, but never for a weak one.
- * @param ifExists the precondition for `*`; omit it where a missing resource is a 404 anyway
- */
+/** RFC 9110 §13.1.1: never holds for a weak tag. Omit `ifExists` (for `*`) where a missing resource is a 404. */
 export function preconditionOf(ctx: ApiContext, ifExists?: Precondition): Precondition | undefined {
   const header = ctx.get("if-match").trim();
   if (header === "") return undefined;

@@ -1,187 +1,190 @@
-/** What an error code means and how to resolve it, as the documentation shows it. */
+/** What each error code means and how to resolve it, by status. `invalid_<field>` exists for each field as well. */
+const BY_STATUS = {
+  400: {
+    invalid_request: {
+      meaning:
+        "The request is malformed, or several fields are invalid (422); `errors` lists each with what is wrong.",
+      next: "Fix what `detail` and `errors` describe.",
+    },
+    invalid_json: {
+      meaning: "The body is missing or isn't valid JSON.",
+      next: "Send a JSON body with Content-Type: application/json.",
+    },
+  },
+  401: {
+    missing_token: {
+      meaning: "The request has no access token.",
+      next: "Send Authorization: Bearer <token>.",
+    },
+    invalid_token: {
+      meaning:
+        "The access token is invalid, expired, revoked, or was issued for another resource, key or scheme.",
+      next: "Get a new access token.",
+    },
+    invalid_dpop_proof: {
+      meaning: "The DPoP proof of a token that is bound to a key is missing, invalid, or was already used.",
+      next: "Sign a new proof for this request with the key that the token is bound to.",
+    },
+    use_dpop_nonce: {
+      meaning:
+        "The nonce of the DPoP proof has expired, or a proof without one is too old. `DPoP-Nonce` has a new nonce.",
+      next: "Retry with a new proof that contains the nonce from `DPoP-Nonce`.",
+    },
+  },
+  403: {
+    insufficient_scope: {
+      meaning: "The access token lacks a required scope. `WWW-Authenticate` lists all required scopes.",
+      next: "Get an access token with the required scopes.",
+    },
+    plan_required: {
+      meaning: "The organization's plan doesn't include this.",
+      next: "Ask an owner of the organization to upgrade to a paid plan.",
+    },
+    organization_suspended: {
+      meaning:
+        "The operator suspended the organization that the token acts for, or the organization of the client.",
+      next: "Ask an owner of the organization to contact the operator. Tokens work again once it is resumed.",
+    },
+    quota_exceeded: {
+      meaning: "The organization, or the user, has reached a quota. `detail` names it and its limit.",
+      next: "Delete what you no longer need, or ask an owner of the organization to upgrade the plan.",
+    },
+    origin_not_allowed: {
+      meaning: "A web page of another origin called the MCP endpoint.",
+      next: "Call from a server, or ask the operator to add the origin to ALLOWED_ORIGINS.",
+    },
+  },
+  404: {
+    not_found: {
+      meaning: "The resource doesn't exist or isn't yours.",
+      next: "List the existing resources and use one of their IDs.",
+    },
+  },
+  405: {
+    method_not_allowed: {
+      meaning: "The URL doesn't support this method. `Allow` lists the methods it supports.",
+      next: "Use one of the allowed methods.",
+    },
+  },
+  409: {
+    slug_taken: {
+      meaning: "The slug belongs to another link, or to one that was deleted.",
+      next: "Choose another slug, or omit it for a random one.",
+    },
+    external_id_taken: {
+      meaning: "Another link of the organization has this external ID.",
+      next: "Update that link, or choose another external ID.",
+    },
+    idempotency_key_in_use: {
+      meaning: "The first request with this idempotency key is still in progress.",
+      next: "Retry the same request after the number of seconds in `Retry-After`.",
+    },
+    secret_shown_once: {
+      meaning:
+        "The first request with this idempotency key succeeded. Its response had a webhook's secret, which is shown once.",
+      next: "Find the webhook in the list. If you don't have its secret, rotate it with a new key.",
+    },
+    link_disabled: {
+      meaning: "The operator disabled the link, so it can't be changed. `disabled_reason` says why.",
+      next: "Delete the link, or ask the operator to enable it.",
+    },
+    webhook_limit: {
+      meaning: "The organization has reached its plan's limit of webhooks.",
+      next: "Delete a webhook that you no longer need.",
+    },
+    webhook_exists: {
+      meaning: "The organization already has a webhook with this URL.",
+      next: "Update that webhook, or use another URL.",
+    },
+    webhook_disabled: {
+      meaning: "Events can't be sent to a disabled webhook.",
+      next: "Enable the webhook once its endpoint is ready.",
+    },
+    webhook_unverified: {
+      meaning: "The webhook's endpoint hasn't accepted a test event yet.",
+      next: "Send a test event, and resend the delivery once the endpoint responded with 2xx.",
+    },
+  },
+  410: {
+    link_gone: {
+      meaning:
+        "The short link was deleted, archived or disabled, has expired, or has reached its click limit.",
+      next: "Use another link. This one is no longer available.",
+    },
+  },
+  412: {
+    precondition_failed: {
+      meaning: "The resource has changed since the version in `If-Match`.",
+      next: "Fetch the resource again and retry with its current ETag.",
+    },
+  },
+  413: {
+    body_too_large: {
+      meaning: "The body is larger than 64 KB, or than 1 MB if it has several links.",
+      next: "Send less data, or split it into several requests.",
+    },
+  },
+  415: {
+    unsupported_media_type: {
+      meaning: "The media type, charset or compression of the body isn't supported.",
+      next: "Send UTF-8 JSON, uncompressed or compressed with gzip, deflate or br.",
+    },
+  },
+  421: {
+    misdirected_request: {
+      meaning: "The request is for another host. `detail` names this server.",
+      next: "Send the request to the URL of the server.",
+    },
+  },
+  422: {
+    unknown_field: {
+      meaning: "The request has a field that doesn't exist or can't be set; `errors` names it.",
+      next: "Remove the field.",
+    },
+    idempotency_key_reused: {
+      meaning: "This idempotency key was used with a different request in the last 24 hours.",
+      next: "Use a new key, or resend the original request unchanged.",
+    },
+  },
+  429: {
+    rate_limited: {
+      meaning:
+        "The organization or the IP address sent too many requests in the current minute, or the organization has too many searches in progress.",
+      next: "Retry after the number of seconds in `Retry-After`.",
+    },
+  },
+  500: {
+    internal_error: {
+      meaning: "Something went wrong on our end.",
+      next: "Try again later. If the error persists, contact the operator with the request ID.",
+    },
+  },
+  501: {
+    unsupported_transfer_encoding: {
+      meaning: "The `Transfer-Encoding` isn't `chunked`.",
+      next: "Send the body with Content-Length.",
+    },
+  },
+  503: {
+    temporarily_unavailable: {
+      meaning: "The service is temporarily unavailable, or a search took too long.",
+      next: "Retry after the number of seconds in `Retry-After`.",
+    },
+  },
+} satisfies Record<number, Record<string, { meaning: string; next: string }>>;
+
+type ByStatus = typeof BY_STATUS;
+export type ProblemCode = { [Status in keyof ByStatus]: keyof ByStatus[Status] }[keyof ByStatus];
 export type ProblemCodeDescription = { status: number; meaning: string; next: string };
 
-/** The error codes, except `invalid_<field>`, which exists for each field. */
-export const PROBLEM_CODES = {
-  invalid_request: {
-    status: 400,
-    meaning:
-      "The request is malformed, or several fields are invalid (422); `errors` lists each with what is wrong.",
-    next: "Fix what `detail` and `errors` describe.",
-  },
-  invalid_json: {
-    status: 400,
-    meaning: "The body is missing or isn't valid JSON.",
-    next: "Send a JSON body with Content-Type: application/json.",
-  },
-  missing_token: {
-    status: 401,
-    meaning: "The request has no access token.",
-    next: "Send Authorization: Bearer <token>.",
-  },
-  invalid_token: {
-    status: 401,
-    meaning:
-      "The access token is invalid, expired, revoked, or was issued for another resource, key or scheme.",
-    next: "Get a new access token.",
-  },
-  invalid_dpop_proof: {
-    status: 401,
-    meaning: "The DPoP proof of a token that is bound to a key is missing, invalid, or was already used.",
-    next: "Sign a new proof for this request with the key that the token is bound to.",
-  },
-  use_dpop_nonce: {
-    status: 401,
-    meaning:
-      "The nonce of the DPoP proof has expired, or a proof without one is too old. `DPoP-Nonce` has a new nonce.",
-    next: "Retry with a new proof that contains the nonce that the server offers.",
-  },
-  insufficient_scope: {
-    status: 403,
-    meaning: "The access token lacks a required scope. `WWW-Authenticate` lists all required scopes.",
-    next: "Get an access token with the required scopes.",
-  },
-  plan_required: {
-    status: 403,
-    meaning: "The organization's plan doesn't include this.",
-    next: "Ask an owner of the organization to upgrade to a paid plan.",
-  },
-  organization_suspended: {
-    status: 403,
-    meaning:
-      "The operator suspended the organization that the token acts for, or the organization of the client.",
-    next: "Ask an owner of the organization to contact the operator. Tokens work again once it is resumed.",
-  },
-  quota_exceeded: {
-    status: 403,
-    meaning: "The organization, or the user, has reached a quota. `detail` names it and its limit.",
-    next: "Delete what you no longer need, or ask an owner of the organization to upgrade the plan.",
-  },
-  origin_not_allowed: {
-    status: 403,
-    meaning: "A web page of another origin called the MCP endpoint.",
-    next: "Call from a server, or ask the operator to add the origin to ALLOWED_ORIGINS.",
-  },
-  not_found: {
-    status: 404,
-    meaning: "The resource doesn't exist or isn't yours.",
-    next: "List the existing resources and use one of their IDs.",
-  },
-  method_not_allowed: {
-    status: 405,
-    meaning: "The URL doesn't support this method. `Allow` lists the methods it supports.",
-    next: "Use one of the allowed methods.",
-  },
-  slug_taken: {
-    status: 409,
-    meaning: "The slug belongs to another link, or to one that was deleted.",
-    next: "Choose another slug, or omit it for a random one.",
-  },
-  external_id_taken: {
-    status: 409,
-    meaning: "Another link of the organization has this external ID.",
-    next: "Update that link, or choose another external ID.",
-  },
-  idempotency_key_in_use: {
-    status: 409,
-    meaning: "The first request with this idempotency key is still in progress.",
-    next: "Retry the same request after the number of seconds in `Retry-After`.",
-  },
-  secret_shown_once: {
-    status: 409,
-    meaning:
-      "The first request with this idempotency key succeeded. Its response had a webhook's secret, which is shown once.",
-    next: "Find the webhook in the list. If you don't have its secret, rotate it with a new key.",
-  },
-  link_disabled: {
-    status: 409,
-    meaning: "The operator disabled the link, so it can't be changed. `disabled_reason` says why.",
-    next: "Delete the link, or ask the operator to enable it.",
-  },
-  webhook_limit: {
-    status: 409,
-    meaning: "The organization has reached its plan's limit of webhooks.",
-    next: "Delete a webhook that you no longer need.",
-  },
-  webhook_exists: {
-    status: 409,
-    meaning: "The organization already has a webhook with this URL.",
-    next: "Update that webhook, or use another URL.",
-  },
-  webhook_disabled: {
-    status: 409,
-    meaning: "Events can't be sent to a disabled webhook.",
-    next: "Enable the webhook once its endpoint is ready.",
-  },
-  webhook_unverified: {
-    status: 409,
-    meaning: "The webhook's endpoint hasn't accepted a test event yet.",
-    next: "Send a test event, and resend the delivery once the endpoint responded with 2xx.",
-  },
-  link_gone: {
-    status: 410,
-    meaning: "The short link was deleted, archived or disabled, has expired, or has reached its click limit.",
-    next: "Use another link. This one is no longer available.",
-  },
-  precondition_failed: {
-    status: 412,
-    meaning: "The resource has changed since the version in `If-Match`.",
-    next: "Fetch the resource again and retry with its current ETag.",
-  },
-  body_too_large: {
-    status: 413,
-    meaning: "The body is larger than 64 KB, or than 1 MB if it has several links.",
-    next: "Send less data, or split it into several requests.",
-  },
-  unsupported_media_type: {
-    status: 415,
-    meaning: "The media type, charset or compression of the body isn't supported.",
-    next: "Send UTF-8 JSON, uncompressed or compressed with gzip, deflate or br.",
-  },
-  misdirected_request: {
-    status: 421,
-    meaning: "The request is for another host. `detail` names this server.",
-    next: "Send the request to the URL of the server.",
-  },
-  unknown_field: {
-    status: 422,
-    meaning: "The request has a field that doesn't exist or can't be set; `errors` names it.",
-    next: "Remove the field.",
-  },
-  idempotency_key_reused: {
-    status: 422,
-    meaning: "This idempotency key was used with a different request in the last 24 hours.",
-    next: "Use a new key, or resend the original request unchanged.",
-  },
-  rate_limited: {
-    status: 429,
-    meaning:
-      "The organization or the IP address sent too many requests in the current minute, or the organization has too many searches in progress.",
-    next: "Retry after the number of seconds in `Retry-After`.",
-  },
-  internal_error: {
-    status: 500,
-    meaning: "Something went wrong on our end.",
-    next: "Try again later. If the error persists, contact the operator with the request ID.",
-  },
-  unsupported_transfer_encoding: {
-    status: 501,
-    meaning: "The `Transfer-Encoding` isn't `chunked`.",
-    next: "Send the body with Content-Length.",
-  },
-  temporarily_unavailable: {
-    status: 503,
-    meaning: "The service is temporarily unavailable, or a search took too long.",
-    next: "Retry after the number of seconds in `Retry-After`.",
-  },
-} as const satisfies Record<string, ProblemCodeDescription>;
-
-export type ProblemCode = keyof typeof PROBLEM_CODES;
-
+export const PROBLEM_CODES = Object.fromEntries(
+  Object.entries(BY_STATUS).flatMap(([status, codes]) =>
+    Object.entries(codes).map(([code, texts]) => [code, { status: Number(status), ...texts }]),
+  ),
+) as Record<ProblemCode, ProblemCodeDescription>;
 /** Returns how to resolve an error, without reference to headers, which agents don't see. */
-export function nextStepOf(code: string, headers: Record<string, string> = {}): string {
+export function nextStepOf({ code, headers }: { code: string; headers: Record<string, string> }): string {
   const seconds = headers["Retry-After"];
   if (seconds !== undefined) return `Wait ${seconds} seconds, then retry the same request.`;
-  const codes = PROBLEM_CODES as Record<string, ProblemCodeDescription>;
-  return codes[code]?.next ?? "Fix the field that `errors` describes.";
+  return PROBLEM_CODES[code as ProblemCode]?.next ?? "Fix the field that `errors` describes.";
 }

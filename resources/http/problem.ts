@@ -1,8 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
-import { isUnavailable, RETRY_AFTER_S } from "./unavailable.ts";
+import type { ApiContext, ApiMiddleware } from "./api-context.ts";
 
-/** One invalid field of the input. */
 export const fieldErrorSchema = z.object({
   field: z.string().describe("The field, such as `url` or `metadata.key`. Empty for the body itself."),
   message: z.string().describe("What is wrong with it, such as `must be a string`."),
@@ -16,7 +15,6 @@ export class Problem extends Error {
   readonly code: string;
   readonly errors: FieldError[] | undefined;
   readonly headers: Record<string, string>;
-
   constructor(status: number, code: string, detail: string, { errors, headers = {} }: Extra = {}) {
     super(detail);
     this.name = "Problem";
@@ -55,7 +53,6 @@ export const problemSchema = z
 
 export type ProblemBody = z.output<typeof problemSchema>;
 
-/** Builds the response body of a problem. */
 export function toProblemBody(problem: Problem, docsUrl: string, requestId: string): ProblemBody {
   return {
     type: `${docsUrl}#${problem.code}`,
@@ -68,24 +65,63 @@ export function toProblemBody(problem: Problem, docsUrl: string, requestId: stri
   };
 }
 
-/**
- * Converts any error to a problem. One that is not a `Problem` is passed to `report` and becomes a 503 for an outage, or
- * a 500; its message is not exposed.
- */
+/** Returns a 503 for an outage, else a 500. Both are passed to `report`; the message isn't exposed. */
 export function toProblem(error: unknown, report: () => void): Problem {
   if (error instanceof Problem) return error;
   report();
   if (isUnavailable(error)) {
-    return new Problem(503, "temporarily_unavailable", "The service is temporarily unavailable. Try again.", {
-      headers: { "Retry-After": String(RETRY_AFTER_S) },
-    });
+    const detail = "The service is temporarily unavailable. Try again.";
+    return retryLater(503, "temporarily_unavailable", detail, RETRY_AFTER_S);
   }
   const detail = "Something went wrong on our end. The error has been logged with this request ID.";
   return new Problem(500, "internal_error", detail);
+}
+
+export function retryLater(status: number, code: string, detail: string, seconds: number): Problem {
+  return new Problem(status, code, detail, { headers: { "Retry-After": String(seconds) } });
 }
 
 /** Returns a 404: for something that doesn't exist and for another organization's, which callers can't tell apart. */
 export function notFound(kind: string): Problem {
   const [initial = "", ...rest] = kind;
   return new Problem(404, "not_found", `${initial.toUpperCase()}${rest.join("")} not found.`);
+}
+
+/** @throws Problem 404 for a missing value */
+export function found<T>(value: T | undefined, kind: string): T {
+  if (value === undefined) throw notFound(kind);
+  return value;
+}
+
+type ErrorHandlerOptions = {
+  /** The URL of the documentation; `type` is this URL with the code as its fragment. */
+  docsUrl: string;
+  /** Called with each error that is not a `Problem`. The caller sees none of it. */
+  onError(error: unknown, ctx: ApiContext): void;
+  nextStep?(problem: Problem): string;
+};
+
+/** Creates middleware that turns errors into `application/problem+json` (RFC 9457). */
+export function createErrorHandler({ docsUrl, onError, nextStep }: ErrorHandlerOptions): ApiMiddleware {
+  return async function handleErrors(ctx, next) {
+    try {
+      await next();
+    } catch (error) {
+      const problem = toProblem(error, () => onError(error, ctx));
+      const body = toProblemBody(problem, docsUrl, ctx.state.requestId);
+      ctx.status = problem.status;
+      ctx.set(problem.headers);
+      ctx.body = nextStep ? { ...body, next: nextStep(problem) } : body;
+      ctx.type = "application/problem+json";
+    }
+  };
+}
+
+/** The `code` of an error that means an outage of a dependency, so a retry may succeed. */
+export const UNAVAILABLE = "ERR_UNAVAILABLE";
+
+export const RETRY_AFTER_S = 2;
+
+export function isUnavailable(error: unknown): boolean {
+  return (error as { code?: unknown } | null | undefined)?.code === UNAVAILABLE;
 }

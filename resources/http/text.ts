@@ -13,10 +13,7 @@ export function isUnbroken(text: string): boolean {
   return isLine(text) && !text.includes(" ");
 }
 
-/**
- * Returns whether a text has at most this many characters. Characters are Unicode code points, as in JSON Schema
- * (`maxLength`) and in the columns of the databases.
- */
+/** Counts code points, as JSON Schema (`maxLength`) and the databases do. */
 export function hasAtMost(max: number, text: string): boolean {
   // A code point has one or two UTF-16 units, so only lengths in between have to be counted.
   return text.length <= max || (text.length <= 2 * max && [...text].length <= max);

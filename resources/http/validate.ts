@@ -1,14 +1,11 @@
-import type { z } from "zod";
+import { z } from "zod";
+import type { ApiMiddleware } from "./api-context.ts";
 import { type FieldError, Problem } from "./problem.ts";
 
 // Enough to start correcting; a body of 1 MB can contain enough errors for a response of 100 MB.
 const ERRORS_MAX = 20;
 
-/**
- * Parses a value by its schema. The code of the error is `invalid_<field>` if one field is invalid, `invalid_request` if
- * several are, and `unknown_field` if the only errors are unknown fields.
- * @throws Problem 422 with an error for each invalid field, up to 20
- */
+/** @throws Problem 422 `invalid_<field>`, `unknown_field`, or `invalid_request` for several */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value, { error: defaultMessage });
   if (result.success) return result.data;
@@ -24,6 +21,22 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
 export function invalidField(field: string, message: string, code = `invalid_${field}`): Problem {
   const error = { field, message };
   return new Problem(422, code, toSentence(error), { errors: [error] });
+}
+
+/** Builds a string schema from a function that returns an error message; `jsonSchema` describes it to clients. */
+export function stringThat(
+  validateText: (text: string) => string | undefined,
+  jsonSchema: z.core.GlobalMeta,
+): z.ZodString {
+  return z.string({ error: "must be a string" }).check(checkText(validateText)).meta(jsonSchema);
+}
+
+/** Returns the `check` of a schema from a function that returns an error message. */
+export function checkText(validateText: (text: string) => string | undefined): z.core.CheckFn<string> {
+  return (context) => {
+    const message = validateText(context.value);
+    if (message) context.issues.push({ code: "custom", input: context.value, message });
+  };
 }
 
 function codeOf(issues: z.core.$ZodIssue[]): string {
@@ -87,4 +100,26 @@ const TYPES: Partial<Record<string, string>> = {
 function withSize(origin: string, size: string): string {
   if (origin === "string") return `must have ${size} characters`;
   return origin === "array" ? `must have ${size} items` : `must be ${size}`;
+}
+
+/** Sets `ctx.state.query`, with numbers and booleans converted. Others stay strings, and fail validation. */
+export function readQuery(schema: z.ZodObject): ApiMiddleware {
+  const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
+  return function convertQuery(ctx, next) {
+    const values = Object.entries(ctx.query).map(([name, value]) => [name, convert(value, types.get(name))]);
+    ctx.state.query = Object.fromEntries(values);
+    return next();
+  };
+}
+
+function convert(value: unknown, type: string | undefined): unknown {
+  if (typeof value !== "string") return value;
+  if (type === "number" && /^\d+$/.test(value)) return Number(value);
+  if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
+  return value;
+}
+
+function typeOf(field: z.core.$ZodType): string {
+  const { type, innerType } = field._zod.def as z.core.$ZodTypeDef & { innerType?: z.core.$ZodType };
+  return innerType ? typeOf(innerType) : type;
 }

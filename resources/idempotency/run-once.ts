@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import type { ActiveToken } from "../access/introspect.ts";
-import { type FieldError, Problem } from "../http/problem.ts";
-import type { ServiceResponse } from "../http/response.ts";
+import { type ApiContext, type ApiMiddleware, respond, type ServiceResponse } from "../http/api-context.ts";
+import { type FieldError, Problem, retryLater } from "../http/problem.ts";
+import { invalidField } from "../http/validate.ts";
 
 /** One attempt at an idempotent request. Only the latest attempt can still write. */
 export type Attempt = {
   /** Returns the ids of links to create: the same in each attempt, so links that an earlier one created are found. */
   linkId(index: number): string;
-  /** Stores the response, to be replayed. */
   keep(answer: string): Promise<void>;
   /** Deletes the key, as if it had never been sent. */
   forget(): Promise<void>;
@@ -18,17 +18,9 @@ export type Attempt = {
 /** The scope of a key: a client, or a user through a client, in one organization. */
 export type Principal = Pick<ActiveToken, "organizationId" | "clientId" | "userId">;
 
-/**
- * Stores the responses of idempotent requests: for 24 hours, encrypted, per principal. A key reveals nothing to another
- * principal, not even that it is in use. Of concurrent requests with the same key, in any number of processes, only one
- * gets the attempt.
- */
+/** Of concurrent requests with a key, one gets the attempt. Keeps responses for 24 hours, encrypted per principal. */
 export type IdempotencyStore = {
-  /**
-   * Starts an attempt, or returns the outcome of an earlier one. An attempt that has neither stored a response nor been
-   * released within a minute has crashed, and the next one may start.
-   * @returns `refused: "reused"` if the key belongs to a request with another fingerprint
-   */
+  /** Returns `refused: "reused"` if the key belongs to a request with another fingerprint. */
   begin(
     principal: Principal,
     key: string,
@@ -40,17 +32,12 @@ export type IdempotencyStore = {
 export type IdempotentRequest = {
   caller: Principal;
   key: string;
-  /** The operationId. */
   operation: string;
   /** The body combined with the path parameters. */
   input: unknown;
 };
 
-/**
- * Performs a request once per key and replays the stored response afterwards, including errors of the operation itself
- * (404, 409). Earlier errors (input, rate limits) and failures (5xx) release the key.
- * @throws Problem 409 while the first request is in progress, 422 for a key of a different request
- */
+/** Replays the operation's own errors (404, 409), too; others release the key. Throws Problem 409 or 422. */
 export type RunOnce = (
   request: IdempotentRequest,
   perform: (attempt: Attempt) => Promise<ServiceResponse>,
@@ -65,12 +52,9 @@ type StoredProblem = { status: number; code: string; detail: string; errors?: Fi
 // These names are stored, so they must not change: `refusal` holds a problem.
 type Stored = { answer: ServiceResponse; omitsSecret?: boolean } | { refusal: StoredProblem };
 
-/** The error message of `KEY`. */
 export const KEY_RULE = "must be 1 to 255 visible ASCII characters";
-/** Matches a valid key. */
 export const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Marks a replayed response. */
 export const REPLAYED_HEADER = { "Idempotency-Replayed": "true" };
 
 /** The statuses of errors that are replayed, because they depend on the stored data and not only on the request. */
@@ -118,8 +102,7 @@ function toStoredProblem({ status, code, message, errors }: Problem): StoredProb
 
 function keyInUse(): Problem {
   const detail = "The first request with this idempotency key is still in progress.";
-  const headers = { "Retry-After": String(RETRY_AFTER_S) };
-  return new Problem(409, "idempotency_key_in_use", detail, { headers });
+  return retryLater(409, "idempotency_key_in_use", detail, RETRY_AFTER_S);
 }
 
 function keyReused(): Problem {
@@ -138,4 +121,54 @@ function sortFields(value: unknown, depth = 0): unknown {
   if (Array.isArray(value)) return value.map((item) => sortFields(item, depth + 1));
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(fields.map(([name, field]) => [name, sortFields(field, depth + 1)]));
+}
+
+// The headers stored with a response. The others belong to the individual request.
+const STORED_HEADERS = ["Location", "ETag"];
+
+/** Makes a POST idempotent by its `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). */
+export function idempotent(runOnce: RunOnce): (operation: { id: string }) => ApiMiddleware {
+  return ({ id }) =>
+    async function handleIdempotencyKey(ctx, next) {
+      const key = readKey(ctx);
+      if (key === undefined) return next();
+      const { caller } = ctx.state;
+      const request = { caller, key, operation: id, input: inputOf(ctx) };
+      const { isReplayed, omitsSecret, ...response } = await runOnce(request, async ({ linkId }) => {
+        ctx.state.caller = { ...caller, linkId };
+        await next();
+        return toStoredResponse(ctx);
+      });
+      if (!isReplayed) return;
+      if (omitsSecret) throw secretShownOnce();
+      respond(ctx, response);
+      ctx.set(REPLAYED_HEADER);
+    };
+}
+
+/** @throws Problem 422 for an invalid key, and for more than one */
+function readKey(ctx: ApiContext): string | undefined {
+  if (ctx.req.headers["idempotency-key"] === undefined) return undefined;
+  // Node joins several with ", ", and a valid key has no space.
+  const key = ctx.get("idempotency-key");
+  if (KEY.test(key)) return key;
+  throw invalidField("Idempotency-Key", KEY_RULE, "invalid_idempotency_key");
+}
+
+function inputOf(ctx: ApiContext): unknown {
+  const { params } = ctx;
+  const { body } = ctx.request;
+  if (body === undefined) return params;
+  return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
+}
+
+function secretShownOnce(): Problem {
+  const detail =
+    "The first request with this idempotency key succeeded. Its response had a secret, which is shown once.";
+  return new Problem(409, "secret_shown_once", detail, { headers: REPLAYED_HEADER });
+}
+
+function toStoredResponse({ status, body, response }: ApiContext): ServiceResponse {
+  const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(([, value]) => value);
+  return { status, headers: Object.fromEntries(headers), body: body as ServiceResponse["body"] };
 }

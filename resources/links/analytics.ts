@@ -10,7 +10,6 @@ const TOO_EARLY = "must not be before 1970-01-01";
 
 const date = z.iso.date({ error: "must be a date, for example 2030-01-31" });
 
-/** The query parameters of analytics: a range of days in UTC. */
 export const analyticsQuery = z.strictObject({
   from: date.optional().describe("The first day. Defaults to 29 days before the last day."),
   to: date.optional().describe("The last day. Defaults to today."),
@@ -19,7 +18,6 @@ export const analyticsQuery = z.strictObject({
 const clicks = z.int().describe("Clicks, excluding known bots.");
 const bots = z.int().describe("Clicks from known bots.");
 
-/** Analytics in API responses. */
 export const analyticsSchema = z
   .object({
     total: clicks,
@@ -57,10 +55,7 @@ export const analyticsSchema = z
 
 export type AnalyticsView = z.output<typeof analyticsSchema>;
 
-/**
- * Parses the range of days of a query; both ends are inclusive, in days since 1970-01-01 UTC.
- * @throws Problem 422 `invalid_from` or `invalid_to`
- */
+/** Returns days since 1970-01-01 UTC. @throws Problem 422 `invalid_from` or `invalid_to` */
 export function parseDateRange(query: unknown): { from: number; to: number } {
   const range = validate(analyticsQuery, query);
   const to = range.to === undefined ? Math.floor(Date.now() / DAY_MS) : toDay(range.to);
@@ -72,7 +67,6 @@ export function parseDateRange(query: unknown): { from: number; to: number } {
   return { from, to };
 }
 
-/** Converts analytics to their API representation, which includes the days without clicks. */
 export function toAnalyticsView(analytics: Analytics, from: number, to: number): AnalyticsView {
   const days = Array.from({ length: to - from + 1 }, (_, index) => ({
     date: toDate(from + index),

@@ -1,14 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { CountFurther } from "../access/bearer.ts";
+import type { ServiceResponse } from "../http/api-context.ts";
 import { fieldErrorSchema, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
-import { LINK_EXAMPLE } from "./example.ts";
-import { linkSchema, toView } from "./schema.ts";
+import { LINK_EXAMPLE, linkSchema, toView } from "./schema.ts";
 import type { Link } from "./types.ts";
 
-/** The result for one link of a bulk request. */
 export type BulkResult = Link | Problem;
 
 /** The body of a bulk request. Links are validated one by one, so an invalid link doesn't affect the others. */
@@ -22,7 +21,6 @@ export function bulkBody(link: z.ZodObject, limit: number) {
   });
 }
 
-/** The result for one link in API responses. */
 export const bulkResultSchema = z.object({
   status: z.int().describe("The HTTP status that a request for this link by itself would return."),
   link: linkSchema.optional().describe("The link, if it was created."),
@@ -32,12 +30,13 @@ export const bulkResultSchema = z.object({
     .describe("The error, if the link was not created."),
 });
 
-// 100 of the largest take 30 ms. Other requests are served between two parts.
-const LINKS_PER_TURN = 10;
+// 100 of the largest take 30 ms, 100 invalid ones more. Other requests are served between two turns, and what they write
+// is committed between two parts.
+const LINKS_PER_TURN = 5;
+const LINKS_PER_PART = 20;
 
 type BulkResultView = z.output<typeof bulkResultSchema>;
 
-/** The results of a bulk request in API responses. */
 export const bulkResultsSchema = z
   .object({
     results: z.array(bulkResultSchema).describe("One result per link, in the order of the request."),
@@ -62,8 +61,8 @@ export const bulkResultsSchema = z
   });
 
 /**
- * Creates many links concurrently. Links that claim the same slug or external id wait for one another, so the first one
- * gets it. Rejects only on an unexpected error, after which some links may have been created.
+ * Creates links concurrently. Those that claim the same slug or external id wait for one another, so the first gets it.
+ * Rejects only on an unexpected error, after which some links may exist.
  * @throws Problem 422 for no links, and for more than the plan allows; 429 if not all links are within the rate limit
  */
 export async function createLinksInBulk(
@@ -82,6 +81,7 @@ export async function createLinksInBulk(
   const results: Promise<BulkResult>[] = [];
   for (const [index, link] of links.entries()) {
     if (index > 0 && index % LINKS_PER_TURN === 0) await nextTurn();
+    if (index % LINKS_PER_PART === 0) await Promise.all(results);
     const claims = claimsOf(link);
     const result = Promise.all(claims.map((claim) => lastByClaim.get(claim))).then(() =>
       create(link, index).catch(toResult),
@@ -93,14 +93,12 @@ export async function createLinksInBulk(
   return Promise.all(results);
 }
 
-/** Converts a result to its API representation. */
-export function toBulkResultView(result: BulkResult, shortUrl: string): BulkResultView {
+function toBulkResultView(result: BulkResult, shortUrl: string): BulkResultView {
   if (!(result instanceof Problem)) return { status: 201, link: toView(result, shortUrl) };
   const { status, code, message, errors } = result;
   return { status, error: { code, detail: message, ...(errors && { errors }) } };
 }
 
-/** Returns the unique values that a link claims. */
 function claimsOf(link: unknown): string[] {
   const { slug, external_id } = (link ?? {}) as Record<string, unknown>;
   return Object.entries({ slug, external_id })
@@ -111,4 +109,8 @@ function claimsOf(link: unknown): string[] {
 function toResult(error: unknown): Problem {
   if (error instanceof Problem) return error;
   throw error;
+}
+
+export function bulkResults(results: BulkResult[], shortUrl: string): ServiceResponse {
+  return { status: 200, body: { results: results.map((result) => toBulkResultView(result, shortUrl)) } };
 }

@@ -4,10 +4,8 @@ import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
 import type { Click } from "./types.ts";
 
-/** The source of a click, as far as the request reveals it. */
 export type ClickSource = Omit<Click, "clickedAt">;
 
-/** Reads the source of a click from the request headers. */
 export type ReadClickSource = (request: Pick<IncomingMessage, "headers">) => ClickSource;
 
 // Cloudflare sets this header, and other proxies can be configured to.
@@ -21,30 +19,18 @@ const USER_AGENTS_MAX = 1000;
 
 /** @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country */
 export function createReadClickSource(behindProxy: boolean): ReadClickSource {
-  const cache = new LRUCache<string, boolean>({ max: USER_AGENTS_MAX });
-
-  function isBot(userAgent: string): boolean {
-    const cached = cache.get(userAgent);
-    if (cached !== undefined) return cached;
-    const result = isbot(userAgent);
-    cache.set(userAgent, result);
-    return result;
-  }
-
+  const bots = new LRUCache<string, boolean>({ max: USER_AGENTS_MAX, memoMethod: isbot });
   return ({ headers }) => {
     const country = headers[COUNTRY_HEADER];
     return {
       referrer: siteOf(headers.referer),
       country: behindProxy && typeof country === "string" && COUNTRY.test(country) ? country : null,
-      bot: isBot(headers["user-agent"] ?? ""),
+      bot: bots.memo(headers["user-agent"] ?? ""),
     };
   };
 }
 
-/**
- * Returns the registrable domain of a referrer, or its host if it has none, such as an IP address. The other labels of a
- * host name may be any text, which visitors could send to the people and agents that read the statistics.
- */
+/** Other labels may be any text, which visitors could send to the people and agents that read the statistics. */
 function siteOf(referrer = ""): string | null {
   const host = REFERRER.exec(referrer)?.[1]?.toLowerCase();
   if (!host) return null;

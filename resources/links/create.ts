@@ -1,4 +1,6 @@
 import type { Caller } from "../access/actor.ts";
+import type { Precondition } from "../http/etag.ts";
+import { Problem, retryLater } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
 import { LINK_DEFAULTS, type LinkInput, toFields } from "./schema.ts";
@@ -7,7 +9,7 @@ import type { Link, LinkConflict, LinkFields, LinkStore } from "./types.ts";
 // If this many random slugs are taken, the cause is something other than chance.
 const MAX_SLUG_ATTEMPTS = 5;
 
-/** Creates a link under its slug, or under a random one if it has none. Resolves to the conflict with another link. */
+/** Creates a link, under a random slug if it has none. Resolves to the conflict with another link. */
 export async function tryCreateLink(
   store: LinkStore,
   { organizationId, actor, linkId }: Caller,
@@ -25,4 +27,87 @@ export async function tryCreateLink(
     if (given.slug || result.taken !== "slug") return result;
   }
   throw new Error("no free slug was found");
+}
+
+type UpsertResult = { link: Link; isNew: boolean };
+
+// Each lost race is one that another request won. A link that appears and disappears this often is being fought over.
+const MAX_RACES = 25;
+const RETRY_AFTER_S = 1;
+
+/** Creates the link with an external id, or replaces it. @throws Problem 409, 412, or 503 if it loses every race */
+export async function upsertLink(
+  store: LinkStore,
+  caller: Caller,
+  externalId: string,
+  input: LinkInput,
+  precondition?: Precondition,
+): Promise<UpsertResult> {
+  for (let attempt = 0; attempt < MAX_RACES; attempt++) {
+    const existing = await store.findByExternalId(caller.organizationId, externalId);
+    // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
+    if (precondition && !(existing && precondition(existing.version))) throw preconditionFailed();
+    const result = existing
+      ? await replaceLink(store, caller, existing, input, precondition && existing.version)
+      : await insertLink(store, caller, externalId, input);
+    if (result) return result;
+  }
+  const detail = "Other requests keep creating and deleting this link. Try again.";
+  throw retryLater(503, "temporarily_unavailable", detail, RETRY_AFTER_S);
+}
+
+/** Resolves to `undefined` if another request created the link first. */
+async function insertLink(
+  store: LinkStore,
+  caller: Caller,
+  externalId: string,
+  input: LinkInput,
+): Promise<UpsertResult | undefined> {
+  const result = await tryCreateLink(store, caller, input);
+  if ("taken" in result) {
+    // The winner of a race has the same slug as well, and databases differ in which of the two conflicts they report.
+    const lostRace =
+      result.taken === "external_id" || (await store.findByExternalId(caller.organizationId, externalId));
+    if (lostRace) return undefined;
+  }
+  return { link: assertNoConflict(result), isNew: true };
+}
+
+/** Resolves to `undefined` if another request changed or deleted the link first. */
+async function replaceLink(
+  store: LinkStore,
+  { organizationId, actor }: Caller,
+  { id }: Link,
+  input: LinkInput,
+  version: number | undefined,
+): Promise<UpsertResult | undefined> {
+  const { archived, ...fields } = { ...LINK_DEFAULTS, ...toFields(input) };
+  const result = assertEnabled(
+    await withQuotaProblems(store.update(organizationId, id, fields, actor, version)),
+  );
+  if (!result || result === "stale") return undefined;
+  return { link: assertNoConflict(result), isNew: false };
+}
+
+export function preconditionFailed(): Problem {
+  const detail = "The link has changed since you last read it. Read it again and retry.";
+  return new Problem(412, "precondition_failed", detail);
+}
+
+export function assertEnabled<T>(result: T | "disabled"): T {
+  if (result !== "disabled") return result;
+  const detail = "The operator of this service disabled the link, so it can't be changed. You can delete it.";
+  throw new Problem(409, "link_disabled", detail);
+}
+
+export function assertNoConflict(result: Link | LinkConflict): Link {
+  if (!("taken" in result)) return result;
+  const field = result.taken;
+  const message = field === "slug" ? "is already taken" : "is already used by another link";
+  throw new Problem(409, `${field}_taken`, `${field} ${message}.`, { errors: [{ field, message }] });
+}
+
+export function assertNotStale<T>(result: T | "stale"): T {
+  if (result === "stale") throw preconditionFailed();
+  return result;
 }

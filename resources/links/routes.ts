@@ -1,17 +1,13 @@
 import { z } from "zod";
-import type { AuthenticatedCaller } from "../access/bearer.ts";
-import type { ApiContext } from "../http/api-context.ts";
+import { type ApiContext, idOf, respond } from "../http/api-context.ts";
 import { entityTag, matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
-import { BULK_BODY_MAX } from "../http/read-body.ts";
-import { respond } from "../http/response.ts";
+import { BULK_BODY_MAX } from "../http/json-body.ts";
 import { invalidField } from "../http/validate.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
-import { bulkBody, bulkResultsSchema } from "./bulk.ts";
-import { LINK_EXAMPLE } from "./example.ts";
-import { bulkResults, createdLink, linkResponse } from "./responses.ts";
-import { linkPageSchema, linkSchema, toView } from "./schema.ts";
+import { bulkBody, bulkResults, bulkResultsSchema } from "./bulk.ts";
+import { createdLink, LINK_EXAMPLE, linkPageSchema, linkResponse, linkSchema, toView } from "./schema.ts";
 import { type LinkService, listQuery } from "./service.ts";
 
 type RestOptions = { links: LinkService; shortUrl: string };
@@ -34,195 +30,174 @@ const byId = z.object({
     .meta({ examples: [LINK_EXAMPLE.id] }),
 });
 
-/** Declares the REST operations on links and analytics. */
-export function linkRoutes(declare: Declare, options: RestOptions): void {
-  declare(createLink(options));
-  declare(listLinks(options));
-  declare(getLink(options));
-  declare(updateLink(options));
-  declare(deleteLink(options));
-  declare(createLinks(options));
-  declare(upsertLink(options));
-  declare(getLinkAnalytics(options));
-  declare(getAnalytics(options));
+export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): void {
+  declare({
+    ...WRITES,
+    id: "createLink",
+    method: "post",
+    path: "/v1/links",
+    summary: "Create a link",
+    body: links.schemas.create,
+    responses: { 201: { description: "The link.", body: linkSchema, headers: ["Location", "ETag"] } },
+    errors: ["quota_exceeded", "slug_taken", "external_id_taken"],
+    async handler(ctx) {
+      respond(ctx, createdLink(await links.create(ctx.state.caller, ctx.request.body), shortUrl));
+    },
+  });
+
+  declare({
+    ...READS,
+    id: "listLinks",
+    method: "get",
+    path: "/v1/links",
+    summary: "List links",
+    description: "Returns links, newest first.",
+    query: listQuery,
+    responses: { 200: { description: "A page of links.", body: linkPageSchema } },
+    async handler(ctx) {
+      const { links: page, nextCursor } = await links.list(ctx.state.caller, ctx.state.query);
+      ctx.body = { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
+    },
+  });
+
+  declare({
+    ...READS,
+    id: "getLink",
+    method: "get",
+    path: "/v1/links/{id}",
+    summary: "Retrieve a link",
+    params: byId,
+    headers: ["If-None-Match"],
+    responses: {
+      200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
+      304: { description: "The link still has the ETag that you sent.", headers: ["ETag"] },
+    },
+    errors: ["not_found"],
+    async handler(ctx) {
+      const link = await links.get(ctx.state.caller, idOf(ctx));
+      respond(ctx, linkResponse(link, shortUrl));
+      if (matchesIfNoneMatch(ctx, entityTag(link.version))) ctx.status = 304;
+    },
+  });
+
+  declare({
+    ...WRITES,
+    id: "updateLink",
+    method: "patch",
+    path: "/v1/links/{id}",
+    summary: "Update a link",
+    description:
+      "Updates the fields that you send and keeps the others. Send null to clear a nullable field.",
+    params: byId,
+    headers: ["If-Match"],
+    body: links.schemas.update,
+    responses: { 200: { description: "The updated link.", body: linkSchema, headers: ["ETag"] } },
+    errors: [
+      "quota_exceeded",
+      "not_found",
+      "slug_taken",
+      "external_id_taken",
+      "link_disabled",
+      "precondition_failed",
+    ],
+    async handler(ctx) {
+      const link = await links.update(ctx.state.caller, idOf(ctx), ctx.request.body, preconditionOf(ctx));
+      respond(ctx, linkResponse(link, shortUrl));
+    },
+  });
+
+  declare({
+    ...WRITES,
+    id: "deleteLink",
+    method: "delete",
+    path: "/v1/links/{id}",
+    summary: "Delete a link",
+    description: "Deletes a link permanently. Its short URL returns 410, and its slug is never reused.",
+    params: byId,
+    headers: ["If-Match"],
+    responses: { 204: { description: "Deleted." } },
+    errors: ["not_found", "precondition_failed"],
+    async handler(ctx) {
+      await links.remove(ctx.state.caller, idOf(ctx), preconditionOf(ctx));
+      ctx.status = 204;
+    },
+  });
+
+  declare({
+    ...WRITES,
+    id: "createLinks",
+    method: "post",
+    path: "/v1/links/bulk",
+    summary: "Create links in bulk",
+    description:
+      "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created.",
+    body: bulkBody(links.schemas.create, LINKS_PER_BULK),
+    bodyLimit: BULK_BODY_MAX,
+    responses: { 200: { description: "One result per link.", body: bulkResultsSchema } },
+    async handler(ctx) {
+      const caller = ctx.state.caller;
+      const results = await links.createMany(caller, ctx.request.body, limitsOf(caller.plan));
+      respond(ctx, bulkResults(results, shortUrl));
+    },
+  });
+
+  declare({
+    ...WRITES,
+    id: "upsertLink",
+    method: "put",
+    path: "/v1/links/by-external-id/{external_id}",
+    summary: "Create or replace a link by external ID",
+    description:
+      "Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link.",
+    params: z.object({
+      external_id: z
+        .string()
+        .describe("Your own ID for the link, percent-encoded.")
+        .meta({ examples: ["spring-sale"] }),
+    }),
+    headers: ["If-Match"],
+    body: links.schemas.create,
+    responses: {
+      200: { description: "The replaced link.", body: linkSchema, headers: ["ETag"] },
+      201: { description: "The new link.", body: linkSchema, headers: ["Location", "ETag"] },
+    },
+    errors: ["quota_exceeded", "slug_taken", "link_disabled", "precondition_failed"],
+    async handler(ctx) {
+      const precondition = preconditionOf(ctx, () => true);
+      const { body } = ctx.request;
+      const { link, isNew } = await links.upsert(ctx.state.caller, externalIdOf(ctx), body, precondition);
+      respond(ctx, isNew ? createdLink(link, shortUrl) : linkResponse(link, shortUrl));
+    },
+  });
+
+  declare({
+    ...ANALYTICS,
+    id: "getLinkAnalytics",
+    method: "get",
+    path: "/v1/links/{id}/analytics",
+    summary: "Retrieve the analytics of a link",
+    description: ANALYTICS_DURABILITY,
+    params: byId,
+    errors: ["not_found"],
+    async handler(ctx) {
+      ctx.body = await links.analytics(ctx.state.caller, idOf(ctx), ctx.state.query);
+    },
+  });
+
+  declare({
+    ...ANALYTICS,
+    id: "getAnalytics",
+    method: "get",
+    path: "/v1/analytics",
+    summary: "Retrieve the analytics of all links",
+    description: `Includes links that have since been deleted. ${ANALYTICS_DURABILITY}`,
+    async handler(ctx) {
+      ctx.body = await links.analytics(ctx.state.caller, undefined, ctx.state.query);
+    },
+  });
 }
 
-const createLink = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...WRITES,
-  id: "createLink",
-  method: "post",
-  path: "/v1/links",
-  summary: "Create a link",
-  body: links.schemas.create,
-  responses: { 201: { description: "The link.", body: linkSchema, headers: ["Location", "ETag"] } },
-  errors: ["quota_exceeded", "slug_taken", "external_id_taken"],
-  async handler(ctx) {
-    respond(ctx, createdLink(await links.create(callerOf(ctx), ctx.request.body), shortUrl));
-  },
-});
-
-const listLinks = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...READS,
-  id: "listLinks",
-  method: "get",
-  path: "/v1/links",
-  summary: "List links",
-  description: "Returns links, newest first.",
-  query: listQuery,
-  responses: { 200: { description: "A page of links.", body: linkPageSchema } },
-  async handler(ctx) {
-    const { links: page, nextCursor } = await links.list(callerOf(ctx), ctx.state.query);
-    ctx.body = { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
-  },
-});
-
-const getLink = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...READS,
-  id: "getLink",
-  method: "get",
-  path: "/v1/links/{id}",
-  summary: "Retrieve a link",
-  params: byId,
-  headers: ["If-None-Match"],
-  responses: {
-    200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
-    304: { description: "The link still has the ETag that you sent.", headers: ["ETag"] },
-  },
-  errors: ["not_found"],
-  async handler(ctx) {
-    const link = await links.get(callerOf(ctx), idOf(ctx));
-    respond(ctx, linkResponse(link, shortUrl));
-    if (matchesIfNoneMatch(ctx, entityTag(link.version))) ctx.status = 304;
-  },
-});
-
-const updateLink = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...WRITES,
-  id: "updateLink",
-  method: "patch",
-  path: "/v1/links/{id}",
-  summary: "Update a link",
-  description: "Updates the fields that you send and keeps the others. Send null to clear a nullable field.",
-  params: byId,
-  headers: ["If-Match"],
-  body: links.schemas.update,
-  responses: { 200: { description: "The updated link.", body: linkSchema, headers: ["ETag"] } },
-  errors: [
-    "quota_exceeded",
-    "not_found",
-    "slug_taken",
-    "external_id_taken",
-    "link_disabled",
-    "precondition_failed",
-  ],
-  async handler(ctx) {
-    const link = await links.update(callerOf(ctx), idOf(ctx), ctx.request.body, preconditionOf(ctx));
-    respond(ctx, linkResponse(link, shortUrl));
-  },
-});
-
-const deleteLink = ({ links }: RestOptions): Operation => ({
-  ...WRITES,
-  id: "deleteLink",
-  method: "delete",
-  path: "/v1/links/{id}",
-  summary: "Delete a link",
-  description: "Deletes a link permanently. Its short URL returns 410, and its slug is never reused.",
-  params: byId,
-  headers: ["If-Match"],
-  responses: { 204: { description: "Deleted." } },
-  errors: ["not_found", "precondition_failed"],
-  async handler(ctx) {
-    await links.remove(callerOf(ctx), idOf(ctx), preconditionOf(ctx));
-    ctx.status = 204;
-  },
-});
-
-const createLinks = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...WRITES,
-  id: "createLinks",
-  method: "post",
-  path: "/v1/links/bulk",
-  summary: "Create links in bulk",
-  description:
-    "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created.",
-  body: bulkBody(links.schemas.create, LINKS_PER_BULK),
-  bodyLimit: BULK_BODY_MAX,
-  responses: { 200: { description: "One result per link.", body: bulkResultsSchema } },
-  async handler(ctx) {
-    const caller = callerOf(ctx);
-    const results = await links.createMany(caller, ctx.request.body, limitsOf(caller.plan));
-    respond(ctx, bulkResults(results, shortUrl));
-  },
-});
-
-const upsertLink = ({ links, shortUrl }: RestOptions): Operation => ({
-  ...WRITES,
-  id: "upsertLink",
-  method: "put",
-  path: "/v1/links/by-external-id/{external_id}",
-  summary: "Create or replace a link by external ID",
-  description:
-    "Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link.",
-  params: z.object({
-    external_id: z
-      .string()
-      .describe("Your own ID for the link, percent-encoded.")
-      .meta({ examples: ["spring-sale"] }),
-  }),
-  headers: ["If-Match"],
-  body: links.schemas.create,
-  responses: {
-    200: { description: "The replaced link.", body: linkSchema, headers: ["ETag"] },
-    201: { description: "The new link.", body: linkSchema, headers: ["Location", "ETag"] },
-  },
-  errors: ["quota_exceeded", "slug_taken", "link_disabled", "precondition_failed"],
-  async handler(ctx) {
-    const precondition = preconditionOf(ctx, () => true);
-    const { body } = ctx.request;
-    const { link, isNew } = await links.upsert(callerOf(ctx), externalIdOf(ctx), body, precondition);
-    respond(ctx, isNew ? createdLink(link, shortUrl) : linkResponse(link, shortUrl));
-  },
-});
-
-const getLinkAnalytics = ({ links }: RestOptions): Operation => ({
-  ...ANALYTICS,
-  id: "getLinkAnalytics",
-  method: "get",
-  path: "/v1/links/{id}/analytics",
-  summary: "Retrieve the analytics of a link",
-  description: ANALYTICS_DURABILITY,
-  params: byId,
-  errors: ["not_found"],
-  async handler(ctx) {
-    ctx.body = await links.analytics(callerOf(ctx), idOf(ctx), ctx.state.query);
-  },
-});
-
-const getAnalytics = ({ links }: RestOptions): Operation => ({
-  ...ANALYTICS,
-  id: "getAnalytics",
-  method: "get",
-  path: "/v1/analytics",
-  summary: "Retrieve the analytics of all links",
-  description: `Includes links that have since been deleted. ${ANALYTICS_DURABILITY}`,
-  async handler(ctx) {
-    ctx.body = await links.analytics(callerOf(ctx), undefined, ctx.state.query);
-  },
-});
-
-function callerOf(ctx: ApiContext): AuthenticatedCaller {
-  return ctx.state.caller;
-}
-
-function idOf(ctx: ApiContext): string {
-  return ctx.params?.id as string;
-}
-
-/**
- * Returns the last path segment, decoded. The router leaves a segment that can't be decoded as it is, so two external
- * ids would share one URL.
- */
+/** Decodes the last path segment: the router keeps one that it can't decode, so two ids would share one URL. */
 function externalIdOf(ctx: ApiContext): string {
   try {
     return decodeURIComponent(ctx.path.slice(ctx.path.lastIndexOf("/") + 1));

@@ -1,11 +1,9 @@
 import { randomInt } from "node:crypto";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 
-/** The maximum length of a destination URL, in characters. */
 export const URL_MAX = 2048;
-// A non-ASCII character takes up to nine characters in the Location header, and clients accept about 16 KB of headers.
+// A non-ASCII character takes up to nine in the Location header, and clients accept about 16 KB of headers.
 const ENCODED_URL_MAX = 8192;
-/** Matches a valid slug. */
 export const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
 // Leaves out characters that look alike, because people read slugs aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
@@ -19,10 +17,7 @@ const RESERVED = new Set(
 signin signup static public help support status about terms privacy www".split(" "),
 );
 
-/**
- * The hosts and path segments that the service uses itself: links can't point to its hosts, which could cause redirect
- * loops, and slugs can't be its path segments.
- */
+/** The service's own hosts, where links could cause redirect loops, and path segments, which can't be slugs. */
 export type ReservedNames = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
 
 /** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
@@ -48,12 +43,10 @@ export function validateSlug(slug: string, reserved: ReservedNames): string | un
   return undefined;
 }
 
-/** Returns whether a slug is reserved for the service's own URLs. */
 export function isReserved(slug: string, { ownWords }: ReservedNames): boolean {
   return RESERVED.has(slug.toLowerCase()) || ownWords.has(slug);
 }
 
-/** Generates a random slug that is easy to read aloud. */
 export function randomSlug(): string {
   let number = randomInt(RANDOM_SLUGS);
   let slug = "";

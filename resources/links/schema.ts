@@ -1,8 +1,34 @@
 import { z } from "zod";
+import type { ServiceResponse } from "../http/api-context.ts";
+import { entityTag } from "../http/etag.ts";
+import { pageOf } from "../http/pagination.ts";
 import { hasAtMost, isLine, isText } from "../http/text.ts";
-import { LINK_EXAMPLE } from "./example.ts";
+import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 import type { Link, LinkChanges, LinkFields, MetadataValue } from "./types.ts";
+
+export const LINK_EXAMPLE = {
+  id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
+  url: "https://example.com/spring",
+  short_url: "https://go.example/spring",
+  slug: "spring",
+  title: null,
+  tags: ["mail"],
+  external_id: null,
+  metadata: {},
+  archived: false,
+  expires_at: null,
+  max_clicks: null,
+  redirect_type: 302 as const,
+  clicks: 17,
+  last_clicked_at: "2026-03-01T09:30:00.000Z",
+  created_at: "2026-02-28T12:00:00.000Z",
+  updated_at: "2026-02-28T12:00:00.000Z",
+  created_by: "usr_01JAV4Q7M2X9C5B8N3K6T0R1WF",
+  created_via: "lgc_Zr3vYb0aQn5fTtK1",
+  disabled_at: null,
+  disabled_reason: null,
+};
 
 const TEXT_MAX = 255;
 const TAGS_MAX = 20;
@@ -13,7 +39,6 @@ const METADATA_VALUE_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-/** The values of omitted fields. */
 export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   title: null,
   tags: [],
@@ -25,17 +50,6 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   redirectType: 302,
 };
 
-/** Builds a string schema from a function that returns an error message; `jsonSchema` describes it to clients. */
-function stringThat(validateText: (text: string) => string | undefined, jsonSchema: z.core.GlobalMeta) {
-  return z
-    .string({ error: "must be a string" })
-    .check((context) => {
-      const message = validateText(context.value);
-      if (message) context.issues.push({ code: "custom", input: context.value, message });
-    })
-    .meta(jsonSchema);
-}
-
 const singleLine = (max: number) =>
   stringThat(
     (text) =>
@@ -44,7 +58,6 @@ const singleLine = (max: number) =>
         : undefined,
     { minLength: 1, maxLength: max },
   );
-
 const futureTime = z.iso
   .datetime({
     offset: true,
@@ -55,7 +68,6 @@ const futureTime = z.iso
   // RFC 3339 §1: years have four digits, but a time zone offset can lead past the year 9999 in UTC.
   .refine((text) => Date.parse(text) <= TIME_MAX, { error: "must be before the year 10000 in UTC" });
 
-/** One tag, as links have them and lists are filtered by. */
 export const tag = singleLine(TAG_MAX);
 
 const tags = z
@@ -95,7 +107,6 @@ const maxClicks = z
   .min(1, { error: "must be at least 1" })
   .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
-/** Builds the schemas of the request bodies that create and update a link. */
 export function linkSchemas(reserved: ReservedNames) {
   const fields = {
     url: stringThat((text) => validateDestination(text, reserved), { maxLength: URL_MAX }).describe(
@@ -148,7 +159,6 @@ export function withExternalId({ shape }: ReturnType<typeof linkSchemas>["create
 
 const time = z.iso.datetime();
 
-/** A link in API responses. */
 export const linkSchema = z
   .object({
     id: z.string(),
@@ -182,17 +192,10 @@ export const linkSchema = z
   })
   .meta({ title: "Link", examples: [LINK_EXAMPLE] });
 
-/** A page of links, newest first. */
-export const linkPageSchema = z
-  .object({
-    data: z.array(linkSchema),
-    next_cursor: z.string().nullable().describe("The cursor of the next page; null on the last page."),
-  })
-  .meta({ title: "LinkPage", examples: [{ data: [LINK_EXAMPLE], next_cursor: null }] });
+export const linkPageSchema = pageOf(linkSchema, "LinkPage", LINK_EXAMPLE);
 
 export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
 
-/** Converts API input to the fields of the store; omitted fields stay absent. */
 export function toFields(input: LinkInput): LinkChanges {
   const { external_id, expires_at, max_clicks, redirect_type, ...same } = input;
   return {
@@ -204,7 +207,6 @@ export function toFields(input: LinkInput): LinkChanges {
   };
 }
 
-/** Converts a link to its API representation. */
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
   return {
     id: link.id,
@@ -234,4 +236,13 @@ function toTime(ms: number): string;
 function toTime(ms: number | null): string | null;
 function toTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
+}
+
+export function linkResponse(link: Link, shortUrl: string): ServiceResponse {
+  return { status: 200, headers: { ETag: entityTag(link.version) }, body: toView(link, shortUrl) };
+}
+
+export function createdLink(link: Link, shortUrl: string): ServiceResponse {
+  const { headers, body } = linkResponse(link, shortUrl);
+  return { status: 201, headers: { Location: `/v1/links/${link.id}`, ...headers }, body };
 }

@@ -1,10 +1,8 @@
 import type { Actor } from "../access/actor.ts";
 import type { Limits } from "../plans.ts";
 
-/** A stored link. Times are epoch milliseconds. */
-export type Link = {
-  id: string;
-  organizationId: string;
+/** The fields of a link that a caller may set. Times are epoch milliseconds. */
+export type LinkFields = {
   slug: string;
   url: string;
   title: string | null;
@@ -15,6 +13,11 @@ export type Link = {
   expiresAt: number | null;
   maxClicks: number | null;
   redirectType: RedirectType;
+};
+
+export type Link = LinkFields & {
+  id: string;
+  organizationId: string;
   clicks: number;
   lastClickedAt: number | null;
   /** Incremented by every change; clicks don't count as changes. */
@@ -25,7 +28,6 @@ export type Link = {
   createdVia: string | null;
   createdAt: number;
   updatedAt: number;
-  /** When the operator disabled the link; null if it is enabled. */
   disabledAt: number | null;
   disabledReason: string | null;
 };
@@ -33,21 +35,6 @@ export type Link = {
 export type RedirectType = 301 | 302 | 307 | 308;
 export type MetadataValue = string | number | boolean | null;
 export type Metadata = Record<string, MetadataValue>;
-
-/** The fields that a caller may set. */
-export type LinkFields = Pick<
-  Link,
-  | "slug"
-  | "url"
-  | "title"
-  | "tags"
-  | "externalId"
-  | "metadata"
-  | "archived"
-  | "expiresAt"
-  | "maxClicks"
-  | "redirectType"
->;
 
 /** Changes to a link; fields that are absent or undefined stay as they are. */
 export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
@@ -58,21 +45,12 @@ export type LinkFilter = {
   archived?: boolean | undefined;
 };
 
-/**
- * The storage port of links. Every method except `resolve` and `click` is scoped to one organization. Every change is
- * stored together with a domain event whose data is `{link, changed?}`.
- */
+/** The storage port of links of one organization. Every change is stored with an event, `{link, changed?}`. */
 export type LinkStore = {
-  /**
-   * Creates a link; resolves to the conflict if a unique value is taken. `id` defaults to a new one.
-   * @throws QuotaExceeded, as `update`
-   */
+  /** Creates a link; resolves to the conflict if a unique value is taken. @throws QuotaExceeded, as `update` */
   create(organizationId: string, actor: Actor, fields: LinkFields, id?: string): Promise<Link | LinkConflict>;
   find(organizationId: string, id: string): Promise<Link | undefined>;
-  /**
-   * Lists links, newest first. `before` is the id of the last link of the previous page. Resolves to `"timeout"` if a
-   * search with a filter takes too long.
-   */
+  /** Lists links, newest first, before the link with an id. Resolves to `"timeout"` if a search takes too long. */
   list(
     organizationId: string,
     filter: LinkFilter,
@@ -80,10 +58,7 @@ export type LinkStore = {
     before?: string,
   ): Promise<Link[] | "timeout">;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
-  /**
-   * Updates a link. Resolves to `undefined` if it doesn't exist, to `"stale"` if `version` is given and isn't the current
-   * one, and to `"disabled"` if the operator disabled the link. An update that changes no value keeps the version and stores no event.
-   */
+  /** `"disabled"`: by the operator; `"stale"`: another `version`. Changing no value keeps it and stores no event. */
   update(
     organizationId: string,
     id: string,
@@ -91,13 +66,12 @@ export type LinkStore = {
     actor: Actor,
     version?: number,
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
-  /** Deletes a link. Resolves to whether it existed, or to `"stale"` if `version` is given and isn't the current one. */
+  /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
-  /** Finds the link behind a slug, deleted links included. */
   resolve(slug: string): Promise<ResolvedLink | undefined>;
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
-  /** Sums the clicks of one link, or of all links, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
+  /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
@@ -107,31 +81,18 @@ export type LinkStore = {
 export type LinkConflict = { taken: "slug" | "external_id" };
 
 /** The part of a link that a redirect needs. */
-export type ResolvedLink = Pick<
-  Link,
-  | "id"
-  | "organizationId"
-  | "slug"
-  | "url"
-  | "archived"
-  | "expiresAt"
-  | "clicks"
-  | "maxClicks"
-  | "redirectType"
-> & {
-  /** Whether the link, or its organization, was deleted. */
-  isDeleted: boolean;
-  /** Whether the operator disabled the link, or suspended its organization. */
-  isDisabled: boolean;
-};
+export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks"> &
+  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata"> & {
+    /** Whether the link, or its organization, was deleted. */
+    isDeleted: boolean;
+    /** Whether the operator disabled the link, or suspended its organization. */
+    isDisabled: boolean;
+  };
 
-/** One click and its source. */
 export type Click = {
   /** Epoch milliseconds. */
   clickedAt: number;
-  /** The host of the referring page. */
   referrer: string | null;
-  /** ISO 3166-1 alpha-2. */
   country: string | null;
   /** Whether the user agent identifies itself as a bot. */
   bot: boolean;

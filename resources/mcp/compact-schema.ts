@@ -1,6 +1,5 @@
 import type { JsonSchema } from "../openapi/json-schema.ts";
 
-/** The keywords that a compact schema doesn't contain. */
 export type Dropped = ReadonlySet<string>;
 
 const NOTES = ["title", "examples", "propertyNames"];
@@ -16,9 +15,7 @@ const LIMITS = [
   "pattern",
 ];
 
-/** For arguments. */
 export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
-/** For arguments that another tool describes. */
 export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description"]);
 /** For results, which explain themselves: names and types are enough to read and to check them. */
 export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
@@ -28,10 +25,7 @@ const SCHEMAS = new Set(["items", "additionalProperties"]);
 const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const MAPS = new Set(["properties", "$defs"]);
 
-/**
- * Removes from a JSON Schema what is of little use to a model, whose context holds the schemas of all tools. Everything
- * that matches the schema also matches the result.
- */
+/** Removes what is of little use to a model, which holds all schemas. The result matches at least as much. */
 export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
   const compact = (value: unknown) => compactSchema(value as JsonSchema, dropped);
   const entries = Object.entries(mergeAlternatives(schema)).flatMap(([keyword, value]) => {
@@ -48,7 +42,6 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
   return Object.fromEntries(entries);
 }
 
-/** Returns whether a value is `{}`, as a schema or as a list of properties: it allows everything. */
 function isEmpty(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }

@@ -1,11 +1,11 @@
 import type { Context, Middleware } from "koa";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import { BASIC_SCOPES, covers } from "../access/scopes.ts";
+import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
-import { BODY_MAX, readBody } from "../http/read-body.ts";
-import { parseJson } from "../http/safe-json.ts";
-import type { RunOnce } from "../idempotency/run-once.ts";
+import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
+import type { McpOptions } from "./server.ts";
 import type { Tool } from "./tool.ts";
 
 // Far more than any request needs. Code that walks a value recursively would overflow the stack at several thousand.
@@ -16,42 +16,38 @@ const TYPES = ["application/json", "text/event-stream"];
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
 const MESSAGES_MAX = 10;
 
-type EndpointOptions = {
+type EndpointOptions = McpOptions & {
   bearerCheck: BearerCheck;
-  tools: Tool[];
-  runOnce: RunOnce;
-  /** The URL of the endpoint. */
   mcpUrl: string;
-  /** Signs the questions to users; shared by all processes. */
-  signingSecret: string;
-  /** The IDs of supported extensions of MCP. */
-  extensions: readonly string[];
   /** The browser origins that may call. Requests without an Origin don't come from a browser. */
   origins: ReadonlySet<string>;
-  version: string;
-  onError(error: unknown, ctx?: Context): void;
 };
 
 /** Creates the MCP endpoint: stateless Streamable HTTP, for revision 2026-07-28 and the 2025 revisions. */
 export function createMcpEndpoint(options: EndpointOptions): Middleware {
   const { bearerCheck, tools, mcpUrl, origins, onError } = options;
-  const { host, pathname } = new URL(mcpUrl);
+  const isEndpoint = isAt(mcpUrl);
   // Loaded by the first request: the SDK would add a seventh to the time that a start takes.
   const handler = lazy(async () => {
-    const { createHandler } = await import("./handler.ts");
+    const { createHandler } = await import("./server.ts");
     return createHandler(options);
   });
 
   return async function serveMcp(ctx, next) {
-    if (ctx.path !== pathname || ctx.host.toLowerCase() !== host) return next();
+    if (!isEndpoint(ctx)) return next();
     checkOrigin(ctx, origins);
     const caller = await bearerCheck.authenticate(ctx, BASIC_SCOPES);
     requirePost(ctx);
     acceptWildcards(ctx);
     ctx.request.body = await readMessages(ctx);
-    assertDepth(ctx.request.body);
-    const messages = messagesOf(ctx.request.body);
-    if (messages.length > MESSAGES_MAX) throw tooManyMessages();
+    if (isDeeperThan(DEPTH_MAX, ctx.request.body)) {
+      throw new Problem(400, "invalid_json", `The JSON must be at most ${DEPTH_MAX} levels deep.`);
+    }
+    // Revision 2025-03-26 allows batches.
+    const messages = [ctx.request.body].flat() as Message[];
+    if (messages.length > MESSAGES_MAX) {
+      throw new Problem(400, "invalid_request", `A batch may have at most ${MESSAGES_MAX} messages.`);
+    }
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
     if (refuseSubscription(ctx)) return;
@@ -74,10 +70,7 @@ function requirePost(ctx: Context): void {
   throw new Problem(405, "method_not_allowed", "Allowed methods: POST.", { headers: { Allow: "POST" } });
 }
 
-/**
- * RFC 9110 §12.5.1: a wildcard, or no Accept header, includes both types of a response. The SDK looks for their names,
- * which MCP clients have to list.
- */
+/** RFC 9110 §12.5.1: a wildcard, or no Accept header, includes both types, but the SDK looks for their names. */
 function acceptWildcards(ctx: Context): void {
   if (TYPES.every((type) => ctx.accepts(type))) ctx.req.headers.accept = TYPES.join(", ");
 }
@@ -94,10 +87,7 @@ async function readMessages(ctx: Context): Promise<unknown> {
   }
 }
 
-/**
- * Refuses `subscriptions/listen` as an unknown method (MCP 2026-07-28, "Streamable HTTP"). Nothing that a client could
- * subscribe to ever changes, and a stream would outlive its token. The SDK has no option to turn it off.
- */
+/** MCP 2026-07-28, "Streamable HTTP", without an SDK option. Nothing changes; a stream would outlive its token. */
 function refuseSubscription(ctx: Context): boolean {
   const { method, id = null } = (ctx.request.body ?? {}) as { method?: unknown; id?: unknown };
   if (method !== "subscriptions/listen") return false;
@@ -108,16 +98,7 @@ function refuseSubscription(ctx: Context): boolean {
 
 type Message = { method?: unknown; params?: { name?: unknown } } | null | undefined;
 
-function tooManyMessages(): Problem {
-  return new Problem(400, "invalid_request", `A batch may have at most ${MESSAGES_MAX} messages.`);
-}
-
-/** Returns the messages of a body. Revision 2025-03-26 allows batches. */
-function messagesOf(body: unknown): Message[] {
-  return Array.isArray(body) ? body : [body as Message];
-}
-
-/** MCP, "Runtime Insufficient Scope Errors": a call that the token's scopes don't cover gets a 403 step-up challenge. */
+/** MCP, "Runtime Insufficient Scope Errors": missing scopes get a 403 step-up challenge. */
 function checkScopes(
   messages: Message[],
   tools: Tool[],
@@ -131,12 +112,6 @@ function checkScopes(
       throw bearerCheck.insufficientScope(caller, tool.scopes);
     }
   }
-}
-
-/** Rejects a parsed JSON body with too many levels of arrays and objects. @throws Problem 400 */
-function assertDepth(body: unknown): void {
-  if (isDeeperThan(DEPTH_MAX, body))
-    throw new Problem(400, "invalid_json", `The JSON must be at most ${DEPTH_MAX} levels deep.`);
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {

@@ -1,5 +1,8 @@
+import { toNodeHandler } from "@modelcontextprotocol/node";
 import {
+  type AuthInfo,
   type CallToolResult,
+  createMcpHandler,
   fromJsonSchema,
   type InputRequiredResult,
   type JsonSchemaType,
@@ -8,15 +11,17 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import type { Context } from "koa";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import { covers } from "../access/scopes.ts";
+import { toProblem } from "../http/problem.ts";
+import { nextStepOf } from "../http/problem-codes.ts";
 import { validate } from "../http/validate.ts";
 import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
-import { type Confirmations, canAsk } from "./confirmation.ts";
-import { toErrorResult } from "./errors.ts";
+import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
 import { inputSchemaOf, runTool, type Tool } from "./tool.ts";
 
 /** The context of one HTTP request, as tools need it. */
@@ -31,17 +36,19 @@ UTC day, referrer and country, with known bots counted separately.";
 // The tools depend only on the token, and change only with a new version of the service.
 const CACHE_MS = 60 * 60 * 1000;
 
-type ServerOptions = {
+export type McpOptions = {
   tools: Tool[];
   runOnce: RunOnce;
-  confirmations: Confirmations;
-  /** The IDs of supported extensions, which `server/discover` lists. */
+  /** Signs the questions to users; shared by all processes. */
+  signingSecret: string;
   extensions: readonly string[];
   version: string;
+  onError(error: unknown, ctx?: Context): void;
 };
 
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
-export function createServerFactory({ tools, runOnce, confirmations, extensions, version }: ServerOptions) {
+function createServerFactory(options: McpOptions, confirmations: Confirmations) {
+  const { tools, runOnce, extensions, version } = options;
   // Converting the schemas takes longer than most of the startup.
   const described = lazy(() => tools.map((tool) => ({ tool, ...schemasOf(tool) })));
 
@@ -87,19 +94,34 @@ export function createServerFactory({ tools, runOnce, confirmations, extensions,
 
 /** Returns the question to the user or the result of a refusal; undefined if the tool may run. */
 async function confirm(
-  { name, confirmation, input: schema }: Tool,
+  { name, question: ask, input: schema }: Tool,
   caller: AuthenticatedCaller,
   input: Record<string, unknown>,
   confirmations: Confirmations,
   ctx: ServerContext,
 ): Promise<InputRequiredResult | CallToolResult | undefined> {
-  if (!confirmation || !canAsk(ctx)) return undefined;
-  const question = await confirmation.question(caller, validate(schema, input));
+  if (!ask || !canAsk(ctx)) return undefined;
+  const question = await ask(caller, validate(schema, input));
   const answer = await confirmations.answerTo(question, { tool: name, input }, ctx);
   if (typeof answer === "object") return answer.ask;
   if (answer === "accepted") return undefined;
   const reason = `The user ${answer}. Nothing was deleted.`;
-  return toToolResult({ body: confirmation.refused(input, reason) });
+  return toToolResult({ body: { deleted: false, id: input.id, reason } });
+}
+
+/** Text, because clients of the 2025 revisions would validate structured content against the output schema. */
+function toErrorResult(error: unknown, requestId: string, report: () => void): CallToolResult {
+  const problem = toProblem(error, report);
+  const { status, code, message, errors } = problem;
+  const body = {
+    status,
+    code,
+    detail: message,
+    next: nextStepOf(problem),
+    request_id: requestId,
+    ...(errors && { errors }),
+  };
+  return { isError: true, content: [{ type: "text", text: JSON.stringify(body) }] };
 }
 
 function toToolResult({ body, isReplayed }: Awaited<ReturnType<typeof runTool>>): CallToolResult {
@@ -135,10 +157,44 @@ const ajv = new AjvJsonSchemaValidator();
 /** Compiles each schema on its first use. Compiling all of them would take most of the startup time. */
 const compileOnFirstUse: jsonSchemaValidator = {
   getValidator<T>(schema: JsonSchemaType) {
-    let validator: ReturnType<typeof ajv.getValidator<T>> | undefined;
-    return (data: unknown) => {
-      validator ??= ajv.getValidator<T>(schema);
-      return validator(data);
-    };
+    const validator = lazy(() => ajv.getValidator<T>(schema));
+    return (data: unknown) => validator()(data);
   },
 };
+
+export function createHandler(options: McpOptions) {
+  const { signingSecret, onError } = options;
+  const confirmations = createConfirmations(signingSecret, (ctx) => requestOf(ctx.http?.authInfo).caller);
+  const createServer = createServerFactory(options, confirmations);
+  const handle = toNodeHandler(
+    createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
+      onerror: (error) => void (isClientError(error) || onError(error)),
+    }),
+  );
+  return async function respond(ctx: Context, request: ToolRequest): Promise<void> {
+    const { caller } = request;
+    const auth: AuthInfo = {
+      token: "", // never passed on: the tools don't need it
+      clientId: caller.clientId,
+      scopes: [...caller.scopes],
+      expiresAt: caller.expiresAt,
+      extra: { request },
+    };
+    ctx.respond = false; // the SDK writes the response itself
+    const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
+    await handle(incoming, ctx.res, ctx.request.body);
+  };
+}
+
+function requestOf(authInfo: AuthInfo | undefined): ToolRequest {
+  return authInfo?.extra?.request as ToolRequest;
+}
+
+// How the library's messages begin for requests that it answers with a 4xx.
+const CLIENT_ERRORS =
+  /^(Rejected inbound request|Unsupported Media Type|Not Acceptable|Bad Request|Invalid Request|Parse error|Unsupported protocol version)/;
+
+/** Returns whether an error is the client's, which has been answered and needs no log entry. */
+function isClientError({ message }: Error): boolean {
+  return CLIENT_ERRORS.test(message);
+}

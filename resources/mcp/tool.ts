@@ -1,7 +1,8 @@
+import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { ServiceResponse } from "../http/response.ts";
+import type { ServiceResponse } from "../http/api-context.ts";
 import { validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
 
@@ -9,9 +10,7 @@ type Description = {
   name: string;
   title: string;
   description: string;
-  /** All required scopes. */
   scopes: readonly ApiScope[];
-  /** Validates the input before the tool runs. */
   input: z.ZodObject;
   /** The tool that describes the fields: a client holds the schemas of all tools, so they are described once. */
   fieldsAsIn?: string;
@@ -19,12 +18,7 @@ type Description = {
   shownInput?: z.ZodObject;
   output: z.ZodObject;
   /** All four are explicit: the defaults of an absent hint are those of the most dangerous tool. */
-  annotations: {
-    readOnlyHint: boolean;
-    destructiveHint: boolean;
-    idempotentHint: boolean;
-    openWorldHint: boolean;
-  };
+  annotations: Required<Omit<ToolAnnotations, "title">>;
 };
 
 /** An MCP tool, backed by the same services as REST. */
@@ -33,27 +27,18 @@ type Input = Record<string, unknown>;
 type Output = Record<string, unknown>;
 type PlainTool = {
   operation?: never;
-  /** What a user confirms before the tool runs, in clients that can ask. */
-  confirmation?: Confirmation;
+  /** Returns what a user confirms before the tool deletes something, in clients that can ask. */
+  question?(caller: AuthenticatedCaller, input: Input): Promise<string>;
   run(caller: AuthenticatedCaller, input: Input): Promise<Output>;
 };
 /** A tool equivalent to a POST: it takes an idempotency key, which it shares with the POST. */
 type IdempotentTool = {
-  /** The operationId of the POST. */
   operation: string;
-  confirmation?: never;
+  question?: never;
   /** Returns the response of the POST, which is stored under the key. */
   run(caller: AuthenticatedCaller, input: Input): Promise<ServiceResponse>;
   /** Converts that response, new or replayed, to the result of the tool, if they differ. */
   toResult?(response: Output, caller: AuthenticatedCaller): Output;
-};
-
-/** A question about a call that can't be undone. */
-export type Confirmation = {
-  /** @throws Problem if the tool would fail */
-  question(caller: AuthenticatedCaller, input: Input): Promise<string>;
-  /** Returns the result of a call that was not accepted, and therefore had no effect. */
-  refused(input: Input, reason: string): Output;
 };
 
 const idempotencyKey = z
@@ -67,11 +52,7 @@ export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z
   return operation === undefined ? shownInput : shownInput.extend({ idempotency_key: idempotencyKey });
 }
 
-/**
- * Runs a tool. The idempotency key is looked up before the input is validated, so a replay succeeds even if the input is
- * no longer valid.
- * @throws Problem
- */
+/** Runs a tool. The idempotency key is looked up before the input is validated, so a replay always succeeds. */
 export async function runTool(
   tool: Tool,
   caller: AuthenticatedCaller,
@@ -99,13 +80,6 @@ async function runPost(
 
 type Result = { body: Output; isReplayed?: boolean };
 
-/** Annotations of tools that change nothing. */
-export const READS: Tool["annotations"] = {
-  readOnlyHint: true,
-  destructiveHint: false,
-  idempotentHint: true,
-  openWorldHint: false,
-};
 /** Annotations of tools that add something with each call. */
 export const CREATES: Tool["annotations"] = {
   readOnlyHint: false,
@@ -113,15 +87,17 @@ export const CREATES: Tool["annotations"] = {
   idempotentHint: false,
   openWorldHint: false,
 };
+export const READS = { ...CREATES, readOnlyHint: true, idempotentHint: true };
 /** Annotations of tools that replace or delete something; repeating the call has no further effect. */
-export const REPLACES: Tool["annotations"] = {
-  readOnlyHint: false,
-  destructiveHint: true,
-  idempotentHint: true,
-  openWorldHint: false,
-};
+export const REPLACES = { ...CREATES, destructiveHint: true, idempotentHint: true };
 
 /** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
 export function sameAs(tool: string, what: string, more: z.ZodRawShape = {}): z.ZodObject {
   return z.looseObject(more).describe(`${what}, as ${tool} returns it.`);
 }
+
+export const deletionSchema = z.object({
+  deleted: z.boolean(),
+  id: z.string(),
+  reason: z.string().optional(),
+});

@@ -1,20 +1,12 @@
 import { z } from "zod";
-import type { LinkService } from "../links/service.ts";
 import { organizationSchema, type ShowOrganization } from "../organization/routes.ts";
-import type { WebhookService } from "../webhooks/service.ts";
+import type { Services } from "../services.ts";
 import { READS, type Tool } from "./tool.ts";
 import { linkTools } from "./tools/links.ts";
 import { type WebhookPageUrl, webhookTools } from "./tools/webhooks.ts";
 
-type ToolOptions = {
-  links: LinkService;
-  webhooks: WebhookService;
-  shortUrl: string;
-  showOrganization: ShowOrganization;
-  webhookPageUrl: WebhookPageUrl;
-};
+type ToolOptions = Services & { shortUrl: string; webhookPageUrl: WebhookPageUrl };
 
-/** Creates the tools of the MCP endpoint. */
 export function createTools({ links, showOrganization, ...options }: ToolOptions): Tool[] {
   return [whoami(showOrganization), ...linkTools(links, options.shortUrl), ...webhookTools(options)];
 }

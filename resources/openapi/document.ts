@@ -1,14 +1,13 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { PublicUrls } from "../access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../access/scopes.ts";
+import { respondWithTagged, tagged } from "../http/etag.ts";
 import { problemSchema } from "../http/problem.ts";
-import { type Content, errorResponsesOf, type ResponseObject } from "./error-responses.ts";
-import { RESPONSE_HEADERS } from "./headers.ts";
+import { lazy } from "../lazy.ts";
 import { type JsonSchema, toJsonSchemas } from "./json-schema.ts";
-import type { Operation, SuccessResponse } from "./operation.ts";
-import { headersOf, type Parameter, parametersOf } from "./parameters.ts";
+import { type Declare, type Operation, RESPONSE_HEADERS } from "./operation.ts";
+import { type OperationObject, toOperationObject } from "./operation-object.ts";
 
-/** JSON Schemas by name. */
 type Schemas = Record<string, JsonSchema>;
 
 const SCHEMAS = "#/components/schemas/";
@@ -18,29 +17,14 @@ export type OpenApiDocument = {
   openapi: string;
   info: { title: string; version: string; description: string };
   paths: Record<string, Record<string, OperationObject>>;
-  /** Webhook requests by event type. */
   webhooks: Record<string, { post: object }>;
   components: { schemas: Schemas; headers: object; securitySchemes: object };
   [more: string]: unknown;
 };
 
-/** An operation in the document. */
-export type OperationObject = {
-  operationId: string;
-  tags: string[];
-  summary: string;
-  description?: string;
-  security: { oauth2: string[] }[];
-  parameters: Parameter[];
-  requestBody?: { required: true; content: Content };
-  responses: Record<string, ResponseObject>;
-};
-
-/** A webhook event and the schema of its payload. */
 export type WebhookEventDescription = { event: string; meaning: string; body: z.ZodType };
 
 type DocumentOptions = { urls: PublicUrls; version: string; events: readonly WebhookEventDescription[] };
-type RefTo = (schema: z.ZodType) => { $ref: string };
 
 /** Builds the document from the same schemas that validate requests. @throws TypeError for a body without a title */
 export function buildDocument(operations: readonly Operation[], options: DocumentOptions): OpenApiDocument {
@@ -57,7 +41,12 @@ export function buildDocument(operations: readonly Operation[], options: Documen
     servers: [{ url: urls.base }],
     externalDocs: { url: docs },
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
-    paths: pathsOf(operations, refTo),
+    paths: Object.fromEntries(
+      Object.entries(Object.groupBy(operations, ({ path }) => path)).map(([path, methods = []]) => [
+        path,
+        Object.fromEntries(methods.map((each) => [each.method, toOperationObject(each, refTo)])),
+      ]),
+    ),
     webhooks: Object.fromEntries(
       events.map(({ event, meaning, body }) => [event, { post: deliveryOf(meaning, refTo(body)) }]),
     ),
@@ -66,45 +55,6 @@ export function buildDocument(operations: readonly Operation[], options: Documen
       headers: describeHeaders(),
       securitySchemes: { oauth2: securityScheme(urls) },
     },
-  };
-}
-
-function pathsOf(operations: readonly Operation[], refTo: RefTo): OpenApiDocument["paths"] {
-  const paths: OpenApiDocument["paths"] = {};
-  for (const operation of operations) {
-    paths[operation.path] = {
-      ...paths[operation.path],
-      [operation.method]: toOperationObject(operation, refTo),
-    };
-  }
-  return paths;
-}
-
-function toOperationObject(operation: Operation, refTo: RefTo): OperationObject {
-  const { id, tag, summary, description, scopes, body, responses } = operation;
-  const successes = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
-    status,
-    toResponseObject(operation, response, refTo),
-  ]);
-  return {
-    operationId: id,
-    tags: [tag],
-    summary,
-    ...(description && { description }),
-    security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
-    parameters: parametersOf(operation),
-    ...(body && {
-      requestBody: { required: true, content: { "application/json": { schema: refTo(body) } } },
-    }),
-    responses: { ...Object.fromEntries(successes), ...errorResponsesOf(operation) },
-  };
-}
-
-function toResponseObject(operation: Operation, response: SuccessResponse, refTo: RefTo): ResponseObject {
-  return {
-    description: response.description,
-    headers: headersOf(operation, response),
-    ...(response.body && { content: { "application/json": { schema: refTo(response.body) } } }),
   };
 }
 
@@ -158,11 +108,7 @@ function securityScheme({ base }: PublicUrls) {
   };
 }
 
-/**
- * Collects the schemas of the document: request bodies as input, and response bodies and webhook payloads as output. Each
- * is named by its title, and other schemas that contain it refer to it by that name.
- * @throws TypeError for a body without a title
- */
+/** Names each schema by its title, and lets others refer to it. @throws TypeError without a title */
 function schemasOf(operations: readonly Operation[], others: readonly z.ZodType[]) {
   const requests = new Set(operations.flatMap(({ body }) => body ?? []));
   const responses = new Set([
@@ -184,4 +130,32 @@ function titleOf(schema: z.ZodType): string {
   const { title } = schema.meta() ?? {};
   if (!title) throw new TypeError("a request or response body requires a title: .meta({ title })");
   return title;
+}
+
+/** Builds the document on the first request, because it describes every operation. */
+export function serveDocument(declare: Declare, document: () => OpenApiDocument): void {
+  const serialized = lazy(() => tagged(JSON.stringify(document())));
+  declare({
+    id: "getDocument",
+    method: "get",
+    path: "/v1/openapi.json",
+    tag: "Documentation",
+    summary: "Retrieve the OpenAPI document",
+    scopes: "open",
+    headers: ["If-None-Match"],
+    responses: {
+      200: {
+        description: "The OpenAPI document.",
+        body: z
+          .looseObject({ openapi: z.string() })
+          .meta({ title: "OpenApiDocument", examples: [{ openapi: "3.1.1" }] }),
+        headers: ["ETag"],
+      },
+      304: { description: "Not modified.", headers: ["ETag"] },
+    },
+    handler(ctx) {
+      ctx.set("Access-Control-Allow-Origin", "*");
+      respondWithTagged(ctx, serialized(), "json");
+    },
+  });
 }

@@ -1,12 +1,10 @@
 import { z } from "zod";
 
-/** A JSON Schema (2020-12). */
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 type Direction = "input" | "output";
 
 const INTEGER_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Converts a schema to JSON Schema: of requests (`input`) or of responses (`output`). */
 export function toJsonSchema(schema: z.ZodType, io: Direction): JsonSchema {
   const { $schema, ...converted } = z.toJSONSchema(schema, { io, override: simplify(io) });
   return converted;
@@ -31,7 +29,7 @@ type Converted = { zodSchema: z.core.$ZodType; jsonSchema: JsonSchema };
 /** Removes keywords that are of no use to readers, and one that would forbid new fields in responses. */
 function simplify(io: Direction) {
   return ({ zodSchema, jsonSchema: schema }: Converted) => {
-    // Zod omits the examples of transformed schemas, because they could be of either direction; these are of this one.
+    // Zod omits the examples of transformed schemas, which could be of either direction; these are of this one.
     const { examples } = z.globalRegistry.get(zodSchema) ?? {};
     if (examples) schema.examples = examples as unknown[];
     // `format` says the same as the pattern, and is readable.

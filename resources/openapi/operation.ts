@@ -3,35 +3,50 @@ import type { z } from "zod";
 import type { BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
 import type { ApiMiddleware } from "../http/api-context.ts";
-import { jsonBody } from "../http/json-body.ts";
+import { BODY_MAX, jsonBody } from "../http/json-body.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
-import { readQuery } from "../http/query.ts";
-import { BODY_MAX } from "../http/read-body.ts";
-import type { RequestHeader, ResponseHeader } from "./headers.ts";
+import { readQuery } from "../http/validate.ts";
 
-/** An operation of the REST API: its handler and its documentation. */
+export const RESPONSE_HEADERS = {
+  ETag: "The version of the resource, for `If-Match` and `If-None-Match`. Clicks don't change it.",
+  Location: "The URL of the created resource.",
+  "Retry-After": "Seconds to wait before the next request.",
+  RateLimit:
+    'Requests left in the current window, and the seconds until it resets: `"organization";r=599;t=42`.',
+  "RateLimit-Policy": 'The limit, and its window in seconds: `"organization";q=600;w=60`.',
+  "WWW-Authenticate":
+    "Why the token was rejected (RFC 6750, RFC 9449), and the URL of the resource's metadata (RFC 9728).",
+  "DPoP-Nonce": "The nonce for the next DPoP proof (RFC 9449). Only sent to callers that use DPoP.",
+  "X-Request-Id": "Identifies the request in the server's log.",
+  "Idempotency-Replayed":
+    "`true` if this is the response to an earlier request with the same idempotency key.",
+} as const;
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
+
+export const REQUEST_HEADERS = {
+  "If-Match": "An ETag. The request fails with 412 if the resource has changed since.",
+  "If-None-Match": "An ETag. The response is 304 without a body if the resource hasn't changed since.",
+  "Idempotency-Key":
+    "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within a minute. Retrying then returns the links that were already created; other operations may run twice.",
+} as const;
+export type RequestHeader = keyof typeof REQUEST_HEADERS;
+
 export type Operation = {
   /** The operationId: a verb and a noun, unique. */
   id: string;
   method: "get" | "post" | "put" | "patch" | "delete";
   /** In the syntax of OpenAPI: `/v1/links/{id}`. */
   path: `/v1/${string}`;
-  /** The section of the documentation. */
   tag: "Links" | "Analytics" | "Webhooks" | "Organization" | "Documentation";
-  /** A short heading. */
   summary: string;
   description?: string;
   /** All required scopes; `open` requires no token. */
   scopes: readonly ApiScope[] | "open";
-  /** The path parameters. */
   params?: z.ZodObject;
-  /** The schema that the service validates the query with. `ctx.state.query` has its numbers and booleans converted. */
   query?: z.ZodObject;
-  /** The schema that the service validates the body with. */
   body?: z.ZodType;
   /** The most bytes of the body; 64 KB by default. */
   bodyLimit?: number;
-  /** The request headers that this operation supports in addition to the common ones. */
   headers?: readonly RequestHeader[];
   responses: Record<number, SuccessResponse>;
   /** Error codes in addition to those of the token, the query and the body. */
@@ -39,7 +54,6 @@ export type Operation = {
   handler: ApiMiddleware;
 };
 
-/** A response other than an error. */
 export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
 
 /** Adds an operation to the router and to the document, which therefore always agree. */
@@ -47,7 +61,7 @@ export type Declare = (operation: Operation) => void;
 
 type DeclareOptions = {
   bearerCheck: BearerCheck;
-  /** Returns middleware that replays the response of a repeated POST; it runs between the body parser and the handler. */
+  /** Replays the response of a repeated POST; runs between the body parser and the handler. */
   idempotent(operation: Operation): ApiMiddleware;
 };
 
@@ -61,7 +75,6 @@ export function createDeclare(router: Router, options: DeclareOptions) {
   return { declare, operations };
 }
 
-/** Returns the middleware of an operation, in the order in which a request passes through it. */
 function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): ApiMiddleware[] {
   const { method, scopes, query, body, bodyLimit = BODY_MAX, handler } = operation;
   return [
@@ -73,7 +86,6 @@ function middlewareOf(operation: Operation, { bearerCheck, idempotent }: Declare
   ];
 }
 
-/** Converts `{id}` to the router's `:id`. */
 function toPattern(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { API_SCOPES, scopesOfRole } from "../access/scopes.ts";
-import { notFound } from "../http/problem.ts";
+import { API_SCOPES, ROLES, scopesOfRole } from "../access/scopes.ts";
+import { found } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
-import { limitsOf, PLANS } from "../plans.ts";
+import { limitsOf, PLANS, type Plan } from "../plans.ts";
 import type { WebhookStore } from "../webhooks/types.ts";
-import type { OrganizationReader } from "./types.ts";
 
 const EXAMPLE = {
   id: "org_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -15,7 +14,6 @@ const EXAMPLE = {
   usage: { links: 42, link_bytes: 4_200, webhooks: 3, deliveries_today: 118 },
 };
 
-/** An organization in API responses. */
 export const organizationSchema = z
   .object({
     id: z.string(),
@@ -46,7 +44,7 @@ export const organizationSchema = z
 const callerOrganizationSchema = organizationSchema
   .extend({
     role: z
-      .enum(["owner", "admin", "member"])
+      .enum(ROLES)
       .optional()
       .describe("The user's role in the organization. Absent for tokens without a user."),
     role_scopes: z
@@ -61,18 +59,16 @@ const callerOrganizationSchema = organizationSchema
 
 export type OrganizationView = z.output<typeof organizationSchema>;
 
-/** Returns an organization with the limits of its plan and its current usage. */
-export type ShowOrganization = (organizationId: string) => Promise<OrganizationView>;
+export type ShowOrganization = ReturnType<typeof createShowOrganization>;
 
-/** @throws Problem 404 if the organization was deleted since the request was authenticated */
+/** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
 export function createShowOrganization(
   organizations: OrganizationReader,
   links: Pick<LinkStore, "usage">,
   webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">,
-): ShowOrganization {
-  return async (organizationId) => {
-    const organization = await organizations.find(organizationId);
-    if (!organization) throw notFound("organization");
+) {
+  return async (organizationId: string): Promise<OrganizationView> => {
+    const organization = found(await organizations.find(organizationId), "organization");
     const [used, webhookCount, deliveries_today] = await Promise.all([
       links.usage(organizationId),
       webhooks.count(organizationId),
@@ -86,7 +82,6 @@ export function createShowOrganization(
   };
 }
 
-/** Declares `GET /v1/organization`. */
 export function organizationRoutes(declare: Declare, show: ShowOrganization): void {
   declare({
     id: "getOrganization",
@@ -105,3 +100,8 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
     },
   });
 }
+
+/** Reads organizations; the resources need nothing more of them. */
+export type OrganizationReader = {
+  find(id: string): Promise<{ id: string; name: string; plan: Plan } | undefined>;
+};

@@ -1,25 +1,24 @@
-import http from "node:http";
-import https from "node:https";
-import type { Socket } from "node:net";
+import type http from "node:http";
 import { type ConnectionDefaults, createConnections } from "./connections.ts";
-import { type TraceOutgoing, untraced } from "./outgoing-trace.ts";
-import { NOT_PUBLIC } from "./public-lookup.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "./ssrf-guard.ts";
 
-/** A document could not be fetched. The message is safe to show: it says nothing about this host's network. The cause may. */
+/** Runs a request to another server in a span. `send` gets the headers that pass the trace on, if any. */
+export type TraceOutgoing = <Answer extends { status: number }>(
+  request: { method: string; url: string | URL },
+  send: (headers: Record<string, string>) => Promise<Answer>,
+) => Promise<Answer>;
+export const untraced: TraceOutgoing = (_request, send) => send({});
+
+/** The message is safe to show: it says nothing about this host's network. The cause may. */
 export class FetchFailed extends Error {
   override readonly name = "FetchFailed";
 }
 
-/**
- * Gets a small document from the public internet, or from a host that the operator exempts.
- * @throws FetchFailed if the URL isn't allowed, or without a complete response in time; never for its status
- */
+/** Gets a small document from the public internet or an exempt host. @throws FetchFailed, but never for a status */
 export type GuardedFetch = (
   url: string,
   options?: { accept?: string; maxBytes?: number; timeoutMs?: number },
 ) => Promise<Response>;
-
 type FetchOptions = ConnectionDefaults & {
   trace?: TraceOutgoing | undefined;
   /** Hosts that may be private or use plain http. */
@@ -32,34 +31,23 @@ const TIMEOUT_MS = 5000;
 // The documents of identity providers with dozens of keys and endpoints stay below this.
 const MAX_BYTES = 64 * 1024;
 
-/**
- * Creates a fetch that connects to public addresses only, over https on port 443, without redirects, proxies, cookies or
- * reused connections. The address is checked before the connection is made, so it can't be used to scan a network.
- */
+/** Fetches over https only, without redirects. The address is checked first, so it can't scan a network. */
 export function createGuardedFetch({
   allowed,
   userAgent,
   trace = untraced,
   ...defaults
 }: FetchOptions): GuardedFetch {
-  const connectionTo = createConnections(allowed, defaults);
+  const startRequest = createConnections(allowed, defaults);
 
   return async function guardedFetch(target, options = {}) {
     const { accept = "application/json", maxBytes = MAX_BYTES, timeoutMs = TIMEOUT_MS } = options;
     const url = URL.parse(target);
     if (!url || !isFetchable(url, allowed)) throw new FetchFailed("the URL must be a public https URL");
-    const { options: connection, isAllowed } = connectionTo(url);
-    const send = url.protocol === "https:" ? https.request : http.request;
     const signal = AbortSignal.timeout(timeoutMs);
     return trace({ method: "GET", url }, (traceHeaders) => {
       const headers = { ...traceHeaders, accept, "user-agent": userAgent };
-      const request = send(url, { ...connection, headers, signal });
-      request.on("socket", (socket: Socket) =>
-        socket.once("connect", () => {
-          if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(new Error(NOT_PUBLIC));
-        }),
-      );
-      return readResponse(request, maxBytes);
+      return readResponse(startRequest(url, { headers, signal }), maxBytes);
     });
   };
 }

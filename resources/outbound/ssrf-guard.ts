@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
-// Names of this machine or its network (RFC 6761 §6.3, RFC 6762 §3, and `internal`, which ICANN reserved for private use).
+// Names of this machine or its network (RFC 6761 §6.3, RFC 6762 §3; ICANN reserved `internal`).
 const PRIVATE_NAME = /(^|\.)(localhost|local|internal)$/;
 
 // Everything except public unicast: IANA's special-purpose registry, multicast and reserved space.
@@ -9,8 +9,8 @@ const SPECIAL_IPV4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0
 // Azure's platform in every virtual machine, which gives it its configuration and certificates:
 // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 const AZURE_PLATFORM = "168.63.129.16/32";
-// Only 2000::/3 is global unicast. The special ranges within it are Teredo and others (2001::/23), documentation and 6to4. The
-// rest includes mapped and compatible IPv4, NAT64 (64:ff9b::), private (fc00::/7), link-local, site-local and multicast.
+// Only 2000::/3 is global unicast, without Teredo and others (2001::/23), documentation and 6to4. The rest includes
+// mapped and compatible IPv4, NAT64 (64:ff9b::), private (fc00::/7), link-local, site-local and multicast.
 const GLOBAL_IPV6 = "2000::/3";
 const SPECIAL_IPV6 = "2001::/23 2001:db8::/32 2002::/16 3fff::/20";
 
@@ -33,11 +33,7 @@ export function isAllowedHost(url: URL, allowed: AllowedHosts): boolean {
   return allowed.has(url.hostname) || allowed.has(`${url.hostname}:${port}`);
 }
 
-/**
- * Returns whether a hostname could be on the public internet: no private name, and no IP address that isn't public. Expects
- * a parsed hostname: the URL parser normalizes every form of an IPv4 address (`0x7f.1`, `2130706433`, full-width digits).
- * The addresses of a name are checked when it is resolved.
- */
+/** Expects a parsed hostname: the URL parser normalizes every form of IPv4 (`0x7f.1`, full-width digits). */
 export function mayBePublic(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, "").replace(/\.+$/, "");
   if (host === "" || PRIVATE_NAME.test(host)) return false;
@@ -51,4 +47,14 @@ function blockList(ranges: string, family: "ipv4" | "ipv6"): BlockList {
     list.addSubnet(network, Number(prefix), family);
   }
   return list;
+}
+
+/** Makes no lookup. Outside production, fetching exempts local addresses. */
+export function isPublicUrl(text: unknown): boolean {
+  const url = typeof text === "string" ? URL.parse(text) : undefined;
+  if (url?.protocol !== "https:" || url.pathname === "/") return false;
+  const host = url.hostname.replace(/\.$/, "");
+  const isIpAddress = host.startsWith("[") || /(^|\.)\d+$/.test(host);
+  const isLocal = !host.includes(".") || host.endsWith(".localhost") || host.endsWith(".local");
+  return !isIpAddress && !isLocal;
 }

@@ -1,7 +1,7 @@
 import { SYSTEM } from "../events/types.ts";
 import { isPaid, limitsOf } from "../plans.ts";
-import { toPayload } from "./responses.ts";
 import { nextOutcome, SLOW_MS } from "./retry-policy.ts";
+import { toPayload } from "./schema.ts";
 import type { Send } from "./send.ts";
 import { signatureHeaders } from "./signature.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, LeaseLimits, Outcome } from "./types.ts";
@@ -10,7 +10,6 @@ type DispatcherOptions = {
   queue: DeliveryQueue;
   send: Send;
   shortUrl: string;
-  /** Called with the outcome of each attempt after it is recorded. */
   onSettled?(outcome: Outcome): void;
   /** Called when the database is unavailable or an attempt fails unexpectedly; its delivery is retried. */
   onError(error: unknown): void;
@@ -20,25 +19,22 @@ type DispatcherOptions = {
 const POLL_MS = 1000;
 // Batches the notifications of many changes into one query.
 const DEBOUNCE_MS = 20;
-// How long a stop waits for responses. Nearly all endpoints respond within a second; a hanging one must not block the exit.
+// How long a stop waits for responses. Nearly all take less than a second; a hanging one must not block the exit.
 const GRACE_MS = 5000;
 
-// How soon the deliveries of a suspended organization are checked again. Those pending when it is resumed are due then.
+// How soon deliveries of a suspended organization are checked again. Those pending at its resumption are due then.
 const SUSPENDED_MS = 5 * 60_000;
 // Attempts at a time. No webhook, host or organization can use up the capacity of all others.
 const HEALTHY = { max: 200, perWebhook: 10, perHost: 50, perOrganization: 40 };
-// Endpoints that fail or respond slowly have a capacity of their own. An attempt counts there once it takes longer than
-// `SLOW_MS`. As none takes longer than 15 s, this bounds the open sockets to about 1,000.
+// Endpoints that fail or respond slowly have a capacity of their own: attempts count there after `SLOW_MS`. None
+// takes longer than 15 s, so this bounds the open sockets to about 1,000.
 const FAILING = { max: 100, perWebhook: 1, perHost: 20, perOrganization: 10 };
 
 type Attempting = { delivery: LeasedDelivery; startedAt: number; ended: Promise<void> };
 
 /** Delivers due events until stopped. Any number of processes can share the work. */
 export function startDeliveries(options: DispatcherOptions): {
-  /**
-   * Stops and resolves when the current attempts have ended. Slow ones are aborted after a grace period; they don't count as
-   * attempts, and their deliveries are immediately due again with the same ID, for another process or the next start.
-   */
+  /** Resolves when the current attempts ended. Slow ones are aborted after a grace period, and due again. */
   stop(): Promise<void>;
 } {
   const { queue, onError } = options;
@@ -100,7 +96,6 @@ export function startDeliveries(options: DispatcherOptions): {
   };
 }
 
-/** Returns the limits with the attempts in flight, by webhook, host and organization. */
 function remaining(inFlight: Iterable<Attempting>): LeaseLimits {
   const counts = new Map<string, number>();
   const slow = new Set<string>();
@@ -122,13 +117,11 @@ function remaining(inFlight: Iterable<Attempting>): LeaseLimits {
   return { ...HEALTHY, max: free.healthy, failing, inFlight: counts, slow, limitsOf, actor: SYSTEM };
 }
 
-/** Returns a function that attempts a leased delivery once and records the outcome; `signal` aborts requests. */
 function createAttempt({ queue, send, shortUrl, onSettled }: DispatcherOptions, signal: AbortSignal) {
   async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome) {
     await queue.settle(delivery, attempt, outcome, SYSTEM);
     onSettled?.(outcome);
   }
-
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {
     const at = Date.now();
     const { event, url, secrets, traceparent, verifies, unverifiedUntil, pausedUntil } = delivery;

@@ -18,7 +18,7 @@ export const RETRY_DELAYS_MS = [
   24 * HOUR_MS,
 ] as const;
 
-// An endpoint that hasn't accepted a test event gets few attempts: the URL may be of a server that didn't ask for them.
+// The URL of an endpoint that hasn't accepted a test event may be of a server that didn't ask for them.
 const VERIFICATION_RETRIES = 4;
 // Spreads out the retries of deliveries that failed together.
 const JITTER = 0.1;
@@ -31,12 +31,12 @@ const DEAD_AFTER_MS = 60 * HOUR_MS;
 
 /** A response that takes longer is slow: the endpoint is then scheduled like one that fails. */
 export const SLOW_MS = 3 * SECOND_MS;
-// After this many failed attempts in a row, each further one blocks the webhook for a while: first 10 s, later longer.
+// After so many failures in a row, each further one blocks the webhook for a while: first 10 s, later longer.
 const BLOCK_AFTER = 5;
 const BLOCK_MS = 10 * SECOND_MS;
 const BLOCK_MAX_MS = 5 * MINUTE_MS;
 
-/** Decides what happens to a delivery after a response: whether it succeeded, when to retry, or whether to disable the webhook. */
+/** Decides whether a delivery succeeded, when to retry, and whether to disable the webhook. */
 export function nextOutcome(
   { attemptCount, failingSince, failures, verifies }: LeasedDelivery,
   { status, retryAfter }: EndpointResponse,

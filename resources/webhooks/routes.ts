@@ -1,23 +1,19 @@
 import { z } from "zod";
-import type { AuthenticatedCaller } from "../access/bearer.ts";
-import type { ApiContext } from "../http/api-context.ts";
-import { respond } from "../http/response.ts";
+import { idOf, respond } from "../http/api-context.ts";
+import { pageQuery } from "../http/pagination.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
 import {
   createdWebhook,
-  queuedDelivery,
-  toDeliveryView,
-  toWebhookView,
-  webhookWithSecret,
-} from "./responses.ts";
-import {
   DELIVERY_EXAMPLE,
   deliveryPageSchema,
   deliverySchema,
-  pageQuery,
+  queuedDelivery,
+  toDeliveryView,
+  toWebhookView,
   WEBHOOK_EXAMPLE,
   webhookPageSchema,
   webhookSchema,
+  webhookWithSecret,
   webhookWithSecretSchema,
 } from "./schema.ts";
 import type { WebhookService } from "./service.ts";
@@ -27,7 +23,6 @@ type WebhookRouteOptions = { webhooks: WebhookService; shortUrl: string };
 const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
 const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
 
-/** The path parameters of a webhook. */
 const webhookParams = z.object({
   id: z
     .string()
@@ -45,7 +40,6 @@ const deliveryParams = webhookParams.extend({
     .meta({ examples: [DELIVERY_EXAMPLE.id] }),
 });
 
-/** Declares the REST operations of webhooks and their deliveries. */
 export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookRouteOptions): void {
   declare({
     ...WRITE,
@@ -61,7 +55,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     },
     errors: ["webhook_limit", "webhook_exists", "secret_shown_once"],
     handler: async (ctx) =>
-      respond(ctx, createdWebhook(await webhooks.create(callerOf(ctx), ctx.request.body))),
+      respond(ctx, createdWebhook(await webhooks.create(ctx.state.caller, ctx.request.body))),
   });
 
   declare({
@@ -74,7 +68,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     query: pageQuery,
     responses: { 200: { description: "A page of webhooks.", body: webhookPageSchema } },
     async handler(ctx) {
-      const { webhooks: page, nextCursor } = await webhooks.list(callerOf(ctx), ctx.state.query);
+      const { webhooks: page, nextCursor } = await webhooks.list(ctx.state.caller, ctx.state.query);
       ctx.body = { data: page.map(toWebhookView), next_cursor: nextCursor };
     },
   });
@@ -88,7 +82,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 200: { description: "The webhook.", body: webhookSchema } },
     errors: ["not_found"],
     async handler(ctx) {
-      ctx.body = toWebhookView(await webhooks.get(callerOf(ctx), idOf(ctx)));
+      ctx.body = toWebhookView(await webhooks.get(ctx.state.caller, idOf(ctx)));
     },
   });
 
@@ -104,7 +98,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 200: { description: "The updated webhook.", body: webhookSchema } },
     errors: ["not_found", "webhook_exists"],
     async handler(ctx) {
-      ctx.body = toWebhookView(await webhooks.update(callerOf(ctx), idOf(ctx), ctx.request.body));
+      ctx.body = toWebhookView(await webhooks.update(ctx.state.caller, idOf(ctx), ctx.request.body));
     },
   });
 
@@ -118,7 +112,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 204: { description: "Deleted." } },
     errors: ["not_found"],
     async handler(ctx) {
-      await webhooks.remove(callerOf(ctx), idOf(ctx));
+      await webhooks.remove(ctx.state.caller, idOf(ctx));
       ctx.status = 204;
     },
   });
@@ -133,7 +127,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
     errors: ["not_found", "secret_shown_once"],
     handler: async (ctx) =>
-      respond(ctx, webhookWithSecret(await webhooks.rotateSecret(callerOf(ctx), idOf(ctx)))),
+      respond(ctx, webhookWithSecret(await webhooks.rotateSecret(ctx.state.caller, idOf(ctx)))),
   });
 
   declare({
@@ -147,7 +141,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
     errors: ["not_found", "webhook_disabled"],
     handler: async (ctx) =>
-      respond(ctx, queuedDelivery(await webhooks.test(callerOf(ctx), idOf(ctx)), shortUrl)),
+      respond(ctx, queuedDelivery(await webhooks.test(ctx.state.caller, idOf(ctx)), shortUrl)),
   });
 
   declare({
@@ -161,7 +155,11 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
     errors: ["not_found"],
     async handler(ctx) {
-      const { deliveries, nextCursor } = await webhooks.deliveries(callerOf(ctx), idOf(ctx), ctx.state.query);
+      const { deliveries, nextCursor } = await webhooks.deliveries(
+        ctx.state.caller,
+        idOf(ctx),
+        ctx.state.query,
+      );
       ctx.body = { data: deliveries.map((one) => toDeliveryView(one, shortUrl)), next_cursor: nextCursor };
     },
   });
@@ -179,17 +177,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     errors: ["not_found", "webhook_disabled", "webhook_unverified"],
     async handler(ctx) {
       const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
-      respond(ctx, queuedDelivery(await webhooks.resend(callerOf(ctx), id, delivery_id), shortUrl));
+      respond(ctx, queuedDelivery(await webhooks.resend(ctx.state.caller, id, delivery_id), shortUrl));
     },
   });
-}
-
-/** Returns the caller that the bearer check authenticated. */
-function callerOf(ctx: ApiContext): AuthenticatedCaller {
-  return ctx.state.caller;
-}
-
-/** Returns the webhook ID in the path. */
-function idOf(ctx: ApiContext): string {
-  return ctx.params?.id as string;
 }

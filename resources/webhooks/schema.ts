@@ -1,7 +1,32 @@
 import { z } from "zod";
-import { WEBHOOK_EVENTS } from "../events/types.ts";
-import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
-import { URL_MAX, validateWebhookUrl } from "./url.ts";
+import { type EventData, toPublicData } from "../events/public-data.ts";
+import { WEBHOOK_EVENTS } from "../events/schemas.ts";
+import type { ServiceResponse } from "../http/api-context.ts";
+import { pageOf } from "../http/pagination.ts";
+import { hasAtMost, isUnbroken } from "../http/text.ts";
+import { stringThat } from "../http/validate.ts";
+import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";
+import type { DeliveredEvent, Delivery, Webhook, WebhookWithSecret } from "./types.ts";
+
+export const URL_MAX = 2048;
+const ALLOW_HINT = "; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:8080";
+const PORTS = new Set(["", "443", "8443"]);
+
+/** Returns why a URL is invalid; undefined if it is valid. Hostnames are resolved when a request is sent. */
+export function validateWebhookUrl(text: string, allowed: AllowedHosts): string | undefined {
+  if (!hasAtMost(URL_MAX, text)) return `must be at most ${URL_MAX.toLocaleString("en")} characters`;
+  if (!isUnbroken(text) || text.includes("\\"))
+    return "must not contain spaces, control characters or backslashes";
+  const url = URL.parse(text);
+  if (!url || !/^https?:\/\/[^/]/i.test(text))
+    return "must be an absolute URL, for example https://example.com/hook";
+  if (url.username || url.password) return "must not contain a username or password";
+  if (url.hash || text.includes("#")) return "must not contain a fragment";
+  if (isAllowedHost(url, allowed)) return undefined;
+  if (url.protocol !== "https:") return `must be an https URL${ALLOW_HINT}`;
+  if (!PORTS.has(url.port)) return "must use port 443 or 8443";
+  return mayBePublic(url.hostname) ? undefined : `must be on the public internet${ALLOW_HINT}`;
+}
 
 // Enough for every event type and some duplicates. The limit bounds the work of deduplicating.
 const EVENTS_MAX = 100;
@@ -11,14 +36,9 @@ const EVENT_LIST = `must be a list of one or more of ${WEBHOOK_EVENTS.join(", ")
 /** Creates the schemas of the create and update requests. URLs of `allowed` hosts may be private or use http. */
 export function webhookSchemas(allowed: AllowedHosts) {
   const fields = {
-    url: z
-      .string({ error: "must be a string" })
-      .check((context) => {
-        const message = validateWebhookUrl(context.value, allowed);
-        if (message) context.issues.push({ code: "custom", input: context.value, message });
-      })
-      .meta({ maxLength: URL_MAX })
-      .describe("A public https URL on port 443 or 8443."),
+    url: stringThat((text) => validateWebhookUrl(text, allowed), { maxLength: URL_MAX }).describe(
+      "A public https URL on port 443 or 8443.",
+    ),
     events: z
       .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_LIST })
       .min(1, { error: EVENT_LIST })
@@ -39,21 +59,7 @@ export function webhookSchemas(allowed: AllowedHosts) {
   };
 }
 
-const LIMIT_RANGE = { error: "must be a whole number from 1 to 100" };
-
-/** The query of lists of webhooks and deliveries. */
-export const pageQuery = z.strictObject({
-  limit: z
-    .int(LIMIT_RANGE)
-    .min(1, LIMIT_RANGE)
-    .max(100, LIMIT_RANGE)
-    .default(25)
-    .describe("The maximum number of results."),
-  cursor: z.string().optional().describe("The `next_cursor` of the previous page."),
-});
-
 const time = z.iso.datetime();
-const nextCursor = z.string().nullable().describe("The cursor of the next page; null on the last page.");
 
 export const WEBHOOK_EXAMPLE = {
   id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -67,7 +73,6 @@ export const WEBHOOK_EXAMPLE = {
   created_via: "lgc_Zr3vYb0aQn5fTtK1",
 };
 
-/** A webhook in API responses. */
 export const webhookSchema = z
   .object({
     id: z.string(),
@@ -99,12 +104,8 @@ export const webhookWithSecretSchema = webhookSchema
     ],
   });
 
-/** A page of webhooks, newest first. */
-export const webhookPageSchema = z
-  .object({ data: z.array(webhookSchema), next_cursor: nextCursor })
-  .meta({ title: "WebhookPage", examples: [{ data: [WEBHOOK_EXAMPLE], next_cursor: null }] });
+export const webhookPageSchema = pageOf(webhookSchema, "WebhookPage", WEBHOOK_EXAMPLE);
 
-/** The delivery of a test event. */
 export const DELIVERY_EXAMPLE = {
   id: "evt_01JAV5H3C8M1V7T0S9E4X2Q6ZD",
   type: "webhook.test" as const,
@@ -119,7 +120,6 @@ export const DELIVERY_EXAMPLE = {
   },
 };
 
-/** A delivery in API responses. */
 export const deliverySchema = z
   .object({
     id: z.string().describe("The event ID, sent as the `webhook-id` header of every attempt."),
@@ -145,7 +145,65 @@ export const deliverySchema = z
   })
   .meta({ title: "Delivery", examples: [DELIVERY_EXAMPLE] });
 
-/** A page of deliveries, newest first. */
-export const deliveryPageSchema = z
-  .object({ data: z.array(deliverySchema), next_cursor: nextCursor })
-  .meta({ title: "DeliveryPage", examples: [{ data: [DELIVERY_EXAMPLE], next_cursor: null }] });
+export const deliveryPageSchema = pageOf(deliverySchema, "DeliveryPage", DELIVERY_EXAMPLE);
+
+/** Returns the body (Standard Webhooks 1.0.0, "Payload structure"): the event's data, or its link. */
+export function toPayload(event: DeliveredEvent, shortUrl: string) {
+  const data = toPublicData(event, shortUrl);
+  return {
+    type: event.type,
+    timestamp: toTime(event.createdAt),
+    data: "link" in data ? (data.link as EventData) : data,
+  };
+}
+
+export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
+  const { id, url, events, enabled, verified, createdAt, updatedAt, createdBy, createdVia } = webhook;
+  return {
+    id,
+    url,
+    events,
+    enabled,
+    verified,
+    created_at: toTime(createdAt),
+    updated_at: toTime(updatedAt),
+    created_by: createdBy,
+    created_via: createdVia,
+  };
+}
+
+export function toDeliveryView(
+  { event, status, attempts, nextAttemptAt }: Delivery,
+  shortUrl: string,
+): z.output<typeof deliverySchema> {
+  return {
+    id: event.id,
+    type: event.type,
+    status,
+    attempts: attempts.map((attempt) => ({ ...attempt, at: toTime(attempt.at) })),
+    next_attempt_at: nextAttemptAt === null ? null : toTime(nextAttemptAt),
+    created_at: toTime(event.createdAt),
+    request: toPayload(event, shortUrl),
+  };
+}
+
+export function createdWebhook(created: WebhookWithSecret): ServiceResponse {
+  const { headers, body } = webhookWithSecret(created);
+  return { status: 201, headers: { ...headers, Location: `/v1/webhooks/${created.webhook.id}` }, body };
+}
+
+export function webhookWithSecret({ webhook, secret }: WebhookWithSecret): ServiceResponse {
+  return {
+    status: 200,
+    headers: { "Cache-Control": "no-store" },
+    body: { ...toWebhookView(webhook), secret },
+  };
+}
+
+export function queuedDelivery(delivery: Delivery, shortUrl: string): ServiceResponse {
+  return { status: 202, body: toDeliveryView(delivery, shortUrl) };
+}
+
+function toTime(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,10 +1,8 @@
-import http from "node:http";
-import https from "node:https";
+import type http from "node:http";
 import type { Socket } from "node:net";
-import { type ConnectionDefaults, createConnections } from "../outbound/connections.ts";
-import { NOT_PUBLIC } from "../outbound/public-lookup.ts";
+import { type ConnectionDefaults, createConnections, NOT_PUBLIC } from "../outbound/connections.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
-import { validateWebhookUrl } from "./url.ts";
+import { validateWebhookUrl } from "./schema.ts";
 
 /** The status of an endpoint's response, or the error that prevented one. The body is discarded. */
 export type EndpointResponse = { status?: number; error?: string; retryAfter?: string };
@@ -16,10 +14,8 @@ export type Send = (
   body: string,
   signal: AbortSignal,
 ) => Promise<EndpointResponse>;
-
 type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 
-/** The replaceable parts of sending. */
 export type SendDefaults = ConnectionDefaults & { timeouts?: typeof TIMEOUTS };
 
 /** How long an attempt may take to connect and in total. Standard Webhooks 1.0.0 recommends 15 to 30 s. */
@@ -28,22 +24,20 @@ export const TIMEOUTS = { connectMs: 3_000, totalMs: 15_000 };
 const MAX_RESPONSE_BYTES = 4096;
 // How long an endpoint may take to finish its response after the headers.
 const MAX_BODY_MS = 1000;
-// More than the requests to a host at a time, so none waits for a connection, and all of their connections are reused: a
-// new one takes more processor time than the request.
-const REUSE = { maxSockets: 100, maxFreeSockets: 50, idleMs: 10_000 };
+// More than the requests to a host at a time, so all are reused: a new one takes more time than the request.
+const REUSE = { maxSockets: 100, maxFreeSockets: 50, timeout: 10_000 };
 const CONNECTION_TIMEOUT = "The connection timed out.";
 const NO_RESPONSE = "The connection was closed without a response.";
 
 /** Creates the function that sends requests to endpoints on the public internet and to allowed hosts. */
 export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...defaults }: SendOptions): Send {
-  const connectionTo = createConnections(allowed, defaults, REUSE);
+  const startRequest = createConnections(allowed, defaults, REUSE);
 
   return async function send(endpoint, headers, body, signal) {
     // The rules or the operator's allowlist may have changed since the URL was stored.
     const message = validateWebhookUrl(endpoint, allowed);
     if (message) return { error: `The URL ${message}.` };
     const url = new URL(endpoint);
-    const { options: connection, isAllowed } = connectionTo(url);
     const options = {
       method: "POST",
       headers: {
@@ -52,15 +46,14 @@ export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...default
         "content-length": Buffer.byteLength(body),
         "user-agent": userAgent,
       },
-      ...connection,
       signal,
     };
     const deadline = performance.now() + timeouts.totalMs;
     for (;;) {
-      const request = url.protocol === "https:" ? https.request(url, options) : http.request(url, options);
+      const request = startRequest(url, options);
       const totalMs = Math.max(0, deadline - performance.now());
-      const response = await exchange(request, body, { ...timeouts, totalMs }, isAllowed);
-      // RFC 9112 §9.3.1: a server may close a connection while it is reused. The receiver recognizes a repeated event.
+      const response = await exchange(request, body, { ...timeouts, totalMs });
+      // RFC 9112 §9.3.1: a server may close a connection during its reuse. Receivers recognize a repeated event.
       if (response !== "closed before reuse") return response;
     }
   };
@@ -70,7 +63,6 @@ function exchange(
   request: http.ClientRequest,
   body: string,
   { connectMs, totalMs }: typeof TIMEOUTS,
-  isAllowed: (address: string) => boolean,
 ): Promise<EndpointResponse | "closed before reuse"> {
   const { promise, resolve } = Promise.withResolvers<EndpointResponse | "closed before reuse">();
   const fail = (error: string) => {
@@ -81,9 +73,6 @@ function exchange(
   const total = setTimeout(fail, totalMs, "The response timed out.").unref();
   request.on("socket", (socket: Socket) => {
     if (request.reusedSocket) return clearTimeout(connecting);
-    socket.once("connect", () => {
-      if (!isAllowed(socket.remoteAddress ?? "")) fail(NOT_PUBLIC);
-    });
     socket.once(request.protocol === "https:" ? "secureConnect" : "connect", () => clearTimeout(connecting));
   });
   let hasResponse = false;
@@ -108,7 +97,7 @@ function exchange(
   return promise;
 }
 
-/** Reads and ignores a response. Resolves when the connection is free again, or closed because there is too much of it. */
+/** Resolves when the connection is free again, or closed because there is too much of the response. */
 async function discard(response: http.IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(() => response.destroy(), MAX_BODY_MS).unref();
@@ -134,7 +123,7 @@ const REASONS: Record<string, string> = {
   ETIMEDOUT: CONNECTION_TIMEOUT,
 };
 
-/** Returns a message for the delivery log. The library's own messages may disclose addresses of the internal network. */
+/** The library's own messages may disclose addresses of the internal network. */
 function explain(error: NodeJS.ErrnoException): string {
   if (error.message === NOT_PUBLIC || /is not allowed/.test(error.message)) return NOT_PUBLIC;
   const { code = "" } = error;

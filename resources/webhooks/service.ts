@@ -1,11 +1,11 @@
 import type { Caller } from "../access/actor.ts";
-import { planRequired } from "../access/require-paid-plan.ts";
-import type { Cursors } from "../http/cursor.ts";
-import { notFound, Problem } from "../http/problem.ts";
+import { planRequired } from "../access/suspended-or-unpaid.ts";
+import { type Cursors, pageQuery } from "../http/pagination.ts";
+import { found, notFound, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import { limitsOf } from "../plans.ts";
-import { pageQuery, webhookSchemas } from "./schema.ts";
+import { webhookSchemas } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type { Delivery, Webhook, WebhookStore, WebhookWithSecret } from "./types.ts";
 
@@ -15,12 +15,12 @@ type Options = { store: WebhookStore; cursors: Cursors; allowed: AllowedHosts };
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
 const DUPLICATE = "Your organization already has a webhook with this URL. Update it, or use another URL.";
 
-/** Creates the service that manages webhooks for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
+/** Manages webhooks for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
 export function createWebhookService({ store, cursors, allowed }: Options) {
   const schemas = webhookSchemas(allowed);
 
   async function find({ organizationId }: Caller, id: string): Promise<Webhook> {
-    return found("webhook", await store.find(organizationId, id));
+    return found(await store.find(organizationId, id), "webhook");
   }
 
   async function findEnabled(caller: Caller, id: string): Promise<Webhook> {
@@ -65,7 +65,6 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
       return { webhook: created, secret };
     },
 
-    /** Lists webhooks, newest first. */
     async list({ organizationId }: Caller, query: unknown) {
       const { items, nextCursor } = await readPage(
         query,
@@ -78,7 +77,7 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
 
     async update({ organizationId, actor }: Caller, id: string, input: unknown): Promise<Webhook> {
       const changes = validate(schemas.update, input);
-      const webhook = found("webhook", await store.update(organizationId, id, changes, actor));
+      const webhook = found(await store.update(organizationId, id, changes, actor), "webhook");
       if ("isDuplicate" in webhook) throw new Problem(409, "webhook_exists", DUPLICATE);
       return webhook;
     },
@@ -92,21 +91,19 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
       const secret = newWebhookSecret();
       const until = Date.now() + OVERLAP_MS;
       const webhook = await store.rotateSecret(organizationId, id, secret, until, actor);
-      return { webhook: found("webhook", webhook), secret };
+      return { webhook: found(webhook, "webhook"), secret };
     },
 
     /** Returns the current signing secret; the audit log shows who viewed it. */
     async viewSecret({ organizationId, actor }: Caller, id: string): Promise<WebhookWithSecret> {
-      return found("webhook", await store.viewSecret(organizationId, id, actor));
+      return found(await store.viewSecret(organizationId, id, actor), "webhook");
     },
 
-    /** Sends a `webhook.test` event to this webhook only. */
     async test(caller: Caller, id: string): Promise<Delivery> {
       await findEnabled(caller, id);
-      return found("webhook", await store.test(caller.organizationId, id, caller.actor));
+      return found(await store.test(caller.organizationId, id, caller.actor), "webhook");
     },
 
-    /** Lists deliveries, newest first. */
     async deliveries(caller: Caller, id: string, query: unknown) {
       await find(caller, id);
       const { organizationId } = caller;
@@ -130,17 +127,12 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
       const { verified } = await findEnabled(caller, id);
       const detail = "The endpoint hasn't accepted a test event yet. Send one first.";
       if (!verified) throw new Problem(409, "webhook_unverified", detail);
-      return found("delivery", await store.resend(caller.organizationId, id, deliveryId));
+      return found(await store.resend(caller.organizationId, id, deliveryId), "delivery");
     },
   };
 }
 
 export type WebhookService = ReturnType<typeof createWebhookService>;
-
-function found<T>(what: "webhook" | "delivery", value: T | undefined): T {
-  if (value === undefined) throw notFound(what);
-  return value;
-}
 
 /** The app lost its access after its token was checked. */
 function revoked(): Problem {

@@ -9,12 +9,7 @@ export function newWebhookSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 }
 
-/**
- * Returns the headers that authenticate a delivery (Standard Webhooks 1.0.0, "Signature scheme").
- * @param id the event's id, the same in every attempt
- * @param at epoch milliseconds of the attempt
- * @param secrets each adds a signature, so that receivers can switch to a new secret during a rotation
- */
+/** Standard Webhooks 1.0.0, "Signature scheme". One signature per secret, for receivers during a rotation. */
 export function signatureHeaders(
   id: string,
   at: number,

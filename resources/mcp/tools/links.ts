@@ -1,12 +1,10 @@
 import { z } from "zod";
 import { analyticsQuery, analyticsSchema } from "../../links/analytics.ts";
-import { bulkBody, bulkResultSchema, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
-import { bulkResults, createdLink } from "../../links/responses.ts";
-import { linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
+import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
+import { createdLink, linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
 import { type LinkService, listQuery } from "../../links/service.ts";
 import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
-import { deletionSchema, notDeleted } from "../deletion.ts";
-import { CREATES, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
+import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
 
 // About 100 links of the usual size, and 16,000 tokens for an agent.
 const PAGE_LENGTH = 64 * 1024;
@@ -14,13 +12,10 @@ const PAGE_LENGTH = 64 * 1024;
 const byId = z.strictObject({ id: z.string().describe("The ID of the link, such as lnk_01J9….") });
 const link = sameAs("get_link", "The link");
 
-/** Creates the tools for links. */
 export function linkTools(links: LinkService, shortUrl: string): Tool[] {
-  return [...readTools(links, shortUrl), ...writeTools(links, shortUrl)];
-}
-
-function readTools(links: LinkService, shortUrl: string): Tool[] {
+  const { create, update } = links.schemas;
   const reads = { scopes: ["links:read"], annotations: READS } satisfies Partial<Tool>;
+  const writes = { scopes: ["links:write"] } satisfies Partial<Tool>;
   return [
     {
       ...reads,
@@ -64,13 +59,6 @@ function readTools(links: LinkService, shortUrl: string): Tool[] {
       output: sameAs("get_link_analytics", "The clicks"),
       run: (caller, days) => links.analytics(caller, undefined, days),
     },
-  ];
-}
-
-function writeTools(links: LinkService, shortUrl: string): Tool[] {
-  const { create, update } = links.schemas;
-  const writes = { scopes: ["links:write"] } satisfies Partial<Tool>;
-  return [
     {
       ...writes,
       name: "create_link",
@@ -134,12 +122,9 @@ function writeTools(links: LinkService, shortUrl: string): Tool[] {
       input: byId,
       output: deletionSchema,
       annotations: REPLACES,
-      confirmation: {
-        async question(caller, { id }) {
-          const { slug, url } = await links.get(caller, id as string);
-          return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
-        },
-        refused: notDeleted,
+      async question(caller, { id }) {
+        const { slug, url } = await links.get(caller, id as string);
+        return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
       },
       run: async (caller, { id }) => {
         await links.remove(caller, id as string);

@@ -1,12 +1,35 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware, Next } from "koa";
+import compose from "koa-compose";
 import type { ApiContext } from "./api-context.ts";
 import { Problem } from "./problem.ts";
 
-/**
- * Runs the next step for these methods. Answers OPTIONS, and rejects other methods with 405 and `Allow` (RFC 9110
- * §15.5.6).
- */
+/** Composes middleware that runs only for matching requests. */
+export function mount(matches: (ctx: Context) => boolean, steps: Middleware[]): Middleware {
+  const run = compose(steps);
+  return function mounted(ctx, next) {
+    return matches(ctx) ? run(ctx, next) : next();
+  };
+}
+
+export function isBelow(...prefixes: string[]): (ctx: Context) => boolean {
+  return ({ path }) => prefixes.some((prefix) => path.startsWith(prefix));
+}
+
+/** Matches requests for exactly this URL: its host and path. */
+export function isAt(url: string): (ctx: Context) => boolean {
+  const { host, pathname } = new URL(url);
+  return (ctx) => ctx.path === pathname && ctx.host.toLowerCase() === host;
+}
+
+/** Matches requests for a resource: its host, and its path or a path below it. */
+export function isOfResource(resource: string): (ctx: Context) => boolean {
+  const { host, pathname } = new URL(resource);
+  return (ctx) =>
+    (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`)) && ctx.host.toLowerCase() === host;
+}
+
+/** Runs the next step for these methods, answers OPTIONS, and rejects others with `Allow` (RFC 9110 §15.5.6). */
 export async function requireMethod(
   ctx: Pick<ApiContext, "method" | "status" | "set">,
   methods: readonly string[],
@@ -21,17 +44,14 @@ export async function requireMethod(
   ctx.set("Allow", allow);
 }
 
-/** Serves resources that can only be read. */
 export const requireRead: Middleware = function requireReadMethod(ctx, next) {
   return requireMethod(ctx, ["GET", "HEAD"], next);
 };
 
-/** Serves the routes of a router, and answers requests for their paths with other methods. */
 export function routesOf(router: Router): Middleware[] {
   return [router.routes() as unknown as Middleware, rejectOtherMethods(router)];
 }
 
-/** Answers requests for the paths of a router with other methods. */
 export function rejectOtherMethods(router: Router): Middleware {
   return async function checkMethod(ctx: Context, next) {
     const methods = router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods);

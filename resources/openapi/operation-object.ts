@@ -1,0 +1,179 @@
+import { z } from "zod";
+import { PROBLEM_CODES, type ProblemCode } from "../http/problem-codes.ts";
+import { REPLAYED_ERRORS } from "../idempotency/run-once.ts";
+import { type JsonSchema, toJsonSchema } from "./json-schema.ts";
+import { type Operation, REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "./operation.ts";
+
+type Parameter = {
+  in: "path" | "query" | "header";
+  name: string;
+  required: boolean;
+  description: string;
+  schema: JsonSchema;
+};
+
+export type OperationObject = {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  security: { oauth2: string[] }[];
+  parameters: Parameter[];
+  requestBody?: { required: true; content: Content };
+  responses: Record<string, ResponseObject>;
+};
+
+export type ResponseObject = { description: string; headers: object; content?: Content };
+type Content = Record<string, { schema: object }>;
+
+// Of every response. The first two are absent if rate limits are off.
+const COMMON_HEADERS: readonly ResponseHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
+
+/** Describes an operation by its declaration. `refTo` refers to the schema of a body. */
+export function toOperationObject(
+  operation: Operation,
+  refTo: (schema: z.ZodType) => { $ref: string },
+): OperationObject {
+  const { id, method, tag, summary, description, scopes, body, responses } = operation;
+  const replayed: ResponseHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
+  const contentOf = (schema: z.ZodType) => ({ "application/json": { schema: refTo(schema) } });
+  const successes = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
+    status,
+    {
+      description: response.description,
+      headers: refToHeaders([...(response.headers ?? []), ...replayed]),
+      ...(response.body && { content: contentOf(response.body) }),
+    },
+  ]);
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description && { description }),
+    security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
+    parameters: parametersOf(operation),
+    ...(body && { requestBody: { required: true, content: contentOf(body) } }),
+    responses: { ...Object.fromEntries(successes), ...errorResponsesOf(operation) },
+  };
+}
+
+function parametersOf(operation: Operation): Parameter[] {
+  const { method, params, query, headers = [] } = operation;
+  const names: RequestHeader[] = [...headers];
+  if (method === "post") names.push("Idempotency-Key");
+  return [
+    ...fieldsOf("path", params),
+    ...fieldsOf("query", query),
+    ...names.map((name) => ({
+      in: "header" as const,
+      name,
+      required: false,
+      description: REQUEST_HEADERS[name],
+      schema: { type: "string" as const },
+    })),
+  ];
+}
+
+function refToHeaders(names: readonly ResponseHeader[]) {
+  const all = [...names, ...COMMON_HEADERS];
+  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): Parameter[] {
+  if (!fields) return [];
+  const { properties = {}, required = [] } = toJsonSchema(fields, "input");
+  return Object.entries(properties as Record<string, JsonSchema>).map(
+    ([name, { description = "", ...schema }]) => ({
+      in: location,
+      name,
+      required: required.includes(name),
+      description,
+      schema,
+    }),
+  );
+}
+
+type ErrorCode = { status: number; code: string; meaning: string };
+
+const ALWAYS: ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
+const WITH_TOKEN: ProblemCode[] = [
+  "invalid_request",
+  "missing_token",
+  "invalid_token",
+  "invalid_dpop_proof",
+  "use_dpop_nonce",
+  "organization_suspended",
+  "plan_required",
+];
+const WITH_BODY: ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
+const WITH_KEY: ProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
+
+const INVALID_KEY: ErrorCode = {
+  status: 422,
+  code: "invalid_idempotency_key",
+  meaning: "The `Idempotency-Key` is invalid.",
+};
+
+const HEADERS: Record<number, ResponseHeader[]> = {
+  400: ["WWW-Authenticate"],
+  401: ["WWW-Authenticate", "DPoP-Nonce"],
+  403: ["WWW-Authenticate"],
+  429: ["Retry-After"],
+  503: ["Retry-After"],
+};
+
+/** Describes the errors that an operation declares, and those of its token, query and body. */
+function errorResponsesOf(operation: Operation): Record<string, ResponseObject> {
+  const byStatus = Object.groupBy(errorCodesOf(operation), ({ status }) => status);
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, errors = []]) => [
+      status,
+      {
+        description: errors.map(({ code, meaning }) => `\`${code}\`: ${meaning}`).join("\n\n"),
+        headers: refToHeaders(errorHeadersOf(operation, Number(status))),
+        content: { "application/problem+json": { schema: schemaOf(errors) } },
+      },
+    ]),
+  );
+}
+
+function errorHeadersOf({ method }: Operation, status: number): ResponseHeader[] {
+  const headers = HEADERS[status] ?? [];
+  if (method !== "post" || !REPLAYED_ERRORS.has(status)) return headers;
+  return [...headers, "Idempotency-Replayed", ...(status === 409 ? ["Retry-After" as const] : [])];
+}
+
+function errorCodesOf({ method, scopes, query, body, errors = [] }: Operation): ErrorCode[] {
+  const codes = new Set<ProblemCode>([
+    ...ALWAYS,
+    ...errors,
+    ...(scopes === "open" ? [] : [...WITH_TOKEN, "insufficient_scope" as const]),
+    ...(body ? WITH_BODY : []),
+    ...(method === "post" ? WITH_KEY : []),
+  ]);
+  return [
+    ...[...codes].map((code) => ({ code, ...PROBLEM_CODES[code] })),
+    ...(method === "post" ? [INVALID_KEY] : []),
+    ...validationCodesOf(query, body).map((error) => ({ status: 422, ...error })),
+  ];
+}
+
+function validationCodesOf(...schemas: (z.ZodType | undefined)[]): Omit<ErrorCode, "status">[] {
+  const fields = schemas.flatMap((schema) =>
+    schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
+  );
+  if (fields.length === 0) return [];
+  return [
+    ...[...new Set(fields)].map((field) => ({
+      code: `invalid_${field}`,
+      meaning: `\`${field}\` is invalid.`,
+    })),
+    { code: "invalid_request", meaning: "Several fields are invalid, or the body isn't an object." },
+    { code: "unknown_field", meaning: PROBLEM_CODES.unknown_field.meaning },
+  ];
+}
+
+function schemaOf(errors: ErrorCode[]) {
+  const codes = errors.map(({ code }) => code);
+  return { allOf: [{ $ref: "#/components/schemas/Problem" }, { properties: { code: { enum: codes } } }] };
+}
