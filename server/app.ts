@@ -1,35 +1,29 @@
 import type { EventEmitter } from "node:events";
-import type { RequestListener } from "node:http";
-import Koa, { type Middleware } from "koa";
+import Koa from "koa";
 import type { Introspect } from "../resources/access/introspect.ts";
-import { requireRead } from "../resources/http/methods.ts";
-import { isBelow, isOfResource, mount } from "../resources/http/mount.ts";
-import { isUnavailable } from "../resources/http/unavailable.ts";
+import { isUnavailable } from "../resources/http/problem.ts";
+import { isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { docs } from "./docs/index.ts";
-import { createFront } from "./front/index.ts";
-import { assets } from "./http/assets.ts";
+import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
-import { createRespondWithError, handleErrors } from "./http/error-pages.ts";
-import { checkFraming, checkHost } from "./http/host-check.ts";
-import type { OnError } from "./http/on-error.ts";
+import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
+import { createFront } from "./http/fast-path.ts";
+import { checkFraming, checkHost, normalizeTargets, separateHosts } from "./http/hosts.ts";
 import { parseQueries } from "./http/query.ts";
 import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
-import { normalizeTargets } from "./http/request-target.ts";
 import { commonHeaders } from "./http/security-headers.ts";
-import { separateHosts } from "./http/separate-hosts.ts";
-import { siteFiles } from "./http/site-files.ts";
-import { type Keys, nonceSecretOf } from "./keys/shared-keys.ts";
+import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
-import { createObservability, type Observability } from "./observability/index.ts";
+import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
 import { isClientPath, isOauthPath } from "./provider/paths.ts";
 import { acceptJson } from "./provider/responses.ts";
-import { createCallCounter } from "./rate-limits/api.ts";
+import { createCallCounter } from "./rate-limits/store.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
 import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
@@ -41,30 +35,10 @@ import { VERSION } from "./version.ts";
 const CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials";
 const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
 
-/**
- * Creates the Koa application: oidc-provider's own with all other middleware in front of its routes, or only the
- * resources if another server introspects the tokens.
- */
-export function createApp(options: Dependencies): {
-  app: Koa;
-  listener: RequestListener;
-  observability: Observability;
-  /** Replaces the keys that sign id_tokens and cookies. */
-  useKeys(keys: Keys): void;
-  /** Stores what requests have left to be stored later. */
-  close(): Promise<void>;
-} {
-  const { settings, urls, storage, keys, metrics, tracing, log } = options;
-  const observability = createObservability({
-    storage,
-    metrics,
-    tracing,
-    log,
-    accessLogSample: settings.ACCESS_LOG_SAMPLE,
-    metricsApart: settings.METRICS_PORT !== undefined,
-    operatorAccess: { publicHost: new URL(urls.base).host, token: settings.METRICS_TOKEN },
-    trustProxy: settings.TRUST_PROXY,
-  });
+/** Puts all other middleware before oidc-provider's routes; with remote introspection, serves only the resources. */
+export function createApp(options: Dependencies) {
+  const { settings, urls, storage, keys, tracing, log } = options;
+  const observability = createObservability(options);
   const onError: OnError = (error, ctx) =>
     log.error(
       { err: error, request_id: ctx?.state.requestId },
@@ -90,15 +64,24 @@ export function createApp(options: Dependencies): {
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
   const protectedParts = createProtectedParts({ ...parts, onError, introspect });
-  const setHeaders = commonHeaders(isSecure(urls));
-  const first = firstMiddleware({
-    ...parts,
-    protectedParts,
-    observability,
+  const setHeaders = commonHeaders(urls.base.startsWith("https:"));
+  const first = [
     setHeaders,
+    compressTexts,
+    observability.observe,
+    mount(isClientPath, [acceptJson]),
     showErrors,
-    hasSignIn: !remote,
-  });
+    checkFraming,
+    observability.probes,
+    checkHost(hostsOf(urls), urls.base),
+    siteFiles(urls.base, settings.SECURITY_CONTACT),
+    separateHosts(urls, services.links.isReserved),
+    mount(isBelow("/assets/"), [requireRead, assets]),
+    ...redirectSlashes(urls.base),
+    ...(remote ? [] : [redirectGuesses(urls.base)]),
+    mount(isOfResource(`${urls.base}/docs`), [requireRead, docs(protectedParts, urls)]),
+    ...protectedParts.middleware,
+  ];
   for (const step of [...first, ...middleware]) app.use(step);
   const front = createFront(app, {
     paths: [...protectedParts.fastPaths, ...fastPaths],
@@ -107,7 +90,7 @@ export function createApp(options: Dependencies): {
   });
   const listener = normalizeTargets(front);
   return {
-    app,
+    app: app as Koa,
     listener: tracing ? tracing.traceRequests(listener) : listener,
     observability,
     useKeys,
@@ -126,13 +109,8 @@ function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): 
   });
 }
 
-function isSecure({ base }: Dependencies["urls"]): boolean {
-  return base.startsWith("https:");
-}
-
 type ProtectedOptions = Dependencies & { services: Services; onError: OnError; introspect: Introspect };
 
-/** Creates what a token protects, and the short links. */
 function createProtectedParts(options: ProtectedOptions): Resources {
   const { settings, urls, storage, keys, rateLimitStore, services, onError, introspect } = options;
   return createResources({
@@ -158,35 +136,4 @@ function createProtectedParts(options: ProtectedOptions): Resources {
         ? messagePage("Link not found", "Check the spelling. The link may have been deleted.")
         : messagePage("This link is no longer available", detail),
   });
-}
-
-type FirstOptions = Dependencies & {
-  services: Services;
-  protectedParts: Resources;
-  observability: Observability;
-  setHeaders: Middleware;
-  showErrors: Middleware;
-  hasSignIn: boolean;
-};
-
-/** Returns what every request passes, in this order, up to the resources. */
-function firstMiddleware(options: FirstOptions): Middleware[] {
-  const { settings, urls, services, protectedParts, observability } = options;
-  return [
-    options.setHeaders,
-    compressTexts,
-    observability.observe,
-    mount(isClientPath, [acceptJson]),
-    options.showErrors,
-    checkFraming,
-    observability.probes,
-    checkHost(hostsOf(urls), urls.base),
-    siteFiles(urls.base, settings.SECURITY_CONTACT),
-    separateHosts(urls, services.links.isReserved),
-    mount(isBelow("/assets/"), [requireRead, assets]),
-    ...redirectSlashes(urls.base),
-    ...(options.hasSignIn ? [redirectGuesses(urls.base)] : []),
-    mount(isOfResource(`${urls.base}/docs`), [requireRead, docs(protectedParts, urls)]),
-    ...protectedParts.middleware,
-  ];
 }

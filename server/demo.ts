@@ -5,12 +5,10 @@ import { SYSTEM } from "../resources/events/types.ts";
 import { createPasswords } from "./credentials/passwords.ts";
 import type { Settings } from "./settings/config.ts";
 
-/** The credentials of the demo organization and its user. */
 export type Demo = { clientId: string; clientSecret: string; username: string; password: string };
 
 /**
- * Creates the organization `demo` on Growth with a user `demo` if the database is SQLite and empty, outside production.
- * Returns undefined otherwise. The credentials can't be read again later.
+ * Returns undefined in production, or unless the database is an empty SQLite. The credentials can't be read again.
  */
 export async function createDemo(settings: Settings, storage: Storage): Promise<Demo | undefined> {
   if (settings.isProduction || storage.engine !== "sqlite") return undefined;
@@ -22,7 +20,6 @@ export async function createDemo(settings: Settings, storage: Storage): Promise<
   return client && { ...client, username: user.username, password };
 }
 
-/** Returns what the first start prints: the credentials, where to sign in, and commands to paste. */
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
   { base, mcp, short }: PublicUrls,

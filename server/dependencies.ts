@@ -1,5 +1,5 @@
 import type { Storage } from "../adapters/index.ts";
-import type { ClientPolicy } from "../adapters/oauth/client-policy.ts";
+import type { AppPolicyCheck } from "../adapters/oauth/app-policy.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
 import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Keys } from "./keys/shared-keys.ts";
@@ -9,12 +9,11 @@ import type { Tracing } from "./observability/tracing.ts";
 import type { RateLimitStore } from "./rate-limits/store.ts";
 import type { Settings } from "./settings/config.ts";
 
-/** What the application is assembled from. */
 export type Dependencies = {
   settings: Settings;
   urls: PublicUrls;
   storage: Storage;
-  clientPolicy: ClientPolicy;
+  appPolicyCheck: AppPolicyCheck;
   keys: Keys;
   rateLimitStore: RateLimitStore;
   log: Log;
@@ -23,8 +22,8 @@ export type Dependencies = {
   tracing?: Tracing | undefined;
   /** Fetches documents that requests name, such as those of clients, from the public internet. */
   fetch: GuardedFetch;
-  /** Fetches documents that the operator or an organization named, such as those of other issuers, from the public internet. */
+  /** Fetches documents that the operator or an organization named, from the public internet. */
   fetchConfigured: GuardedFetch;
-  /** Fetches documents of the identity provider, whose host may be private. What others name must not be fetched there. */
+  /** The provider's host may be private, so what others name must not be fetched there. */
   fetchFromProvider: GuardedFetch;
 };

@@ -12,7 +12,7 @@ export type Log = Pick<
   "info" | "warn" | "error" | "debug" | "fatal" | "isLevelEnabled"
 >;
 
-/** Creates a logger that writes JSON lines to stdout. Log chosen fields only, never a header, query or body. */
+/** Log chosen fields only, never a header, query or body. */
 export function createLog(level: string): Log {
   return pino({
     level,
@@ -23,10 +23,7 @@ export function createLog(level: string): Log {
   });
 }
 
-/**
- * Returns what the log shows of an error: its type, code, message, stack and cause, and no other property. The messages of
- * database errors contain SQL and values, so of these only the type, code and frames of the stack are shown.
- */
+/** Messages of database errors contain SQL and values, so only their type, code and frames are shown. */
 export function toLoggedError(error: unknown, causes = MAX_CAUSES): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error };
   const { name, code, message, stack = "", cause } = error as Thrown;

@@ -1,9 +1,9 @@
 import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
 import { type Demo, describeDemo } from "./demo.ts";
-import { rejectLostDatabase } from "./keys/lost-database.ts";
+import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
-import { startService } from "./process/service.ts";
+import type { Service } from "./process/service.ts";
 import { followSignals, type RunningProcess } from "./process/signals.ts";
 import { startWorkers } from "./process/workers.ts";
 import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
@@ -37,20 +37,25 @@ async function start(settings: Settings, log: Log): Promise<RunningProcess> {
     announce(settings, workers.base, workers.demo);
     return workers;
   }
-  const service = await startService(settings, log);
+  const service = await startServing(settings, log);
   announce(settings, service.urls.base, service.demo);
   return service;
 }
 
+/** Loads the application, which the primary process of workers doesn't need. */
+async function startServing(settings: Settings, log: Log): Promise<Service> {
+  const { startService } = await import("./process/service.ts");
+  return startService(settings, log);
+}
+
 async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProcess> {
-  const { failed, ...service } = await startService(settings, log);
+  const { failed, ...service } = await startServing(settings, log);
   process.send?.({ base: service.urls.base });
   // The primary process then stops all workers: what a worker wrote to a failed disk is lost for the others, too.
   void failed.then(() => process.send?.({ failed: true }));
   return service;
 }
 
-/** Prints the URL at every log level, and the demo credentials once. */
 function announce(settings: Settings, base: string, demo: Demo | undefined): void {
   const urls = publicUrlsOf({ ...settings, BASE_URL: base }, 0);
   if (demo) console.log(describeDemo(demo, urls));
@@ -58,11 +63,10 @@ function announce(settings: Settings, base: string, demo: Demo | undefined): voi
 }
 
 main().catch((error: Error) => {
-  console.error(isForOperator(error) ? error.message : error);
+  // The operator can fix these; every other error is printed with its stack.
+  const isForOperator = [InvalidSettings, WrongEncryptionKey, StartupError].some(
+    (type) => error instanceof type,
+  );
+  console.error(isForOperator ? error.message : error);
   process.exit(1);
 });
-
-/** Returns whether the operator can fix the error; every other error is printed with its stack. */
-function isForOperator(error: Error): boolean {
-  return [InvalidSettings, WrongEncryptionKey, StartupError].some((type) => error instanceof type);
-}

@@ -1,15 +1,13 @@
 import type { ActiveToken, Introspect } from "../resources/access/introspect.ts";
-import { UNAVAILABLE } from "../resources/http/unavailable.ts";
-import { type TraceOutgoing, untraced } from "../resources/outbound/outgoing-trace.ts";
-import type { Plan } from "../resources/plans.ts";
-import { isPlan } from "../resources/plans.ts";
+import { UNAVAILABLE } from "../resources/http/problem.ts";
+import { type TraceOutgoing, untraced } from "../resources/outbound/guarded-fetch.ts";
+import { isPlan, type Plan } from "../resources/plans.ts";
 
-/** The authorization server could not be reached, or returned an error. */
 export class IntrospectionUnavailable extends Error {
+  override readonly name = "IntrospectionUnavailable";
   readonly code = UNAVAILABLE;
   constructor(cause: unknown) {
     super("the authorization server did not respond", { cause });
-    this.name = "IntrospectionUnavailable";
   }
 }
 
@@ -22,13 +20,9 @@ type Options = {
   trace?: TraceOutgoing | undefined;
 };
 
-/** Creates an introspection client (RFC 7662) of an authorization server, which knows it as `resource-server`. */
-export function createRemoteIntrospect({
-  url,
-  clientId,
-  clientSecret,
-  trace = untraced,
-}: Options): Introspect {
+/** RFC 7662. The authorization server knows this client as `resource-server`. */
+export function createRemoteIntrospect(options: Options): Introspect {
+  const { url, clientId, clientSecret, trace = untraced } = options;
   const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
 
   return async (token) => {
@@ -66,27 +60,16 @@ type IntrospectionResponse = {
   cnf?: { jkt?: string };
 };
 
-/** Returns undefined if the response lacks a required field. */
 function toActiveToken(response: IntrospectionResponse): ActiveToken | undefined {
-  const {
-    client_id: clientId,
-    organization_id: organizationId,
-    plan,
-    suspended,
-    aud,
-    exp,
-    scope = "",
-    sub,
-    cnf,
-  } = response;
+  const { client_id: clientId, organization_id: organizationId, plan, suspended } = response;
+  const { aud, exp, scope = "", sub, cnf } = response;
   if (!clientId || !organizationId || !isPlan(plan) || typeof aud !== "string" || typeof exp !== "number")
     return undefined;
-  const scopes = new Set(scope.split(" ").filter(Boolean));
   return {
     clientId,
     organizationId,
     plan,
-    scopes,
+    scopes: new Set(scope.split(" ").filter(Boolean)),
     audience: aud,
     expiresAt: exp,
     // The subject of a client-credentials token is the client.

@@ -1,6 +1,5 @@
 import { sqliteFile } from "../adapters/database/engine.ts";
-import { IncompatibleSchema } from "../adapters/database/migrations/compatibility.ts";
-import { UnfinishedCopy } from "../adapters/database/migrations/unfinished-copy.ts";
+import { IncompatibleSchema, UnfinishedCopy } from "../adapters/database/migrations/index.ts";
 
 /** What stops the server from starting and an operator can fix: one sentence, shown without a stack. */
 export class StartupError extends Error {
@@ -9,7 +8,6 @@ export class StartupError extends Error {
 
 type SystemError = Error & { code?: string; hostname?: string; path?: string; errors?: Error[] };
 
-/** Says why a setting's host and port cannot be listened on. */
 export function toListenError(
   error: SystemError,
   setting: "PORT" | "METRICS_PORT",
@@ -77,7 +75,7 @@ const REASONS: Record<string, Reason> = {
 const SENTENCES = [IncompatibleSchema, UnfinishedCopy];
 const TIMEOUT = /timeout expired|Timeout acquiring a connection/;
 
-/** Says why the database or a file cannot be used, and what to do; undefined if the error is anything else. */
+/** Returns undefined if the error is not about the database or a file. */
 export function describeStartupError(error: unknown, databaseUrl?: string): string | undefined {
   if (SENTENCES.some((type) => error instanceof type)) return (error as Error).message;
   const { code = "", message, path, cause, errors } = error as SystemError;
@@ -94,26 +92,22 @@ function isUnwritable({ path, code = "" }: SystemError): boolean {
   return path !== undefined && ["EACCES", "EROFS", "EPERM"].includes(code);
 }
 
-/** Returns the error to throw for one of a start that doesn't concern the database. */
 export function toFileError(error: unknown): unknown {
   const { path } = error as SystemError;
   if (!isUnwritable(error as SystemError)) return error;
   return new StartupError(`Cannot write ${path}: permission denied.`, { cause: error });
 }
 
-/** Returns the error to throw for one of the database or its files: one for the operator if it can be described. */
 export function toStartupError(error: unknown, databaseUrl: string): unknown {
   if (error instanceof StartupError) return error;
   const message = describeStartupError(error, databaseUrl);
   return message ? new StartupError(message, { cause: error }) : error;
 }
 
-/** Says how to create a SQLite database that doesn't exist. */
 export function describeMissing(databaseUrl: string): string {
   return `DATABASE_URL: ${sqliteFile(databaseUrl)} doesn't exist. Start the server or run "linkgate migrate" to create it.`;
 }
 
-/** Names the database and the user, without the password. */
 function useOf(databaseUrl: string | undefined): string {
   const url = databaseUrl ? URL.parse(databaseUrl) : null;
   if (!url) return "use the database";

@@ -6,24 +6,17 @@ import { InvalidJwt } from "./verify-jwt.ts";
 // Bounds the memory: a set takes a few kilobytes.
 const MAX_SETS = 1000;
 const DISCOVERY_TTL_MS = 60 * 60 * 1000;
-// Keys that were revoked are accepted for no longer than this. New ones are fetched when they are first seen, but not more
-// often than the cooldown, so tokens with invented key ids cause no flood of requests.
+// Limits how long revoked keys are accepted. The cooldown prevents a flood of requests for invented key ids.
 const KEYS_TTL_MS = 10 * 60 * 1000;
 const COOLDOWN_MS = 30_000;
 
-/** Finds the keys of other issuers. Both kinds are cached, bounded in number and time. */
-export type KeySets = {
-  /** Returns the keys at a `jwks_uri` (RFC 7517 §5), which are fetched when they are first needed. */
-  at(jwksUri: string): JWTVerifyGetKey;
-  /** Finds the keys of an issuer by its metadata (OpenID Connect Discovery §4). @throws InvalidJwt if that fails */
-  ofIssuer(issuer: string): Promise<JWTVerifyGetKey>;
-};
+export type KeySets = ReturnType<typeof createKeySets>;
 
-/** Creates the key sets of this process. */
-export function createKeySets(fetch: GuardedFetch): KeySets {
+export function createKeySets(fetch: GuardedFetch) {
   const sets = new LRUCache<string, JWTVerifyGetKey>({ max: MAX_SETS });
   const discovered = new LRUCache<string, Promise<string>>({ max: MAX_SETS, ttl: DISCOVERY_TTL_MS });
 
+  /** RFC 7517 §5: fetched when first needed. */
   function at(jwksUri: string): JWTVerifyGetKey {
     const known = sets.get(jwksUri);
     if (known) return known;
@@ -39,7 +32,8 @@ export function createKeySets(fetch: GuardedFetch): KeySets {
 
   return {
     at,
-    async ofIssuer(issuer) {
+    /** OpenID Connect Discovery §4. Throws InvalidJwt if the keys can't be found. */
+    async ofIssuer(issuer: string): Promise<JWTVerifyGetKey> {
       let found = discovered.get(issuer);
       if (!found) {
         found = discoverJwksUri(fetch, issuer);
@@ -75,7 +69,7 @@ async function readJson(fetch: GuardedFetch, url: string): Promise<Record<string
   throw new InvalidJwt("the metadata of the issuer could not be fetched");
 }
 
-/** Keys that can't be fetched make the token invalid. Errors about the choice of the key stay as they are. */
+/** Keys that can't be fetched make the token invalid; errors about the choice of the key stay as they are. */
 function rethrow(error: unknown): never {
   const isChoice =
     error instanceof errors.JWKSNoMatchingKey ||

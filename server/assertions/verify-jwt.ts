@@ -1,34 +1,26 @@
-import { createHash } from "node:crypto";
 import { errors, type JWTHeaderParameters, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 
-/**
- * The signature algorithms that are accepted of others: asymmetric ones that RFC 7518 and RFC 8037 define, without
- * RSASSA-PKCS1-v1_5 over SHA-384 and SHA-512, which no known issuer uses.
- */
+/** RFC 7518 and RFC 8037. No issuer uses RSASSA-PKCS1-v1_5 over SHA-384 and SHA-512. */
 export const SIGNING_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"] as const;
 
-/** By how much the clock of an issuer may differ. Seconds. */
+/** In seconds. */
 export const CLOCK_SKEW_S = 30;
 
-/** What a JWT must satisfy. */
 export type JwtRules = {
-  /** The required `iss`. */
   issuer: string;
   /** `aud` must be, or contain, one of these. */
   audiences: readonly string[];
-  /** Whether `aud` must have a single value. A list of one has. */
   isSingleAudience?: boolean;
   keys: JWTVerifyGetKey;
-  /** The required `typ` of the header. */
   type?: string;
-  /** The maximum time since `iat`. Seconds. */
+  /** The maximum time since `iat`, in seconds. */
   maxAgeS: number;
-  /** Claims that must be present, besides `iss`, `aud`, `exp` and `iat`. */
+  /** In addition to `iss`, `aud`, `exp` and `iat`. */
   requiredClaims?: string[];
 };
 
-/** A JWT whose signature and times are valid. */
 export type VerifiedJwt = {
   claims: JWTPayload & { exp: number; iat: number };
   header: JWTHeaderParameters;
@@ -41,7 +33,6 @@ export class InvalidJwt extends Error {
   override readonly name = "InvalidJwt";
   /** Whether the signature is valid: the sender has a token of the issuer. */
   readonly isSigned: boolean;
-  /** Whether another key might verify the signature. */
   readonly isOtherKey: boolean;
 
   constructor(message: string, { isSigned = false, isOtherKey = false } = {}) {
@@ -51,11 +42,8 @@ export class InvalidJwt extends Error {
   }
 }
 
-/** Verifies the JWTs that others sign: assertions of clients, tokens of workloads and of identity providers. */
-export type VerifyJwt = (token: string, rules: JwtRules) => Promise<VerifiedJwt>;
-
-/** Verifies a JWT, without regard to whether it was used before (RFC 7523 §3, RFC 8725). @throws InvalidJwt */
-export const verifyJwt: VerifyJwt = async (token, rules) => {
+/** RFC 7523 §3, RFC 8725, without regard to whether it was used before. Throws InvalidJwt. */
+export async function verifyJwt(token: string, rules: JwtRules): Promise<VerifiedJwt> {
   const { issuer, audiences, isSingleAudience, keys, type, maxAgeS, requiredClaims = [] } = rules;
   try {
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
@@ -82,13 +70,9 @@ export const verifyJwt: VerifyJwt = async (token, rules) => {
     const isUnusableKey = error instanceof TypeError || error instanceof DOMException;
     throw isUnusableKey ? new InvalidJwt("the key of the issuer can't be used") : error;
   }
-};
+}
 
-/**
- * Records the use of a verified JWT. One without `jti` is identified by its signed content: the encoded signature could
- * be varied.
- * @throws InvalidJwt if it was used before, on any process
- */
+/** Throws InvalidJwt on any process if the JWT was used before; without `jti`, its signed content identifies it. */
 export async function useJwtOnce(
   replays: ReplayStore,
   token: string,
@@ -104,20 +88,16 @@ export async function useJwtOnce(
 }
 
 function hashOfContent(token: string): string {
-  return createHash("sha256")
-    .update(token.slice(0, token.lastIndexOf(".")))
-    .digest("base64url");
+  return sha256(token.slice(0, token.lastIndexOf(".")));
 }
 
 function toInvalidJwt(error: errors.JOSEError): InvalidJwt {
-  // The claims are checked after the signature.
   const isSigned = error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed;
   const isOtherKey =
     error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JWKSNoMatchingKey;
   return new InvalidJwt(explain(error), { isSigned, isOtherKey });
 }
 
-/** Returns a description for the client's developer. */
 function explain(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) {
     return error.claim === "exp" ? "the JWT has expired" : "the JWT is too old";

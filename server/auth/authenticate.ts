@@ -1,35 +1,18 @@
 import type { Context, Middleware } from "koa";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
-import { Problem } from "../../resources/http/problem.ts";
-import type { Csrf } from "../http/csrf.ts";
+import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
 import { readInput } from "../http/request-body.ts";
-import { checkOrigin, isChange } from "../http/same-origin.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
 import { SignInRequired } from "./error-handler.ts";
-import type { FirstPartyTokens } from "./first-party-tokens.ts";
+import type { AuthOptions } from "./parts.ts";
 import { HOME } from "./return-to.ts";
-import type { Sessions } from "./sessions.ts";
 
-export type { SignedInUser };
+type Options = Pick<AuthOptions, "storage" | "sessions" | "tokens" | "csrf" | "base">;
 
-type Options = {
-  accounts: AccountStore;
-  sessions: Sessions;
-  tokens: FirstPartyTokens;
-  csrf: Csrf;
-  base: string;
-};
-
-/**
- * How recent an authentication must be to change how the account is authenticated, in seconds (OWASP ASVS 5.0 V7.5.1).
- */
+/** How recent an authentication must be to change credentials, in seconds (OWASP ASVS 5.0 V7.5.1). */
 export const RECENT_S = 10 * 60;
 
-/**
- * Authenticates by a first-party token or a session, and sets `ctx.state.user`. With a session, a change must come from a
- * page of this origin and carry a CSRF token.
- */
+/** Sets `ctx.state.user`. With a session, a change must come from a page of this origin and carry a CSRF token. */
 export function authenticate(options: Options): Middleware {
   const { csrf, base } = options;
   return async function authenticateUser(ctx, next) {
@@ -38,20 +21,18 @@ export function authenticate(options: Options): Middleware {
     if (user.means === "session" && isChange(ctx)) {
       checkOrigin(ctx, base);
       const token = ctx.get("x-csrf-token") || (await readInput(ctx)).csrf;
-      if (!csrf.isValid(token, csrfPurposeOf(user))) {
-        throw new Problem(403, "invalid_csrf_token", "This form has expired. Reload the page and try again.");
-      }
+      checkCsrf(csrf, token, csrfPurposeOf(user));
     }
     ctx.state.user = user;
     return next();
   };
 }
 
-/** Returns the signed-in user unless disabled. A bearer token, even an invalid one, takes precedence over a session. */
-export async function findSignedInUser(ctx: Context, options: Options): Promise<SignedInUser | undefined> {
+/** A bearer token, even an invalid one, takes precedence over a session. */
+async function findSignedInUser(ctx: Context, options: Options): Promise<SignedInUser | undefined> {
   const token = bearerTokenOf(ctx);
-  const found = token === undefined ? await findBySession(ctx, options) : await findByToken(token, options);
-  const account = found && (await options.accounts.findWithFactor(found.accountId));
+  const found = token === undefined ? await findBySession(ctx, options) : await options.tokens.find(token);
+  const account = found && (await options.storage.accounts.findWithFactor(found.accountId));
   if (!account || account.disabled) return undefined;
   const { accountId: id, isMultiFactor, signedInAt, ...rest } = found;
   const secondFactor = isMultiFactor ? "proved" : account.hasSecondFactor ? "not_proved" : "none";
@@ -67,21 +48,13 @@ export async function findSignedInUser(ctx: Context, options: Options): Promise<
   return user.means === "token" ? user : { ...user, csrf: options.csrf.token(csrfPurposeOf(user)) };
 }
 
-/**
- * Requires a recent authentication. A browser signs in again and returns to `returnTo`.
- * @throws SignInRequired
- */
+/** Throws SignInRequired unless the user signed in recently; a browser then returns to `returnTo`. */
 export function requireRecentSignIn(ctx: Context, returnTo = isChange(ctx) ? HOME : ctx.url): void {
   const { signedInAt } = ctx.state.user;
   if (Date.now() - signedInAt > RECENT_S * 1000) throw new SignInRequired(returnTo, { again: true });
 }
 
-type Found = Pick<SignedInUser, "signedInAt" | "means" | "sessionId" | "methods"> & {
-  accountId: string;
-  isMultiFactor: boolean;
-};
-
-async function findBySession(ctx: Context, { sessions }: Options): Promise<Found | undefined> {
+async function findBySession(ctx: Context, { sessions }: Options) {
   const session = await sessions.current(ctx);
   if (!session) return undefined;
   const { accountId, provedAt = 0, methods = [], uid } = session;
@@ -90,24 +63,15 @@ async function findBySession(ctx: Context, { sessions }: Options): Promise<Found
     signedInAt: provedAt * 1000,
     methods,
     isMultiFactor: isMultiFactor(session),
-    means: "session",
+    means: "session" as const,
     sessionId: uid,
   };
 }
 
-async function findByToken(token: string, { tokens }: Options): Promise<Found | undefined> {
-  const owner = await tokens.find(token);
-  if (!owner) return undefined;
-  const { grantId, ...rest } = owner;
-  return { ...rest, means: "token", sessionId: grantId };
-}
-
-/** Returns the bearer token. Another scheme or an empty token counts as none. */
 function bearerTokenOf(ctx: Context): string | undefined {
   return /^Bearer +(\S.*)$/i.exec(ctx.get("authorization"))?.[1];
 }
 
-/** Binds CSRF tokens to the session. */
 function csrfPurposeOf({ sessionId }: SignedInUser): string {
   return `session ${sessionId}`;
 }

@@ -1,68 +1,52 @@
 import type { Context } from "koa";
-import { credentialOf, type IdentityStore } from "../../adapters/accounts/identities.ts";
-import type { SecondFactorStore } from "../../adapters/accounts/second-factors/index.ts";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
+import { credentialOf } from "../../adapters/accounts/identities.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
+import type { Storage } from "../../adapters/index.ts";
+import { seeOther } from "../http/redirects.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
 import type { Devices } from "./devices.ts";
-import type { LoginTokens } from "./second-factor/login-tokens.ts";
+import type { LoginTokens } from "./second-factors/login-tokens.ts";
 import type { Sessions } from "./sessions.ts";
 import type { SignInProof } from "./sign-in-proof.ts";
 
-/** Where the second factor is asked for. */
 export const SECOND_FACTOR_PATH = "/auth/second-factor";
 
+type Stores = Pick<Storage, "accounts" | "identities" | "secondFactors">;
+type Options = { storage: Stores; sessions: Sessions; devices: Devices; loginTokens: LoginTokens };
+
 /**
- * Completes a sign-in in a browser: starts the session and redirects to `returnTo`. If the account has a second factor that
- * the user has not proved, redirects to the page that asks for it instead. Returns false if the password was changed, or
- * the passkey or SSO identity removed, in the meantime.
+ * The returned function calls `respond`, if given, instead of redirecting to `returnTo`. It resolves to false if the
+ * password was changed, or the passkey or SSO identity removed, in the meantime.
  */
-export type CompleteSignIn = (
-  ctx: Context,
-  proof: SignInProof,
-  returnTo: string,
-  /** Responds instead of the redirect to `returnTo`. */
-  respond?: () => Promise<void>,
-) => Promise<boolean>;
-
-type Options = {
-  accounts: AccountStore;
-  identities: Pick<IdentityStore, "listByUser">;
-  secondFactors: Pick<SecondFactorStore, "isEnabled" | "find">;
-  sessions: Sessions;
-  devices: Devices;
-  loginTokens: LoginTokens;
-};
-
-export function createCompleteSignIn(options: Options): CompleteSignIn {
-  const { sessions, devices, loginTokens } = options;
-  return async (ctx, proof, returnTo, respond = async () => redirect(ctx, returnTo)) => {
-    if (await needsSecondFactor(options, proof)) {
+export function createCompleteSignIn({ storage, sessions, devices, loginTokens }: Options) {
+  return async (
+    ctx: Context,
+    proof: SignInProof,
+    returnTo: string,
+    respond = async () => seeOther(ctx, returnTo),
+  ): Promise<boolean> => {
+    if (await needsSecondFactor(storage, proof)) {
       loginTokens.keep(ctx, proof, returnTo);
-      redirect(ctx, SECOND_FACTOR_PATH);
+      seeOther(ctx, SECOND_FACTOR_PATH);
       return true;
     }
-    if (!(await sessions.begin(ctx, proof, () => isProofCurrent(options, proof)))) return false;
+    if (!(await sessions.begin(ctx, proof, () => isProofCurrent(storage, proof)))) return false;
     await devices.remember(ctx, proof.accountId);
     await respond();
     return true;
   };
 }
 
-/** Returns whether a second factor has to be proved before a session or tokens are issued. */
 export async function needsSecondFactor(
-  { secondFactors }: { secondFactors: Pick<SecondFactorStore, "isEnabled"> },
+  { secondFactors }: Pick<Storage, "secondFactors">,
   proof: SignInProof,
 ): Promise<boolean> {
   return !isMultiFactor(proof) && (await secondFactors.isEnabled(proof.accountId));
 }
 
-/**
- * Returns whether a proof still holds: the account is enabled, and the password has not been changed since. A change ends the sessions and tokens that
- * exist then, so ask after storing a new one, and delete that one if false.
- */
+/** A password change ends existing sessions and tokens: ask after storing a new one, and delete that one if false. */
 export async function isStillValid(
-  accounts: AccountStore,
+  accounts: Storage["accounts"],
   { accountId, passwordMark }: SignInProof,
 ): Promise<boolean> {
   if (passwordMark === undefined) return accounts.isEnabled(accountId);
@@ -71,11 +55,8 @@ export async function isStillValid(
   return accounts.hasHash(accountId, passwordHash);
 }
 
-/** Returns whether a proof still holds, including the second factor and the passkey or SSO identity that the session depends on. */
-async function isProofCurrent(
-  { accounts, identities, secondFactors }: Options,
-  proof: SignInProof,
-): Promise<boolean> {
+async function isProofCurrent(stores: Stores, proof: SignInProof): Promise<boolean> {
+  const { accounts, identities, secondFactors } = stores;
   const { accountId, credential, methods, passkey } = proof;
   // First, because it waits for a concurrent removal.
   if (!(await isStillValid(accounts, proof))) return false;
@@ -86,9 +67,4 @@ async function isProofCurrent(
   if (passkeys.some(({ id }) => id === credential)) return true;
   const linked = await identities.listByUser(accountId);
   return linked.some((identity) => credentialOf(identity) === credential);
-}
-
-function redirect(ctx: Context, to: string): void {
-  ctx.status = 303; // RFC 9700 §4.12: never 307
-  ctx.redirect(to);
 }

@@ -9,19 +9,10 @@ import { networkKeyOf } from "../rate-limits/ip-key.ts";
 // What `newSecret` returns. No name of a program has this form.
 const TOKEN = /^[\w-]{43}$/;
 
-/** Recognizes the devices that users have signed in from by a cookie, which stays when they sign out. */
-export type Devices = {
-  /** Returns the device token of a request, if it has one; the user may not have signed in from there. */
-  tokenOf(ctx: Context): string | undefined;
-  /**
-   * Remembers the device of a user who has signed in, with every factor, and sets its cookie. The user gets a notice if
-   * the device was unknown, unless `silent`.
-   */
-  remember(ctx: Context, userId: string, options?: { silent?: boolean }): Promise<void>;
-};
+/** Recognizes known devices by a cookie, which stays after a sign-out. */
+export type Devices = ReturnType<typeof createDevices>;
 
-/** Creates the recognition of devices. */
-export function createDevices(knownDevices: KnownDeviceStore, base: string): Devices {
+export function createDevices(knownDevices: KnownDeviceStore, base: string) {
   const { secure, ...options } = { ...cookieOptions({ base }), signed: false };
   // RFC 6265bis §4.1.3: `__Host-` requires https
   const name = secure ? "__Host-device" : "device";
@@ -34,7 +25,12 @@ export function createDevices(knownDevices: KnownDeviceStore, base: string): Dev
   return {
     tokenOf,
 
-    async remember(ctx, userId, { silent = false } = {}) {
+    /** Sets the cookie after a sign-in with every factor. Notifies the user of an unknown device, unless `silent`. */
+    async remember(
+      ctx: Context,
+      userId: string,
+      { silent = false }: { silent?: boolean } = {},
+    ): Promise<void> {
       const description = describeBrowser(ctx.get("user-agent"));
       const known = tokenOf(ctx);
       // A program that keeps no cookies is recognized by its name and network.

@@ -1,15 +1,14 @@
 import type { Context, Middleware } from "koa";
-import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
-import { errorPage } from "../http/error-pages.ts";
-import type { OnError } from "../http/on-error.ts";
+import { Problem, retryLater, toProblem, toProblemBody } from "../../resources/http/problem.ts";
+import { errorPage, type OnError } from "../http/error-pages.ts";
+import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
-import { describeWait } from "../rate-limits/store.ts";
+import { describeWait } from "../rate-limits/counters.ts";
+import { messagePage, type PageLink } from "../ui/page.ts";
 import { HOME } from "./return-to.ts";
 
-/** A request that needs a user who is signed in, or signed in recently. Browsers are sent to the login page and back. */
 export class SignInRequired extends Problem {
   readonly returnTo: string;
-  /** Whether the user is signed in, but not recently enough. */
   readonly again: boolean;
 
   constructor(returnTo: string, { again }: { again: boolean }) {
@@ -23,16 +22,37 @@ export class SignInRequired extends Problem {
   }
 }
 
-/** Returns the error of a rate limit. @param wait seconds until the next attempt is allowed */
-export function tooManyRequests(wait: number): Problem {
-  const headers = { "Retry-After": String(wait) };
-  return new Problem(429, "too_many_requests", `Too many requests. Try again in ${describeWait(wait)}.`, {
-    headers,
-  });
+/** Throws Problem 429 if there are seconds to wait. `what` is what was counted. */
+export function enforceLimit(wait: number, what = "requests"): void {
+  if (wait)
+    throw retryLater(429, "too_many_requests", `Too many ${what}. Try again in ${describeWait(wait)}.`, wait);
+}
+
+/** RFC 9110 §11.6.1: a 401 names the authentication scheme. */
+export function unauthorized(code: string, detail: string): Problem {
+  return new Problem(401, code, detail, { headers: { "WWW-Authenticate": "Bearer" } });
+}
+
+export const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
+
+export function showMessage(
+  ctx: Context,
+  status: number,
+  title: string,
+  text: string,
+  next?: PageLink,
+): void {
+  ctx.status = status;
+  ctx.type = "html";
+  ctx.body = messagePage(title, text, next);
+}
+
+/** For sign-ins that have to begin again. */
+export function showSignInError(ctx: Context, status: number, title: string, text: string): void {
+  showMessage(ctx, status, title, text, { href: "/auth/login", text: "Go to sign-in" });
 }
 
 const DASHBOARD = { href: HOME, text: "Go to the dashboard" };
-/** Titles of pages by error code, where that of the status says less. */
 const TITLES: Record<string, string> = {
   link_invalid: "This link is no longer valid",
   invitation_invalid: "This invitation is no longer valid",
@@ -41,10 +61,7 @@ const TITLES: Record<string, string> = {
 
 type ErrorOptions = { base: string; onError: OnError };
 
-/**
- * Answers errors with a page for browsers and with `application/problem+json` for programs. No response of `/auth` or
- * `/dashboard` may be cached.
- */
+/** Answers with a page for browsers and problem JSON for programs, neither of which may be cached. */
 export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
   return async function answerError(ctx, next) {
     ctx.set("Cache-Control", "no-store");
@@ -69,6 +86,5 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
 
 function redirectToLogin(ctx: Context, { returnTo, again }: SignInRequired): void {
   const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });
-  ctx.status = 303;
-  ctx.redirect(`/auth/login?${query}`);
+  seeOther(ctx, `/auth/login?${query}`);
 }

@@ -1,20 +1,25 @@
-import type { ClientIdentity } from "../clients/client-identity.ts";
-import { credentials, hidden, type SsoOption, ssoButton } from "../ui/fields.ts";
+import type { ClientIdentity } from "../clients/app-identity.ts";
 import { type Html, html } from "../ui/html.ts";
-import { invitationSentence, type ShownInvitation } from "../ui/invitation.ts";
 import { alert, page } from "../ui/page.ts";
-import { type PasskeyOption, passkeyButton } from "../ui/passkeys.ts";
+import {
+  credentials,
+  hidden,
+  invitationSentence,
+  type PasskeyOption,
+  passkeyButton,
+  type ShownInvitation,
+  type SsoOption,
+  ssoButton,
+} from "../ui/sign-in.ts";
 
 type Form = {
   username?: string;
   error?: string;
-  /** The external identity provider, if there is one. */
   external?: SsoOption | undefined;
   passkey?: PasskeyOption | undefined;
 };
 
 export type AuthorizationSignIn = Form & {
-  /** The URL that the form is sent to. */
   action: string;
   csrf: string;
   /** The name of the app, or of the organization that owns it. */
@@ -23,7 +28,6 @@ export type AuthorizationSignIn = Form & {
   identity?: ClientIdentity | undefined;
 };
 
-/** Renders the sign-in step of an authorization. */
 export function signInPage({ action, csrf, app, identity, ...form }: AuthorizationSignIn): string {
   return page(
     "Sign in",
@@ -41,18 +45,13 @@ function describeApp(name: string, identity: ClientIdentity | undefined): Html {
 
 export type DashboardSignIn = Form & {
   returnTo: string;
-  /** Whether the user is signed in, but has to confirm it. */
   again: boolean;
-  /** Whether the user has just deleted the account. */
   isDeleted: boolean;
   mayRegister: boolean;
-  /** Whether the server can email reset links. */
   hasMail: boolean;
-  /** The invitation that the user opened. */
   invited?: ShownInvitation | undefined;
 };
 
-/** Renders the sign-in page of the dashboard. */
 export function dashboardSignInPage({
   returnTo,
   again,
@@ -62,16 +61,16 @@ export function dashboardSignInPage({
   invited,
   ...form
 }: DashboardSignIn): string {
-  const fields = html`${hidden("return_to", returnTo)}${again ? hidden("again", "1") : html``}`;
+  const fields = html`${hidden("return_to", returnTo)}${again && hidden("again", "1")}`;
   const register = html`<p class="hint">New here? <a href="/auth/register?${new URLSearchParams({ return_to: returnTo })}">Create an account</a></p>`;
   return page(
     "Sign in",
     html`<h1>${again ? "Sign in again" : "Sign in"}</h1>
-${isDeleted ? html`<p class="notice" role="status">Your account was deleted.</p>` : html``}
-${again ? html`<p>For your security, please sign in again.</p>` : html``}
-${invited ? html`<p>${invitationSentence(invited)} Sign in to accept.</p>` : html``}
+${isDeleted && html`<p class="notice" role="status">Your account was deleted.</p>`}
+${again && html`<p>For your security, please sign in again.</p>`}
+${invited && html`<p>${invitationSentence(invited)} Sign in to accept.</p>`}
 ${signInForm("/auth/login", fields, form)}
-${mayRegister && !again ? register : html``}
+${mayRegister && !again && register}
 ${hasMail ? html`<p class="hint">Forgot your password? <a href="/auth/forgot-password">Reset it by email</a></p>` : html`<p class="hint">Forgot your password? Ask an organization owner or your administrator for a reset link.</p>`}`,
   );
 }

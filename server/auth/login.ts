@@ -1,46 +1,26 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
-import type { InvitationStore } from "../../adapters/organizations/invitations.ts";
-import { Problem } from "../../resources/http/problem.ts";
+import { checkOrigin } from "../http/csrf.ts";
+import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
-import { checkOrigin } from "../http/same-origin.ts";
-import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import type { Settings } from "../settings/config.ts";
-import type { CompleteSignIn } from "./complete-sign-in.ts";
-import { tooManyRequests } from "./error-handler.ts";
-import type { FirstPartyTokens } from "./first-party-tokens.ts";
+import { enforceLimit, unauthorized } from "./error-handler.ts";
 import { dashboardSignInPage } from "./login-page.ts";
-import type { BrowserIds } from "./passkeys/browser-id.ts";
-import { passkeySignInRoutes, type ShowPasskeyButton } from "./passkeys/sign-in.ts";
-import type { RelyingParty } from "./passkeys/webauthn.ts";
-import { type ProgramLogin, programLogin, programLoginRoutes } from "./program-login.ts";
+import type { AuthOptions } from "./parts.ts";
+import { programLogin } from "./program-login.ts";
 import { invitationIn, isRegistrationOpen } from "./register.ts";
 import { safeReturnTo } from "./return-to.ts";
-import { type Sessions, signedInAccount } from "./sessions.ts";
-import type { ShowSsoButton } from "./sso/button.ts";
-import { INCORRECT_CREDENTIALS, type VerifyPassword } from "./verify-password.ts";
+import { PASSKEY_PATH, signInPurposeOf } from "./second-factors/passkey-button.ts";
+import { signedInAccount } from "./sessions.ts";
+import { passkeyProof } from "./sign-in-proof.ts";
+import { INCORRECT_CREDENTIALS } from "./verify-password.ts";
 
-type Options = ProgramLogin & {
-  settings: Pick<Settings, "REGISTRATION" | "SMTP_URL">;
-  accounts: AccountStore;
-  invitations: Pick<InvitationStore, "find">;
-  signIn: VerifyPassword;
-  authenticationLimits: AuthenticationLimits;
-  sessions: Sessions;
-  tokens: FirstPartyTokens;
-  external: ShowSsoButton;
-  passkeyButton: ShowPasskeyButton;
-  relyingParty: RelyingParty | undefined;
-  browserIds: BrowserIds;
-  completeSignIn: CompleteSignIn;
-  base: string;
-};
+const PASSKEY_NOT_ACCEPTED =
+  "This passkey wasn’t accepted. It may have been removed, or this page was open for too long. Try again.";
 
-/** Adds `/auth/login`, which starts a session in a browser and issues tokens to a program, and `/auth/refresh`. */
-export function loginRoutes(router: Router, options: Options): void {
-  const { settings, signIn, authenticationLimits, tokens, external, passkeyButton, completeSignIn, base } =
-    options;
+export function loginRoutes(router: Router, options: AuthOptions): void {
+  const { settings, signIn, authenticationLimits, tokens, completeSignIn, sessions, base } = options;
+  const { ssoButton, passkeyButton, relyingParty, browserIds } = options;
+  const { accounts, invitations } = options.storage;
 
   async function showForm(ctx: Context, input: Input, filled: { username?: string; error?: string } = {}) {
     const returnTo = safeReturnTo(input.return_to);
@@ -52,19 +32,18 @@ export function loginRoutes(router: Router, options: Options): void {
       isDeleted: input.deleted === "1",
       mayRegister: isRegistrationOpen(settings, invitation),
       hasMail: settings.SMTP_URL !== undefined,
-      invited: invitation === undefined ? undefined : await options.invitations.find(invitation),
-      external: await external(returnTo, { again }),
+      invited: invitation === undefined ? undefined : await invitations.find(invitation),
+      external: await ssoButton(returnTo, { again }),
       passkey: await passkeyButton(ctx, returnTo),
       ...filled,
     });
   }
 
   router.get("/auth/login", async (ctx) => {
-    const account = await signedInAccount(ctx, options);
+    const account = await signedInAccount(ctx, { sessions, accounts });
     if (!account) return showForm(ctx, ctx.query);
     if (ctx.query.again === "1") return showForm(ctx, ctx.query, { username: account.username });
-    ctx.status = 303;
-    ctx.redirect(safeReturnTo(ctx.query.return_to));
+    seeOther(ctx, safeReturnTo(ctx.query.return_to));
   });
 
   router.post("/auth/login", async (ctx) => {
@@ -82,24 +61,29 @@ export function loginRoutes(router: Router, options: Options): void {
     return showForm(ctx, input, { username, error: failure.error });
   });
 
-  programLoginRoutes(router, options);
-  passkeySignInRoutes(router, { ...options, showForm });
+  if (relyingParty)
+    router.post(PASSKEY_PATH, async (ctx) => {
+      const input = await readInput(ctx);
+      checkOrigin(ctx, base);
+      enforceLimit(await authenticationLimits.visit("passkey", ctx.ip));
+      const passkey = await relyingParty.verifyAuthentication(
+        textFieldOf(input.passkey),
+        signInPurposeOf(browserIds.find(ctx)),
+        { requireUserVerification: true },
+      );
+      const account = passkey && (await accounts.find(passkey.userId));
+      const proof = account && !account.disabled && passkeyProof(account.id, passkey);
+      if (proof && (await completeSignIn(ctx, proof, safeReturnTo(input.return_to)))) return;
+      ctx.status = 400;
+      await showForm(ctx, input, { error: PASSKEY_NOT_ACCEPTED });
+    });
 
   router.post("/auth/refresh", async (ctx) => {
     const { refresh_token } = await readInput(ctx);
-    const wait = await authenticationLimits.visit("refresh", ctx.ip);
-    if (wait) throw tooManyRequests(wait);
+    enforceLimit(await authenticationLimits.visit("refresh", ctx.ip));
     const issued = await tokens.refresh(textFieldOf(refresh_token), ctx.ip);
-    if (!issued) {
-      throw new Problem(
-        401,
-        "invalid_grant",
-        "The refresh token is unknown, expired, revoked or already used.",
-        {
-          headers: { "WWW-Authenticate": "Bearer" },
-        },
-      );
-    }
+    if (!issued)
+      throw unauthorized("invalid_grant", "The refresh token is unknown, expired, revoked or already used.");
     ctx.body = issued;
   });
 }

@@ -1,18 +1,21 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { Storage } from "../../adapters/index.ts";
-import { routesOf } from "../../resources/http/methods.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { routesOf } from "../../resources/http/routing.ts";
+import { validateUsername } from "../credentials/names.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { Passwords } from "../credentials/passwords.ts";
 import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
-import { formBody } from "../http/request-body.ts";
+import { checkOrigin } from "../http/csrf.ts";
+import { formBody, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { html } from "../ui/html.ts";
-import { alert, describedBy, messagePage, type PageLink, page } from "../ui/page.ts";
-import { hashPassword } from "./schemas.ts";
+import { alert, describedBy, messagePage, page } from "../ui/page.ts";
+import { enforceLimit, SIGN_IN, showMessage } from "./error-handler.ts";
+import { hashPassword } from "./new-password.ts";
+import type { AuthOptions } from "./parts.ts";
 
 const PATH = `${RESET_PATH}/:token`;
-const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };
 
 /** Serves password reset links. The random, single-use token in the URL authenticates the user. */
 export function passwordReset(
@@ -20,28 +23,33 @@ export function passwordReset(
   passwords: Passwords,
 ): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
-  const action = (ctx: Context) => resetUrl("", ctx.params.token as string);
+
+  /** Answers with an error page if the link is invalid. */
+  async function findAccount(ctx: Context, token: string) {
+    ctx.set("Cache-Control", "no-store");
+    const account = await accounts.findByResetToken(token);
+    if (!account) showInvalidLink(ctx);
+    return account;
+  }
 
   router.get(PATH, async (ctx) => {
-    ctx.set("Cache-Control", "no-store");
-    const account = await accounts.findByResetToken(ctx.params.token as string);
-    if (!account) return showInvalidLink(ctx);
-    ctx.body = resetPage({ action: action(ctx), username: account.username });
+    const token = ctx.params.token as string;
+    const account = await findAccount(ctx, token);
+    if (account) ctx.body = resetPage(token, account.username);
   });
 
   router.post(PATH, formBody, async (ctx) => {
-    ctx.set("Cache-Control", "no-store");
     const token = ctx.params.token as string;
-    const account = await accounts.findByResetToken(token);
-    if (!account) return showInvalidLink(ctx);
-    const { password } = (ctx.request.body ?? {}) as { password?: unknown };
-    const newPassword = typeof password === "string" ? password : "";
-    const names = (await organizations.listByUser(account.id)).map(({ name }) => name);
+    const account = await findAccount(ctx, token);
+    if (!account) return;
+    const { id, username } = account;
+    const newPassword = textFieldOf((ctx.request.body as { password?: unknown } | undefined)?.password);
+    const names = (await organizations.listByUser(id)).map(({ name }) => name);
     const showForm = (status: number, error: string) => {
       ctx.status = status;
-      ctx.body = resetPage({ action: action(ctx), username: account.username, error });
+      ctx.body = resetPage(token, username, error);
     };
-    const error = validatePassword(newPassword, { username: account.username, organizations: names });
+    const error = validatePassword(newPassword, { username, organizations: names });
     if (error) return showForm(422, error);
     let hash: string;
     try {
@@ -52,41 +60,77 @@ export function passwordReset(
       return showForm(busy.status, busy.message); // the link remains valid
     }
     if (!(await accounts.resetPassword(token, hash, ctx.ip))) return showInvalidLink(ctx);
-    ctx.body = messagePage("Password saved", "You can now sign in with your new password.", SIGN_IN);
+    showMessage(ctx, 200, "Password saved", "You can now sign in with your new password.", SIGN_IN);
   });
 
   return routesOf(router);
 }
 
 function showInvalidLink(ctx: Context): void {
-  ctx.status = 404;
-  ctx.body = messagePage(
-    "This link is no longer valid",
-    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.",
-  );
+  const text =
+    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.";
+  showMessage(ctx, 404, "This link is no longer valid", text);
 }
 
-/** Renders the form that a password reset link opens. */
-function resetPage({
-  action,
-  username,
-  error,
-}: {
-  action: string;
-  username: string;
-  error?: string;
-}): string {
+function resetPage(token: string, username: string, error?: string): string {
   return page(
     "New password",
     html`<h1>Choose a new password</h1>
 <p>For <strong>${username}</strong>. You will be signed out everywhere, and apps you authorized lose access.</p>
 ${alert(error, "error")}
-<form method="post" action="${action}">
+<form method="post" action="${resetUrl("", token)}">
 <input type="hidden" name="username" value="${username}" autocomplete="username">
 <label for="password">New password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required autofocus${describedBy(error, "hint")}>
 <p class="hint" id="hint">At least 8 characters. A few random words work well.</p>
 <button type="submit">Save password</button>
 </form>`,
+  );
+}
+
+const FORGOT_PATH = "/auth/forgot-password";
+
+const SENT =
+  "If the account exists and has a confirmed email address, we’ve sent it a reset link. The link works once and expires in an hour.";
+
+/** The answer and the work before it are the same for every username, so they don't reveal accounts. */
+export function forgotPasswordRoutes(
+  router: Router,
+  { storage, authenticationLimits, base }: AuthOptions,
+): void {
+  router.get(FORGOT_PATH, (ctx) => {
+    ctx.body = forgotPasswordPage();
+  });
+
+  router.post(FORGOT_PATH, async (ctx) => {
+    const isPage = prefersHtml(ctx);
+    if (isPage) checkOrigin(ctx, base);
+    const username = textFieldOf((await readInput(ctx)).username);
+    if (!username)
+      throw new Problem(422, "invalid_username", "Enter your username.", {
+        errors: [{ field: "username", message: "is required" }],
+      });
+    enforceLimit(await authenticationLimits.visit("reset", ctx.ip));
+    // A text that can't be a username tells nothing about accounts.
+    if (!validateUsername(username)) await storage.accounts.requestReset(username);
+    ctx.status = 202;
+    ctx.body = isPage
+      ? messagePage("Check your email", SENT, { href: "/auth/login", text: "Back to sign-in" })
+      : { message: SENT };
+  });
+}
+
+function forgotPasswordPage(): string {
+  return page(
+    "Reset your password",
+    html`<h1>Reset your password</h1>
+<p>Enter your username to get a reset link by email. This works if you confirmed an email address on your account page.</p>
+<form method="post" action="/auth/forgot-password">
+<label for="username">Username</label>
+<input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
+<button type="submit">Send reset link</button>
+</form>
+<p class="hint">No email address? Ask an organization owner or your administrator for a reset link.</p>
+<p class="hint"><a href="/auth/login">Back to sign-in</a></p>`,
   );
 }

@@ -1,52 +1,40 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { SecondFactorStore } from "../../adapters/accounts/second-factors/index.ts";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
 import { Problem, toProblemBody } from "../../resources/http/problem.ts";
+import { invalidField } from "../../resources/http/validate.ts";
 import { readInput, textFieldOf } from "../http/request-body.ts";
 import { needsSecondFactor } from "./complete-sign-in.ts";
-import type { Devices } from "./devices.ts";
-import type { FirstPartyTokens } from "./first-party-tokens.ts";
-import { LOGIN_TOKEN_S, type LoginTokens } from "./second-factor/login-tokens.ts";
-import { codesOf } from "./second-factor/routes.ts";
-import type { VerifyCode } from "./second-factor/verify.ts";
+import { unauthorized } from "./error-handler.ts";
+import type { AuthOptions } from "./parts.ts";
+import { LOGIN_TOKEN_S } from "./second-factors/login-tokens.ts";
+import { codesOf } from "./second-factors/routes.ts";
 import { type SignInProof, withFactor } from "./sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS, type LoginError } from "./verify-password.ts";
 
-/** What a login by a program needs. */
-export type ProgramLogin = {
-  accounts: AccountStore;
-  secondFactors: SecondFactorStore;
-  loginTokens: LoginTokens;
-  verifyCode: VerifyCode;
-  tokens: FirstPartyTokens;
-  devices: Devices;
-  base: string;
-};
-
-/** Issues tokens for a password, or asks for the second factor of the account. */
 export async function programLogin(
   ctx: Context,
   result: SignInProof | LoginError,
-  options: ProgramLogin,
+  options: AuthOptions,
 ): Promise<void> {
   if ("error" in result) throw toProblem(result);
-  if (await needsSecondFactor(options, result)) return askForSecondFactor(ctx, result, options);
+  if (await needsSecondFactor(options.storage, result)) return askForSecondFactor(ctx, result, options);
   await issueTokens(ctx, result, options);
 }
 
-/** Adds `/auth/login/second-factor`, where a program proves the second factor and gets its tokens. */
-export function programLoginRoutes(router: Router, options: ProgramLogin): void {
+export function programLoginRoutes(router: Router, options: AuthOptions): void {
   const { loginTokens, verifyCode } = options;
 
   router.post("/auth/login/second-factor", async (ctx) => {
     const input = await readInput(ctx);
     const codes = codesOf(input);
-    if (Boolean(codes.totp) === Boolean(codes.recoveryCode)) throw codeMissing();
+    if (Boolean(codes.totp) === Boolean(codes.recoveryCode))
+      throw invalidField("totp", "must be sent, or recovery_code, but not both");
     const pending = loginTokens.read(textFieldOf(input.login_token));
-    if (!pending) throw loginTokenInvalid();
-    const factor = await verifyCode(ctx, pending, codes);
-    if (!factor) throw loginTokenInvalid();
+    const factor = pending && (await verifyCode(ctx, pending, codes));
+    if (!factor) {
+      const message = "The login_token is invalid, expired or was already used. Sign in again.";
+      throw unauthorized("invalid_login_token", message);
+    }
     if ("error" in factor) throw toProblem(factor);
     await issueTokens(ctx, withFactor(pending.proof, factor), options);
   });
@@ -55,9 +43,9 @@ export function programLoginRoutes(router: Router, options: ProgramLogin): void 
 async function askForSecondFactor(
   ctx: Context,
   proof: SignInProof,
-  { secondFactors, loginTokens, base }: ProgramLogin,
+  { storage, loginTokens, base }: AuthOptions,
 ): Promise<void> {
-  const { totp, recoveryCodes } = await secondFactors.find(proof.accountId);
+  const { totp, recoveryCodes } = await storage.secondFactors.find(proof.accountId);
   const problem = new Problem(
     403,
     "second_factor_required",
@@ -76,34 +64,17 @@ async function askForSecondFactor(
 async function issueTokens(
   ctx: Context,
   proof: SignInProof,
-  { tokens, devices, accounts }: ProgramLogin,
+  { tokens, devices, storage }: AuthOptions,
 ): Promise<void> {
   const issued = await tokens.issueFor(proof, ctx.ip);
   if (!issued) throw toProblem(INCORRECT_CREDENTIALS);
   const { accountId: id, methods } = proof;
   ctx.state.signIn = { ...ctx.state.signIn, methods };
   await devices.remember(ctx, id);
-  ctx.body = { user: { id, username: (await accounts.find(id))?.username }, ...issued };
+  ctx.body = { user: { id, username: (await storage.accounts.find(id))?.username }, ...issued };
 }
 
-/** Returns the error for a program: wrong credentials are a 401. */
 function toProblem({ error, status, code }: LoginError): Problem {
-  if (code !== "invalid_credentials" && code !== "invalid_second_factor")
-    return new Problem(status, code, error);
-  // RFC 9110 §11.6.1: a 401 names the authentication scheme
-  return new Problem(401, code, error, { headers: { "WWW-Authenticate": "Bearer" } });
-}
-
-function loginTokenInvalid(): Problem {
-  return new Problem(
-    401,
-    "invalid_login_token",
-    "The login_token is invalid, expired or was already used. Sign in again.",
-    { headers: { "WWW-Authenticate": "Bearer" } },
-  );
-}
-
-function codeMissing(): Problem {
-  const message = "must be sent, or recovery_code, but not both";
-  return new Problem(422, "invalid_totp", `totp ${message}.`, { errors: [{ field: "totp", message }] });
+  const isIncorrect = code === "invalid_credentials" || code === "invalid_second_factor";
+  return isIncorrect ? unauthorized(code, error) : new Problem(status, code, error);
 }

@@ -16,35 +16,13 @@ import {
 // The last use is stored at most once per this many seconds.
 const LAST_USE_STEP_S = 120;
 
-/** Browser sessions, shared by the dashboard and the sign-in step of an authorization. */
-export type Sessions = {
-  /** Returns the signed-in session of a request, if it has one that is still valid. */
-  current(ctx: Context): Promise<SignedIn | undefined>;
-  /**
-   * Signs a user in under a new session ID and invalidates the one that the browser had. Returns false, and leaves the
-   * browser signed out, if `isCurrent` does.
-   */
-  begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean>;
-  /** Gives the session a new ID, and records a password or a second factor that the user has just proved in it. */
-  renew(ctx: Context, factor?: FactorProof): Promise<void>;
-  /**
-   * Gives the session a new ID without a second factor that the user has just removed from the account, unless the session
-   * began with another passkey.
-   */
-  forgetFactor(ctx: Context, method: "totp" | "passkey"): Promise<void>;
-  /** Signs out. `user` is who the request was authenticated as, because the session may have got a new ID since. */
-  end(ctx: Context, user: Pick<SignedInUser, "id" | "sessionId">): Promise<void>;
-};
-
-/** A session with a user. `loginTs` is when it began: epoch seconds. */
+/** `loginTs` is when the session began, in epoch seconds. */
 export type SignedIn = Session & { accountId: string; loginTs: number };
 
-/** Creates the sessions on top of oidc-provider's; those in `store` are the same. */
-export function createSessions(
-  provider: Provider,
-  store: Pick<SessionStore, "signOut">,
-  base: string,
-): Sessions {
+export type Sessions = ReturnType<typeof createSessions>;
+
+/** The sessions in `store` are the same as oidc-provider's. */
+export function createSessions(provider: Provider, store: Pick<SessionStore, "signOut">, base: string) {
   const name = provider.cookieName("session");
   const options = { ...cookieOptions({ base }), path: "/" };
 
@@ -55,14 +33,13 @@ export function createSessions(
     return session as SignedIn;
   }
 
-  /** Saves the session and makes the cookie expire with it. */
   async function save(ctx: Context, session: Session): Promise<void> {
     recordSessionUse(session, ctx);
     await session.save(sessionLifetime(session));
     ctx.cookies.set(name, session.jti, { ...options, expires: new Date(session.exp * 1000) });
   }
 
-  /** Ends a session by its `uid`: oidc-provider would end it by its ID, which a concurrent request may replace. */
+  /** oidc-provider would end it by its ID, which a concurrent request may replace. */
   async function end({ accountId, uid }: Pick<Session, "accountId" | "uid">): Promise<void> {
     if (accountId) await store.signOut(accountId, uid);
   }
@@ -70,13 +47,14 @@ export function createSessions(
   return {
     current,
 
-    async begin(ctx, { accountId, methods, amr, provedAt, credential }, isCurrent) {
+    /** Invalidates the browser's old session. Returns false, signed out, if `isCurrent` does. */
+    async begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean> {
+      const { accountId, methods, amr, provedAt, credential } = proof;
       const before = await provider.Session.get(ctx);
       const isSame = before.accountId === accountId;
       ctx.state.signIn = { ...ctx.state.signIn, methods, isAgain: isSame };
       if (!isSame) await end(before);
       const session: Session = isSame ? before : new provider.Session();
-      // Keeps `uid`, which forms and pending authorizations are bound to: the user's other open pages keep working.
       if (isSame) session.resetIdentifier();
       session.iat = epochSeconds();
       session.loginAccount({ accountId, loginTs: epochSeconds(), amr });
@@ -88,7 +66,8 @@ export function createSessions(
       return false;
     },
 
-    async renew(ctx, factor) {
+    /** Gives the session a new ID. */
+    async renew(ctx: Context, factor?: FactorProof): Promise<void> {
       const session: Session = await provider.Session.get(ctx);
       session.resetIdentifier();
       session.provedAt = epochSeconds();
@@ -99,7 +78,8 @@ export function createSessions(
       await save(ctx, session);
     },
 
-    async forgetFactor(ctx, method) {
+    /** Removes a second factor from the session, which gets a new ID, unless it began with another passkey. */
+    async forgetFactor(ctx: Context, method: "totp" | "passkey"): Promise<void> {
       const session: Session = await provider.Session.get(ctx);
       const { methods = [], amr = [], credential } = session;
       if (!session.accountId || !methods.includes(method) || isPasskey(credential)) return;
@@ -108,14 +88,14 @@ export function createSessions(
       await save(ctx, session);
     },
 
-    async end(ctx, { id, sessionId }) {
+    /** `user` is who the request was authenticated as, because the session may have got a new ID since. */
+    async end(ctx: Context, { id, sessionId }: Pick<SignedInUser, "id" | "sessionId">): Promise<void> {
       await store.signOut(id, sessionId);
       ctx.cookies.set(name, null, options);
     },
   };
 }
 
-/** Returns the account of the session; undefined if there is none, or the account is disabled. */
 export async function signedInAccount(
   ctx: Context,
   { sessions, accounts }: { sessions: Sessions; accounts: Pick<AccountStore, "find"> },

@@ -3,9 +3,9 @@ import { LRUCache } from "lru-cache";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { MemberEventStore } from "../../adapters/events/member-events.ts";
 import { ANONYMOUS } from "../../resources/events/types.ts";
-import type { OnError } from "../http/on-error.ts";
+import type { OnError } from "../http/error-pages.ts";
 import type { Devices } from "./devices.ts";
-import type { VerifyCode } from "./second-factor/verify.ts";
+import type { VerifyCode } from "./second-factors/verify-code.ts";
 import type { VerifyPassword } from "./verify-password.ts";
 
 const FAILURE_TYPES = [
@@ -14,14 +14,14 @@ const FAILURE_TYPES = [
   "member.second_factor_failed",
 ] as const;
 type FailureType = (typeof FAILURE_TYPES)[number];
-/** An account: by the name that someone entered, which may be unknown, or by its id after the right password. */
+/** The name may be unknown; the id is known after the right password. */
 type Subject = { username: string } | { userId: string };
 type Failures = {
   type: FailureType;
   subject: Subject;
   address: string;
   attempts: number;
-  /** Resolves once the entry before this one is stored, so that both are in order. */
+  /** Both entries are in order if this one waits. */
   earlier?: Promise<void> | undefined;
 };
 
@@ -29,31 +29,16 @@ const HOUR_MS = 60 * 60 * 1000;
 // A flood with more usernames than this records some hours early.
 const MAX_ACCOUNTS = 10_000;
 
-/** Records in the audit log who signs in and who fails to. */
-export type SignInAudit = {
-  /** Wraps the password check, so that failed attempts are recorded. */
-  verify(verifyPassword: VerifyPassword): VerifyPassword;
-  /** The same for the codes of a second factor. */
-  verifyCode(verifyCode: VerifyCode): VerifyCode;
-  /** Records that a passkey wasn't accepted as the second factor. */
-  passkeyFailed(ctx: Context, userId: string): void;
-  /** Wraps the devices, so that a completed sign-in is recorded. */
-  complete(devices: Devices): Devices;
-  /** Records the failed attempts that aren't recorded yet. */
-  close(): Promise<void>;
-};
-
 /**
- * Creates the record of sign-ins. Anyone can fail to sign in as someone else, so the entries are bounded: per account, hour
- * and process, the first failed attempt makes an entry, and all others of that hour make a second one at its end. The same
- * applies to attempts that were rejected by the rate limit. Nothing waits for these entries, because that would tell which
+ * Anyone can fail to sign in as someone else, so per account, hour and process, the first failed attempt makes an
+ * entry, and all others a second one at the end of the hour. Nothing waits for them, because that would tell which
  * usernames exist.
  */
 export function createSignInAudit(
   accounts: Pick<AccountStore, "findByUsername">,
   memberEvents: MemberEventStore,
   onError: OnError,
-): SignInAudit {
+) {
   const pending = new Set<Promise<void>>();
   const hours = new LRUCache<string, Failures>({
     max: MAX_ACCOUNTS,
@@ -88,7 +73,7 @@ export function createSignInAudit(
   }
 
   return {
-    verify: (verifyPassword) => async (ctx, username, password) => {
+    verify: (verifyPassword: VerifyPassword) => async (ctx: Context, username: string, password: string) => {
       const result = await verifyPassword(ctx, username, password);
       if (!("error" in result)) ctx.state.signIn = { username, methods: ["password"] };
       else if (isUsername(username)) {
@@ -98,19 +83,21 @@ export function createSignInAudit(
       return result;
     },
 
-    verifyCode: (verifyCode) => async (ctx, pending, codes) => {
-      const result = await verifyCode(ctx, pending, codes);
-      if (result && "error" in result) {
-        const userId = pending.proof.accountId;
-        const isThrottled = result.status === 429;
-        count(isThrottled ? "member.sign_in_throttled" : "member.second_factor_failed", { userId }, ctx.ip);
-      }
-      return result;
-    },
+    verifyCode:
+      (verifyCode: VerifyCode): VerifyCode =>
+      async (ctx, pending, codes) => {
+        const result = await verifyCode(ctx, pending, codes);
+        if (result && "error" in result) {
+          const userId = pending.proof.accountId;
+          const isThrottled = result.status === 429;
+          count(isThrottled ? "member.sign_in_throttled" : "member.second_factor_failed", { userId }, ctx.ip);
+        }
+        return result;
+      },
 
-    passkeyFailed: (ctx, userId) => count("member.second_factor_failed", { userId }, ctx.ip),
+    passkeyFailed: (ctx: Context, userId: string) => count("member.second_factor_failed", { userId }, ctx.ip),
 
-    complete: (devices) => ({
+    complete: (devices: Devices): Devices => ({
       ...devices,
       async remember(ctx, userId, options) {
         await devices.remember(ctx, userId, options);
@@ -127,7 +114,8 @@ export function createSignInAudit(
       },
     }),
 
-    async close() {
+    /** Records the failed attempts that aren't recorded yet. */
+    async close(): Promise<void> {
       hours.clear();
       await Promise.all(pending);
     },
@@ -139,7 +127,6 @@ function keyOf(type: FailureType, subject: Subject): string {
   return `${type} name ${subject.username.normalize("NFKC").toLowerCase()}`;
 }
 
-/** Returns whether an account can have this name; only such attempts are looked up. */
 function isUsername(username: string): boolean {
   return username.length > 0 && username.length <= 255 && !/\p{Cc}/u.test(username);
 }

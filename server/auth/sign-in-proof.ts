@@ -1,20 +1,16 @@
 import { credentialOf, type IdentityKey } from "../../adapters/accounts/identities.ts";
-import type { Method } from "../provider/sessions.ts";
-import { MULTIPLE_FACTORS } from "../provider/sessions.ts";
+import { type Method, MULTIPLE_FACTORS } from "../provider/sessions.ts";
 
-/** What a user has proved while signing in. */
 export type SignInProof = {
   accountId: string;
   methods: Method[];
   /** Authentication method references (RFC 8176). */
   amr: string[];
-  /** When the user proved it: epoch seconds. Absent if the identity provider doesn't say when. */
+  /** In epoch seconds; absent if the identity provider doesn't say when. */
   provedAt?: number | undefined;
   /** The passkey or, hashed, the SSO identity that the sign-in began with, if any. Removing it ends the session. */
   credential?: string | undefined;
-  /** The passkey that was the second factor. */
   passkey?: string | undefined;
-  /** Identifies the password that was entered. */
   passwordMark?: string | undefined;
 };
 
@@ -22,12 +18,11 @@ const AMR_MAX = 10;
 const SECOND_FACTORS: Method[] = ["totp", "passkey", "recovery_code"];
 const AMR_OF = { totp: ["otp"], passkey: ["swk", "hwk", "user"] };
 
-/** Returns the proof of a password that was just entered. */
 export function passwordProof(accountId: string, passwordMark?: string): SignInProof {
   return { accountId, methods: ["password"], amr: ["pwd"], provedAt: epochSeconds(), passwordMark };
 }
 
-/** Returns the proof of an SSO sign-in. The identity provider's own methods count. */
+/** The identity provider's own methods count. */
 export function ssoProof(
   accountId: string,
   identity: IdentityKey & { authenticatedAt?: number; amr?: string[] },
@@ -41,7 +36,7 @@ export function ssoProof(
   };
 }
 
-/** Returns the proof of a passkey whose authenticator verified the user, which makes it two factors. */
+/** The authenticator verified the user, which makes the passkey two factors. */
 export function passkeyProof(accountId: string, passkey: { id: string; synced: boolean }): SignInProof {
   return {
     accountId,
@@ -52,20 +47,18 @@ export function passkeyProof(accountId: string, passkey: { id: string; synced: b
   };
 }
 
-/** A second factor that was just proved. */
 export type FactorProof = {
   method: "totp" | "recovery_code" | "passkey";
   amr: string;
-  /** The passkey. Removing it ends the session. */
+  /** Removing the passkey ends the session. */
   credential?: string;
 };
 
-/** Returns the reference of a passkey: one that may be copied between devices is a software-secured key. */
+/** A passkey that may be copied between devices is a software-secured key. */
 export function keyReference({ synced }: { synced: boolean }): string {
   return synced ? "swk" : "hwk";
 }
 
-/** Adds a second factor to a proof. */
 export function withFactor<Proof extends Pick<SignInProof, "methods" | "amr">>(
   proof: Proof,
   { method, amr }: FactorProof,
@@ -74,7 +67,7 @@ export function withFactor<Proof extends Pick<SignInProof, "methods" | "amr">>(
   return { ...proof, methods, amr: [...new Set([...proof.amr, amr, MULTIPLE_FACTORS])] };
 }
 
-/** Removes a second factor from a proof. The rest is multi-factor only with another one. */
+/** The rest of a proof is multi-factor only with another second factor. */
 export function withoutFactor<Proof extends Pick<SignInProof, "methods" | "amr">>(
   proof: Proof,
   method: "totp" | "passkey",

@@ -3,23 +3,14 @@ import type { KnownDeviceStore } from "../../adapters/accounts/known-devices.ts"
 import type { SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { type Origin, PasswordQueueFull } from "../credentials/hash-queue.ts";
-import type { Passwords } from "../credentials/passwords.ts";
-import { isPossibleUsername } from "../credentials/usernames.ts";
+import { isPossibleUsername } from "../credentials/names.ts";
+import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
+import type { SignInLimits } from "../rate-limits/authentication.ts";
+import { describeWait, toSeconds } from "../rate-limits/counters.ts";
 import { siteKeyOf } from "../rate-limits/ip-key.ts";
-import type { SignInLimits } from "../rate-limits/sign-in.ts";
-import { describeWait, toSeconds } from "../rate-limits/store.ts";
 import type { Devices } from "./devices.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 
-/** Verifies a username and password. Every failure has the same message, so it doesn't reveal which one was wrong. */
-export type VerifyPassword = (
-  ctx: Context,
-  username: string,
-  password: string,
-) => Promise<SignInProof | LoginError>;
-
-/** A failed login: the message to show, the HTTP status and the code for programs. */
 export type LoginError = { error: string; status: number; code: LoginErrorCode };
 type LoginErrorCode =
   | "invalid_credentials"
@@ -28,12 +19,15 @@ type LoginErrorCode =
   | "password_reset_required"
   | "busy";
 
-/** The error of a wrong username or password. */
 export const INCORRECT_CREDENTIALS: LoginError = {
   error: "Incorrect username or password.",
   status: 400,
   code: "invalid_credentials",
 };
+
+export function incorrectFactor(error: string): LoginError {
+  return { error, status: 400, code: "invalid_second_factor" };
+}
 
 // The same for unknown usernames.
 const RESET_REQUIRED: LoginError = {
@@ -50,22 +44,23 @@ type Options = {
   devices: Pick<Devices, "tokenOf">;
   passwords: Pick<Passwords, "verify">;
   limits: SignInLimits;
-  /** False turns all limits off, for tests and benchmarks. */
+  /** Tests and benchmarks turn all limits off. */
   isLimited: boolean;
 };
 
+/** Every failure has the same message, so it doesn't reveal which one was wrong. */
+export type VerifyPassword = ReturnType<typeof createVerifyPassword>;
+
 /**
- * Creates the password check. Unknown, disabled and SSO-only users take the same time as a wrong password, so that
- * usernames can't be enumerated. A known device is limited by its own attempts only, so guesses from elsewhere don't
- * keep its user out.
+ * Unknown, disabled and SSO-only users take as long as a wrong password, so usernames can't be enumerated. Only its
+ * own attempts limit a known device, so guesses from elsewhere don't keep its user out.
  */
-export function createVerifyPassword(options: Options): VerifyPassword {
+export function createVerifyPassword(options: Options) {
   const { accounts, knownDevices, signInFailures, devices, passwords, limits, isLimited } = options;
 
   const find = async (username: string) =>
     canBeUsername(username) ? accounts.findByUsername(username) : undefined;
 
-  /** Returns the device of a request and its user, if the user has signed in from it before. */
   async function recognize(ctx: Context, username: string) {
     const token = isLimited ? devices.tokenOf(ctx) : undefined;
     const account = token && (await find(username));
@@ -73,7 +68,6 @@ export function createVerifyPassword(options: Options): VerifyPassword {
     return { account, token };
   }
 
-  /** Counts an attempt from an unknown device. Returns why it is rejected. */
   async function admit(ctx: Context, username: string, account: Account | undefined) {
     // A name that no user can have isn't worth a row.
     if (!isLimited || !isPossibleUsername(username)) return undefined;
@@ -83,12 +77,7 @@ export function createVerifyPassword(options: Options): VerifyPassword {
     return undefined;
   }
 
-  function isCorrect(account: Account | undefined, password: string, from: Origin): Promise<boolean> {
-    const hash = account && !account.disabled ? account.passwordHash : null;
-    return passwords.verify(hash, password, from);
-  }
-
-  return async (ctx, username, password) => {
+  return async (ctx: Context, username: string, password: string): Promise<SignInProof | LoginError> => {
     const known = await recognize(ctx, username);
     const wait = known ? 0 : await limits.attempt(ctx.ip, username);
     if (wait) return tooManyAttempts(ctx, wait);
@@ -96,16 +85,14 @@ export function createVerifyPassword(options: Options): VerifyPassword {
     const refusal = known ? undefined : await admit(ctx, username, account);
     if (refusal) return refusal;
     try {
-      const from: Origin = { network: siteKeyOf(ctx.ip), isKnownDevice: known !== undefined };
-      if (!(await isCorrect(account, password, from)) || !account) return INCORRECT_CREDENTIALS;
+      const hash = account && !account.disabled ? account.passwordHash : null;
+      const from = { network: siteKeyOf(ctx.ip), isKnownDevice: known !== undefined };
+      if (!(await passwords.verify(hash, password, from)) || !account) return INCORRECT_CREDENTIALS;
     } catch (error) {
       if (!(error instanceof PasswordQueueFull)) throw error;
       ctx.set("Retry-After", "2");
-      return {
-        error: "Too many sign-ins are in progress. Try again in a moment.",
-        status: 503,
-        code: "busy",
-      };
+      const message = "Too many sign-ins are in progress. Try again in a moment.";
+      return { error: message, status: 503, code: "busy" };
     }
     if (known) await knownDevices.uncount(account.id, known.token);
     else if (isLimited) {
@@ -116,7 +103,6 @@ export function createVerifyPassword(options: Options): VerifyPassword {
   };
 }
 
-/** Returns the error of a limit. */
 export function tooManyAttempts(ctx: Context, seconds: number): LoginError {
   ctx.set("Retry-After", String(seconds));
   return {

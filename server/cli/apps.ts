@@ -1,81 +1,75 @@
-import type { MemberApps } from "../../adapters/oauth/client-policy.ts";
+import type { MemberApps } from "../../adapters/oauth/app-policy.ts";
 import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { describeApproval, showApproval } from "../clients/approval-view.ts";
-import { findApp } from "../clients/find-app.ts";
-import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";
+import { findApp } from "../clients/app-identity.ts";
+import { describeApproval, showApproval } from "../clients/client-view.ts";
+import { type Command, CommandError, notFound, organizationCommand } from "./command.ts";
 
 const MEMBER_APPS: readonly string[] = ["any", "approved", "none"] satisfies MemberApps[];
-const EXAMPLE_CLIENT = "lgc_Zr3vYb0aQn5fTtK1pWxLmA";
 
-/** `org member-apps`, `app …` */
 export const appCommands: Command[] = [
-  {
+  organizationCommand({
     name: "org member-apps",
     summary: "Choose which apps members may authorize; owners and admins may authorize any",
-    arguments: { "<org-id>": ORG_ID, "<any|approved|none>": "apps that are no longer allowed lose access" },
-    example: `${EXAMPLE_ORG} approved`,
-    needs: "schema",
-    async run({ args: [id, word], storage }) {
-      const organization = await findOrganization(storage, id);
-      if (!MEMBER_APPS.includes(word as string)) {
+    arguments: { "<any|approved|none>": "apps that are no longer allowed lose access" },
+    example: "approved",
+    async run({ args: [id, word], storage, organization }) {
+      if (!MEMBER_APPS.includes(word))
         throw new CommandError("invalid_member_apps", "The second argument must be any, approved or none.");
-      }
-      const member_apps = word as MemberApps;
-      await storage.appPolicies.set(organization.id, { memberApps: member_apps }, OPERATOR);
-      return { organization, member_apps };
+      await storage.appPolicies.set(id, { memberApps: word as MemberApps }, OPERATOR);
+      return { organization, member_apps: word };
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "app list",
     summary: "List the apps that an organization has approved for its members",
-    arguments: { "<org-id>": ORG_ID },
-    example: EXAMPLE_ORG,
     isReadOnly: true,
-    needs: "schema",
     async run({ args: [id], storage }) {
-      const organization = await findOrganization(storage, id);
-      const approved = await storage.approvedApps.list(organization.id);
+      const approved = await storage.approvedApps.list(id);
       return { approved_apps: approved.map((app) => showApproval(describeApproval(app))) };
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "app approve",
     summary: "Approve an app for the members of an organization",
-    arguments: {
-      "<org-id>": ORG_ID,
-      "<client-id>": "client ID of an organization, or URL of a metadata document",
-    },
-    example: `${EXAMPLE_ORG} ${EXAMPLE_CLIENT}`,
-    needs: "schema",
+    arguments: { "<client-id>": "client ID of an organization, or URL of a metadata document" },
+    example: "lgc_Zr3vYb0aQn5fTtK1pWxLmA",
     async run({ args: [id, clientId], storage }) {
-      const organization = await findOrganization(storage, id);
       // Registered clients are verified with the keys of a server, so they are approved in the dashboard.
-      if (!(await findApp(clientId as string, storage.clients))) {
-        throw new CommandError("not_found", `App ${clientId} not found.`);
-      }
-      const approved = await storage.approvedApps.approve(organization.id, clientId as string, OPERATOR);
-      if (approved === "missing") throw new CommandError("not_found", `Organization ${id} not found.`);
+      if (!(await findApp(clientId, storage.clients))) throw notFound("App", clientId);
+      const approved = await storage.approvedApps.approve(id, clientId, OPERATOR);
+      if (approved === "missing") throw notFound("Organization", id);
       if (approved === "limit") {
         const message = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
         throw new CommandError("approved_app_limit", message);
       }
       return { approved_app: showApproval(describeApproval(approved)) };
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "app withdraw",
     summary: "Withdraw the approval of an app, which ends its access for members",
-    arguments: { "<org-id>": ORG_ID, "<approval-id>": 'ID of the approval, as "app list" prints it' },
-    example: `${EXAMPLE_ORG} app_01JD9K2M4N6P8Q0R2S4T6V8W0X`,
-    needs: "schema",
+    arguments: { "<approval-id>": 'ID of the approval, as "app list" prints it' },
+    example: "app_01JD9K2M4N6P8Q0R2S4T6V8W0X",
     async run({ args: [id, approvalId], storage }) {
-      const organization = await findOrganization(storage, id);
-      if (!(await storage.approvedApps.remove(organization.id, approvalId as string, OPERATOR))) {
-        throw new CommandError("not_found", `Approval ${approvalId} not found.`);
-      }
+      if (!(await storage.approvedApps.remove(id, approvalId, OPERATOR)))
+        throw notFound("Approval", approvalId);
       return { withdrawn: approvalId };
+    },
+  }),
+];
+
+export const grantCommands: Command[] = [
+  {
+    name: "grant revoke",
+    summary: "Revoke an app's access for one user, with all its tokens",
+    arguments: {
+      "<grant-id>": 'ID of the grant, as the audit log shows it; after "--" if it starts with a hyphen',
+    },
+    example: "Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
+    async run({ args: [id], storage }) {
+      if (!(await storage.grants.revokeAny(id, OPERATOR))) throw notFound("Grant", id);
+      return { revoked: id };
     },
   },
 ];

@@ -1,11 +1,8 @@
-import type { RecordedCommand } from "../../adapters/events/operator-log.ts";
-import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, ORG_ID, organizationNotFound } from "./organizations.ts";
+import { type Command, CommandError, EXAMPLE_ORG, notFound, ORG_ID } from "./command.ts";
 
 const LIMIT = 50;
 const LIMIT_MAX = 1000;
 
-/** `audit …` */
 export const auditCommands: Command[] = [
   {
     name: "audit operator",
@@ -16,10 +13,16 @@ export const auditCommands: Command[] = [
     },
     example: "--limit 10",
     isReadOnly: true,
-    needs: "schema",
     async run({ options: { limit, before }, storage }) {
       const commands = await storage.operatorLog.list(parseLimit(limit), before as string | undefined);
-      return { commands: commands.map(show) };
+      return {
+        commands: commands.map(({ osUser, startedAt, finishedAt, ...command }) => ({
+          ...command,
+          os_user: osUser,
+          started_at: new Date(startedAt).toISOString(),
+          finished_at: finishedAt === null ? null : new Date(finishedAt).toISOString(),
+        })),
+      };
     },
   },
   {
@@ -28,10 +31,9 @@ export const auditCommands: Command[] = [
     arguments: { "[log]": `${ORG_ID}, or "operator"; without it, every log` },
     example: EXAMPLE_ORG,
     isReadOnly: true,
-    needs: "schema",
     async run({ args: [id], storage }) {
       const logs = await storage.verifyAuditLogs(id);
-      if (logs.length === 0) throw organizationNotFound(id);
+      if (logs.length === 0) throw notFound("Organization", id);
       return { logs };
     },
   },
@@ -39,7 +41,6 @@ export const auditCommands: Command[] = [
     name: "audit accept",
     summary:
       "Authenticate the heads of all audit logs as they are, after the encryption key was lost or a fault was examined",
-    needs: "schema",
     async run({ storage }) {
       await storage.acceptAuditLogs();
       return { logs: await storage.verifyAuditLogs() };
@@ -51,13 +52,4 @@ function parseLimit(value: unknown = LIMIT): number {
   const limit = /^\d{1,4}$/.test(String(value)) ? Number(value) : 0;
   if (limit >= 1 && limit <= LIMIT_MAX) return limit;
   throw new CommandError("invalid_limit", `--limit must be a number from 1 to ${LIMIT_MAX}.`);
-}
-
-function show({ osUser, startedAt, finishedAt, ...command }: RecordedCommand) {
-  return {
-    ...command,
-    os_user: osUser,
-    started_at: new Date(startedAt).toISOString(),
-    finished_at: finishedAt === null ? null : new Date(finishedAt).toISOString(),
-  };
 }

@@ -1,45 +1,52 @@
+import { readFile } from "node:fs/promises";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { showRotation } from "../clients/client-view.ts";
+import { showDisabled, showKey, showRotation } from "../clients/client-view.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
-import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";
+import { InvalidKey, parsePublicKey } from "../credentials/public-keys.ts";
+import {
+  type Command,
+  type CommandContext,
+  CommandError,
+  organizationCommand,
+  reasonOf,
+  reasonOption,
+} from "./command.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 
-/** `client …` */
+const KEY_REFUSALS = {
+  duplicate: "The client already has this key.",
+  limit: "A client has at most two keys. Remove one first.",
+};
+
 export const clientCommands: Command[] = [
-  {
+  organizationCommand({
     name: "client rotate",
     summary: "Rotate the client secret; the old one stays valid during the overlap",
-    arguments: { "<org-id>": ORG_ID },
     options: {
       "--overlap <time>": `how long the old secret stays valid, 0h to ${MAX_OVERLAP_HOURS}h (default: ${DEFAULT_OVERLAP_HOURS}h)`,
       "--compromised": "revoke all older secrets and every token of the client now",
     },
-    example: `${EXAMPLE_ORG} --overlap 48h`,
-    needs: "schema",
+    example: "--overlap 48h",
     async run({ args: [id], options, storage }) {
-      await findOrganization(storage, id);
       const compromised = options.compromised === true;
-      if (compromised && options.overlap !== undefined) {
+      if (compromised && options.overlap !== undefined)
         throw new CommandError("invalid_overlap", "Use either --overlap or --compromised.");
-      }
       const overlapMs = parseOverlap(options.overlap) * HOUR_MS;
-      const rotation = await storage.clients.rotateSecret(id as string, { overlapMs, compromised }, OPERATOR);
+      const rotation = await storage.clients.rotateSecret(id, { overlapMs, compromised }, OPERATOR);
       if (!rotation) throw missingClient(id);
       return showRotation(rotation);
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "client redirect-uris",
     summary: "Replace the redirect URIs; without any, only client credentials work",
-    arguments: { "<org-id>": ORG_ID, "[uri...]": "absolute redirect URIs" },
-    example: `${EXAMPLE_ORG} https://app.example.com/callback`,
-    needs: "schema",
-    async run({ args: [id, ...uris], storage }) {
-      await findOrganization(storage, id);
+    arguments: { "[uri...]": "absolute redirect URIs" },
+    example: "https://app.example.com/callback",
+    async run(context) {
+      const [id, ...uris] = context.args;
       const errors = validateRedirectUris(uris);
       if (errors.length) {
         const lines = errors.map(
@@ -47,29 +54,96 @@ export const clientCommands: Command[] = [
         );
         throw new CommandError("invalid_redirect_uri", lines.join("\n"));
       }
-      if (!(await storage.clients.setRedirectUris(id as string, uris, OPERATOR))) throw missingClient(id);
-      const client = await storage.clients.findByOrganization(id as string);
-      return { client_id: client?.clientId, redirect_uris: uris };
+      if (!(await context.storage.clients.setRedirectUris(id, uris, OPERATOR))) throw missingClient(id);
+      return { client_id: await clientIdOf(context), redirect_uris: uris };
     },
-  },
+  }),
+  organizationCommand({
+    name: "client disable",
+    summary: "Disable the client: it gets no new tokens, and all its tokens are inactive",
+    options: reasonOption("the organization"),
+    example: '--reason "Leaked secret"',
+    async run(context) {
+      const { args, options, storage } = context;
+      const disabled = await storage.clients.disable(args[0], reasonOf(options), OPERATOR);
+      if (!disabled) throw missingClient(args[0]);
+      return { client_id: await clientIdOf(context), disabled: showDisabled(disabled) };
+    },
+  }),
+  organizationCommand({
+    name: "client enable",
+    summary: "Enable a disabled client and its unexpired tokens",
+    async run(context) {
+      const [id] = context.args;
+      if (await context.storage.clients.enable(id, OPERATOR)) throw missingClient(id);
+      return { client_id: await clientIdOf(context), disabled: null };
+    },
+  }),
+  organizationCommand({
+    name: "client add-key",
+    summary: "Add a public key that the client authenticates with (private_key_jwt)",
+    arguments: { "<file>": "the public key: a JWK or PEM" },
+    example: "public-key.pem",
+    async run({ args: [id, file], storage }) {
+      const added = await storage.clients.addKey(id, await readKey(file), OPERATOR);
+      if (added === "missing") throw missingClient(id);
+      if (typeof added === "string") throw new CommandError(`key_${added}`, KEY_REFUSALS[added]);
+      return { key: showKey(added) };
+    },
+  }),
+  organizationCommand({
+    name: "client remove-key",
+    summary: "Remove a public key of the client",
+    arguments: { "<key-id>": 'ID of the key, as "org show" prints it' },
+    options: { "--compromised": "also revoke every token and authorization of the client now" },
+    example: "key_01JD0000000000000000000000",
+    async run({ args: [id, keyId], options, storage }) {
+      const compromised = options.compromised === true;
+      if (!(await storage.clients.removeKey(id, keyId, { compromised }, OPERATOR)))
+        throw new CommandError("key_not_found", `The client has no key ${keyId}.`);
+      return { removed: keyId };
+    },
+  }),
+  organizationCommand({
+    name: "client remove-secrets",
+    summary: "Remove all client secrets; the client then authenticates with its keys only",
+    async run(context) {
+      const [id] = context.args;
+      if (!(await context.storage.clients.removeSecrets(id, OPERATOR))) throw missingClient(id);
+      return { client_id: await clientIdOf(context), secrets: [] };
+    },
+  }),
 ];
 
-/** Returns the error for an organization without a client. */
-export function missingClient(id: string | undefined): CommandError {
-  return new CommandError(
-    "no_client",
-    `Organization ${id} has no OAuth client, because it has never been on a paid plan.`,
-  );
+function missingClient(id: string): CommandError {
+  const message = `Organization ${id} has no OAuth client, because it has never been on a paid plan.`;
+  return new CommandError("no_client", message);
 }
 
-/** Returns the hours of `24`, `24h` or `7d`. */
+async function clientIdOf({
+  storage,
+  organization,
+}: CommandContext & { organization: { id: string } }): Promise<string | undefined> {
+  return (await storage.clients.findByOrganization(organization.id))?.clientId;
+}
+
 function parseOverlap(value: unknown): number {
   if (value === undefined) return DEFAULT_OVERLAP_HOURS;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(String(value)) ?? [];
   const hours = Number(amount) * (unit === "d" ? 24 : 1);
   if (hours >= 0 && hours <= MAX_OVERLAP_HOURS) return hours;
-  throw new CommandError(
-    "invalid_overlap",
-    `--overlap must be between 0h and ${MAX_OVERLAP_HOURS}h, for example 24h or 7d.`,
-  );
+  const message = `--overlap must be between 0h and ${MAX_OVERLAP_HOURS}h, for example 24h or 7d.`;
+  throw new CommandError("invalid_overlap", message);
+}
+
+async function readKey(file: string) {
+  const text = await readFile(file, "utf8").catch(() => {
+    throw new CommandError("file_not_found", `Can't read ${file}.`);
+  });
+  try {
+    return await parsePublicKey(text);
+  } catch (error) {
+    if (!(error instanceof InvalidKey)) throw error;
+    throw new CommandError("invalid_key", `The key in ${file} ${error.message}.`);
+  }
 }

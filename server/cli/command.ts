@@ -1,19 +1,20 @@
 import type { Storage } from "../../adapters/index.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { hasAtMost, isLine } from "../../resources/http/text.ts";
 import type { Settings } from "../settings/config.ts";
 
-/** An expected failure of a command. Scripts read `code`. */
+/** Scripts read `code`. */
 export class CommandError extends Error {
+  override readonly name = "CommandError";
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
-    this.name = "CommandError";
     this.code = code;
   }
 }
 
-/** What was typed. */
 export type CommandInput = {
-  args: string[];
+  args: [string, string, ...string[]];
   options: Record<string, string | boolean | string[] | undefined>;
   /** Prints a remark on stderr for a human reader; not with `--json`. */
   note(text: string): void;
@@ -21,16 +22,15 @@ export type CommandInput = {
 
 export type CommandContext = CommandInput & {
   settings: Settings;
+  urls: PublicUrls;
   storage: Storage;
   /** Prompts for a new password on a terminal; otherwise reads it from stdin. */
   readPassword(): Promise<string>;
 };
 
-/** A subcommand of `linkgate`. */
 export type Command = CommandSyntax & (StorageCommand | StandaloneCommand);
 
 type CommandSyntax = {
-  /** The words typed, such as `org create`. */
   name: string;
   summary: string;
   /** Descriptions by syntax: `<name>` is required, `[name...]` takes any number. */
@@ -43,18 +43,72 @@ type CommandSyntax = {
   isDocument?: boolean;
 };
 
-/** Uses the database of the settings. */
 export type StorageCommand = {
-  /** Whether it changes nothing. Every other command is recorded in the operator's log. */
+  /** Every command that isn't read-only is recorded in the operator's log. */
   isReadOnly?: boolean;
-  /**
-   * `database`: one that exists. `schema`: the current one. A command that changes something creates the database and applies
-   * pending migrations first; one that is read-only fails.
-   */
-  needs?: "database" | "schema";
+  /** By default the current schema, which a read-only command doesn't create; `database` is one that exists. */
+  needs?: "database" | "nothing";
   /** Returns the document that `--json` prints. */
   run(context: CommandContext): Promise<object>;
 };
 
 /** Uses no settings, but the databases that its options name. */
 type StandaloneCommand = { runAlone(input: CommandInput): Promise<object> };
+
+export const ORG_ID = 'ID of the organization, as "org list" prints it';
+export const EXAMPLE_ORG = "org_01JD9K2M4N6P8Q0R2S4T6V8W0X";
+
+type SubcommandOf<Subject> = Omit<CommandSyntax & StorageCommand, "run"> & {
+  run(context: CommandContext & Subject): Promise<object>;
+};
+
+/** Returns the function that creates commands about one thing, which the first argument names and `find` looks up. */
+export function commandsOn<Subject extends object>(
+  argument: Record<string, string>,
+  example: string,
+  find: (context: CommandContext) => Promise<Subject>,
+) {
+  return ({ run, ...command }: SubcommandOf<Subject>): Command => ({
+    ...command,
+    arguments: { ...argument, ...command.arguments },
+    example: `${example} ${command.example ?? ""}`,
+    run: async (context) => run({ ...context, ...(await find(context)) }),
+  });
+}
+
+/** Creates a command whose first argument is the ID of an organization; it fails with `not_found` for an unknown one. */
+export const organizationCommand = commandsOn(
+  { "<org-id>": ORG_ID },
+  EXAMPLE_ORG,
+  async ({ storage, args }) => ({ organization: await findOrganization(storage, args[0]) }),
+);
+
+/** Throws CommandError `not_found`. */
+export async function findOrganization(storage: Storage, id: string) {
+  return found(await storage.organizations.find(id), "Organization", id);
+}
+
+/** Throws CommandError `not_found` for a missing value. */
+export function found<T>(value: T | undefined, what: string, id: string): T {
+  if (value === undefined) throw notFound(what, id);
+  return value;
+}
+
+export function notFound(what: string, id: string): CommandError {
+  return new CommandError("not_found", `${what} ${id} not found.`);
+}
+
+const REASON_MAX = 255;
+
+export function reasonOption(readers: string): Record<string, string> {
+  return { "--reason <text>": `why, for ${readers}: 1 to ${REASON_MAX} characters` };
+}
+
+/** Throws CommandError `invalid_reason`. */
+export function reasonOf({ reason }: CommandInput["options"]): string | null {
+  if (typeof reason !== "string") return null;
+  const text = reason.trim();
+  if (text !== "" && hasAtMost(REASON_MAX, text) && isLine(text)) return text;
+  const message = `--reason must be 1 to ${REASON_MAX} characters without control characters.`;
+  throw new CommandError("invalid_reason", message);
+}

@@ -1,44 +1,32 @@
-import { appCommands } from "./apps.ts";
+import { appCommands, grantCommands } from "./apps.ts";
 import { auditCommands } from "./audit.ts";
-import { backupCommands } from "./backup.ts";
-import { clientKeyCommands } from "./client-keys.ts";
-import { clientSwitchCommands } from "./client-switch.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
-import { copyCommands } from "./copy.ts";
-import { grantCommands } from "./grants.ts";
+import { databaseCommands } from "./database.ts";
+import { doctorCommand } from "./doctor.ts";
 import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
-import { hasFailed, maintenanceCommands } from "./maintenance.ts";
 import { organizationCommands } from "./organizations.ts";
 import { createProgram, isHelp } from "./program.ts";
 import { mcpCommands } from "./server-json.ts";
-import { suspensionCommands } from "./suspension.ts";
 import { trustCommands } from "./trust.ts";
-import { userAccessCommands } from "./user-access.ts";
 import { userCommands } from "./users.ts";
 
 const commands: Command[] = [
-  ...maintenanceCommands,
-  ...backupCommands,
-  ...copyCommands,
+  ...databaseCommands,
+  doctorCommand,
   ...organizationCommands,
-  ...suspensionCommands,
   ...appCommands,
   ...clientCommands,
-  ...clientSwitchCommands,
-  ...clientKeyCommands,
   ...keyCommands,
   ...trustCommands,
   ...userCommands,
-  ...userAccessCommands,
   ...linkCommands,
   ...grantCommands,
   ...auditCommands,
   ...mcpCommands,
 ];
 
-/** Runs one command: prints its result on stdout and exits with 0, or one error on stderr and exits with 1. */
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
   const program = createProgram(commands, async (command, args, options) => {
@@ -66,7 +54,6 @@ function toText(result: object, isJson: boolean, { isDocument }: Command): strin
   return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");
 }
 
-/** Formats a result for a terminal: one `name: value` per line, nested values indented. */
 function toLines(value: object, indent = ""): string[] {
   return Object.entries(value).flatMap(([name, item]) => {
     if (item === null || item === undefined) return [`${indent}${name}: -`];
@@ -76,6 +63,11 @@ function toLines(value: object, indent = ""): string[] {
       ? [`${indent}-`, ...inner]
       : [`${indent}${name}:${inner.length ? "" : " none"}`, ...inner];
   });
+}
+
+function hasFailed(result: object): boolean {
+  const { checks = [], logs = [] } = result as { checks?: { ok: boolean }[]; logs?: { ok: boolean }[] };
+  return [...checks, ...logs].some(({ ok }) => !ok);
 }
 
 await main(process.argv.slice(2));

@@ -1,16 +1,24 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { newSecret } from "../../adapters/crypto/ids.ts";
 import {
   encryptionKeys,
+  KeyFileBusy,
   keyFileOf,
-  newEncryptionKey,
+  lockKeyFile,
   rejectLostKey,
   writeKeyFile,
 } from "../keys/encryption-keys.ts";
-import { KeyFileBusy, lockKeyFile } from "../keys/key-file-lock.ts";
 import { REFRESH_MS } from "../keys/refresh.ts";
-import { activeFrom, endOf, type Scheduled } from "../keys/schedule.ts";
-import { type KeyKind, LIFETIME_MS, loadStoredKeys, rotateKey } from "../keys/shared-keys.ts";
+import {
+  activeFrom,
+  endOf,
+  type KeyKind,
+  LIFETIME_MS,
+  loadStoredKeys,
+  rotateKey,
+  type Scheduled,
+} from "../keys/shared-keys.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { type Command, type CommandContext, CommandError } from "./command.ts";
 
@@ -21,13 +29,11 @@ const SPREAD_MS = 2 * REFRESH_MS;
 const PUBLISH_MS = 3 * KEY_SET_MAX_AGE * 1000;
 const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
 
-/** `keys list`, `keys rotate`, `keys prune` */
 export const keyCommands: Command[] = [
   {
     name: "keys list",
     summary: "List the keys of the service and their state, never the keys themselves",
     isReadOnly: true,
-    needs: "schema",
     run: async (context) => ({ ...(await listKeys(context)), encryption: await encryptionState(context) }),
   },
   {
@@ -39,13 +45,11 @@ export const keyCommands: Command[] = [
       "--compromised": "stop honoring the previous signing or cookie keys now",
     },
     example: "signing",
-    needs: "schema",
     run: async (context) => rotate(context, parseKind(context.args[0])),
   },
   {
     name: "keys prune",
     summary: "Remove older encryption keys from their file, once nothing needs them",
-    needs: "schema",
     run: pruneEncryptionKeys,
   },
 ];
@@ -59,12 +63,11 @@ function parseKind(text = ""): (typeof KINDS)[number] {
 async function rotate(context: CommandContext, kind: (typeof KINDS)[number]): Promise<object> {
   const compromised = Boolean(context.options.compromised);
   const publishFor = context.options.publishFor;
-  if (publishFor !== undefined && (kind !== "signing" || compromised)) {
+  if (publishFor !== undefined && (kind !== "signing" || compromised))
     throw new CommandError(
       "invalid_options",
       "--publish-for is for signing keys, and not with --compromised.",
     );
-  }
   if (kind === "encryption") {
     if (compromised)
       throw new CommandError("invalid_options", "--compromised is for signing and cookie keys.");
@@ -81,10 +84,8 @@ function parseTime(text: unknown): number {
   const [, count, unit = ""] = /^(\d{1,6})([smh])$/.exec(String(text)) ?? [];
   const time = Number(count) * (UNITS[unit] ?? Number.NaN);
   if (time >= SPREAD_MS) return time;
-  throw new CommandError(
-    "invalid_publish_for",
-    `--publish-for must be a time of at least ${SPREAD_MS / 1000}s, for example 15m or 24h.`,
-  );
+  const message = `--publish-for must be a time of at least ${SPREAD_MS / 1000}s, for example 15m or 24h.`;
+  throw new CommandError("invalid_publish_for", message);
 }
 
 async function listKeys({ storage, settings }: CommandContext) {
@@ -108,18 +109,10 @@ function describe<Key extends Scheduled>(
   const current = keys.find((key) => activeFrom(key) <= now);
   return keys.map((key, index) => {
     const end = endOf(keys, index, LIFETIME_MS[kind]);
-    const isEnded = end <= now;
-    const state =
-      key === current
-        ? "active"
-        : isEnded
-          ? "expired"
-          : activeFrom(key) > now
-            ? "published"
-            : "verifies only";
+    const waits = activeFrom(key) > now ? "published" : "verifies only";
     return {
       ...identify(key),
-      state,
+      state: key === current ? "active" : end <= now ? "expired" : waits,
       active_from: toTimestamp(activeFrom(key)),
       valid_until: toTimestamp(end),
     };
@@ -138,14 +131,11 @@ async function encryptionState({ storage, settings }: CommandContext) {
   };
 }
 
-/**
- * Adds a key to the file, first to decrypt and then to encrypt: a server that doesn't know the new key yet must never see
- * what it encrypted.
- */
+/** First only decrypts with a new key: servers must know the key before they see what it encrypted. */
 async function rotateEncryptionKey(context: CommandContext): Promise<object> {
   const { settings, storage, note } = context;
   const file = keyFileOf(settings);
-  const key = newEncryptionKey();
+  const key = newSecret("");
   if (!file) {
     const next = `Set ENCRYPTION_KEY to ${settings.ENCRYPTION_KEY},<new key> and restart every server, then to <new key>,${settings.ENCRYPTION_KEY} and restart again. Remove the older key when "keys list" counts 0 outdated values.`;
     return { new_key: key, next: next.replaceAll(settings.ENCRYPTION_KEY as string, "<current key>") };
@@ -180,17 +170,14 @@ async function pruneEncryptionKeys({ settings, storage, note }: CommandContext):
     await storage.reencrypt();
     const outdated = await storage.countOutdatedCiphertexts();
     if (outdated > 0) {
-      throw new CommandError(
-        "keys_in_use",
-        `${outdated} stored values still need an older key. Try again later.`,
-      );
+      const message = `${outdated} stored values still need an older key. Try again later.`;
+      throw new CommandError("keys_in_use", message);
     }
     if (older.length > 0) writeKeyFile(file, [current as Buffer]);
     return { removed: older.length };
   });
 }
 
-/** Changes the key file while no other command does. */
 async function change(file: string, run: () => Promise<object>): Promise<object> {
   try {
     return await lockKeyFile(file, run);

@@ -1,7 +1,6 @@
 import { CommanderError, Command as Program } from "commander";
 import { VERSION } from "../version.ts";
-import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG } from "./organizations.ts";
+import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./command.ts";
 
 const GROUPS: Record<string, { summary: string; example: string }> = {
   org: { summary: "Manage organizations and their plans", example: "org list" },
@@ -28,13 +27,13 @@ const GROUPS: Record<string, { summary: string; example: string }> = {
   mcp: { summary: "Publish the MCP server", example: "mcp server-json" },
 };
 
-/** Runs a command with the arguments and options that follow its name. */
-type Execute = (command: Command, args: string[], options: Record<string, string>) => Promise<void>;
+type Execute = (
+  command: Command,
+  args: CommandInput["args"],
+  options: CommandInput["options"],
+) => Promise<void>;
 
-/**
- * Returns the parser of the command line. Parsing throws a `CommandError` for what it can't understand, and an error
- * that `isHelp` recognizes after printing the help or the version.
- */
+/** Parsing throws `CommandError`, or an error that `isHelp` recognizes after printing the help or the version. */
 export function createProgram(commands: Command[], execute: Execute): Program {
   const program = configure(new Program("linkgate"))
     .description("Administer linkgate. Commands use the same settings as the server and work while it runs.")
@@ -63,7 +62,7 @@ function addCommand(program: Program, command: Command, execute: Execute): void 
   leaf
     .usage([...Object.keys(command.arguments ?? {}), "[options]"].join(" "))
     .addHelpText("after", exampleOf(`${command.name} ${command.example ?? ""}`))
-    .action(() => execute(command, leaf.args, leaf.opts()));
+    .action(() => execute(command, leaf.args as CommandInput["args"], leaf.opts()));
 }
 
 function groupOf(program: Program, name: string): Program {
@@ -77,7 +76,7 @@ function groupOf(program: Program, name: string): Program {
     .addHelpText("after", exampleOf(example));
 }
 
-/** Turns errors, which the library would print before it exits, into `CommandError`s. */
+/** The library would print errors before it exits. */
 function configure(command: Program): Program {
   return command
     .helpOption("-h, --help", "Show this help")
@@ -105,7 +104,6 @@ function toCommandError(error: CommanderError, command: Program): Error {
   );
 }
 
-/** Returns whether the parser stopped because it printed the help or the version. */
 export function isHelp(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
 }
@@ -114,7 +112,6 @@ function leavesOf(command: Program): Program[] {
   return command.commands.flatMap((child) => (child.commands.length > 0 ? leavesOf(child) : [child]));
 }
 
-/** Returns the words of a command, without `linkgate`. */
 function nameOf(command: Program): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : "";
 }

@@ -9,10 +9,7 @@ const LINK_TOKEN = /(\/(?:reset-password|invitations|invitation)\/)[^\s/?#]+/g;
 const USER_INFO = /^([a-z][a-z0-9+.-]*:\/\/)[^\s/?#]*@/i;
 const KEY = /PRIVATE KEY|^\s*\{/;
 
-/**
- * Runs a command and records it in the operator's log. The start is recorded first, so every change has an entry, even if
- * this process is killed.
- */
+/** Records the start first, so every change has an entry, even if this process is killed. */
 export async function recorded(
   command: StorageCommand & { name: string },
   context: CommandContext,
@@ -21,7 +18,7 @@ export async function recorded(
   const { operatorLog } = context.storage;
   // A command that migrates the schema itself may find one that has no such log yet.
   const start = () => operatorLog.start(describe(command, context));
-  const started = command.needs === "schema" ? await start() : undefined;
+  const started = command.needs === undefined ? await start() : undefined;
   const finish = async (error?: string) => operatorLog.finish(started ?? (await start()), error);
   try {
     const result = await command.run(context);
@@ -48,7 +45,6 @@ function describe(
   };
 }
 
-/** Returns who runs this process, and where. */
 export function whoRuns(): { osUser: string; host: string } {
   return { osUser: osUser(), host: hostname() };
 }
@@ -61,7 +57,6 @@ function osUser(): string {
   }
 }
 
-/** Replaces what may be a secret in an argument or option of a command, for the operator's log. */
 function redact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(redact);
   if (typeof value !== "string") return value;

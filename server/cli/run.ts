@@ -3,23 +3,21 @@ import { read } from "read";
 import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
 import { isMissing } from "../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
-import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
-import { rejectLostDatabase } from "../keys/lost-database.ts";
+import { createMissingKey, encryptionKeys, rejectLostDatabase } from "../keys/encryption-keys.ts";
 import { InvalidSettings, readSettings, type Settings } from "../settings/config.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { describeMissing, describeStartupError } from "../startup-errors.ts";
 import { type Command, CommandError, type CommandInput, type StorageCommand } from "./command.ts";
 import { recorded } from "./record-command.ts";
 
-/**
- * Runs a command and returns its result. Opens the database of the settings, unless the command names its own.
- * @throws CommandError if the settings are invalid or the database can't be used
- */
+/** Throws CommandError if the settings are invalid or the database can't be used. */
 export async function runCommand(command: Command, input: CommandInput): Promise<object> {
   if ("runAlone" in command) return command.runAlone(input);
   let databaseUrl: string | undefined;
   try {
     const settings = readSettings();
     databaseUrl = settings.DATABASE_URL;
+    const urls = publicUrlsOf(settings, settings.PORT);
     rejectLostDatabase(settings);
     if (needsExisting(command) && isMissing(databaseUrl))
       throw new CommandError("no_database", describeMissing(databaseUrl));
@@ -28,7 +26,7 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     });
     try {
       await prepare(command, settings, storage);
-      return await recorded(command, { ...input, settings, storage, readPassword });
+      return await recorded(command, { ...input, settings, urls, storage, readPassword });
     } finally {
       await storage.close();
     }
@@ -40,18 +38,16 @@ export async function runCommand(command: Command, input: CommandInput): Promise
   }
 }
 
-/** Returns whether a command fails without a database, rather than create one. */
-function needsExisting({ needs, isReadOnly = false }: StorageCommand): boolean {
-  return needs === "database" || (needs === "schema" && isReadOnly);
+function needsExisting({ needs, isReadOnly }: StorageCommand): boolean {
+  return needs === "database" || (needs === undefined && isReadOnly === true);
 }
 
-/** Brings the database to the schema that the command needs, unless the command may not change it. */
 async function prepare(
   { needs, isReadOnly }: StorageCommand,
   settings: Settings,
   storage: Storage,
 ): Promise<void> {
-  if (needs !== "schema") return;
+  if (needs) return;
   if (!isReadOnly) {
     await storage.migrate();
     return createMissingKey(settings, storage);
@@ -65,10 +61,7 @@ async function prepare(
     );
 }
 
-/**
- * Reads a new password: on a terminal by a hidden prompt, twice; otherwise all of stdin up to its last line break.
- * @throws CommandError if the two don't match, or the prompt is canceled
- */
+/** Throws CommandError if the passwords don't match, or the prompt is canceled. */
 async function readPassword(): Promise<string> {
   if (!process.stdin.isTTY) return (await text(process.stdin)).replace(/\r?\n$/, "");
   const password = await prompt("Password:");

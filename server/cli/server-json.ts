@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import { publicUrlsOf } from "../settings/public-urls.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError } from "./command.ts";
 
@@ -7,15 +6,14 @@ const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server
 // The schema allows 100 characters.
 const DESCRIPTION = "Create and manage short links, read their clicks, and send events to webhooks.";
 
-/** `mcp server-json` */
 export const mcpCommands: Command[] = [
   {
     name: "mcp server-json",
     summary: "Print the server.json that lists this service in the MCP registry",
     isDocument: true,
     isReadOnly: true,
-    async run({ settings }) {
-      const { base, mcp } = publicUrlsOf(settings, settings.PORT);
+    needs: "nothing",
+    async run({ urls: { base, mcp } }) {
       return {
         $schema: SCHEMA,
         name: `${namespaceOf(base)}/linkgate`,
@@ -29,10 +27,7 @@ export const mcpCommands: Command[] = [
   },
 ];
 
-/**
- * Returns the host of a URL in reverse-DNS notation, which the registry verifies by DNS or HTTP.
- * @throws CommandError for a host that can't be verified
- */
+/** Reverse-DNS notation, which the registry verifies by DNS or HTTP. */
 function namespaceOf(base: string): string {
   const { protocol, hostname } = new URL(base);
   const isPublic = protocol === "https:" && hostname.includes(".") && isIP(hostname) === 0;

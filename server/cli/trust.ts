@@ -2,33 +2,21 @@ import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { Problem } from "../../resources/http/problem.ts";
-import { publicUrlsOf } from "../settings/public-urls.ts";
-import { ruleContextOf, trustRuleValidation } from "../workload-identity/schema.ts";
-import { showTrustRule } from "../workload-identity/view.ts";
-import { type Command, type CommandContext, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, findOrganization, ORG_ID } from "./organizations.ts";
+import { ruleContextOf, showTrustRule, trustRuleValidation } from "../workload-identity/trust-rules.ts";
+import { type Command, type CommandContext, CommandError, notFound, organizationCommand } from "./command.ts";
 
-const EXAMPLE_RULE =
-  "--name Deploy --issuer https://token.actions.githubusercontent.com --subject repo:octo-org@65/octo-repo@74:ref:refs/heads/main --scope links:write";
-
-/** `trust …` */
 export const trustCommands: Command[] = [
-  {
+  organizationCommand({
     name: "trust list",
     summary: "List the trust rules of an organization",
-    arguments: { "<org-id>": ORG_ID },
-    example: EXAMPLE_ORG,
     isReadOnly: true,
-    needs: "schema",
     async run({ args: [id], storage }) {
-      const organization = await findOrganization(storage, id);
-      return { trust_rules: (await storage.trustRules.list(organization.id)).map(showTrustRule) };
+      return { trust_rules: (await storage.trustRules.list(id)).map(showTrustRule) };
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "trust add",
     summary: "Add a trust rule: CI jobs or clusters get access with tokens of their platform",
-    arguments: { "<org-id>": ORG_ID },
     options: {
       "--name <name>": "1 to 100 characters (required)",
       "--issuer <url>": "the iss claim of the tokens (required)",
@@ -37,65 +25,50 @@ export const trustCommands: Command[] = [
       "--claim <name=value...>": "another claim that they must have; can be repeated",
       "--scope <scopes>": `at most these, separated by spaces: ${API_SCOPES.join(" ")} (required)`,
     },
-    example: `${EXAMPLE_ORG} ${EXAMPLE_RULE}`,
-    needs: "schema",
+    example:
+      "--name Deploy --issuer https://token.actions.githubusercontent.com --subject repo:octo-org@65/octo-repo@74:ref:refs/heads/main --scope links:write",
     async run(context) {
       const { args, storage } = context;
-      const organization = await findOrganization(storage, args[0]);
-      const created = await storage.trustRules.create(organization.id, parseRule(context), OPERATOR);
+      const created = await storage.trustRules.create(args[0], parseRule(context), OPERATOR);
       if (created === "limit") {
-        throw new CommandError(
-          "trust_rule_limit",
-          `An organization can have at most ${MAX_TRUST_RULES} trust rules. Remove one to add another.`,
-        );
+        const message = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Remove one to add another.`;
+        throw new CommandError("trust_rule_limit", message);
       }
-      if (created === "missing") throw new CommandError("not_found", `Organization ${args[0]} not found.`);
+      if (created === "missing") throw notFound("Organization", args[0]);
       return { trust_rule: showTrustRule(created) };
     },
-  },
-  {
+  }),
+  organizationCommand({
     name: "trust remove",
     summary: "Remove a trust rule; tokens issued by it expire within 15 minutes",
-    arguments: { "<org-id>": ORG_ID, "<rule-id>": 'ID of the trust rule, as "trust list" prints it' },
-    example: `${EXAMPLE_ORG} trs_01JD9K2M4N6P8Q0R2S4T6V8W0X`,
-    needs: "schema",
+    arguments: { "<rule-id>": 'ID of the trust rule, as "trust list" prints it' },
+    example: "trs_01JD9K2M4N6P8Q0R2S4T6V8W0X",
     async run({ args: [id, ruleId], storage }) {
-      const organization = await findOrganization(storage, id);
-      if (!(await storage.trustRules.remove(organization.id, ruleId as string, OPERATOR)))
-        throw new CommandError("not_found", `Trust rule ${ruleId} not found.`);
+      if (!(await storage.trustRules.remove(id, ruleId, OPERATOR))) throw notFound("Trust rule", ruleId);
       return { removed: ruleId };
     },
-  },
+  }),
 ];
 
-/** @throws CommandError that names each invalid option */
-function parseRule({ options, settings }: CommandContext) {
+/** Throws a CommandError that names each invalid option. */
+function parseRule({ options, settings, urls }: CommandContext) {
   const { name, issuer, subject, audience, claim, scope } = options;
-  const validateTrustRule = trustRuleValidation(
-    ruleContextOf(settings, publicUrlsOf(settings, settings.PORT)),
-  );
+  const validateTrustRule = trustRuleValidation(ruleContextOf(settings, urls));
+  const pairs = [claim ?? []].flat().map((pair) => String(pair).split("="));
   try {
     return validateTrustRule({
       name,
       issuer,
       subject,
       ...(audience !== undefined && { audience }),
-      claims: parseClaims(claim),
+      claims: Object.fromEntries(pairs.map(([claimName = "", ...value]) => [claimName, value.join("=")])),
       scopes: scope === undefined ? undefined : String(scope).split(" ").filter(Boolean),
     });
   } catch (error) {
-    throw error instanceof Problem ? toCommandError(error) : error;
+    if (!(error instanceof Problem)) throw error;
+    const lines = (error.errors ?? []).map(({ field, message }) => `${optionOf(field)} ${message}`);
+    throw new CommandError(error.code, lines.join("\n"));
   }
-}
-
-function parseClaims(claim: unknown): Record<string, string> {
-  const pairs = [claim ?? []].flat().map((pair) => String(pair).split("="));
-  return Object.fromEntries(pairs.map(([name = "", ...value]) => [name, value.join("=")]));
-}
-
-function toCommandError({ code, errors = [] }: Problem): CommandError {
-  const lines = errors.map(({ field, message }) => `${optionOf(field)} ${message}`);
-  return new CommandError(code, lines.join("\n"));
 }
 
 /** `claims.ref` → `--claim ref`; `scopes.1` → `--scope` */

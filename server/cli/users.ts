@@ -1,16 +1,27 @@
-import type { Role } from "../../adapters/organizations/store.ts";
+import type { DisabledAccount } from "../../adapters/accounts/disable.ts";
+import { ROLES, type Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { validateNewUsername } from "../credentials/names.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { createPasswords } from "../credentials/passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
-import { validateNewUsername } from "../credentials/usernames.ts";
-import { publicUrlsOf } from "../settings/public-urls.ts";
-import { type Command, CommandError } from "./command.ts";
-import { EXAMPLE_ORG, findOrganization } from "./organizations.ts";
+import {
+  type Command,
+  CommandError,
+  commandsOn,
+  EXAMPLE_ORG,
+  findOrganization,
+  found,
+  notFound,
+  reasonOf,
+  reasonOption,
+} from "./command.ts";
 
-const ROLES: readonly Role[] = ["owner", "admin", "member"];
+const userCommand = commandsOn({ "<username>": "the user's name" }, "ada", async ({ args, storage }) => {
+  const { id, username } = found(await storage.accounts.findByUsername(args[0]), "User", args[0]);
+  return { user: { id, username } };
+});
 
-/** `user …` */
 export const userCommands: Command[] = [
   {
     name: "user create",
@@ -21,9 +32,7 @@ export const userCommands: Command[] = [
       "--role <role>": `${ROLES.join(", ")} (default: member)`,
     },
     example: `ada --org ${EXAMPLE_ORG} --role admin`,
-    needs: "schema",
-    async run({ args, options, storage, readPassword }) {
-      const username = args[0] as string;
+    async run({ args: [username], options, storage, readPassword }) {
       const role = (options.role ?? "member") as Role;
       if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
       if (!ROLES.includes(role))
@@ -38,36 +47,90 @@ export const userCommands: Command[] = [
       return { user };
     },
   },
-  {
+  userCommand({
     name: "user reset-password",
     summary: "Create a single-use password reset link that expires in one hour",
-    arguments: { "<username>": "the user's name" },
-    example: "ada",
-    needs: "schema",
-    async run({ args, storage, settings, note }) {
-      const account = await storage.accounts.findByUsername(args[0] as string);
-      if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);
-      const token = await storage.accounts.createResetToken(account.id, RESET_LINK_MS);
-      const { base } = publicUrlsOf(settings, settings.PORT);
+    async run({ user, storage, settings, urls: { base }, note }) {
+      const token = await storage.accounts.createResetToken(user.id, RESET_LINK_MS);
       if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
       return { url: resetUrl(base, token) };
     },
-  },
-  {
+  }),
+  userCommand({
     name: "user reset-second-factors",
     summary:
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
-    arguments: { "<username>": "the user's name" },
-    example: "ada",
-    needs: "schema",
-    async run({ args, storage }) {
-      const account = await storage.accounts.findByUsername(args[0] as string);
-      if (!account) throw new CommandError("not_found", `User ${args[0]} not found.`);
-      await storage.secondFactors.reset(account.id, OPERATOR);
-      return { user: { id: account.id, username: account.username } };
+    async run({ user, storage }) {
+      await storage.secondFactors.reset(user.id, OPERATOR);
+      return { user };
     },
-  },
+  }),
+  userCommand({
+    name: "user show",
+    summary: "Show a user's organizations and whether the account is disabled",
+    isReadOnly: true,
+    async run({ user, storage }) {
+      const [disabled, organizations] = await Promise.all([
+        storage.disabledAccounts.findDisabled(user.id),
+        storage.organizations.listByUser(user.id),
+      ]);
+      return {
+        user,
+        disabled: disabled ? showDisabled(disabled) : null,
+        organizations: organizations.map(({ id, name, plan, role }) => ({ id, name, plan, role })),
+      };
+    },
+  }),
+  userCommand({
+    name: "user disable",
+    summary: "Sign a user out everywhere, revoke their tokens and apps, and refuse further sign-ins",
+    options: reasonOption("the audit log"),
+    example: '--reason "Account taken over"',
+    async run({ user, options, storage }) {
+      const disabled = await storage.disabledAccounts.disable(user.id, reasonOf(options), OPERATOR);
+      return { user, disabled: showDisabled(found(disabled, "User", user.username)) };
+    },
+  }),
+  userCommand({
+    name: "user enable",
+    summary: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
+    async run({ user, storage }) {
+      if (!(await storage.disabledAccounts.enable(user.id, OPERATOR))) throw notFound("User", user.username);
+      return { user, disabled: null };
+    },
+  }),
+  userCommand({
+    name: "user sign-out",
+    summary: "End all sessions of a user",
+    options: { "--apps": "also revoke the apps that the user authorized" },
+    example: "--apps",
+    async run({ user, options, storage }) {
+      const apps = options.apps === true;
+      return { user, ended: await storage.disabledAccounts.signOut(user.id, { apps }, OPERATOR) };
+    },
+  }),
+  userCommand({
+    name: "user delete",
+    summary: "Delete an account, and the organizations that have no other member; this can't be undone",
+    async run({ user, storage }) {
+      const deletion = await storage.accountDeletions.deleteAccount(user.id, OPERATOR);
+      if ("blockedBy" in deletion) throw lastOwner(user.username, deletion.blockedBy);
+      return { deleted: user, deleted_organizations: deletion.deleted };
+    },
+  }),
 ];
+
+function lastOwner(username: string, organizations: { id: string; name: string }[]): CommandError {
+  const names = organizations.map(({ id, name }) => `${name} (${id})`).join(", ");
+  return new CommandError(
+    "last_owner",
+    `${username} is the last owner of ${names}. Add another owner with "linkgate user create <username> --org <org-id> --role owner", or delete the organization with "linkgate org delete <org-id>".`,
+  );
+}
+
+function showDisabled({ at, reason }: DisabledAccount) {
+  return { at: new Date(at).toISOString(), reason };
+}
 
 function assertNoError(code: string, message: string | undefined): void {
   if (message) throw new CommandError(code, message);

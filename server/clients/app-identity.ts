@@ -1,11 +1,52 @@
+import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
-import { identityOf } from "./client-identity.ts";
+import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
+import { isClientId } from "./client-metadata.ts";
+import { knownDocumentOf } from "./known-clients.ts";
+import { claimedNameOf, type RegisteredClientIds } from "./registered-client-id.ts";
 
-/** What identifies an app to users. `publisher` is the host of its metadata document, null without one. */
-export type AppIdentity = { name: string; publisher: string | null };
+export type AppIdentity = {
+  /** The name of a known client. One with another document is called by its host: it could claim any name. */
+  name: string;
+  /** Null without a metadata document. */
+  publisher: string | null;
+};
 
-/** Returns the identity of an authorized app. */
+export type ClientIdentity = AppIdentity & { isKnown: boolean };
+
+export function identityOf(clientId: string): ClientIdentity | undefined {
+  const kind = clientKindOf(clientId);
+  if (kind === "registered")
+    return { name: claimedNameOf(clientId) ?? clientId, publisher: null, isKnown: false };
+  if (kind !== "document") return undefined;
+  const publisher = new URL(clientId).host;
+  const known = knownDocumentOf(clientId);
+  return { name: String(known?.client_name ?? publisher), publisher, isKnown: known !== undefined };
+}
+
 export function describeApp({ appName, clientId }: Pick<AuthorizedApp, "appName" | "clientId">): AppIdentity {
   if (appName !== null) return { name: appName, publisher: null };
   return identityOf(clientId) ?? { name: clientId, publisher: null };
+}
+
+/** Resolves to undefined for an id that no app can have. Without `registeredIds`, clients can't register. */
+export async function findApp(
+  clientId: string,
+  clients: ClientStore,
+  registeredIds?: Pick<RegisteredClientIds, "verify">,
+): Promise<AppIdentity | undefined> {
+  if (!isClientId(clientId)) return undefined;
+  switch (clientKindOf(clientId)) {
+    case "organization": {
+      const client = await clients.find(clientId);
+      return client && { name: client.organization.name, publisher: null };
+    }
+    case "document":
+      return isPublicUrl(clientId) ? identityOf(clientId) : undefined;
+    case "registered":
+      return registeredIds?.verify(clientId) && identityOf(clientId);
+    default:
+      return undefined;
+  }
 }

@@ -3,19 +3,14 @@ import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import { InvalidJwt, type JwtRules, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { createUseRecorder, type ReportError } from "./use-recorder.ts";
 
-/** Verifies assertions with the stored keys of organizations' clients. */
-export type ClientKeys = {
-  /** @throws InvalidJwt if the assertion is invalid, or if no key of the client verifies its signature */
-  verify(clientId: string, assertion: string, rules: Omit<JwtRules, "keys">): Promise<VerifiedJwt>;
-};
-
 type Store = Pick<ClientStore, "findKeys" | "markKeyUsed">;
 
-/** Creates the verifier. It reads the keys for every request, so a removed key is rejected immediately. */
-export function createClientKeys(clients: Store, onError: ReportError): ClientKeys {
+/** Verifies assertions with stored keys, which are read for every request: a removed key is rejected immediately. */
+export function createClientKeys(clients: Store, onError: ReportError) {
   const recordUse = createUseRecorder((id, at) => clients.markKeyUsed(id, at), onError);
   return {
-    async verify(clientId, assertion, rules) {
+    /** Throws InvalidJwt if no key of the client verifies the assertion. */
+    async verify(clientId: string, assertion: string, rules: Omit<JwtRules, "keys">): Promise<VerifiedJwt> {
       const keys = await clients.findKeys(clientId);
       // Refused like by a client with other keys: anyone may ask, and how a client authenticates is not public.
       if (keys.length === 0) await verifyWith([], assertion, rules);
@@ -30,7 +25,6 @@ export function createClientKeys(clients: Store, onError: ReportError): ClientKe
   };
 }
 
-/** Returns undefined if the assertion was signed with another key. */
 async function verifyWith(jwks: object[], assertion: string, rules: Omit<JwtRules, "keys">) {
   try {
     return await verifyJwt(assertion, { ...rules, keys: keySet(jwks) });

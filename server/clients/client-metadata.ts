@@ -1,9 +1,9 @@
 import type { Client, ClientMetadata } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
+import { SECRET_PLACEHOLDER } from "../../adapters/oauth/oidc/clients.ts";
 import type { Settings } from "../settings/config.ts";
 
-/** The public client that first-party tokens are issued to. */
 export const DASHBOARD = "dashboard";
 /** The client of resources that run as a separate service: it may introspect every access token. */
 export const RESOURCE_SERVER = "resource-server";
@@ -16,7 +16,6 @@ const CLIENT_ID = /^[\x21-\x7e]{1,255}$/;
 
 const NO_FLOW = { redirect_uris: [], response_types: [] };
 
-/** Returns the clients of the service itself. */
 export function staticClients({ RESOURCE_SERVER_SECRET }: Settings): ClientMetadata[] {
   const dashboard: ClientMetadata = {
     ...NO_FLOW,
@@ -28,7 +27,7 @@ export function staticClients({ RESOURCE_SERVER_SECRET }: Settings): ClientMetad
   const resourceServer: ClientMetadata = {
     ...NO_FLOW,
     client_id: RESOURCE_SERVER,
-    client_secret: "kept-as-a-hash",
+    client_secret: SECRET_PLACEHOLDER,
     token_endpoint_auth_method: "client_secret_basic",
     grant_types: [],
     secrets: [{ id: RESOURCE_SERVER, hash: sha256(RESOURCE_SERVER_SECRET), expiresAt: null }],

@@ -1,7 +1,8 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
-import type { Disabled } from "../../adapters/oauth/client-switch.ts";
-import type { ClientView, Rotation } from "../../adapters/oauth/clients.ts";
+import type { ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
+import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
+import { type AppIdentity, describeApp } from "./app-identity.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
 export function showClient({ clientId, redirectUris, secrets, keys, disabled }: ClientView) {
@@ -25,12 +26,10 @@ export function showClient({ clientId, redirectUris, secrets, keys, disabled }: 
   };
 }
 
-/** Returns who disabled a client, when and why. */
 export function showDisabled({ at, by, reason }: Disabled) {
   return { at: toTimestamp(at), by, reason };
 }
 
-/** Returns a public key of a client by its thumbprint (RFC 7638). */
 export function showKey({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
   return {
     id,
@@ -40,7 +39,6 @@ export function showKey({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
   };
 }
 
-/** Returns a new client secret, which is shown only once. */
 export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rotation) {
   return {
     client_id: clientId,
@@ -49,11 +47,28 @@ export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rota
   };
 }
 
-/** Returns an organization after a plan change; with the client and its secret if the change created them. */
+/** With the client and its secret if the plan change created them. */
 export function showPlanChange({ organization, client }: PlanChange) {
   return {
     organization,
     ...(client && { client: { client_id: client.clientId, client_secret: client.clientSecret } }),
+  };
+}
+
+export type ShownApproval = ApprovedApp & AppIdentity;
+
+export function describeApproval(approved: ApprovedApp): ShownApproval {
+  return { ...approved, ...describeApp(approved) };
+}
+
+export function showApproval({ id, clientId, name, publisher, approvedBy, approvedAt }: ShownApproval) {
+  return {
+    id,
+    client_id: clientId,
+    app: name,
+    published_by: publisher,
+    approved_by: approvedBy,
+    approved_at: toTimestamp(approvedAt),
   };
 }
 

@@ -1,6 +1,5 @@
-import type { Document } from "./document-metadata.ts";
+export type Document = Record<string, unknown>;
 
-/** The parts of a client's metadata document that matter here, as RFC 7591 §2 names them. */
 type KnownDocument = {
   client_id: string;
   client_name: string;
@@ -11,9 +10,8 @@ type KnownDocument = {
 };
 
 /**
- * Copies of the documents that widely used AI clients publish, so that these connect without a fetch. Some of their hosts
- * answer servers in data centers with 403. They are as of 2026-09-24 unless a comment says otherwise. A row needs the
- * client's own code or document, or two independent servers that verified it.
+ * Some hosts answer servers in data centers with 403. As of 2026-09-24 unless a comment says otherwise. A row needs
+ * the client's own code or document, or two independent servers that verified it.
  */
 const DOCUMENTS: readonly KnownDocument[] = [
   publicClient("Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata", [
@@ -92,55 +90,42 @@ const DOCUMENTS: readonly KnownDocument[] = [
 /** The part of a client ID and its redirect URI that stands for a server: 9 bytes in base64url. */
 const SERVER_ID = "([\\w-]{12})";
 
-/**
- * Documents that OpenAI publishes for each MCP server, under an ID derived from the URL of the server. Any ID is answered
- * with a valid document, so the redirect URI must have the same one, and nothing is fetched for it.
- */
+/** OpenAI publishes one for each MCP server and answers for any ID, so the redirect URI must have the same one. */
 const DOCUMENTS_PER_SERVER: readonly {
   clientId: RegExp;
-  document(id: string): Omit<KnownDocument, "client_id">;
+  document(clientId: string, id: string): KnownDocument;
 }[] = [
   {
     clientId: new RegExp(`^https://chatgpt\\.com/oauth/${SERVER_ID}/client\\.json$`),
-    document: (id) => ({
-      client_name: "ChatGPT",
-      redirect_uris: [`https://chatgpt.com/connector/oauth/${id}`],
+    document: (clientId, id) => ({
+      ...publicClient("ChatGPT", clientId, [`https://chatgpt.com/connector/oauth/${id}`]),
       // It may authenticate with its keys nevertheless.
-      token_endpoint_auth_method: "none",
       jwks_uri: "https://chatgpt.com/oauth/jwks.json",
     }),
   },
   {
     // Codex 0.148 to 0.153
     clientId: new RegExp(`^https://chatgpt\\.com/oauth/codex/${SERVER_ID}/client\\.json$`),
-    document: (id) => ({
-      client_name: "Codex",
-      redirect_uris: [`http://127.0.0.1/callback/${id}`],
-      token_endpoint_auth_method: "none",
-    }),
+    document: (clientId, id) => publicClient("Codex", clientId, [`http://127.0.0.1/callback/${id}`]),
   },
 ];
 
-/** The copied documents by client ID. */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, Document> = new Map(
   DOCUMENTS.map((document) => [document.client_id, complete(document)]),
 );
 
-/** Returns the document of a known client, which may be one of those for each server. */
 export function knownDocumentOf(clientId: string): Document | undefined {
   return KNOWN_DOCUMENTS.get(clientId) ?? documentPerServer(clientId);
 }
 
-/** Returns the document that a known client publishes for one MCP server. */
 export function documentPerServer(clientId: string): Document | undefined {
   for (const pattern of DOCUMENTS_PER_SERVER) {
     const id = pattern.clientId.exec(clientId)?.[1];
-    if (id) return complete({ client_id: clientId, ...pattern.document(id) });
+    if (id) return complete(pattern.document(clientId, id));
   }
   return undefined;
 }
 
-/** The names of the known clients, as a list in a sentence. */
 export const KNOWN_CLIENT_NAMES = new Intl.ListFormat("en-GB").format(
   DOCUMENTS.map(({ client_name }) => client_name),
 );

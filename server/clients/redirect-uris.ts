@@ -1,16 +1,19 @@
 import { isIP } from "node:net";
-import { EDITOR_REDIRECT_URIS } from "./known-redirect-uris.ts";
+
+/** Where Cursor and Visual Studio Code receive codes when they register themselves. */
+export const EDITOR_REDIRECT_URIS = [
+  "https://www.cursor.com/agents/mcp/oauth/callback",
+  "cursor://anysphere.cursor-mcp/oauth/callback",
+  "cursor://anysphere.cursor-retrieval/oauth/callback",
+  "https://insiders.vscode.dev/redirect",
+];
 
 const MAX_URIS = 20;
 const MAX_LENGTH = 2048;
-/** The hosts of redirect URIs on the user's own computer. */
 export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const LOOPBACK_ROOT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-/**
- * Returns what is wrong with a list of redirect URIs: the index and the rule for each invalid one. Accepted are https
- * on a domain other than loopback, http on loopback (any port, RFC 8252 §7.3), and private-use schemes (RFC 8252 §7.1).
- */
+/** https, except loopback; http on loopback with any port (RFC 8252 §7.3); private-use schemes (RFC 8252 §7.1). */
 export function validateRedirectUris(uris: string[]): { index: number; message: string }[] {
   if (uris.length > MAX_URIS) {
     return [{ index: MAX_URIS, message: `must be one of at most ${MAX_URIS} redirect URIs` }];
@@ -48,20 +51,14 @@ function isIpAddress({ hostname }: URL): boolean {
   return hostname.startsWith("[") || isIP(hostname) !== 0;
 }
 
-/**
- * Returns who receives what is sent to a redirect URI: a host, or the scheme of an app. What follows a private-use scheme
- * is for that app to interpret, so it could look like any host.
- */
+/** What follows a private-use scheme is for its app to interpret, so it could look like any host. */
 export function redirectTargetOf(uri: string): { name: string; isLocal: boolean } {
   const { protocol, host, hostname } = new URL(uri);
   const isWeb = protocol === "https:" || protocol === "http:";
   return { name: isWeb ? host : protocol.slice(0, -1), isLocal: isWeb && LOOPBACK.has(hostname) };
 }
 
-/**
- * Adds the slash to a loopback URI without a path, which names the same resource (RFC 9110 §4.2.3). Native apps build the
- * URI with URL parsers, which add it, or by hand. All other URIs are compared exactly.
- */
+/** RFC 9110 §4.2.3: native apps build loopback URIs with URL parsers, which add the slash, or by hand. */
 export function canonicalRedirectUri<T>(uri: T): T | string {
   return typeof uri === "string" && LOOPBACK_ROOT.test(uri) ? `${uri}/` : uri;
 }

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/client-kinds.ts";
+import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/app-policy.ts";
 import { ABSOLUTE_LIFETIME } from "../settings/lifetimes.ts";
 import { redirectTargetOf } from "./redirect-uris.ts";
 
@@ -25,30 +25,24 @@ cursor://anysphere.cursor-mcp/oauth/callback
 https://www.cursor.com/agents/mcp/oauth/callback
 http://localhost:8787/callback`);
 
-/** What a client has registered. `name` is what the client calls itself; it is empty if it has sent none. */
+/** `name` is what the client calls itself, or empty. */
 export type Registration = { name: string; redirectUris: string[]; expiresAt: number };
 
-/** Client ids that contain their registration, so none is stored (RFC 7591 appendix A.5.2). */
-export type RegisteredClientIds = {
-  /**
-   * Returns the id of a new registration. Equal registrations of one day get the same id, which RFC 7591 §3.2.1 allows
-   * for instances of one client.
-   */
-  issue(client: Pick<Registration, "name" | "redirectUris">): string;
-  /** Returns the registration of an id that this service has issued, even an expired one. */
-  verify(clientId: string): Registration | undefined;
-};
+export type RegisteredClientIds = ReturnType<typeof createRegisteredClientIds>;
 
-/** Creates and verifies the ids. @param secret shared by all processes */
-export function createRegisteredClientIds(secret: string): RegisteredClientIds {
+/** The ids contain their registration, so none is stored (RFC 7591 appendix A.5.2). All processes share `secret`. */
+export function createRegisteredClientIds(secret: string) {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "registered client id", 32));
   const sign = (text: string) => createHmac("sha256", key).update(text).digest("base64url");
   return {
-    issue(client) {
+    /** Equal registrations of one day get the same id, which RFC 7591 §3.2.1 allows for instances of one client. */
+    issue(client: Pick<Registration, "name" | "redirectUris">): string {
       const text = REGISTERED_PREFIX + pack(client);
       return text + sign(text);
     },
-    verify(clientId) {
+
+    /** Also returns an expired registration. */
+    verify(clientId: string): Registration | undefined {
       if (clientKindOf(clientId) !== "registered") return undefined;
       const text = clientId.slice(0, -MAC_LENGTH);
       // Compares text: a MAC with another last character can decode to the same bytes, and each client has one id.
@@ -61,9 +55,8 @@ export function createRegisteredClientIds(secret: string): RegisteredClientIds {
 }
 
 /**
- * Returns what a registered client calls itself, in quotation marks, or else the hosts and schemes of all its redirect
- * URIs: a single one could be that of another client. Returns undefined for any other client. The id must have been
- * verified, as those of grants were.
+ * Returns the name in quotation marks, or else all hosts and schemes: a single one could be that of another client.
+ * Undefined for any other client. The id must have been verified.
  */
 export function claimedNameOf(clientId: string): string | undefined {
   const { name, redirectUris = [] } = readRegistration(clientId) ?? {};
@@ -71,7 +64,7 @@ export function claimedNameOf(clientId: string): string | undefined {
   return [...new Set(redirectUris.map((uri) => redirectTargetOf(uri).name))].join(", ") || undefined;
 }
 
-/** Returns the registration in an id that was verified, and undefined for any other client. */
+/** Returns undefined for any other client. The id must have been verified. */
 export function readRegistration(clientId: string): Registration | undefined {
   return clientKindOf(clientId) === "registered" ? unpack(clientId.slice(0, -MAC_LENGTH)) : undefined;
 }

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { hasAtMost } from "../../resources/http/text.ts";
+import { checkText } from "../../resources/http/validate.ts";
 
-/** The maximum length of a name, in characters. */
+/** In characters. */
 export const NAME_MAX = 100;
 
 // They can change how the text around a name reads. Emoji need U+FE0F.
@@ -9,10 +10,7 @@ const INVISIBLE = /[[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]--\
 // Scripts need up to three. More of them cover the lines above and below.
 const STACKED_MARKS = /[\p{M}--\uFE0F]{4}/v;
 
-/**
- * Returns what is wrong with the characters of a name. Names are shown to users of other organizations, such as on the
- * consent page, so none may hide something or change the order of the text around it (Unicode TR36 §2).
- */
+/** Other organizations see names, so none may hide or reorder the text around it (Unicode TR36 §2). */
 export function validateCharacters(name: string): string | undefined {
   if (!name.isWellFormed()) return "must be valid Unicode";
   if (INVISIBLE.test(name)) return "must not contain control characters or invisible characters";
@@ -20,33 +18,26 @@ export function validateCharacters(name: string): string | undefined {
   return undefined;
 }
 
-/** Returns what is wrong with the name of an organization or an app, in the form of `normalizeName`. */
 export function validateName(name: string, max = NAME_MAX): string | undefined {
   if (name === "" || !hasAtMost(max, name)) return `must be 1 to ${max} characters long`;
   return validateCharacters(name) ?? (resemblesService(name) ? NOT_OURS : undefined);
 }
 
-/** What is wrong with a name that could be taken for that of the service. */
 export const NOT_OURS = "must not contain “linkgate”, the name of this service, or resemble it";
 
-/** Returns a name as it is stored: composed (Unicode NFC), without spaces at both ends. */
+/** Composes the name (Unicode NFC) and removes spaces at both ends. */
 export function normalizeName(name: string): string {
   return name.isWellFormed() ? name.normalize("NFC").trim() : name;
 }
 
-/** Returns a text of another service, such as the name of an identity, in a form that is safe to show. */
 export function removeInvisible(text: string): string {
   return [...normalizeName(text.toWellFormed())].filter((character) => !INVISIBLE.test(character)).join("");
 }
 
-/** Accepts names of organizations and apps, normalized. */
 export const nameSchema = z
   .string({ error: `must be 1 to ${NAME_MAX} characters long` })
   .transform(normalizeName)
-  .check((context) => {
-    const message = validateName(context.value);
-    if (message) context.issues.push({ code: "custom", input: context.value, message });
-  });
+  .check(checkText(validateName));
 
 // Characters that look like those of “linkgate” (Unicode TR39 §4). Among themselves, l, i and 1 look alike as well.
 const LOOKALIKES: Record<string, string> = {
@@ -63,16 +54,43 @@ const LETTER_OF = new Map(
 );
 const SERVICE = skeletonOf("linkgate");
 
-/** Returns whether a name contains that of the service, or text that looks like it. */
 export function resemblesService(name: string): boolean {
   return skeletonOf(name).includes(SERVICE);
 }
 
-/** Returns a text such that texts that look alike are equal: without case, marks, spaces and punctuation. */
+/** Texts that look alike become equal: without case, marks, spaces and punctuation. */
 function skeletonOf(text: string): string {
   const characters = [...text.normalize("NFKD").toLowerCase().replace(/\p{M}/gu, "")];
   return characters
     .map((character) => LETTER_OF.get(character) ?? character)
     .join("")
     .replace(/[^\p{L}\p{N}]/gu, "");
+}
+
+// Letters and digits of any script, but no spaces or invisible characters, which would make names look alike.
+const USERNAME = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{1,62}[\p{L}\p{N}]$/u;
+
+const USERNAME_MAX = 64;
+
+// Names of the administration command and of the service in the audit log.
+const RESERVED = new Set(["operator", "system"]);
+
+export function isPossibleUsername(username: string): boolean {
+  return validateUsername(username) === undefined;
+}
+
+export function validateNewUsername(username: string): string | undefined {
+  const message = validateUsername(username);
+  if (message) return message;
+  return resemblesService(username) ? "This username is reserved. Choose another one." : undefined;
+}
+
+export function validateUsername(username: string): string | undefined {
+  // Usernames are compared in this form, so it must be valid as well. Folding may make it longer.
+  const plain = username.normalize("NFKC");
+  const folded = plain.toLowerCase();
+  if (RESERVED.has(folded)) return "This username is reserved. Choose another one.";
+  const fits = [...folded].length <= USERNAME_MAX;
+  if (fits && USERNAME.test(username) && USERNAME.test(plain)) return undefined;
+  return "The username must have 3 to 64 letters, digits and . _ @ + -, with a letter or digit at both ends.";
 }

@@ -7,14 +7,12 @@ const SERVICE_NAME = "linkgate";
 const FILL_MAX = 5;
 const NAME_MIN = 3;
 
-/** The names that a user's password must not be made of. */
 export type PasswordOwner = {
   username: string;
-  /** The names of the user's organizations. */
   organizations?: readonly string[];
 };
 
-/** Returns why a password can't be used; undefined if it can. No composition rules (OWASP ASVS 5.0 V6.2.5). */
+/** No composition rules (OWASP ASVS 5.0 V6.2.5). */
 export function validatePassword(password: string, owner: PasswordOwner): string | undefined {
   const length = [...password].length;
   if (length < MIN_LENGTH || length > MAX_LENGTH)
@@ -29,7 +27,7 @@ export function validatePassword(password: string, owner: PasswordOwner): string
   return undefined;
 }
 
-/** Returns which name a password consists of, apart from a few characters (OWASP ASVS 5.0 V6.2.11). */
+/** OWASP ASVS 5.0 V6.2.11: the password may be a name with a few more characters. */
 function findName(password: string, { username, organizations = [] }: PasswordOwner): string | undefined {
   const isMadeOf = (names: readonly string[]) => isMadeOfName(password, names);
   if (isMadeOf([SERVICE_NAME])) return "the name of this service";
@@ -45,7 +43,7 @@ function isMadeOfName(password: string, names: readonly string[]): boolean {
     .some((name) => forms.some((form) => form.includes(name) && lengthOf(form) - lengthOf(name) <= FILL_MAX));
 }
 
-/** Returns the forms of a name in which users write it: as it is, joined, each word, reversed, twice. */
+/** Users write a name as it is, joined, each word, reversed or twice. */
 function formsOfName(name: string): string[] {
   const folded = fold(name);
   const words = folded.split(/[^\p{L}\p{N}]+/u);
@@ -53,7 +51,7 @@ function formsOfName(name: string): string[] {
   return forms.flatMap((form) => [form, [...form].reverse().join(""), form.repeat(2)]);
 }
 
-/** Returns a password without the digits and symbols at its end, and with letters for those that look like one. */
+/** Drops digits and symbols at the end, and replaces those that look like a letter. */
 function simplify(password: string): string[] {
   const folded = fold(password);
   const [, base = ""] = new RegExp(`^(.*?)[^\\p{L}]{1,${FILL_MAX}}$`, "su").exec(folded) ?? [];

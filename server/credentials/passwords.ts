@@ -1,32 +1,71 @@
 import { hash, verify } from "@node-rs/argon2";
-import { createHashQueue, type Origin } from "./hash-queue.ts";
+import pLimit from "p-limit";
+import { UNAVAILABLE } from "../../resources/http/problem.ts";
 
 // OWASP Password Storage Cheat Sheet: argon2id (the default of the package), 19 MiB, two passes, one lane.
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 // A PHC string of zeros for unknown users, which costs as much to verify as a real one.
-const DUMMY_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${unpadded(16)}$${unpadded(32)}`;
+// In base64, 16 bytes of salt have 22 characters and 32 bytes of hash have 43.
+const DUMMY_HASH = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$${"A".repeat(22)}$${"A".repeat(43)}`;
 
-/** Hashes and verifies passwords, a few concurrently. */
-export type Passwords = {
-  /** Returns a PHC string. @throws PasswordQueueFull */
-  hash(password: string, from?: Origin): Promise<string>;
-  /** Does the same work for `null`, so an unknown user takes as long as a wrong password. @throws PasswordQueueFull */
-  verify(hash: string | null, password: string, from?: Origin): Promise<boolean>;
-};
+// Each hash takes 19 MiB and one core. More concurrency would only make every request slower.
+const CONCURRENCY = 2;
+// Users on known devices have a queue of their own, which a flood from elsewhere can't fill.
+const CONCURRENCY_OF_KNOWN_DEVICES = 1;
+const MAX_WAITING = 50;
+// Less than half of the places of each queue: one network can't take them all.
+const MAX_PER_NETWORK = 20;
 
-/** Creates the hasher of a process. @param isLimited false lets one network take every place of its queue */
-export function createPasswords(isLimited = true): Passwords {
+export class PasswordQueueFull extends Error {
+  override readonly name = "PasswordQueueFull";
+  readonly code = UNAVAILABLE;
+  constructor() {
+    super("too many passwords are being hashed");
+  }
+}
+
+export type Origin = { network: string; isKnownDevice?: boolean };
+
+export type Passwords = ReturnType<typeof createPasswords>;
+
+/** Without `isLimited`, one network can take every place of its queue. */
+export function createPasswords(isLimited = true) {
   const run = createHashQueue(isLimited);
 
   return {
-    hash: (password, from) => run(() => hash(password, PARAMETERS), from),
-    verify: async (stored, password, from) => {
+    /** Returns a PHC string. Throws PasswordQueueFull. */
+    hash: (password: string, from?: Origin): Promise<string> => run(() => hash(password, PARAMETERS), from),
+
+    /** Takes as long for `null`, an unknown user, as for a wrong password. Throws PasswordQueueFull. */
+    async verify(stored: string | null, password: string, from?: Origin): Promise<boolean> {
       const matches = await run(() => verify(stored ?? DUMMY_HASH, password), from);
       return matches && stored !== null;
     },
   };
 }
 
-function unpadded(length: number): string {
-  return Buffer.alloc(length).toString("base64").replace(/=+$/, "");
+function createHashQueue(isLimited: boolean) {
+  const queue = (concurrency: number) => ({
+    limit: pLimit(concurrency),
+    byNetwork: new Map<string, number>(),
+  });
+  const ofAll = queue(CONCURRENCY);
+  const ofKnownDevices = queue(CONCURRENCY_OF_KNOWN_DEVICES);
+
+  return async <T>(work: () => Promise<T>, from?: Origin): Promise<T> => {
+    const { limit, byNetwork } = from?.isKnownDevice ? ofKnownDevices : ofAll;
+    if (limit.pendingCount >= MAX_WAITING) throw new PasswordQueueFull();
+    if (!from || !isLimited) return limit(work);
+    const { network } = from;
+    const count = byNetwork.get(network) ?? 0;
+    if (count >= MAX_PER_NETWORK) throw new PasswordQueueFull();
+    byNetwork.set(network, count + 1);
+    try {
+      return await limit(work);
+    } finally {
+      const others = (byNetwork.get(network) as number) - 1;
+      if (others > 0) byNetwork.set(network, others);
+      else byNetwork.delete(network);
+    }
+  };
 }

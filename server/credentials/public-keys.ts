@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, type JWK } from "jose";
 
-/** A public key that a client can authenticate with, as a JWK with only its public members. */
+/** A JWK with only its public members. */
 export type PublicKey = { jwk: Record<string, unknown>; thumbprint: string };
 
 // RFC 7518 §3.3: at least 2048 bits. A larger modulus than the other bound only costs time.
@@ -12,12 +12,12 @@ const PRIVATE =
   "must be the public key, not the private one. If the private key left your system, replace it";
 const MAX_LENGTH = 16_384;
 
-/** A text is not a usable public key; the message is a predicate, such as `must be …`. */
+/** The message is a predicate, such as `must be …`. */
 export class InvalidKey extends Error {
   override readonly name = "InvalidKey";
 }
 
-/** Reads a public key in PEM (RFC 7468) or as a JWK (RFC 7517). @throws InvalidKey */
+/** Reads PEM (RFC 7468) or a JWK (RFC 7517). Throws InvalidKey. */
 export async function parsePublicKey(text: string): Promise<PublicKey> {
   const trimmed = text.trim();
   if (trimmed === "") throw new InvalidKey("is required");
@@ -58,7 +58,7 @@ function readJwk(text: string): KeyObject {
   }
 }
 
-/** @throws InvalidKey for a key that no accepted algorithm uses */
+/** Throws InvalidKey for a key that no accepted algorithm uses. */
 function validateType({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject): void {
   const { modulusLength = 0, namedCurve = "" } = details;
   if (type === "rsa" && modulusLength >= RSA_BITS.min && modulusLength <= RSA_BITS.max) return;

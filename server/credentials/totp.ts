@@ -6,17 +6,16 @@ const PERIOD_S = 30;
 // RFC 6238 §5.2: one step of delay is recommended. One in each direction also covers a clock that is ahead.
 const WINDOW = 1;
 
-/** Returns a new secret in base32. */
+/** Returns base32. */
 export function newTotpSecret(): string {
   return new Secret({ size: SECRET_BYTES }).base32;
 }
 
-/** Returns the URI that authenticator apps read from a QR code. */
 export function totpUri(secret: string, username: string): string {
   return generatorOf(secret, username).toString();
 }
 
-/** Returns the time step of a code, or undefined if the code is wrong. Spaces are ignored. */
+/** Returns undefined if the code is wrong; ignores spaces. */
 export function stepOfCode(secret: string, code: string): number | undefined {
   const token = code.replace(/\s/g, "");
   if (!/^\d{6}$/.test(token)) return undefined;

@@ -1,24 +1,25 @@
 import type { Context, Middleware } from "koa";
-import type { SecondFactorRequirementStore } from "../../adapters/organizations/second-factor-requirement.ts";
+import type { SecondFactorRequirementStore } from "../../adapters/organizations/settings.ts";
 import type { Membership, OrganizationStore, Role } from "../../adapters/organizations/store.ts";
-import type { Suspension } from "../../adapters/organizations/suspension-row.ts";
+import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import type { Caller } from "../../resources/access/actor.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import type { SignedInUser } from "../auth/authenticate.ts";
-import { isChange } from "../http/same-origin.ts";
-import { checkSecondFactor } from "./second-factor-check.ts";
+import { requireRecentSignIn } from "../auth/authenticate.ts";
+import { isChange } from "../http/csrf.ts";
+import { seeOther } from "../http/redirects.ts";
+import { prefersHtml } from "../http/request-body.ts";
+import type { SignedInUser } from "../http/state.ts";
+import { type Section, sectionPath } from "../ui/dashboard-layout.ts";
 
-/** Creates middleware that admits members of the organization in the path, or only those with one of `roles`. */
 export type Access = (...roles: Role[]) => Middleware;
 
-/** The roles that may manage an organization. */
+export const ACCOUNT = "/dashboard/account";
+/** The page that explains why a second factor is needed. */
+export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
+
 export const MANAGERS: Role[] = ["owner", "admin"];
 
-/**
- * Creates the access check. A missing organization and one that the user isn't a member of both return 404. A suspended
- * organization can be viewed, but not changed.
- * @param supportContact whom its members contact: a `mailto:` or `https:` URI
- */
+/** A missing organization and a foreign one both return 404. `supportContact` is a `mailto:` or `https:` URI. */
 export function createAccess(
   organizations: Pick<OrganizationStore, "listByUser">,
   secondFactorRequirement: Pick<SecondFactorRequirementStore, "isRequired">,
@@ -31,11 +32,8 @@ export function createAccess(
       const membership = memberships.find(({ id }) => id === ctx.params.id);
       if (!membership) throw notFound("organization");
       if (roles.length > 0 && !roles.includes(membership.role)) {
-        throw new Problem(
-          403,
-          "role_required",
-          `Only ${roles.map((role) => `${role}s`).join(" and ")} can do this.`,
-        );
+        const allowed = roles.map((role) => `${role}s`).join(" and ");
+        throw new Problem(403, "role_required", `Only ${allowed} can do this.`);
       }
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
       if (!(await checkSecondFactor(ctx, secondFactorRequirement, user, membership))) return;
@@ -44,22 +42,35 @@ export function createAccess(
     };
 }
 
-/** Returns the error of a change to a suspended organization, which is read-only. */
 function organizationSuspended({ reason }: Suspension): Problem {
   const why = reason ? ` Reason: ${reason}` : "";
-  return new Problem(
-    403,
-    "organization_suspended",
-    `The operator of this service suspended this organization, so it can't be changed.${why}`,
-  );
+  const detail = `The operator of this service suspended this organization, so it can't be changed.${why}`;
+  return new Problem(403, "organization_suspended", detail);
 }
 
-/** Returns the user who is signed in. */
+/** Returns false after redirecting a browser to the page that sets up a second factor. */
+async function checkSecondFactor(
+  ctx: Context,
+  requirement: Pick<SecondFactorRequirementStore, "isRequired">,
+  { secondFactor }: SignedInUser,
+  { id, role }: Membership,
+): Promise<boolean> {
+  if (secondFactor === "proved" || role === "member" || !(await requirement.isRequired(id))) return true;
+  // The session is older than the second factor: its owner has to sign in again.
+  if (secondFactor === "not_proved") requireRecentSignIn(ctx);
+  if (!prefersHtml(ctx)) {
+    const detail =
+      "This organization requires owners and admins to use a second factor. Set one up, then sign in again.";
+    throw new Problem(403, "second_factor_setup_required", detail);
+  }
+  seeOther(ctx, `${SECOND_FACTOR_SETUP}?${new URLSearchParams({ organization: id })}`);
+  return false;
+}
+
 export function signedInUserOf(ctx: Context): SignedInUser {
   return ctx.state.user;
 }
 
-/** Returns the organization in the path, with the user's role in it. */
 export function membershipOf(ctx: Context): Membership {
   return ctx.state.membership;
 }
@@ -67,4 +78,8 @@ export function membershipOf(ctx: Context): Membership {
 /** Returns the user as a caller who acts for the organization in the path. */
 export function actorOf(ctx: Context): Caller {
   return { organizationId: membershipOf(ctx).id, actor: signedInUserOf(ctx).actor };
+}
+
+export function pathTo(ctx: Context, section: Section): string {
+  return sectionPath(membershipOf(ctx).id, section);
 }

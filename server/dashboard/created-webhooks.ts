@@ -9,17 +9,12 @@ const choice = z.strictObject({
   delete_webhooks: z.boolean({ error: "must be true or false" }).default(false),
 });
 
-/** Returns whether the request asks to delete webhooks as well. @throws Problem 422 */
+/** Throws Problem 422. */
 export async function asksToDeleteWebhooks(ctx: Context): Promise<boolean> {
   return validate(choice, await switchFieldsOf(ctx, "delete_webhooks")).delete_webhooks;
 }
 
-/**
- * Renders the choice to delete webhooks as well, or nothing if there are none.
- * @param hosts the host of each webhook that exists now
- * @param creator who created them, as within a sentence
- * @param user for whom an app created them
- */
+/** Takes the host of each webhook, its `creator` as within a sentence, and the `user` for whom an app created it. */
 export function webhookChoice(hosts: string[], creator: Html | string, user?: Html | string): Html {
   if (hosts.length === 0) return html``;
   const isOne = hosts.length === 1;

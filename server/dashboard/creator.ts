@@ -1,6 +1,5 @@
 import type { Storage } from "../../adapters/index.ts";
-import { identityOf } from "../clients/client-identity.ts";
-import { findApp } from "../clients/find-app.ts";
+import { findApp, identityOf } from "../clients/app-identity.ts";
 import { type Html, html } from "../ui/html.ts";
 
 type Created = { createdBy: string | null; createdVia: string | null };
@@ -19,7 +18,7 @@ export async function creatorOf(
   ]);
   const user = listed.find(({ id }) => id === createdBy)?.username ?? ownClient;
   return html`by ${user === undefined ? html`<code>${createdBy}</code>` : html`<bdi>${user}</bdi>`}${
-    createdVia === null ? html`` : html` via <bdi>${creatingApp ?? createdVia}</bdi>`
+    createdVia !== null && html` via <bdi>${creatingApp ?? createdVia}</bdi>`
   }`;
 }
 

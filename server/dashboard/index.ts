@@ -1,6 +1,6 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
-import { routesOf } from "../../resources/http/methods.ts";
+import { routesOf } from "../../resources/http/routing.ts";
 import { createAccess } from "./access.ts";
 import { type AccountOptions, accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
@@ -8,7 +8,6 @@ import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
 import { analytics } from "./links/analytics.ts";
-import { qr } from "./links/qr.ts";
 import { links } from "./links/routes.ts";
 import { showMembership } from "./membership-view.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";
@@ -16,7 +15,6 @@ import { createOneTimeViews } from "./one-time-view.ts";
 import { approvedAppRoutes } from "./organization/approved-apps.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
-import { enterpriseAuthorizationRoutes } from "./organization/enterprise-authorization.ts";
 import { invitationRoutes } from "./organization/invitations.ts";
 import { memberRoutes } from "./organization/members.ts";
 import { planRoutes } from "./organization/plan.ts";
@@ -29,7 +27,6 @@ const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
   links,
   analytics,
-  qr,
   webhooks,
   deliveries,
   memberRoutes,
@@ -39,14 +36,12 @@ const ROUTE_MODULES: RouteModule[] = [
   quickStartRoutes,
   connectRoutes,
   workloadIdentityRoutes,
-  enterpriseAuthorizationRoutes,
   appRoutes,
   approvedAppRoutes,
   audit,
   noticeRoutes,
 ];
 
-/** Creates the dashboard for signed-in users, which serves HTML and JSON at the same paths. */
 export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
   const { organizations, secondFactorRequirement } = options.storage;

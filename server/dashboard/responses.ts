@@ -1,9 +1,10 @@
 import type { Context, Middleware } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
+import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
-import { type DashboardFrame, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
-import type { Html } from "../ui/html.ts";
-import { membershipOf, signedInUserOf } from "./access.ts";
+import { withCsrf } from "../ui/controls.ts";
+import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
+import { signedInUserOf } from "./access.ts";
 import { noticesBanner } from "./notices/page.ts";
 
 /** The confirmation at the top of a page: the value of `done` in the URL → the sentence. */
@@ -69,39 +70,27 @@ const NOTICES = {
   "delivery-resent": "Delivery queued.",
 } as const;
 
-/** A completed action, as the URL of the next page names it. */
 export type Done = keyof typeof NOTICES;
 
-/** What `showPage` needs besides the body of the page. */
-export type PageContent = Parameters<typeof dashboardPage>[1] & {
-  section?: Section;
-  notice?: string;
-  error?: string | undefined;
-};
+export type PageContent = Content & { section?: Section | undefined; error?: string | undefined };
 
-/** Responds with a dashboard page. */
-export function showPage(
-  ctx: Context,
-  { section, notice, error, ...content }: PageContent,
-  body: Html,
-): void {
+export function showPage(ctx: Context, { section, error, ...content }: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
-  const frame: DashboardFrame = {
+  const { memberships, membership, supportContact, notices } = ctx.state;
+  const frame = {
     username,
-    csrf,
-    organizations: ctx.state.memberships ?? [],
-    organization: membershipOf(ctx),
-    supportContact: ctx.state.supportContact,
+    organizations: memberships ?? [],
+    organization: membership,
+    supportContact,
     section,
-    notice: notice ?? noticeOf(ctx.query.done),
+    notice: noticeOf(ctx.query.done),
     error,
-    banner: noticesBanner(ctx.state.notices ?? []),
+    banner: noticesBanner(notices ?? []),
   };
   ctx.type = "html";
-  ctx.body = dashboardPage(frame, content, body);
+  ctx.body = withCsrf(dashboardPage(frame, content), csrf);
 }
 
-/** Returns the confirmation that a URL names, if it names one. */
 function noticeOf(done: unknown): string | undefined {
   return typeof done === "string" && Object.hasOwn(NOTICES, done) ? NOTICES[done as Done] : undefined;
 }
@@ -109,14 +98,22 @@ function noticeOf(done: unknown): string | undefined {
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
 export function respondToChange(
   ctx: Context,
-  { to, done, status = 200, body }: { to: string; done?: Done; status?: number; body?: object },
+  {
+    to,
+    done,
+    status = 200,
+    body,
+  }: { to: string; done?: Done | undefined; status?: number; body?: object | undefined },
 ): void {
-  if (prefersHtml(ctx)) {
-    ctx.status = 303;
-    return void ctx.redirect(done ? `${to}?done=${done}` : to);
-  }
-  ctx.status = body ? status : 204;
-  if (body) ctx.body = body;
+  if (prefersHtml(ctx)) seeOther(ctx, done ? `${to}?done=${done}` : to);
+  else if (body) sendJson(ctx, body, status);
+  else ctx.status = 204;
+}
+
+/** Responds to a client other than a browser. */
+export function sendJson(ctx: Context, body: object, status = 200): void {
+  ctx.status = status;
+  ctx.body = body;
 }
 
 /** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
@@ -154,13 +151,26 @@ export function splitFieldErrors(problem: Problem | undefined): { error?: string
   return { error: "Fix the errors below and try again.", errors };
 }
 
+/** The alert names every error if one of them has no field in the form, such as that of an unknown parameter. */
+export function queryErrors(
+  problem: Problem | undefined,
+  formFields: string[],
+): { error?: string; errors: FieldErrors } {
+  const { error, errors } = splitFieldErrors(problem);
+  if (!problem || error === undefined) return { errors };
+  const isInForm = Object.keys(errors).every((field) => formFields.includes(field));
+  if (isInForm) return { error, errors };
+  if (problem.code !== "unknown_field") return { error: problem.message, errors };
+  const unknown = Object.keys(errors).map((field) => `Unknown filter “${field}”.`);
+  return { error: unknown.join(" "), errors };
+}
+
 /** Turns a rule such as “must be a URL” into the sentence that a form shows. */
 function toSentence(rule: string): string {
   const sentence = rule.charAt(0).toUpperCase() + rule.slice(1);
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
-/** Returns the submitted fields without the CSRF token. */
 export async function formFieldsOf(ctx: Context): Promise<Input> {
   const { csrf: _, ...fields } = await readInput(ctx);
   return fields;

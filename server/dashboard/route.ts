@@ -1,22 +1,111 @@
 import type { Router } from "@koa/router";
+import type { Context, Middleware } from "koa";
+import { z } from "zod";
+import type { Caller } from "../../resources/access/actor.ts";
+import { notFound, type Problem } from "../../resources/http/problem.ts";
+import { validate } from "../../resources/http/validate.ts";
 import type { Services } from "../../resources/services.ts";
+import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
-import type { Access } from "./access.ts";
+import type { Section } from "../ui/dashboard-layout.ts";
+import { type Access, actorOf, pathTo } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
+import {
+  type Done,
+  type PageContent,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  showPage,
+  switchFieldsOf,
+} from "./responses.ts";
 
-/** The dependencies of the dashboard. */
 export type DashboardOptions = Pick<
   Dependencies,
-  "settings" | "urls" | "storage" | "clientPolicy" | "keys"
+  "settings" | "urls" | "storage" | "appPolicyCheck" | "keys"
 > & {
   services: Services;
 };
 
-/** Adds the routes of one feature. */
-export type RouteModule = (
-  router: Router,
-  options: DashboardOptions & { allow: Access; oneTimeView: CreateOneTimeView },
-) => void;
+export type RouteOptions = DashboardOptions & { allow: Access; oneTimeView: CreateOneTimeView };
 
-/** The path of an organization; everything that belongs to it is below. */
+export type RouteModule = (router: Router, options: RouteOptions) => void;
+
 export const ORGANIZATION = "/dashboard/organizations/:id";
+
+type Method = "put" | "patch" | "delete";
+type Checks = Middleware | readonly Middleware[];
+
+/** A form's deletion is at `…/delete`. `show` is the page of the form, shown again if its input is rejected. */
+export function addChange(
+  router: Router,
+  [method, path]: readonly [Method, string],
+  { access = [], show }: { access?: Middleware[]; show?: Show | undefined },
+  change: Middleware,
+): void {
+  router[method](path, ...access, change);
+  const formAccess = show ? [...access, redisplayForm(show)] : access;
+  router.post(method === "delete" ? `${path}/delete` : path, ...formAccess, change);
+}
+
+type FormPage = {
+  path: string;
+  /** Where the form is sent; by default the page's own path. */
+  action?: string;
+  /** The method and path by which programs request the change, if they have their own. */
+  program?: readonly [Method, string];
+  access?: Checks;
+  section?: Section;
+  /** Opening the page and sending the form require a recent sign-in. */
+  isSensitive?: boolean;
+  /** The message of `problem` is the page's error unless the result has another. */
+  render(ctx: Context, problem?: Problem): PageContent | Promise<PageContent>;
+  change(ctx: Context): Promise<void>;
+};
+
+/** Adds a page with a form, and the change that the form and programs request. */
+export function addForm(router: Router, form: FormPage): void {
+  const { path, action = path, program, section, isSensitive, render } = form;
+  const access = [form.access ?? []].flat();
+  const show: Show = async (ctx, error, problem) => {
+    if (isSensitive) requireRecentSignIn(ctx);
+    showPage(ctx, { section, error, ...(await render(ctx, problem)) });
+  };
+  const change = async (ctx: Context) => {
+    const page = path.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]);
+    if (isSensitive) requireRecentSignIn(ctx, page);
+    await form.change(ctx);
+  };
+  router.get(path, ...access, (ctx) => show(ctx));
+  if (program) router[program[0]](program[1], ...access, change);
+  router.post(action, ...access, redisplayForm(show), change);
+}
+
+type OwnerSwitch = {
+  path: string;
+  section: Section;
+  field: string;
+  /** Returns false if there is no such organization. */
+  set(ctx: Context, isOn: boolean, caller: Caller): Promise<boolean>;
+  done: readonly [on: Done, off: Done];
+  /** The response says what was set. */
+  isEchoed?: boolean;
+  show?: Show;
+};
+
+/** Adds a setting that only owners turn on and off, after a recent sign-in. */
+export function addOwnerSwitch(
+  router: Router,
+  allow: Access,
+  { path, section, field, set, done: [on, off], isEchoed = true, show }: OwnerSwitch,
+): void {
+  const schema = z.strictObject({ [field]: z.boolean({ error: "must be true or false" }) });
+  addChange(router, ["put", path], { access: [allow("owner")], show }, async (ctx) => {
+    const to = pathTo(ctx, section);
+    requireRecentSignIn(ctx, to);
+    const input = validate(schema, await switchFieldsOf(ctx, field));
+    const isOn = input[field] === true;
+    if (!(await set(ctx, isOn, actorOf(ctx)))) throw notFound("organization");
+    respondToChange(ctx, { to, done: isOn ? on : off, ...(isEchoed && { body: input }) });
+  });
+}

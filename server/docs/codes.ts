@@ -33,12 +33,12 @@ ${codeTable("Sign-in and dashboard error codes", dashboard)}`;
 function codeTable(caption: string, codes: Record<string, ProblemCodeDescription>): Html {
   return table<[code: string, ProblemCodeDescription]>(
     caption,
-    [
-      { head: "Code", cell: ([code]) => html`<code class="name" id="${code}">${breakable(code)}</code>` },
-      { head: "Status", cell: ([, { status }]) => String(status) },
-      { head: "Meaning", cell: ([, { meaning }]) => html`<div>${prose(meaning)}</div>` },
-      { head: "What to do", cell: ([, { next }]) => html`<div>${prose(next)}</div>` },
-    ],
+    {
+      Code: ([code]) => html`<code class="name" id="${code}">${breakable(code)}</code>`,
+      Status: ([, { status }]) => String(status),
+      Meaning: ([, { meaning }]) => html`<div>${prose(meaning)}</div>`,
+      "What to do": ([, { next }]) => html`<div>${prose(next)}</div>`,
+    },
     Object.entries(codes),
   );
 }

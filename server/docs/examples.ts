@@ -1,5 +1,5 @@
-import type { OperationObject } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import type { OperationObject } from "../../resources/openapi/operation-object.ts";
 
 /** Returns a shell script that sets `TOKEN`, or prints the error of the token endpoint. */
 export function tokenScript(base: string, clientId: string): string {

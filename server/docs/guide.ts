@@ -1,13 +1,18 @@
+import { readFileSync } from "node:fs";
 import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
 import { limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
+import { TIMEOUTS } from "../../resources/webhooks/send.ts";
+import { retentionOf } from "../settings/lifetimes.ts";
 import { type Html, html } from "../ui/html.ts";
 import { table } from "../ui/table.ts";
-import { auditLogGuide } from "./audit-log-guide.ts";
 import { tokenScript } from "./examples.ts";
 import { codeLink, listing, pretty } from "./prose.ts";
-import { receivingWebhooks } from "./webhooks-guide.ts";
+import { schemaLink } from "./schema.ts";
+
+const SCRIPT = readFileSync(new URL("../../docs/verify-audit-log.mjs", import.meta.url), "utf8");
 
 /** A chapter about what all operations have in common. */
 export type Chapter = { id: string; title: string; body: Html };
@@ -24,7 +29,7 @@ export function guide(urls: PublicUrls, problem: unknown): Chapter[] {
     { id: "rate-limits", title: "Rate limits", body: rateLimits() },
     { id: "click-analytics", title: "Click analytics", body: clickAnalytics() },
     { id: "receiving", title: "Receiving webhooks", body: receivingWebhooks() },
-    { id: "audit-log", title: "Audit log", body: auditLogGuide() },
+    { id: "audit-log", title: "Audit log", body: auditLog() },
     { id: "changes", title: "Versioning", body: versioning() },
   ];
 }
@@ -59,11 +64,11 @@ request needs (RFC 6750), along with those that the token has. Request exactly t
 token that acts for a user is limited to what the user’s current role allows: owners and admins can use all scopes, members can use <code>links:read</code> and <code>links:write</code>.</p>
 ${table(
   "Scopes",
-  [
-    { head: "Scope", cell: (scope: (typeof API_SCOPES)[number]) => html`<code>${scope}</code>` },
-    { head: "Permission", cell: (scope) => SCOPE_DESCRIPTIONS[scope] },
-  ],
-  [...API_SCOPES],
+  {
+    Scope: (scope) => html`<code>${scope}</code>`,
+    Permission: (scope) => SCOPE_DESCRIPTIONS[scope],
+  },
+  API_SCOPES,
 )}
 <h3>Resources</h3>
 <p>By default, a token works for both the REST API and MCP. To limit it to one of them, set the <code>resource</code> parameter
@@ -134,13 +139,12 @@ a valid token count toward a limit per IP address, named <code>"address"</code>.
 ${codeLink("quota_exceeded")}; in a bulk request, each link counts by itself.</p>
 ${table(
   "Limits by plan",
-  [
-    { head: "Limit", cell: ([name]) => html`${name}` },
-    ...PLANS.map((plan) => ({
-      head: plan,
-      cell: ([, limitOn]: (typeof LIMITS)[number]) => limitOn(plan),
-    })),
-  ],
+  {
+    Limit: ([name]) => name,
+    ...Object.fromEntries(
+      PLANS.map((plan) => [plan, ([, limitOn]: (typeof LIMITS)[number]) => limitOn(plan)]),
+    ),
+  },
   LIMITS,
 )}`;
 }
@@ -158,6 +162,38 @@ function clickAnalytics(): Html {
 <p>A visitor’s country comes from the <code>CF-IPCountry</code> request header, which Cloudflare sets and other proxies can be
 configured to set. The server reads it only if <code>TRUST_PROXY</code> is 1 or more; otherwise visitors could choose their own
 country, so <code>countries</code> stays empty.</p>`;
+}
+
+function receivingWebhooks(): Html {
+  return html`<p>Events are sent following <a href="https://www.standardwebhooks.com/">Standard Webhooks</a> 1.0.0: a POST of
+<code>{"type", "timestamp", "data"}</code> with the headers <code>webhook-id</code>, <code>webhook-timestamp</code> and
+<code>webhook-signature</code>. Verify the signature with the webhook’s secret; Standard Webhooks has libraries for many languages.
+Delivery is at least once: a retry has the same <code>webhook-id</code>, so you can ignore duplicates.</p>
+<p>Respond with 2xx within ${TIMEOUTS.totalMs / 1000} seconds. Any other response is retried for three days with increasing pauses,
+and <code>Retry-After</code> is respected. A 410 response disables the webhook. While a secret is being rotated, requests are signed
+with both secrets.</p>
+${table(
+  "Events",
+  {
+    Event: ({ event }) => html`<code>${event}</code>`,
+    Description: ({ meaning }) => meaning,
+    Body: ({ body }) => schemaLink(body.meta()?.title ?? ""),
+  },
+  WEBHOOK_EVENT_SCHEMAS,
+)}`;
+}
+
+/** How to prove that an export of the audit log is complete and unchanged. */
+function auditLog(): Html {
+  const kept = PLANS.map((plan) => `${retentionOf(plan)} on ${plan.charAt(0).toUpperCase()}${plan.slice(1)}`);
+  return html`<p>The dashboard shows the audit log of your organization and exports it as CSV. Entries are kept for ${kept.join(", ")}.
+A change of plan applies to new entries only. Entries are deleted oldest first.</p>
+<p>Every entry has a sequence number, <code>seq</code>, and a <code>hash</code>: the SHA-256 of <code>previous_hash</code> (the hash of the entry before),
+a line feed, and the <code>record</code> of the entry. Changing, deleting, inserting or reordering entries breaks this chain.</p>
+<p>To verify an export, export the log without a filter and run this script with Node.js. It needs no network access and no packages. Someone who
+can change the database could recompute all later hashes. To detect that, keep the hash that the audit log page shows, and pass it to the
+script with a later export: <code>node verify-audit-log.mjs audit.csv &lt;hash&gt;</code>. The names and the summary are not part of the proof.</p>
+${listing("verify-audit-log.mjs", SCRIPT)}`;
 }
 
 function versioning(): Html {

@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import type { Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { matchesIfNoneMatch } from "../../resources/http/etag.ts";
+import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
 import type { Resources } from "../../resources/index.ts";
 import { lazy } from "../../resources/lazy.ts";
@@ -9,8 +8,6 @@ import { inputSchemaOf } from "../../resources/mcp/tool.ts";
 import { codesOf } from "./operation.ts";
 import { type DocsContent, docsPage } from "./page.ts";
 import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "./problem-codes.ts";
-
-const MAX_AGE_S = 300;
 
 /** Serves `GET /docs`. The page depends only on the code: it is rendered once, on the first request. */
 export function docs(resources: Resources, urls: PublicUrls): Middleware {
@@ -22,18 +19,11 @@ export function docs(resources: Resources, urls: PublicUrls): Middleware {
       dashboard: DASHBOARD_PROBLEMS,
       fields: fieldsOf({ document, tools }),
     };
-    const page = docsPage({ document, tools, urls, codes });
-    return { page, tag: `"${createHash("sha256").update(page).digest("base64url").slice(0, 22)}"` };
+    return tagged(docsPage({ document, tools, urls, codes }));
   });
   return async function serveDocs(ctx, next) {
     if (ctx.path !== "/docs") return next();
-    const { page, tag } = rendered();
-    ctx.set("Cache-Control", `public, max-age=${MAX_AGE_S}`);
-    // A compressed response has the same tag.
-    ctx.set("ETag", `W/${tag}`);
-    ctx.type = "html";
-    ctx.body = page;
-    if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
+    respondWithTagged(ctx, rendered(), "html");
   };
 }
 

@@ -1,6 +1,6 @@
-import type { OpenApiDocument, OperationObject } from "../../resources/openapi/document.ts";
-import type { ResponseObject } from "../../resources/openapi/error-responses.ts";
+import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import type { OperationObject, ResponseObject } from "../../resources/openapi/operation-object.ts";
 import { badge } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { curlOf, exampleOf } from "./examples.ts";
@@ -24,13 +24,13 @@ export function operationView({ components: { schemas } }: OpenApiDocument, loca
 <div class="what">
 <h3>${summary}</h3>
 <p class="call"><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code></p>
-${description ? html`<p>${prose(description)}</p>` : html``}
+${description && html`<p>${prose(description)}</p>`}
 <p>${
     scopes.length > 0
       ? html`Requires ${scopes.map((scope) => badge(scope))}`
       : html`Requires ${badge("no token")}`
   }</p>
-${parameterFields.length > 0 ? fieldTable(`Parameters of ${summary}`, parameterFields) : html``}
+${parameterFields.length > 0 && fieldTable(`Parameters of ${summary}`, parameterFields)}
 ${responsesOf(operation)}
 </div>
 <div class="how">
@@ -74,7 +74,7 @@ const COMMON_HEADERS = new Set(["RateLimit", "RateLimit-Policy", "X-Request-Id"]
 function success(status: string, response: ResponseObject): Html {
   const name = referenceOf(schemaOf(response) ?? {});
   const headers = Object.keys(response.headers).filter((header) => !COMMON_HEADERS.has(header));
-  return html`<dt>${status}</dt><dd>${response.description}${name ? html` ${schemaLink(name)}` : html``}${
+  return html`<dt>${status}</dt><dd>${response.description}${name && html` ${schemaLink(name)}`}${
     headers.length > 0
       ? html` <small>with ${headers.map((header, index) => html`${index ? ", " : ""}<code>${header}</code>`)}</small>`
       : html``

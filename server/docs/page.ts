@@ -1,16 +1,16 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import type { Tool } from "../../resources/mcp/tool.ts";
+import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
-import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
+import { badge } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { document as wholePage } from "../ui/page.ts";
 import { type Codes, codesView } from "./codes.ts";
 import { exampleOf } from "./examples.ts";
 import { type Chapter, guide } from "./guide.ts";
 import { type LocatedOperation, operationView } from "./operation.ts";
-import { listing, pretty } from "./prose.ts";
+import { listing, pretty, prose } from "./prose.ts";
 import { type Field, fieldsOf, fieldTable } from "./schema.ts";
-import { toolAnchor, toolsView } from "./tools.ts";
 
 /** What the page shows. */
 export type DocsContent = {
@@ -103,6 +103,32 @@ ${listing(
   }),
 )}
 <div class="tools">${toolsView(tools)}</div>`;
+}
+
+/** Renders the MCP tools with their description, scopes and parameters. */
+function toolsView(tools: readonly Tool[]): Html {
+  return html`${tools.map(
+    (tool) => html`<details class="tool" id="${toolAnchor(tool.name)}">
+<summary><code>${tool.name}</code> ${tool.title}</summary>
+<p>${prose(tool.description)}</p>
+<p>Requires ${tool.scopes.length > 0 ? tool.scopes.map((scope) => badge(scope)) : badge("any token")}${
+      tool.annotations.readOnlyHint ? html` ${badge("read-only", "good")}` : html``
+    }${tool.annotations.destructiveHint ? html` ${badge("destructive", "warn")}` : html``}</p>
+${parametersOf(tool)}
+</details>
+`,
+  )}`;
+}
+
+/** Returns the fragment of a tool's entry on the page. */
+function toolAnchor(name: string): string {
+  return `tool-${name}`;
+}
+
+function parametersOf(tool: Tool): Html {
+  const { name } = tool;
+  const fields = fieldsOf(toJsonSchema(inputSchemaOf(tool), "input"));
+  return fields.length > 0 ? fieldTable(`Parameters of ${name}`, fields) : html`<p>No parameters.</p>`;
 }
 
 /** Returns the fields of an object; in responses, marks optional fields instead of required ones. */

@@ -17,11 +17,11 @@ export type Field = {
 export function fieldTable(caption: string, fields: Field[]): Html {
   return table<Field>(
     caption,
-    [
-      { head: "Field", cell: ({ name, required, place }) => nameOf(name, required, place) },
-      { head: "Type", cell: ({ schema }) => html`<div>${typeOf(schema)}</div>` },
-      { head: "Description", cell: ({ schema, meaning }) => meaningOf(schema, meaning) },
-    ],
+    {
+      Field: ({ name, required, place }) => nameOf(name, required, place),
+      Type: ({ schema }) => html`<div>${typeOf(schema)}</div>`,
+      Description: ({ schema, meaning }) => meaningOf(schema, meaning),
+    },
     fields,
   );
 }
@@ -54,12 +54,12 @@ function nameOf(name: string, required: boolean, place = ""): Html {
   const notes = [place, required && "required"].filter(Boolean).join(", ");
   // Long names wrap after a dot only.
   const parts = name.split(".").map((part, index) => (index ? html`.<wbr>${part}` : part));
-  return html`<div><code class="name">${parts}</code>${notes ? html` <small>${notes}</small>` : html``}</div>`;
+  return html`<div><code class="name">${parts}</code>${notes && html` <small>${notes}</small>`}</div>`;
 }
 
 function meaningOf(schema: JsonSchema, meaning = ""): Html {
   const constraints = constraintsOf(schema);
-  return html`<div>${prose(meaning)}${constraints ? html` <small>${constraints}</small>` : html``}</div>`;
+  return html`<div>${prose(meaning)}${constraints && html` <small>${constraints}</small>`}</div>`;
 }
 
 /** Returns the display name of a type. */
@@ -71,10 +71,10 @@ function typeOf(schema: JsonSchema): Html {
   if (Array.isArray(schema.type)) return html`${schema.type.join(" or ")}`;
   if (schema.enum)
     return join(
-      schema.enum.map((value) => html`<code>${value}</code>`),
+      schema.enum.map((value) => html`<code>${String(value)}</code>`),
       ", ",
     );
-  if (schema.const !== undefined) return html`<code>${schema.const}</code>`;
+  if (schema.const !== undefined) return html`<code>${String(schema.const)}</code>`;
   if (schema.type === "array") return html`array of ${typeOf((schema.items ?? {}) as JsonSchema)}`;
   return html`${WORDS[schema.format ?? ""] ?? WORDS[schema.type ?? ""] ?? schema.type ?? "any"}`;
 }

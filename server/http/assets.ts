@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
+import { isAt, requireRead } from "../../resources/http/routing.ts";
 import { BASE_CSS, DASHBOARD_CSS } from "../ui/css/index.ts";
 
-type Asset = { type: string; body: string };
+const ICON = new URL("../ui/icon.svg", import.meta.url);
 
-const ASSETS: Record<string, Asset> = {
+const ASSETS: Record<string, { type: string; body: string }> = {
   "/assets/style.css": { type: "text/css", body: BASE_CSS },
   "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
   "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
@@ -15,10 +16,9 @@ const ASSETS: Record<string, Asset> = {
       read(new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"))) +
       read(new URL("../ui/passkeys.js", import.meta.url)),
   },
-  "/assets/icon.svg": { type: "image/svg+xml", body: read(new URL("../ui/icon.svg", import.meta.url)) },
+  "/assets/icon.svg": { type: "image/svg+xml", body: read(ICON) },
 };
 
-/** Serves the style sheets, the script and the icon of the pages. */
 export const assets: Middleware = async function serveAsset(ctx, next) {
   const asset = ASSETS[ctx.path];
   if (!asset) return next();
@@ -29,4 +29,43 @@ export const assets: Middleware = async function serveAsset(ctx, next) {
 
 function read(file: URL): string {
   return readFileSync(file, "utf8");
+}
+
+const DAY_S = 24 * 60 * 60;
+// RFC 9116 §2.5.5: recommended to be less than a year ahead.
+const EXPIRES_AFTER_MS = 180 * DAY_S * 1000;
+
+// Short links may be crawled; what needs a sign-in or a token has nothing for a search engine.
+const ROBOTS = `User-agent: *
+Disallow: /auth/
+Disallow: /dashboard
+Disallow: /interaction/
+Disallow: /oauth/
+Disallow: /v1/
+Disallow: /mcp
+`;
+
+export function siteFiles(base: string, contact: string | undefined): Middleware {
+  const securityUrl = `${base}/.well-known/security.txt`;
+  const isSecurityText = isAt(securityUrl);
+  function findFile(ctx: Context): { type: string; body: Buffer | string } | undefined {
+    if (ctx.path === "/favicon.ico") return { type: "image/svg+xml", body: readFileSync(ICON) };
+    if (ctx.path === "/robots.txt") return { type: "text/plain", body: ROBOTS };
+    if (!contact || !isSecurityText(ctx)) return undefined;
+    return { type: "text/plain", body: securityText(contact, securityUrl) };
+  }
+  return async function serveSiteFile(ctx, next) {
+    const file = findFile(ctx);
+    if (!file) return next();
+    return requireRead(ctx, async () => {
+      ctx.set("Cache-Control", `public, max-age=${DAY_S}`);
+      ctx.type = file.type;
+      ctx.body = file.body;
+    });
+  };
+}
+
+function securityText(contact: string, url: string): string {
+  const expires = new Date(Date.now() + EXPIRES_AFTER_MS).toISOString();
+  return `Contact: ${contact}\nExpires: ${expires}\nPreferred-Languages: en\nCanonical: ${url}\n`;
 }

@@ -1,8 +1,21 @@
 import type { IncomingMessage } from "node:http";
+import { isIPv4, isIPv6 } from "node:net";
+import ipaddr from "ipaddr.js";
 import type Koa from "koa";
-import { parseIpAddress } from "./ip-address.ts";
 
-/** Makes `ctx.ip` the address of the client behind a known number of proxies. */
+// What proxies append to an address: `203.0.113.9:5678`, `[2001:db8::1]:5678`.
+const IPV4_WITH_PORT = /^([\d.]+):\d+$/;
+const IPV6_IN_BRACKETS = /^\[(.+)\](?::\d+)?$/;
+
+/** Returns undefined for other text; an IPv4-mapped IPv6 address becomes IPv4. */
+export function parseIpAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  const withZone = (IPV4_WITH_PORT.exec(text) ?? IPV6_IN_BRACKETS.exec(text))?.[1] ?? text;
+  // RFC 4007 §11: a zone means nothing on another machine, and may be any text.
+  const [address = ""] = withZone.split("%", 1);
+  // By itself, ipaddr.js also reads `127` and `0x7f.1`.
+  return isIPv4(address) || isIPv6(address) ? ipaddr.process(address) : undefined;
+}
+
 export function trustProxies(app: Koa, proxies: number): void {
   Object.defineProperty(app.request, "ip", {
     configurable: true,
@@ -12,11 +25,7 @@ export function trustProxies(app: Koa, proxies: number): void {
   });
 }
 
-/**
- * Returns the address of the client behind a known number of proxies. Each proxy appends the address that it sees to
- * `X-Forwarded-For`, so the client's is that many from the right; everything before it can be forged. A port is removed,
- * and each address has one notation. Text that is no address counts as the last proxy's own.
- */
+/** Each proxy appends the address it sees to `X-Forwarded-For`; everything before those can be forged. */
 export function clientAddress(request: IncomingMessage, proxies: number): string {
   const direct = request.socket.remoteAddress ?? "";
   if (proxies === 0) return direct;
@@ -24,7 +33,7 @@ export function clientAddress(request: IncomingMessage, proxies: number): string
   return (parseIpAddress(address) ?? parseIpAddress(direct))?.toString() ?? direct;
 }
 
-/** Returns the addresses in `X-Forwarded-For`, the one that the last proxy saw last. */
+/** The address that the last proxy saw is last. */
 export function forwardedFor({ headers }: IncomingMessage): string[] {
   return String(headers["x-forwarded-for"] ?? "")
     .split(",")

@@ -15,19 +15,13 @@ const CACHED_MAX = 50;
 
 const TEXT = /^(?:text\/|application\/(?:[\w.-]+\+)?json|image\/svg\+xml)/;
 
-/** Preferred first. Higher levels of Brotli take several times as long and save a few percent. */
+/** Preferred first. Higher Brotli levels take several times as long and save a few percent. */
 const ENCODINGS = [
   createEncoding("br", promisify(brotliCompress), { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
   createEncoding("gzip", promisify(gzip), {}),
 ];
 
-/**
- * Compresses texts, except in two cases:
- * - responses that may not be stored. Tokens, secrets and all pages with a session are among them: such pages contain a
- *   CSRF token, and some repeat what the URL says beside it, such as a search. An attacker who makes a browser open URLs
- *   and sees the sizes of the encrypted responses could guess the token byte by byte (BREACH).
- * - responses with a strong `ETag`. It stands for these very bytes (RFC 9110 §8.8.1), and clients send it in `If-Match`.
- */
+/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`: the size could reveal a CSRF token (BREACH). */
 export const compressTexts: Middleware = async function compressText(ctx, next) {
   await next();
   const text = textOf(ctx);
@@ -46,7 +40,6 @@ export const compressTexts: Middleware = async function compressText(ctx, next) 
   ctx.body = bytes;
 };
 
-/** Returns the text of a response that may be compressed. */
 function textOf({ body, respond, response }: Context): string | undefined {
   const isSecret = headerOf(response, "Cache-Control").includes("no-store");
   const isStrong = headerOf(response, "ETag").startsWith('"');

@@ -1,4 +1,3 @@
-/** What a `User-Agent` is called that names neither a browser nor a program. */
 export const UNKNOWN_BROWSER = "Unknown browser";
 // In this order: Edge, Opera and others also call themselves Chrome, and Chrome calls itself Safari.
 const BROWSERS: [RegExp, string][] = [
@@ -22,10 +21,7 @@ const SYSTEMS: [RegExp, string][] = [
 ];
 const PROGRAM = /^[A-Za-z][\w.-]{0,39}/;
 
-/**
- * Describes a `User-Agent` so that its user recognizes it: a browser and its system, or the name of a program. Versions
- * are left out, because they change. The header is only a claim of the client.
- */
+/** Leaves out versions, which change. */
 export function describeBrowser(userAgent: string): string {
   const browser = nameIn(userAgent, BROWSERS);
   const system = nameIn(userAgent, SYSTEMS);

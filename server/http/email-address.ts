@@ -2,5 +2,5 @@ import { z } from "zod";
 
 const RULE = { error: "must be an email address, such as ada@example.com" };
 
-/** An email address, in lower case, because limits per address must not depend on its spelling. ASCII only, so it has no lookalikes. */
+/** Lower case, because limits must not depend on the spelling; ASCII only, so it has no lookalikes. */
 export const emailAddress = z.string(RULE).trim().toLowerCase().pipe(z.email(RULE).max(254, RULE));

@@ -2,7 +2,6 @@ import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
 import { EMBEDDED_STYLE, messagePage, type PageLink, standalonePage } from "../ui/page.ts";
-import type { OnError } from "./on-error.ts";
 
 const TITLES: Record<number, string> = {
   403: "Access denied",
@@ -23,22 +22,18 @@ const OAUTH_CODES: Record<string, string> = {
   unsupported_media_type: "invalid_request",
 };
 
-/** The policy of the page that is shown on a foreign host, where the style sheet isn't served. */
+/** A foreign host doesn't serve the style sheet. */
 const STANDALONE_POLICY = `default-src 'none'; style-src ${EMBEDDED_STYLE}; frame-ancestors 'none'; base-uri 'none'`;
 
-/** Responds to a request with an error. */
 export type RespondWithError = (ctx: Context, problem: Problem) => void;
 
-/** Returns the page of an error. @param title the title itself, or the status that it is derived from */
+/** `title` may be the status that it is derived from. */
 export function errorPage(title: string | number, text: string, link?: PageLink): string {
   const heading = typeof title === "string" ? title : TITLES[title];
   return messagePage(heading ?? "Something went wrong", text, link);
 }
 
-/**
- * Creates the function that responds with an error: with a page for browsers, outside the API. For programs, errors below
- * `/oauth` are as RFC 6749 §5.2 describes, all others as RFC 9457 does.
- */
+/** Programs get RFC 6749 §5.2 below `/oauth`, else RFC 9457. */
 export function createRespondWithError(
   { base, api, mcp }: PublicUrls,
   isOauthPath: (ctx: Context) => boolean,
@@ -75,7 +70,7 @@ export function createRespondWithError(
   };
 }
 
-/** Answers errors and unknown addresses. Koa's own error response would drop the headers that every response has. */
+/** Koa's own error response would drop the headers that every response has. */
 export function handleErrors(onError: OnError, respond: RespondWithError): Middleware {
   return async function answerError(ctx, next) {
     try {
@@ -89,9 +84,10 @@ export function handleErrors(onError: OnError, respond: RespondWithError): Middl
   };
 }
 
-/** Converts an error of a library about the request, such as an ended interaction. */
 function clientErrorOf(error: unknown): Problem | undefined {
   const { status, expose } = error as { status?: number; expose?: boolean };
   if (!expose || status === undefined || status < 400 || status >= 500) return undefined;
   return new Problem(status, "invalid_request", UNREADABLE);
 }
+
+export type OnError = (error: unknown, ctx?: Pick<Context, "state">) => void;

@@ -5,10 +5,7 @@ const PARSED = Symbol("the parsed query and its text");
 
 type Request = Koa.Request & { [PARSED]?: { text: string; query: ParsedUrlQuery } };
 
-/**
- * Makes Koa parse queries with Node's parser. Koa's (3.3) collects all values of a name again for each of them, which
- * takes more than 20 ms for a long query.
- */
+/** Makes Koa parse queries with Node's parser: Koa's (3.3) collects a name's values repeatedly, 20 ms for a long query. */
 export function parseQueries(app: Koa): void {
   Object.defineProperty(app.request, "query", {
     configurable: true,

@@ -1,8 +1,7 @@
 import type { Context, Middleware } from "koa";
-import { isAt, mount } from "../../resources/http/mount.ts";
+import { isAt, mount } from "../../resources/http/routing.ts";
 import { prefersHtml } from "./request-body.ts";
 
-/** Addresses that users guess. */
 const GUESSES: Record<string, string> = {
   "/login": "/auth/login",
   "/signin": "/auth/login",
@@ -20,8 +19,7 @@ const PAGE_GUESSES: Record<string, string> = {
   "/dashboard/organizations": "/dashboard",
 };
 
-// A form that is shown again with its errors has the URL that it was sent to. Reloading it or opening a bookmark of it
-// leads to the page of the form, which is the first group.
+// A form that is shown again with its errors has the URL that it was sent to; reloading leads to the page, group 1.
 const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
   /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
@@ -31,7 +29,12 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
 ];
 
-/** Redirects `/dashboard/` and `/docs/` to the pages without the slash. */
+/** Redirects after a form, and never with 307, which would repeat the form (RFC 9700 §4.12). */
+export function seeOther(ctx: Context, to: string): void {
+  ctx.status = 303;
+  ctx.redirect(to);
+}
+
 export function redirectSlashes(base: string): Middleware[] {
   return ["/dashboard", "/docs"].map((page) =>
     mount(isAt(`${base}${page}/`), [
@@ -44,7 +47,6 @@ export function redirectSlashes(base: string): Middleware[] {
   );
 }
 
-/** Redirects common guesses, such as `/login`, and the URLs of forms to their pages. */
 export function redirectGuesses(base: string): Middleware {
   const { host } = new URL(base);
   return async function redirectGuess(ctx, next) {

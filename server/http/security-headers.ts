@@ -21,10 +21,7 @@ const AUTHORIZATION_FORMS = /^\/interaction\//;
 // Apps may open an authorization in a popup. `same-origin` would disconnect it from its opener, even on a redirect.
 const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
-/**
- * Sets the security headers of every response and the request ID, which the log contains as well.
- * @param secure whether the service is on https
- */
+/** The log contains the request ID, too. */
 export function commonHeaders(secure: boolean): Middleware {
   const headers = {
     "X-Content-Type-Options": "nosniff",

@@ -1,27 +1,91 @@
-import type { ClientIdentity } from "../clients/client-identity.ts";
+import type { Context } from "koa";
+import { errors, type Interaction } from "oidc-provider";
+import type { AuthOptions } from "../auth/parts.ts";
+import { type ClientIdentity, identityOf } from "../clients/app-identity.ts";
+import { redirectTargetOf } from "../clients/redirect-uris.ts";
+import { seeOther } from "../http/redirects.ts";
+import { textFieldOf } from "../http/request-body.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
-import type { ConsentOption, ExcludedOrganization } from "./consent.ts";
+import {
+  approveConsent,
+  type ConsentOption,
+  type ConsentOptions,
+  denyConsent,
+  type ExclusionReason,
+  findConsentOptions,
+} from "./consent.ts";
+import { accountIdOf, clientNameOf, type Step, stepPath } from "./interaction.ts";
 
-export type Consent = {
+export function consentStep(options: AuthOptions): Step {
+  const { provider, storage, appPolicyCheck, csrf, base, sessions } = options;
+  const findOptions = async (ctx: Context, interaction: Interaction) =>
+    findConsentOptions(storage, appPolicyCheck, {
+      userId: accountIdOf(interaction),
+      clientId: clientIdOf(interaction),
+      scopes: requestedScopes(interaction),
+      amr: (await sessions.current(ctx))?.amr,
+    });
+
+  async function showPage(ctx: Context, interaction: Interaction, error?: string): Promise<void> {
+    if (error) ctx.status = 422;
+    const account = await storage.accounts.find(accountIdOf(interaction));
+    const query = new URLSearchParams({ client_id: clientIdOf(interaction) });
+    ctx.body = consentPage({
+      action: stepPath(interaction, "consent"),
+      csrf: csrf.token(interaction.uid),
+      app: await clientNameOf(provider, interaction),
+      identity: identityOf(clientIdOf(interaction)),
+      username: account?.username ?? "",
+      scopes: requestedScopes(interaction),
+      ...(await findOptions(ctx, interaction)),
+      approvalUrl: (id) => `${base}/dashboard/organizations/${id}/apps/approve?${query}`,
+      error,
+      target: redirectTargetOf(textFieldOf(interaction.params.redirect_uri)),
+    });
+  }
+
+  return {
+    show: (ctx, interaction) => showPage(ctx, interaction),
+
+    async submit(ctx, interaction, body) {
+      if (body.decision !== "allow") {
+        await denyConsent(provider, ctx);
+        return seeOther(ctx, interaction.returnTo);
+      }
+      const { options } = await findOptions(ctx, interaction);
+      const option = options.find(({ id }) => id === body.organization_id);
+      if (!option) return showPage(ctx, interaction, "Select one of your organizations.");
+      try {
+        await approveConsent(provider, storage, interaction, { option, address: ctx.ip });
+      } catch (error) {
+        if (!(error instanceof errors.AccessDenied)) throw error;
+        return showPage(ctx, interaction, `You are no longer a member of ${option.name}.`);
+      }
+      seeOther(ctx, interaction.returnTo);
+    },
+  };
+}
+
+function clientIdOf({ params }: Interaction): string {
+  return textFieldOf(params.client_id);
+}
+
+function requestedScopes({ params }: Interaction): string[] {
+  return textFieldOf(params.scope).split(" ").filter(Boolean);
+}
+
+type Consent = ConsentOptions & {
   action: string;
   csrf: string;
-  /** The name of the app. */
   app: string;
   /** Who vouches for that name; undefined for the client of an organization. */
   identity?: ClientIdentity | undefined;
-  /** The host of the redirect URI, or its scheme; `isLocal`: on this computer, where any program can use it. */
+  /** `isLocal`: on this computer, where any program can use it. */
   target: { name: string; isLocal: boolean };
   username: string;
   scopes: string[];
-  /** The organizations to choose from, each with the scopes that the user's role there allows. */
-  options: ConsentOption[];
-  /** The user's organizations that don't let the user authorize this app. */
-  excluded: ExcludedOrganization[];
-  /** Returns the page on which an owner or admin of an organization can approve the app. */
   approvalUrl: (organizationId: string) => string;
-  /** Why there are no options. */
-  refusal?: keyof typeof REFUSALS | undefined;
   error?: string | undefined;
 };
 
@@ -39,6 +103,17 @@ const REFUSALS = {
   role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
+const EXCLUSIONS: Record<ExclusionReason, (organization: Html, approvalUrl: string) => Html> = {
+  kind: (organization) =>
+    html`${organization} doesn’t allow this app. Ask an owner or admin to allow it under Apps.`,
+  second_factor: (organization) =>
+    html`${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.`,
+  members: (organization) =>
+    html`${organization} doesn’t let its members authorize apps. Ask an owner or admin of ${organization}.`,
+  approval: (organization, approvalUrl) =>
+    html`Ask an owner or admin of ${organization} to approve this app. Send them this link: <code class="long">${approvalUrl}</code>`,
+};
+
 const SCOPE_DESCRIPTIONS: Record<string, string> = {
   "links:read": "View links and their clicks",
   "links:write": "Create, edit and delete links",
@@ -48,10 +123,9 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
   offline_access: "Keep this access while you’re not using the app",
 };
 
-/** Renders what an app will be able to do, for which organization, and for how long. */
-export function consentPage(consent: Consent): string {
+function consentPage(consent: Consent): string {
   const { action, csrf, app, identity, target, username, scopes, error } = consent;
-  const { options, refusal } = consent;
+  const { options, excluded, refusal, approvalUrl } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
@@ -62,49 +136,31 @@ export function consentPage(consent: Consent): string {
 <p>You’ll be redirected to <strong>${target.name}</strong>.</p>
 <p><strong><bdi>${app}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
-${identity ? identityNote(identity, target.isLocal) : html``}
-${canAllow ? html`<p>Access expires in 90 days; you can revoke it at any time.</p>` : html``}
+${identity && identityNote(identity, target.isLocal)}
+${canAllow && html`<p>Access expires in 90 days; you can revoke it at any time.</p>`}
 ${alert(target.isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
 ${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
-${exclusions(consent)}
+${excluded.map(({ id, name, reason }) => html`<p class="alert">${EXCLUSIONS[reason](html`<bdi>${name}</bdi>`, approvalUrl(id))}</p>`)}
 <div class="buttons">
-${canAllow ? html`<button type="submit" name="decision" value="allow">Allow</button>` : html``}
+${canAllow && html`<button type="submit" name="decision" value="allow">Allow</button>`}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
 </div>
 </form>`,
   );
 }
 
-/** Says who publishes the identity of an app, and whether the app is a known one. */
 function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean): Html {
   if (!publisher) {
-    return html`<p><strong>Not verified</strong>: this app chose its name itself. Continue only if you trust it.</p>`;
+    return html`<p><strong>Unverified app</strong>: anyone can use this name. Continue only if you trust it.</p>`;
   }
   return html`<p>Identity published by <strong>${publisher}</strong>. ${
     isKnown
       ? KNOWN_APP[isLocal ? "local" : "remote"]
       : html`<strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. Continue only if you trust this site.`
   }</p>`;
-}
-
-/** Says for each organization that the user can't choose why, and who can change that. */
-function exclusions({ excluded, approvalUrl }: Consent): Html {
-  return html`${excluded.map(({ id, name, reason }) => {
-    const organization = html`<bdi>${name}</bdi>`;
-    if (reason === "kind") {
-      return html`<p class="alert">${organization} doesn’t allow this app. Ask an owner or admin to allow it under Apps.</p>`;
-    }
-    if (reason === "second_factor") {
-      return html`<p class="alert">${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.</p>`;
-    }
-    if (reason === "members") {
-      return html`<p class="alert">${organization} doesn’t let its members authorize apps. Ask an owner or admin of ${organization}.</p>`;
-    }
-    return html`<p class="alert">Ask an owner or admin of ${organization} to approve this app. Send them this link: <code class="long">${approvalUrl(id)}</code></p>`;
-  })}`;
 }
 
 function describe(scope: string): string {
@@ -127,7 +183,6 @@ ${options.map(
 )}</fieldset>`;
 }
 
-/** Lists requested scopes that the user's role doesn't allow. */
 function roleLimits({ name, role, scopes }: ConsentOption, requested: string[]): Html {
   const missing = requested.filter((scope) => !scopes.includes(scope)).map(describe);
   if (missing.length === 0) return html``;

@@ -1,28 +1,21 @@
 import type { Context } from "koa";
 import type { Interaction } from "oidc-provider";
 import { signInPage } from "../auth/login-page.ts";
+import type { AuthOptions } from "../auth/parts.ts";
 import type { SignedIn } from "../auth/sessions.ts";
 import type { SignInProof } from "../auth/sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
-import { identityOf } from "../clients/client-identity.ts";
-import { allowOtherAccounts, isAwaitedSession } from "./account-choice.ts";
-import {
-  clientNameOf,
-  currentInteraction,
-  finishStep,
-  type InteractionOptions,
-  readForm,
-  type Step,
-  stepPath,
-  textOf,
-} from "./interaction.ts";
+import { identityOf } from "../clients/app-identity.ts";
+import { textFieldOf } from "../http/request-body.ts";
+import type { AccountChoice } from "../provider/interaction-policy.ts";
+import { clientNameOf, finishStep, type Step, stepPath } from "./interaction.ts";
 
 type Login = { accountId: string; ts?: number; amr?: string[] };
 type Failure = { username: string; error: string };
 
-/** Creates the sign-in step. It is skipped if the user has signed in elsewhere since the interaction began. */
-export function loginStep(options: InteractionOptions): Step {
-  const { provider, csrf, verifyPassword, sessions, ssoButton, passkeyButton, completeSignIn } = options;
+/** Skips the sign-in if the user has signed in elsewhere since the interaction began. */
+export function loginStep(options: AuthOptions): Step {
+  const { provider, csrf, signIn, sessions, ssoButton, passkeyButton, completeSignIn } = options;
 
   async function showForm(ctx: Context, interaction: Interaction, failure?: Failure): Promise<void> {
     const app = await clientNameOf(provider, interaction);
@@ -31,13 +24,13 @@ export function loginStep(options: InteractionOptions): Step {
       action: stepPath(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
       app,
-      identity: identityOf(textOf(interaction.params.client_id)),
+      identity: identityOf(textFieldOf(interaction.params.client_id)),
       // A user with a session is here to sign in again, which the identity provider must require, too.
       external: await ssoButton(`/interaction/${interaction.uid}`, {
         again: interaction.session !== undefined,
       }),
       passkey: await passkeyButton(ctx, `/interaction/${interaction.uid}`),
-      ...(failure ?? { username: textOf(interaction.params.login_hint) }),
+      ...(failure ?? { username: textFieldOf(interaction.params.login_hint) }),
     });
   }
 
@@ -56,17 +49,34 @@ export function loginStep(options: InteractionOptions): Step {
       await finishStep(provider, ctx, { login: loginOf(session) });
     },
 
-    async submit(ctx) {
-      const interaction = await currentInteraction(provider, ctx, "login");
-      const body = readForm(ctx, csrf, interaction);
-      const username = textOf(body.username);
-      const result = await verifyPassword(ctx, username, textOf(body.password));
+    async submit(ctx, interaction, body) {
+      const username = textFieldOf(body.username);
+      const result = await signIn(ctx, username, textFieldOf(body.password));
       const failure = "error" in result ? result : await complete(ctx, interaction, result);
       if (!failure) return;
       ctx.status = failure.status;
       return showForm(ctx, interaction, { username, error: failure.error });
     },
   };
+}
+
+/** The library rejects an interaction when its session ends; its cookie still binds it to the browser. */
+async function allowOtherAccounts(interaction: Interaction): Promise<void> {
+  const { session } = interaction;
+  if (!session?.uid) return;
+  interaction.session = { ...session, uid: "" };
+  await interaction.persist();
+}
+
+/** Accepts a newer sign-in, or one with another account. */
+function isAwaitedSession(
+  { provedAt = 0, accountId }: SignedIn,
+  { session, iat, lastSubmission, params }: Interaction,
+): boolean {
+  // OpenID Connect Core §3.1.2.1: `max_age` is about the last authentication, so it must be known.
+  if (!session) return params.max_age === undefined || provedAt > 0;
+  const choice = lastSubmission?.select_account as AccountChoice | undefined;
+  return provedAt > iat || (choice?.other === true && accountId !== session.accountId);
 }
 
 function loginOf({ accountId, loginTs: ts, amr }: SignedIn): Login {

@@ -1,24 +1,17 @@
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
-import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
-import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
-import type { Consent } from "../../adapters/oauth/consents.ts";
+import { type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import type { Consent } from "../../adapters/oauth/oidc/grants.ts";
 import { LOOPBACK } from "../clients/redirect-uris.ts";
 import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
-import { findConsentOptions, toNewGrant } from "./consent.ts";
+import { findConsentOptions, type OptionStores, toNewGrant } from "./consent.ts";
 
-type Stores = Pick<
-  Storage,
-  "appPolicies" | "consentedGrants" | "consents" | "organizations" | "secondFactorRequirement"
->;
-
-/**
- * Creates a function that stores and returns the grant that an authorization request gets without asking again. Resolves
- * to undefined if the user has to be asked: no active grant of the user for the client covers the request, or grants for
- * several organizations do.
- */
-export function createRememberedConsent(stores: Stores, clientPolicy: ClientPolicy) {
+/** Resolves to undefined unless the user's active grants cover the request and belong to one organization. */
+export function createRememberedConsent(
+  storage: OptionStores & Pick<Storage, "consents">,
+  appPolicyCheck: AppPolicyCheck,
+) {
   return async function renewRememberedGrant(ctx: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { oidc } = ctx;
     const { provider, client, account } = oidc;
@@ -26,14 +19,14 @@ export function createRememberedConsent(stores: Stores, clientPolicy: ClientPoli
       return undefined;
     const { clientId } = client;
     const { accountId } = account;
-    const remembered = (await stores.consents.list(clientId, accountId)).filter(isLasting);
+    const remembered = (await storage.consents.list(clientId, accountId)).filter(isLasting);
     if (remembered.length === 0) return undefined;
 
     // The same rules as on the consent page, so nothing is granted that the page would not offer.
     const requested = requestedScopesOf(ctx);
     const scopes = [...oidc.requestParamScopes];
     const request = { userId: accountId, clientId, scopes, amr: oidc.session?.amr };
-    const { options } = await findConsentOptions(stores, clientPolicy, request);
+    const { options } = await findConsentOptions(storage, appPolicyCheck, request);
     const covered = options.flatMap((option) => {
       const grant = new provider.Grant({ accountId, clientId });
       grantScopes(grant, requested, option.role);
@@ -48,14 +41,12 @@ export function createRememberedConsent(stores: Stores, clientPolicy: ClientPoli
     const { grant, consent } = only;
     const { grantId, organizationId, expiresAt } = consent;
     const renewed = toNewGrant(grant, organizationId, Math.floor(expiresAt / 1000));
-    return (await stores.consentedGrants.renew(renewed, grantId)) ? grant : undefined;
+    return (await storage.consents.renew(renewed, grantId)) ? grant : undefined;
   };
 }
 
 /**
- * Returns whether the answer can only reach the client that the user allowed: it authenticates, and its redirect URI is on
- * a host of its own. Any program on a computer can pose as an app with a loopback URI or a private-use scheme, and anyone
- * as a public client (RFC 8252 §8.6).
+ * RFC 8252 §8.6: any program can pose as an app on loopback or a private-use scheme, and anyone as a public client.
  */
 function isIdentifiedByRedirect({ oidc }: KoaContextWithOIDC): boolean {
   const { client, params } = oidc;
@@ -65,7 +56,7 @@ function isIdentifiedByRedirect({ oidc }: KoaContextWithOIDC): boolean {
   return isConfidential && url?.protocol === "https:" && !LOOPBACK.has(url.hostname);
 }
 
-/** Returns whether a consent has not reached its end. Its grants are kept for another hour, for their access tokens. */
+/** Grants are kept for an hour after the end of their consent, for their access tokens. */
 function isLasting({ expiresAt }: Consent): boolean {
   return expiresAt - ACCESS_TOKEN_LIFETIME * 1000 > Date.now();
 }

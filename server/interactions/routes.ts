@@ -1,41 +1,65 @@
 import { Router } from "@koa/router";
-import type { Middleware } from "koa";
-import { errors } from "oidc-provider";
-import { routesOf } from "../../resources/http/methods.ts";
+import type { Context, Middleware } from "koa";
+import { errors, type Interaction, type Provider } from "oidc-provider";
 import { Problem } from "../../resources/http/problem.ts";
-import { formBody } from "../http/request-body.ts";
-import { checkOrigin, isChange } from "../http/same-origin.ts";
-import { messagePage } from "../ui/page.ts";
+import { routesOf } from "../../resources/http/routing.ts";
+import { showMessage } from "../auth/error-handler.ts";
+import type { AuthOptions } from "../auth/parts.ts";
+import { type Csrf, checkOrigin, isChange } from "../http/csrf.ts";
+import { formBody, type Input } from "../http/request-body.ts";
 import { accountChoiceStep } from "./account-choice.ts";
-import { consentStep } from "./consent-step.ts";
-import { currentInteraction, type InteractionOptions } from "./interaction.ts";
+import { consentStep } from "./consent-page.ts";
+import type { Step } from "./interaction.ts";
 import { loginStep } from "./login-step.ts";
 
-/**
- * Creates the pages of the authorization endpoint: sign in, choose an account, consent. Each interaction is bound to
- * the browser that started it.
- */
-export function interactions(options: InteractionOptions): Middleware[] {
-  const login = loginStep(options);
-  const accountChoice = accountChoiceStep(options);
-  const consent = consentStep(options);
+/** Each interaction is bound to the browser that started it. */
+export function interactions(options: AuthOptions): Middleware[] {
+  const { provider, csrf, base } = options;
   const router = new Router({ sensitive: true, strict: true });
+  const steps = new Map<string, Step>();
 
+  function addStep(prompt: string, path: string, step: Step): void {
+    steps.set(prompt, step);
+    router.post(`/interaction/:uid/${path}`, formBody, async (ctx) => {
+      const interaction = await currentInteraction(provider, ctx, prompt);
+      await step.submit(ctx, interaction, readForm(ctx, csrf, interaction));
+    });
+  }
+
+  addStep("login", "sign-in", loginStep(options));
+  addStep("select_account", "account", accountChoiceStep(options));
+  addStep("consent", "consent", consentStep(options));
   router.get("/interaction/:uid", async (ctx) => {
-    const interaction = await currentInteraction(options.provider, ctx);
-    const { name } = interaction.prompt;
-    if (name === "login") return login.show(ctx, interaction);
-    if (name === "select_account") return accountChoice.show(ctx, interaction);
-    return consent.show(ctx, interaction);
+    const interaction = await currentInteraction(provider, ctx);
+    await steps.get(interaction.prompt.name)?.show(ctx, interaction);
   });
-  router.post("/interaction/:uid/sign-in", formBody, login.submit);
-  router.post("/interaction/:uid/account", formBody, accountChoice.submit);
-  router.post("/interaction/:uid/consent", formBody, consent.submit);
 
-  return [showErrors, sameOriginOnly(options.base), ...routesOf(router)];
+  return [showErrors, sameOriginOnly(base), ...routesOf(router)];
 }
 
-/** Rejects forms that another site sends. They lack the CSRF token, too, but this doesn't depend on the pages. */
+/** Throws SessionNotFound if the URL names another interaction, or if the step `prompt` is already done. */
+async function currentInteraction(provider: Provider, ctx: Context, prompt?: string): Promise<Interaction> {
+  ctx.set("Cache-Control", "no-store");
+  const interaction = await provider.interactionDetails(ctx.req, ctx.res);
+  if (interaction.uid !== ctx.params.uid) {
+    throw new errors.SessionNotFound("the URL names another interaction");
+  }
+  if (prompt && interaction.prompt.name !== prompt) {
+    throw new errors.SessionNotFound("this step is already done");
+  }
+  return interaction;
+}
+
+/** Throws InvalidRequest without a valid CSRF token. */
+function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Input {
+  const body = (ctx.request.body ?? {}) as Input;
+  if (!csrf.isValid(body.csrf, interaction.uid)) {
+    throw new errors.InvalidRequest("the form has no valid CSRF token");
+  }
+  return body;
+}
+
+/** Such forms lack the CSRF token, too, but this doesn't depend on the pages. */
 function sameOriginOnly(base: string): Middleware {
   return function checkSameOrigin(ctx, next) {
     if (isChange(ctx)) checkOrigin(ctx, base);
@@ -48,17 +72,12 @@ const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
     await next();
   } catch (error) {
     if (error instanceof Problem && error.code === "cross_site_request") {
-      ctx.status = error.status;
-      ctx.type = "html";
-      ctx.body = messagePage("This request came from another site", "Start again from the app.");
-      return;
+      const text = "Start again from the app.";
+      return showMessage(ctx, error.status, "This request came from another site", text);
     }
     if (!(error instanceof errors.OIDCProviderError) || error.status >= 500) throw error;
-    ctx.status = error.status;
-    ctx.type = "html";
-    ctx.body = messagePage(
-      "This sign-in request has expired",
-      "It may also have been completed already, or started in another browser. Start again from the app.",
-    );
+    const text =
+      "It may also have been completed already, or started in another browser. Start again from the app.";
+    showMessage(ctx, error.status, "This sign-in request has expired", text);
   }
 };

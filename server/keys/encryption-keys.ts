@@ -1,10 +1,21 @@
-import { randomBytes } from "node:crypto";
-import { existsSync, linkSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
+import { newSecret } from "../../adapters/crypto/ids.ts";
+import { engineOf, isMissing, sqliteFile } from "../../adapters/database/engine.ts";
 import { createFolder, syncFolder } from "../../adapters/durable-files.ts";
 import type { Storage } from "../../adapters/index.ts";
 import { InvalidSettings, type Settings } from "../settings/config.ts";
-import { parseEncryptionKeys } from "../settings/parse-encryption-keys.ts";
+import { parseEncryptionKeys } from "../settings/setting-types.ts";
 import { StartupError } from "../startup-errors.ts";
 
 const FILE = "encryption.key";
@@ -16,10 +27,8 @@ type KeySettings = Pick<Settings, "ENCRYPTION_KEY" | "ENCRYPTION_KEY_FILE" | "DA
 type EncryptedStorage = Pick<Storage, "countOutdatedCiphertexts" | "useEncryptionKeys" | "beginAuditLogs">;
 
 /**
- * Returns the keys that encrypt at rest what can't be hashed: those of `ENCRYPTION_KEY`, or the content of a file. Without
- * either setting, the file is next to a SQLite database, or otherwise in `data/`.
- * @returns 32 bytes each: the first encrypts, all of them decrypt; empty until `createMissingKey` has created the file
- * @throws InvalidSettings if the file doesn't contain keys, or every user of the machine can read it
+ * Returns 32 bytes each: the first encrypts, all decrypt. Empty until `createMissingKey` has created the file. Throws
+ * InvalidSettings if the file is malformed, or every user of the machine can read it.
  */
 export function encryptionKeys(settings: KeySettings): Buffer[] {
   if (settings.ENCRYPTION_KEY) return parseEncryptionKeys(settings.ENCRYPTION_KEY) as Buffer[];
@@ -29,24 +38,20 @@ export function encryptionKeys(settings: KeySettings): Buffer[] {
   return [];
 }
 
-/**
- * Creates the key of a migrated database that contains nothing encrypted yet, unless the settings have one. It is on the
- * disk before it is used.
- * @throws StartupError if the key of the database is missing
- */
+/** Writes the key to the disk before it is used. Throws StartupError if the key of the database is missing. */
 export async function createMissingKey(settings: KeySettings, storage: EncryptedStorage): Promise<void> {
   if (settings.ENCRYPTION_KEY || settings.ENCRYPTION_KEY_FILE) return;
   const file = keyFileOf(settings) as string;
   await rejectLostKey(settings, storage);
   if (!existsSync(file)) {
     createFolder(path.dirname(file));
-    createOnce(file, newEncryptionKey());
+    createOnce(file, newSecret(""));
   }
   storage.useEncryptionKeys(readKeyFile(file));
   await storage.beginAuditLogs();
 }
 
-/** Rejects a database that contains encrypted values if the file of their key is missing. @throws StartupError */
+/** Throws StartupError if the file with the key of encrypted values is missing. */
 export async function rejectLostKey(
   settings: KeySettings,
   storage: Pick<EncryptedStorage, "countOutdatedCiphertexts">,
@@ -60,7 +65,19 @@ export async function rejectLostKey(
   );
 }
 
-/** Returns the file that the keys are read from, or undefined if `ENCRYPTION_KEY` contains them. */
+/** Throws StartupError for an empty SQLite database next to a generated key: the real one is lost. */
+export function rejectLostDatabase(settings: KeySettings): void {
+  const { DATABASE_URL, ENCRYPTION_KEY_FILE } = settings;
+  const keyFile = ENCRYPTION_KEY_FILE ? undefined : keyFileOf(settings);
+  if (!keyFile) return;
+  // In this order: another process that starts creates the database first.
+  if (!existsSync(keyFile) || !isMissing(DATABASE_URL)) return;
+  throw new StartupError(
+    `${sqliteFile(DATABASE_URL)} is missing or empty, but ${keyFile} belongs to another database. Restore that database, or move the key away to start with an empty one.`,
+  );
+}
+
+/** Returns undefined if `ENCRYPTION_KEY` contains the keys. */
 export function keyFileOf({
   ENCRYPTION_KEY,
   ENCRYPTION_KEY_FILE,
@@ -68,13 +85,11 @@ export function keyFileOf({
 }: KeySettings): string | undefined {
   if (ENCRYPTION_KEY) return undefined;
   if (ENCRYPTION_KEY_FILE) return path.resolve(ENCRYPTION_KEY_FILE);
-  const folder = DATABASE_URL.startsWith("sqlite:")
-    ? path.dirname(DATABASE_URL.slice("sqlite:".length).split("?", 1)[0] as string)
-    : "data";
+  const folder = engineOf(DATABASE_URL) === "sqlite" ? path.dirname(sqliteFile(DATABASE_URL)) : "data";
   return path.resolve(folder, FILE);
 }
 
-/** Reads the keys of a file. @throws InvalidSettings */
+/** Throws InvalidSettings. */
 export function readKeyFile(file: string): Buffer[] {
   const keys = parseEncryptionKeys(readFileSync(file, "utf8"));
   if (!keys) throw new InvalidSettings([`${file} must contain ${KEY_BYTES} bytes in base64url`]);
@@ -84,7 +99,7 @@ export function readKeyFile(file: string): Buffer[] {
   return keys;
 }
 
-/** Replaces the keys of a file, also on the disk. A process that reads it sees either the old or the new ones. */
+/** Also on the disk. A process that reads the file sees either the old or the new keys. */
 export function writeKeyFile(file: string, keys: readonly Buffer[]): void {
   const draft = `${file}.${process.pid}`;
   const { mode } = statSync(file);
@@ -94,12 +109,7 @@ export function writeKeyFile(file: string, keys: readonly Buffer[]): void {
   syncFolder(path.dirname(file));
 }
 
-/** Generates a key, in base64url. */
-export function newEncryptionKey(): string {
-  return randomBytes(KEY_BYTES).toString("base64url");
-}
-
-/** Writes a file unless it exists. If two processes start concurrently, one creates it and both read it complete. */
+/** If two processes start concurrently, one creates the file and both read it complete. */
 function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, content, { mode: 0o600, flush: true });
@@ -111,4 +121,26 @@ function createOnce(file: string, content: string): void {
     unlinkSync(draft);
   }
   syncFolder(path.dirname(file)); // also after the link of another process, which may not have synced it yet
+}
+
+export class KeyFileBusy extends Error {
+  override readonly name = "KeyFileBusy";
+}
+
+/** Prevents a concurrent rotation from replacing the file without the key of this one. Throws KeyFileBusy. */
+export async function lockKeyFile<Result>(file: string, change: () => Promise<Result>): Promise<Result> {
+  const lock = `${file}.lock`;
+  try {
+    closeSync(openSync(lock, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    throw new KeyFileBusy(
+      `Another command is changing the encryption keys. If none is running, delete ${lock} and try again.`,
+    );
+  }
+  try {
+    return await change();
+  } finally {
+    unlinkSync(lock);
+  }
 }

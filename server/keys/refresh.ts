@@ -4,7 +4,7 @@ import type { Settings } from "../settings/config.ts";
 import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
 import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
 
-/** How often a process looks for rotated keys. A key must be known for longer than that before it is used. */
+/** A key must be known for longer than this before it is used. */
 export const REFRESH_MS = 5_000;
 const REENCRYPT_MS = 60_000;
 
@@ -12,16 +12,11 @@ type RefreshOptions = {
   storage: Storage;
   settings: Settings;
   log: Log;
-  /** The keys that the process started with. */
   keys: Keys;
-  /** Called with the keys whenever those that are valid change. */
   use(keys: Keys): void;
 };
 
-/**
- * Follows rotations without a restart: of the shared keys in the database, and of the encryption keys in their file.
- * Encrypts again, in the background, what older encryption keys encrypted.
- */
+/** Follows rotations without a restart, and re-encrypts in the background what older encryption keys encrypted. */
 export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOptions): {
   stop(): Promise<void>;
 } {

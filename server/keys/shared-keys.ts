@@ -1,31 +1,32 @@
 import { generateKeyPair, hkdfSync, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
+import { newSecret } from "../../adapters/crypto/ids.ts";
 import type { KeyStore } from "../../adapters/crypto/keys.ts";
 import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../settings/lifetimes.ts";
-import { endOf, keysInUse, type Scheduled, withoutEnded } from "./schedule.ts";
 
 const RSA_BITS = 2048; // RFC 7518 §3.3: the minimum
 // Clocks of processes and clients differ by less.
 const SKEW_MS = 60_000;
 
-/** The keys that all processes share, as they are valid at one time. */
 export type Keys = {
-  /** Signs id_tokens: RS256, which every OpenID Connect client can verify (OIDC Discovery §3). The first key signs. */
+  /** RS256, which every OpenID Connect client can verify (OIDC Discovery §3). The first key signs. */
   jwks: { keys: JWK[] };
-  /** Sign cookies: the first one signs, all of them verify. */
+  /** The first one signs, all of them verify. */
   cookies: string[];
   /** Signs cursors and form tokens; the secret of DPoP nonces is derived from it. */
   signing: string;
 };
 
-export type SigningKey = JWK & Scheduled;
-export type CookieKey = { key: string } & Scheduled;
+/** In epoch milliseconds; the first key has none. */
+export type Scheduled = { active_from?: number };
 
-/** The keys as they are stored, newest first: generated on first start, and encrypted in the database. */
-export type StoredKeys = { signing: SigningKey[]; cookies: CookieKey[]; secret: string };
+export type StoredKeys = {
+  signing: (JWK & Scheduled)[];
+  cookies: ({ key: string } & Scheduled)[];
+  secret: string;
+};
 
-/** The keys that can be rotated. */
 export type KeyKind = "signing" | "cookies";
 type KeyOf<Kind extends KeyKind> = StoredKeys[Kind][number];
 
@@ -35,27 +36,20 @@ export const LIFETIME_MS: Record<KeyKind, number> = {
   cookies: SESSION_LIFETIME * 1000 + SKEW_MS,
 };
 
-// The names of the stored keys.
 const PURPOSES: Record<KeyKind, string> = { signing: "jwks", cookies: "cookies" };
 const SECRET = "signing";
 
-/** Loads the keys; generates those that are missing. @throws WrongEncryptionKey if another key encrypted them */
+/** Creates missing keys. Throws WrongEncryptionKey if another key encrypted them. */
 export async function loadStoredKeys(store: KeyStore): Promise<StoredKeys> {
   const load = async <Kind extends KeyKind>(kind: Kind) =>
     parse(kind, await store.load(PURPOSES[kind], async () => serialize(kind, [await generate(kind)])));
   return {
     signing: await load("signing"),
     cookies: await load("cookies"),
-    secret: await store.load(SECRET, async () => randomSecret()),
+    secret: await store.load(SECRET, async () => newSecret("")),
   };
 }
 
-/** Loads the keys that are valid now. @throws WrongEncryptionKey if another key encrypted them */
-export async function loadKeys(store: KeyStore): Promise<Keys> {
-  return keysAt(await loadStoredKeys(store), Date.now());
-}
-
-/** Returns the keys that are valid at a time, in epoch milliseconds. */
 export function keysAt({ signing, cookies, secret }: StoredKeys, now: number): Keys {
   return {
     jwks: {
@@ -66,10 +60,9 @@ export function keysAt({ signing, cookies, secret }: StoredKeys, now: number): K
   };
 }
 
-/** When a new key is used: from `activeFrom` on, and, if the others are compromised, as the only one. */
+/** A new key is used from `activeFrom` on; if the others are compromised, as the only one. */
 export type Rotation = { activeFrom: number; compromised: boolean };
 
-/** Adds a new key of a kind to the stored ones. */
 export async function rotateKey(store: KeyStore, kind: KeyKind, rotation: Rotation): Promise<void> {
   const key = { ...(await generate(kind)), active_from: rotation.activeFrom };
   await changeKeys(store, kind, (keys) =>
@@ -77,7 +70,6 @@ export async function rotateKey(store: KeyStore, kind: KeyKind, rotation: Rotati
   );
 }
 
-/** Deletes the keys that are no longer valid. */
 export async function deleteEndedKeys(store: KeyStore, stored: StoredKeys, now: number): Promise<void> {
   for (const kind of ["signing", "cookies"] as const) {
     const lifetime = LIFETIME_MS[kind];
@@ -86,7 +78,6 @@ export async function deleteEndedKeys(store: KeyStore, stored: StoredKeys, now: 
   }
 }
 
-/** Derives the secret of DPoP nonces. */
 export function nonceSecretOf({ signing }: Keys): Buffer {
   return Buffer.from(hkdfSync("sha256", signing, "", "linkgate dpop nonce", 32));
 }
@@ -109,7 +100,7 @@ function parse<Kind extends KeyKind>(kind: Kind, text: string): KeyOf<Kind>[] {
 }
 
 async function generate<Kind extends KeyKind>(kind: Kind): Promise<KeyOf<Kind>> {
-  const key = kind === "signing" ? await generateJwk() : { key: randomSecret() };
+  const key = kind === "signing" ? await generateJwk() : { key: newSecret("") };
   return key as KeyOf<Kind>;
 }
 
@@ -119,6 +110,34 @@ async function generateJwk(): Promise<JWK> {
   return { ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg: "RS256" } as JWK;
 }
 
-function randomSecret(): string {
-  return randomBytes(32).toString("base64url");
+/**
+ * Returns the key to sign with, then those that only verify. Takes `keys` newest first: a new one is known before it
+ * is used, and its predecessor stays valid until what it signed last has expired.
+ */
+export function keysInUse<Key extends Scheduled>(
+  keys: readonly Key[],
+  now: number,
+  lifetimeMs: number,
+): [Key, ...Key[]] {
+  const valid = withoutEnded(keys, now, lifetimeMs);
+  const active = valid.find((key) => activeFrom(key) <= now) ?? (valid.at(-1) as Key);
+  return [active, ...valid.filter((key) => key !== active)];
+}
+
+/** After the successor of a key was first used, its signatures expire one by one. */
+export function endOf(keys: readonly Scheduled[], index: number, lifetimeMs: number): number {
+  const successor = keys[index - 1];
+  return successor ? activeFrom(successor) + lifetimeMs : Number.POSITIVE_INFINITY;
+}
+
+export function withoutEnded<Key extends Scheduled>(
+  keys: readonly Key[],
+  now: number,
+  lifetimeMs: number,
+): Key[] {
+  return keys.filter((_, index) => endOf(keys, index, lifetimeMs) > now);
+}
+
+export function activeFrom({ active_from = 0 }: Scheduled): number {
+  return active_from;
 }

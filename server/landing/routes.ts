@@ -1,8 +1,8 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { requireRead } from "../../resources/http/methods.ts";
-import { isAt, mount } from "../../resources/http/mount.ts";
+import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
 import { HOME } from "../auth/return-to.ts";
+import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { copyable, linkButton } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
@@ -12,38 +12,15 @@ const HEADLINE = "Short links for your team, your apps and your agents";
 const DESCRIPTION =
   "linkgate creates short links and counts every click. Manage them in the dashboard, through a REST API or with an AI assistant.";
 
-type Landing = {
-  /** Where the page is served. */
-  url: string;
-  apiUrl: string;
-  mcpUrl: string;
-  /** The OAuth metadata of this server. */
-  discoveryPath: string;
-  /** Absent on a server without sign-in. */
-  entry?: { mayRegister: boolean } | undefined;
-};
-
-/** How visitors sign in and register. */
-export type Entry = { isSignedIn(ctx: Context): Promise<boolean>; mayRegister: boolean };
+type Entry = { isSignedIn(ctx: Context): Promise<boolean>; mayRegister: boolean };
 
 /**
- * Serves `/` on `BASE_URL`: redirects signed-in users to the dashboard, shows everyone else a landing page, and returns
- * the service's URLs as JSON to programs. A separate `SHORT_URL` host keeps its 404: visitors of short links have no
- * account there and needn't learn where the dashboard is.
- * @param entry undefined on a server that serves only the resources and has no sign-in
+ * A separate `SHORT_URL` host keeps its 404: visitors of short links needn't learn where the dashboard is. `entry` is
+ * undefined without sign-in.
  */
 export function landing(urls: PublicUrls, entry?: Entry): Middleware {
   const links = linksOf(urls);
-  const page = landingPage({
-    url: `${urls.base}/`,
-    apiUrl: urls.api,
-    mcpUrl: urls.mcp,
-    // A server without sign-in has only this metadata, which names the authorization server.
-    discoveryPath: entry
-      ? "/.well-known/oauth-authorization-server"
-      : "/.well-known/oauth-protected-resource",
-    entry,
-  });
+  const page = landingPage(urls, entry);
   return mount(isAt(`${urls.base}/`), [
     requireRead,
     async function serveLanding(ctx) {
@@ -51,8 +28,7 @@ export function landing(urls: PublicUrls, entry?: Entry): Middleware {
       if (!prefersHtml(ctx)) {
         ctx.body = links;
       } else if (await entry?.isSignedIn(ctx)) {
-        ctx.status = 303;
-        ctx.redirect(HOME);
+        seeOther(ctx, HOME);
       } else {
         ctx.type = "html";
         ctx.body = page;
@@ -74,8 +50,11 @@ function linksOf({ base, api, mcp }: PublicUrls) {
   };
 }
 
-/** Renders what linkgate is and where to start. */
-function landingPage({ url, apiUrl, mcpUrl, discoveryPath, entry }: Landing): string {
+function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): string {
+  // A server without sign-in has only the second metadata, which names the authorization server.
+  const discoveryPath = entry
+    ? "/.well-known/oauth-authorization-server"
+    : "/.well-known/oauth-protected-resource";
   return document(
     "Short links with an API",
     html`<body class="dashboard landing">
@@ -83,7 +62,7 @@ function landingPage({ url, apiUrl, mcpUrl, discoveryPath, entry }: Landing): st
 <main>
 <h1>${HEADLINE}</h1>
 <p class="lead">${DESCRIPTION}</p>
-<div class="actions">${entry ? entryButtons(entry) : html``}${linkButton("/docs", "API documentation", entry ? "quiet" : "primary")}</div>
+<div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "API documentation", entry ? "quiet" : "primary")}</div>
 <ul class="tiles">
 ${tile("Links", "Custom or random slugs, expiry dates, click limits, tags and QR codes. Analytics by day, referrer and country.")}
 ${tile("API and webhooks", "A REST API with idempotent requests, described by OpenAPI, and signed webhooks that are retried for three days.")}
@@ -91,8 +70,8 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 </ul>
 <section class="panel"><h2>For developers</h2>
 <dl class="facts">
-<dt>REST API</dt><dd>${copyable(apiUrl, "the REST API URL")}</dd>
-<dt>MCP endpoint</dt><dd>${copyable(mcpUrl, "the MCP endpoint URL")}</dd>
+<dt>REST API</dt><dd>${copyable(api, "the REST API URL")}</dd>
+<dt>MCP endpoint</dt><dd>${copyable(mcp, "the MCP endpoint URL")}</dd>
 <dt>OAuth discovery</dt><dd><a href="${discoveryPath}">${discoveryPath}</a></dd>
 <dt>OpenAPI</dt><dd><a href="/v1/openapi.json">/v1/openapi.json</a></dd>
 </dl></section>
@@ -104,14 +83,14 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 <meta property="og:site_name" content="linkgate">
 <meta property="og:title" content="${HEADLINE}">
 <meta property="og:description" content="${DESCRIPTION}">
-<meta property="og:url" content="${url}">
+<meta property="og:url" content="${base}/">
 <link rel="stylesheet" href="/assets/dashboard.css">
 <script src="/assets/app.js" defer></script>`,
   );
 }
 
-function entryButtons({ mayRegister }: { mayRegister: boolean }): Html {
-  return html`${linkButton("/auth/login", "Sign in")}${mayRegister ? linkButton("/auth/register", "Create account", "quiet") : html``}`;
+function entryButtons({ mayRegister }: Entry): Html {
+  return html`${linkButton("/auth/login", "Sign in")}${mayRegister && linkButton("/auth/register", "Create account", "quiet")}`;
 }
 
 function tile(title: string, text: string): Html {

@@ -5,23 +5,14 @@ import { composeMessage } from "./messages.ts";
 
 type Options = { queue: MailQueue; mailer: Mailer; base: string; log: Log };
 
+type SmtpFailure = { responseCode?: number; command?: string };
+
 const POLL_MS = 1000;
 const BATCH = 5;
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-// The pause after each failed attempt. Emails expire after a day.
-const PAUSES_MS = [
-  5 * SECOND,
-  30 * SECOND,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  60 * MINUTE,
-  2 * 60 * MINUTE,
-  4 * 60 * MINUTE,
-];
+// The pause after each failed attempt, in seconds. Emails expire after a day.
+const PAUSES_S = [5, 30, 120, 600, 1800, 3600, 2 * 3600, 4 * 3600];
 
-/** Sends queued emails until stopped. `stop` waits for the current ones. */
+/** `stop` waits for the current emails. */
 export function startMails(options: Options): { stop(): Promise<void> } {
   let isStopped = false;
   let running: Promise<void> | undefined;
@@ -58,18 +49,14 @@ async function attempt(mail: Mail, { queue, mailer, base, log }: Options): Promi
     await mailer.send({ to: mail.recipient, ...composeMessage(mail, base) });
   } catch (error) {
     // The library's errors contain addresses and the server's response, which may repeat them.
-    const { code, responseCode, command } = error as {
-      code?: string;
-      responseCode?: number;
-      command?: string;
-    };
+    const { code, responseCode, command } = error as NodeJS.ErrnoException & SmtpFailure;
     const failure = { mail: mail.id, kind: mail.kind, attempt: mail.attempts, code, responseCode, command };
-    const pause = PAUSES_MS[mail.attempts - 1];
+    const pause = PAUSES_S[mail.attempts - 1];
     // RFC 5321 §4.2.1: 5yz is permanent
     const isPermanent = code === "EENVELOPE" && (responseCode ?? 0) >= 500;
     if (!isPermanent && pause !== undefined) {
       log.warn(failure, "email failed, will retry");
-      return queue.retry(mail, pause);
+      return queue.retry(mail, pause * 1000);
     }
     log.warn(failure, "email failed and is not retried");
   }

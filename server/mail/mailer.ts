@@ -3,22 +3,12 @@ import type { Settings } from "../settings/config.ts";
 import { parseSmtpUrl } from "../settings/smtp-url.ts";
 import type { Message } from "./messages.ts";
 
-/** Sends emails through the SMTP server of the settings. */
-export type Mailer = {
-  send(message: Message & { to: string }): Promise<void>;
-  /** Connects, and authenticates if the settings say so. Rejects if that fails. */
-  verify(): Promise<void>;
-  close(): void;
-};
-
 // The server may be slow to greet, but a hanging one must not hold a lease until it expires.
 const TIMEOUT_MS = 15_000;
 
-/** Creates the mailer; undefined without `SMTP_URL`. */
-export function createMailer({
-  SMTP_URL,
-  SMTP_FROM,
-}: Pick<Settings, "SMTP_URL" | "SMTP_FROM">): Mailer | undefined {
+export type Mailer = NonNullable<ReturnType<typeof createMailer>>;
+
+export function createMailer({ SMTP_URL, SMTP_FROM }: Pick<Settings, "SMTP_URL" | "SMTP_FROM">) {
   if (!SMTP_URL) return undefined;
   const transport = createTransport({
     ...parseSmtpUrl(SMTP_URL),
@@ -30,7 +20,7 @@ export function createMailer({
     disableUrlAccess: true,
   });
   return {
-    async send({ to, subject, text, html }) {
+    async send({ to, subject, text, html }: Message & { to: string }): Promise<void> {
       await transport.sendMail({
         from: SMTP_FROM,
         // An object, because a text is parsed as a list of recipients.
@@ -42,9 +32,8 @@ export function createMailer({
         headers: { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" },
       });
     },
-    async verify() {
-      await transport.verify();
-    },
+    /** Rejects if the connection or authentication fails. */
+    verify: () => transport.verify(),
     close: () => transport.close(),
   };
 }

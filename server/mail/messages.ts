@@ -5,29 +5,30 @@ import { describeNotice } from "../dashboard/notices/sentences.ts";
 import { formatTime } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 
-/** What an email says, as plain text and as HTML. */
 export type Message = { subject: string; text: string; html: string };
 
-/** The parts of a message: paragraphs, and a link with its text. */
 type Draft = { subject: string; paragraphs: string[]; link?: { text: string; url: string }; last?: string };
 
-/** Composes a queued email. All links start with `base`. */
+/** All links start with `base`. */
 export function composeMessage(mail: Mail, base: string): Message {
   const draft = draftOf(mail, base);
   const { link, last } = draft;
   const subject = singleLine(draft.subject);
   const paragraphs = draft.paragraphs.map(singleLine);
   const footer = `This email was sent by ${base}.`;
-  const text = [
-    ...paragraphs,
-    ...(link ? [`${link.text}:\n${link.url}`] : []),
-    ...(last ? [last] : []),
-    footer,
-  ];
+  const linked = link ? [`${link.text}:\n${link.url}`] : [];
+  const text = [...paragraphs, ...linked, ...(last ? [last] : []), footer].join("\n\n");
+  const paragraph = (line: string): Html => html`<p>${line}</p>\n`;
   return {
     subject,
-    text: `${text.join("\n\n")}\n`,
-    html: htmlOf(subject, paragraphs, link, last, footer),
+    text: `${text}\n`,
+    html: html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${subject}</title></head>
+<body>
+${paragraphs.map(paragraph)}${link && html`<p><a href="${link.url}">${link.text}</a></p>\n`}${last && paragraph(last)}${paragraph(footer)}</body>
+</html>
+`.toString(),
   };
 }
 
@@ -87,21 +88,4 @@ function noticeDraft(kind: NoticeKind, { data, createdAt }: Mail, base: string):
 /** Removes line breaks and invisible characters, which names may contain. */
 function singleLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ").toWellFormed();
-}
-
-function htmlOf(
-  title: string,
-  paragraphs: string[],
-  link: Draft["link"],
-  last: string | undefined,
-  footer: string,
-): string {
-  const paragraph = (text: string): Html => html`<p>${text}</p>\n`;
-  return html`<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>${title}</title></head>
-<body>
-${paragraphs.map(paragraph)}${link ? html`<p><a href="${link.url}">${link.text}</a></p>\n` : html``}${last ? paragraph(last) : html``}${paragraph(footer)}</body>
-</html>
-`.toString();
 }

@@ -1,44 +1,25 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import ipaddr from "ipaddr.js";
 import type { Context } from "koa";
 import type { Storage } from "../../adapters/index.ts";
-import { RETRY_AFTER_S } from "../../resources/http/unavailable.ts";
+import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
+import { parseIpAddress } from "../http/client-ip.ts";
 import type { Log } from "../log.ts";
-import { endsWithin } from "./ends-within.ts";
+import { endsWithin } from "./worker-metrics.ts";
 
-/** What a process tells an operator. */
-export type ProcessReport = {
-  pid: number;
-  /** How many seconds the clock of this machine is ahead of the database's; absent if the database doesn't answer. */
-  clock_ahead_s?: number;
-  request: RequestReport;
-};
-
-/** How a request reached the process. */
 export type RequestReport = {
-  /** The number of proxies that `TRUST_PROXY` names. */
   trust_proxy: number;
-  /** The address that counts as the caller's. */
   address: string;
-  /** The addresses in `X-Forwarded-For`. */
   forwarded_for: string[];
 };
 
-/** Whether a process can answer requests, and why not. */
 export type Readiness = "ready" | "stopping" | "not migrated" | "no database";
 
-/** Responds to `/healthz`: the process can respond. */
-export function respondLive(ctx: Context): void {
-  ctx.body = { status: "ok" };
-}
-
-/**
- * Responds to `/readyz` with 200 or 503.
- * @param report what to tell an operator with `?verbose`; without it, the caller isn't an operator and doesn't learn
- *   why the process isn't ready
- */
+/** Responds 200 or 503. Without `report`, the caller doesn't learn why the process isn't ready. */
 export async function respondReady(
   ctx: Context,
   readiness: Readiness,
-  report?: () => Promise<ProcessReport>,
+  report?: () => Promise<{ request: RequestReport }>,
 ): Promise<void> {
   const isReady = readiness === "ready";
   ctx.status = isReady ? 200 : 503;
@@ -53,10 +34,7 @@ export async function respondReady(
 // Load balancers wait for a few seconds at most, and a database that takes longer serves no requests.
 const CHECK_MS = 2000;
 
-/**
- * Returns a function that checks whether the database is reachable and migrated, within two seconds. Concurrent calls share
- * one check, so anonymous requests cannot load the database with more than one at a time.
- */
+/** Concurrent calls share one check, so anonymous requests cannot load the database with more than one at a time. */
 export function createReadiness(storage: Storage, log: Log): () => Promise<Readiness> {
   let check: { end: number; result: Promise<Readiness> } | undefined;
   return async () => {
@@ -71,7 +49,7 @@ export function createReadiness(storage: Storage, log: Log): () => Promise<Readi
   };
 }
 
-/** Returns how many seconds this machine's clock is ahead of the database's; undefined if it doesn't answer in time. */
+/** In seconds; undefined if the database doesn't answer in time. */
 export async function readClockAhead({
   clockAhead,
 }: Pick<Storage, "clockAhead">): Promise<number | undefined> {
@@ -89,4 +67,43 @@ async function checkDatabase(storage: Storage, log: Log): Promise<Readiness> {
     log.error({ err: error }, "database unavailable");
     return "no database";
   }
+}
+
+// What a proxy adds to the requests that it passes on.
+const PROXY_HEADER = /^(forwarded|x-forwarded-.+|x-real-ip|via)$/;
+const BEARER = /^bearer +(\S+)$/i;
+
+export type OperatorAccess = {
+  publicHost: string;
+  token?: string | undefined;
+};
+
+/** A request for another host came through a proxy, which may pass on any name, with a port or a final dot. */
+export function isOperator(ctx: Context, { publicHost, token }: OperatorAccess): boolean {
+  return isLocal(ctx, publicHost) || (token !== undefined && hasToken(ctx, token));
+}
+
+function isLocal(ctx: Context, publicHost: string): boolean {
+  if (Object.keys(ctx.headers).some((name) => PROXY_HEADER.test(name))) return false;
+  if (!isLoopback(ctx.req.socket.remoteAddress ?? "")) return false;
+  return isLoopbackHost(publicHost) || isLoopbackHost(ctx.get("host"));
+}
+
+function isLoopback(address: string): boolean {
+  const ip = parseIpAddress(address);
+  return ip instanceof ipaddr.IPv4 || ip instanceof ipaddr.IPv6 ? ip.range() === "loopback" : false;
+}
+
+function isLoopbackHost(host: string): boolean {
+  const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
+  return hostname === "localhost" || isLoopback(hostname.replace(/^\[|\]$/g, ""));
+}
+
+function hasToken(ctx: Context, token: string): boolean {
+  const [, sent = ""] = BEARER.exec(ctx.get("authorization")) ?? [];
+  return timingSafeEqual(digest(sent), digest(token));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

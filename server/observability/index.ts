@@ -1,24 +1,14 @@
-import type { Context, Middleware } from "koa";
-import type { Storage } from "../../adapters/index.ts";
-import { requireRead } from "../../resources/http/methods.ts";
-import { mount } from "../../resources/http/mount.ts";
+import type { Context, Next } from "koa";
+import { mount, requireRead } from "../../resources/http/routing.ts";
+import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
-import type { Log } from "../log.ts";
-import { createReadiness, type ProcessReport, readClockAhead, respondLive, respondReady } from "./health.ts";
-import type { ProcessMetrics } from "./metrics.ts";
-import { isOperator, type OperatorAccess } from "./operator-access.ts";
-import type { Tracing } from "./tracing.ts";
+import { createReadiness, isOperator, type OperatorAccess, readClockAhead, respondReady } from "./health.ts";
+import { ENDPOINTS } from "./oauth-metrics.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
   "/",
-  "/oauth/authorize",
-  "/oauth/token",
-  "/oauth/revoke",
-  "/oauth/introspect",
-  "/oauth/par",
-  "/oauth/register",
-  "/oauth/userinfo",
+  ...Object.keys(ENDPOINTS),
   "/oauth/jwks",
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",
@@ -27,51 +17,20 @@ const FIXED_ROUTES = new Set([
   "/.well-known/oauth-protected-resource/mcp",
   "/.well-known/oauth-protected-resource/mcp/",
   "/v1/openapi.json",
-  "/mcp",
-  "/mcp/",
   "/docs",
   "/favicon.ico",
   "/robots.txt",
   "/.well-known/security.txt",
 ]);
 
-/** The route of short links. */
-const SLUG_ROUTE = "/:slug";
-
-/** Health checks, metrics and the request log. */
-export type Observability = {
-  /** Serves `/healthz`, `/readyz` and, to operators and unless it has its own port, `/metrics`. */
-  probes: Middleware;
-  /** Makes `/readyz` fail from now on, because the process is about to stop. */
-  announceStop(): void;
-  /** Serves only `/metrics`. */
-  metrics: Middleware;
-  /** Counts and logs every request, except those for `probes`. */
-  observe: Middleware;
-};
-
-type ObservabilityOptions = {
-  storage: Storage;
-  metrics: ProcessMetrics;
-  tracing?: Tracing | undefined;
-  log: Log;
-  /** The share of successful requests that are logged. */
-  accessLogSample: number;
-  metricsApart: boolean;
-  operatorAccess: OperatorAccess;
-  /** The number of proxies that the settings name. */
-  trustProxy: number;
-};
-
 const FIRST_ERROR = 400;
 
-/** Creates the probes, the metrics and the request log of a process. */
-export function createObservability(options: ObservabilityOptions): Observability {
-  const { storage, metrics, tracing, log, accessLogSample, metricsApart, operatorAccess, trustProxy } =
-    options;
+export function createObservability({ settings, urls, storage, metrics, tracing, log }: Dependencies) {
+  const { ACCESS_LOG_SAMPLE, METRICS_PORT, METRICS_TOKEN, TRUST_PROXY } = settings;
+  const operatorAccess = { publicHost: new URL(urls.base).host, token: METRICS_TOKEN };
   const serveMetrics = metrics.serve(storage);
   const readiness = createReadiness(storage, log);
-  const probePaths = new Set(["/healthz", "/readyz", ...(metricsApart ? [] : ["/metrics"])]);
+  const probePaths = new Set(["/healthz", "/readyz", ...(METRICS_PORT === undefined ? ["/metrics"] : [])]);
   const isProbe = ({ path }: Context) => probePaths.has(path);
   let isStopping = false;
 
@@ -83,33 +42,38 @@ export function createObservability(options: ObservabilityOptions): Observabilit
     const seconds = (performance.now() - started) / 1000;
     metrics.countRequest({ method, route, status, seconds });
     tracing?.describeRequest({ requestId, method, route, status });
-    if (!log.isLevelEnabled("info") || !isSampled(status, accessLogSample)) return;
+    if (!log.isLevelEnabled("info") || !isSampled(status, ACCESS_LOG_SAMPLE)) return;
     log.info(
       { request_id: requestId, method, route, status, ms: Math.round(seconds * 1e6) / 1e3 },
       "request",
     );
   }
 
-  async function reportTo(ctx: Context): Promise<ProcessReport> {
+  /** Without `clock_ahead_s`, the database didn't answer. */
+  async function reportTo(ctx: Context) {
     const clock = await readClockAhead(storage);
     return {
       pid: process.pid,
       ...(clock !== undefined && { clock_ahead_s: clock }),
-      request: { trust_proxy: trustProxy, address: ctx.ip, forwarded_for: forwardedFor(ctx.req) },
+      request: { trust_proxy: TRUST_PROXY, address: ctx.ip, forwarded_for: forwardedFor(ctx.req) },
     };
   }
 
   return {
     metrics: serveMetrics,
 
-    announceStop() {
+    /** Makes `/readyz` fail from now on. */
+    announceStop(): void {
       isStopping = true;
     },
 
     probes: mount(isProbe, [
       requireRead,
       async function probe(ctx, next) {
-        if (ctx.path === "/healthz") return respondLive(ctx);
+        if (ctx.path === "/healthz") {
+          ctx.body = { status: "ok" };
+          return;
+        }
         const isTrusted = isOperator(ctx, operatorAccess);
         if (ctx.path === "/readyz") {
           const state = isStopping ? "stopping" : await readiness();
@@ -119,7 +83,7 @@ export function createObservability(options: ObservabilityOptions): Observabilit
       },
     ]),
 
-    async observe(ctx, next) {
+    async observe(ctx: Context, next: Next): Promise<void> {
       if (isProbe(ctx)) return next();
       const started = performance.now();
       try {
@@ -131,12 +95,10 @@ export function createObservability(options: ObservabilityOptions): Observabilit
   };
 }
 
-/** Returns whether a request is logged: each that failed, and a share of the others. */
 function isSampled(status: number, share: number): boolean {
   return status >= FIRST_ERROR || share >= 1 || Math.random() < share;
 }
 
-/** Responds to a caller that may not read the metrics. */
 function rejectReader(ctx: Context, { token }: OperatorAccess): void {
   ctx.status = token === undefined ? 403 : 401;
   ctx.set("Cache-Control", "no-store");
@@ -152,5 +114,5 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
 function routeOf(ctx: Context): string {
   if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
   if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
-  return /^\/[^/]+$/.test(ctx.path) ? SLUG_ROUTE : "other";
+  return /^\/[^/]+$/.test(ctx.path) ? "/:slug" : "other";
 }

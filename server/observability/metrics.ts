@@ -1,33 +1,17 @@
-import type { Context, Middleware } from "koa";
+import type { Context, Next } from "koa";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { StatementObserver } from "../../adapters/database/statement-observer.ts";
+import type { Backlog } from "../../adapters/backlog.ts";
+import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
+import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import type { Storage } from "../../adapters/index.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
-import { createBacklogMetrics } from "./backlog-metrics.ts";
 import { createOAuthMetrics } from "./oauth-metrics.ts";
-import { type CountedRequest, createRequestMetrics } from "./request-metrics.ts";
-import { register, registerCounter, registerGauge } from "./samples.ts";
-import { createStatementMetrics } from "./statement-metrics.ts";
-import { combineMetrics, shareMetrics } from "./worker-metrics.ts";
+import { Durations, register, registerCounter, registerGauge, type Sample } from "./samples.ts";
+import { combineMetrics, endsWithin, type Metrics, readOwnMetrics, shareMetrics } from "./worker-metrics.ts";
 
-/** The Prometheus metrics of a process. */
-export type ProcessMetrics = {
-  /** Adds what is read from the database, and returns the middleware that serves `/metrics`, of all workers. */
-  serve(storage: Pick<Storage, "backlog" | "connections">): Middleware;
-  /** Hands the last counts over to the primary process, if this process is a worker. */
-  handOver(): Promise<void>;
-  countRequest(request: CountedRequest): void;
-  /** Counts a request as a grant, an introspection or a refusal, if it is one. */
-  countOutcome(ctx: Context, route: string): void;
-  /** Counts a webhook delivery attempt. */
-  countAttempt(outcome: Outcome): void;
-  /** Counts a request that a rate limit refused. */
-  countLimited(limit: string): void;
-  statementObserver: StatementObserver;
-};
+export type ProcessMetrics = ReturnType<typeof createMetrics>;
 
-/** Creates the metrics of a process. */
-export function createMetrics(): ProcessMetrics {
+export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
   registerGauge(registry, { name: "linkgate_processes", help: "Processes that serve requests" }, () => 1);
@@ -40,10 +24,11 @@ export function createMetrics(): ProcessMetrics {
   const shared = shareMetrics(registry);
 
   return {
-    serve(storage) {
+    /** Adds what is read from the database, and serves `/metrics` of all workers. */
+    serve(storage: Pick<Storage, "backlog" | "connections">) {
       registerConnections(registry, storage);
       const readBacklog = createBacklogMetrics(storage.backlog);
-      return async function serveMetrics(ctx, next) {
+      return async function serveMetrics(ctx: Context, next: Next): Promise<void> {
         if (ctx.path !== "/metrics") return next();
         const all = combineMetrics(await Promise.all([shared.read(), readBacklog()]));
         ctx.type = all.contentType;
@@ -60,7 +45,7 @@ export function createMetrics(): ProcessMetrics {
       label: "limit",
     }),
     statementObserver: createStatementMetrics(registry),
-    countAttempt: ({ status, isUnsent }) =>
+    countAttempt: ({ status, isUnsent }: Outcome) =>
       countAttempt(isUnsent ? "unsent" : status === "pending" ? "retried" : status),
   };
 }
@@ -88,4 +73,147 @@ function registerConnections(registry: Registry, { connections }: Pick<Storage, 
     { name: "linkgate_database_connections_max", help: "The most connections to the database server" },
     () => connections()?.max,
   );
+}
+
+// Prometheus waits for 10 s by default.
+const BACKLOG_MS = 3000;
+
+/** While the database doesn't answer in time, `linkgate_database_up` is 0. Concurrent calls share the queries. */
+function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promise<Metrics> {
+  const registry = new Registry();
+  let backlog: Backlog | undefined;
+  let reading: Promise<void> | undefined;
+
+  async function read() {
+    try {
+      backlog = await readBacklog();
+    } catch {
+      // The error is counted, and requests that need the database log theirs.
+      backlog = undefined;
+    }
+  }
+
+  const gauge = (name: string, help: string, read: () => number | undefined) =>
+    registerGauge(registry, { name, help, aggregator: "max" }, read);
+  gauge("linkgate_database_up", "Whether the database answers", () => Number(backlog !== undefined));
+  const outbox = (name: string, help: string, field: "count" | "seconds") =>
+    register(registry, { name, help, type: "gauge", aggregator: "max" }, () =>
+      backlog
+        ? [
+            { value: backlog.deliveries[field], labels: { kind: "webhook" } },
+            { value: backlog.mails[field], labels: { kind: "email" } },
+          ]
+        : [],
+    );
+  outbox("linkgate_outbox_due", "Webhook deliveries and emails that are due, up to 10,000", "count");
+  outbox(
+    "linkgate_outbox_oldest_due_seconds",
+    "How long the oldest due webhook delivery or email has waited",
+    "seconds",
+  );
+  gauge(
+    "linkgate_purge_lag_seconds",
+    "How long the oldest expired row has waited for the purge",
+    () => backlog?.purgeSeconds,
+  );
+  gauge(
+    "linkgate_clock_ahead_seconds",
+    "How far the clock of the server is ahead of the database's",
+    () => backlog?.clockAheadSeconds,
+  );
+
+  return async function readMetrics() {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    if (!(await endsWithin(BACKLOG_MS, reading))) backlog = undefined;
+    return readOwnMetrics(registry);
+  };
+}
+
+type CountedRequest = { method: string; route: string; status: number; seconds: number };
+
+type Tally = {
+  route: string;
+  responses: Map<string, number>;
+  durations: Durations;
+};
+
+// Upper bounds in seconds.
+const REQUEST_BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
+const REQUEST_DURATION = "linkgate_http_request_duration_seconds";
+
+function createRequestMetrics(registry: Registry): (request: CountedRequest) => void {
+  const tallies = new Map<string, Tally>();
+  const collect = (samplesOf: (tally: Tally) => Sample[]) => () => [...tallies.values()].flatMap(samplesOf);
+  register(
+    registry,
+    { name: "linkgate_http_requests_total", help: "HTTP requests", type: "counter" },
+    collect(responseSamples),
+  );
+  register(
+    registry,
+    { name: REQUEST_DURATION, help: "Duration of HTTP requests in seconds", type: "histogram" },
+    collect(({ route, durations }) => durations.samples(REQUEST_DURATION, { route })),
+  );
+
+  return ({ method, route, status, seconds }) => {
+    let tally = tallies.get(route);
+    if (!tally) {
+      tally = { route, responses: new Map(), durations: new Durations(REQUEST_BOUNDS) };
+      tallies.set(route, tally);
+    }
+    const key = `${method} ${status}`;
+    tally.responses.set(key, (tally.responses.get(key) ?? 0) + 1);
+    tally.durations.observe(seconds);
+  };
+}
+
+function responseSamples({ route, responses }: Tally): Sample[] {
+  return [...responses].map(([key, value]) => {
+    const [method = "", status = ""] = key.split(" ");
+    return { value, labels: { method, route, status } };
+  });
+}
+
+// Upper bounds in seconds. A read of SQLite takes some microseconds.
+const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
+const STATEMENT_DURATION = "linkgate_database_operation_duration_seconds";
+
+function createStatementMetrics(registry: Registry): StatementObserver {
+  const durations = new Map(OPERATIONS.map((operation) => [operation, new Durations(STATEMENT_BOUNDS)]));
+  register(
+    registry,
+    {
+      name: STATEMENT_DURATION,
+      help: "Duration of database operations in seconds; acquire is the wait for a connection",
+      type: "histogram",
+    },
+    () => [...durations].flatMap(([operation, each]) => each.samples(STATEMENT_DURATION, { operation })),
+  );
+  const countError = registerCounter(registry, {
+    name: "linkgate_database_errors_total",
+    help: "Failed database operations by reason, without violated constraints",
+    label: "kind",
+    values: ERROR_KINDS,
+  });
+  // The error of a statement is also that of its transaction.
+  const counted = new WeakSet<object>();
+
+  function recordError(error: unknown) {
+    const kind = errorKindOf(error);
+    if (!kind || counted.has(error as object)) return;
+    counted.add(error as object);
+    countError(kind);
+  }
+
+  return {
+    begin(operation) {
+      const started = performance.now();
+      return (error) => {
+        durations.get(operation)?.observe((performance.now() - started) / 1000);
+        if (error !== undefined) recordError(error);
+      };
+    },
+  };
 }

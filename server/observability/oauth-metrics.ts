@@ -1,19 +1,19 @@
 import type { Context } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import type { Registry } from "prom-client";
-import { JWT_BEARER_GRANT } from "../provider/identity-assertions.ts";
+import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { register, registerCounter } from "./samples.ts";
 
 declare module "koa" {
   interface DefaultState {
-    /** The error code of an authorization request, which its response may contain only as text. */
+    /** The response of an authorization request may contain the code only as text. */
     authorizationError?: string;
   }
 }
 
 const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
 
-const ENDPOINTS: Record<string, string> = {
+export const ENDPOINTS: Record<string, string> = {
   "/oauth/authorize": "authorization",
   "/oauth/authorize/:uid": "authorization",
   "/oauth/token": "token",
@@ -69,7 +69,7 @@ type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undef
 // Other problems of the API are about the content of a request.
 const REFUSALS = new Set([401, 403, 429]);
 
-/** Registers the metrics of grants, introspections and refusals. Returns the function that counts an answered request. */
+/** Returns the function that counts an answered request. */
 export function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) => void {
   const countGrant = registerCounter(registry, {
     name: "linkgate_grants_total",
@@ -102,7 +102,7 @@ function endpointOf(route: string): string | undefined {
   return route.startsWith("/v1/") ? "api" : ENDPOINTS[route];
 }
 
-/** Returns the error code of a response that refuses a caller; undefined for every other response. */
+/** Returns undefined unless a response refuses a caller. */
 function errorOf(ctx: Context, endpoint: string, body: Body): string | undefined {
   if (endpoint === "authorization") return ctx.state.authorizationError;
   if (endpoint === "api" || endpoint === "mcp")

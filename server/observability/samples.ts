@@ -1,20 +1,16 @@
 import type { Metric, Registry } from "prom-client";
 
-/** A value of a metric, with its labels. */
 export type Sample = { metricName?: string; value: number; labels: Record<string, string | number> };
 
 export type MetricOptions = {
   name: string;
   help: string;
   type: "counter" | "gauge" | "histogram";
-  /** How the values of several workers are combined: `sum` by default. */
+  /** `sum` by default. */
   aggregator?: "sum" | "min" | "max";
 };
 
-/**
- * Registers a metric whose samples are made when it is read. prom-client's own classes hash the labels of each observation,
- * which takes longer than everything else that is counted about a request.
- */
+/** prom-client's own classes hash the labels of each observation, which takes longer than the counting. */
 export function register(
   registry: Registry,
   { name, help, type, aggregator = "sum" }: MetricOptions,
@@ -24,7 +20,7 @@ export function register(
   registry.registerMetric({ name, help, type, get, reset() {} } as unknown as Metric);
 }
 
-/** Registers a counter with one label, whose known values start at 0. Returns the function that counts. */
+/** Returns the function that counts. Known values of the label start at 0. */
 export function registerCounter(
   registry: Registry,
   {
@@ -42,7 +38,7 @@ export function registerCounter(
   return (value) => void counts.set(value, (counts.get(value) ?? 0) + 1);
 }
 
-/** Registers a gauge without labels, which is absent while `read` returns no finite number. */
+/** The gauge is absent while `read` returns no finite number. */
 export function registerGauge(
   registry: Registry,
   options: Omit<MetricOptions, "type">,
@@ -54,7 +50,6 @@ export function registerGauge(
   });
 }
 
-/** The durations of one kind. */
 export class Durations {
   readonly #bounds: readonly number[];
   // The number of durations up to each bound, without those up to smaller ones.
@@ -62,7 +57,7 @@ export class Durations {
   #sum = 0;
   #count = 0;
 
-  /** @param bounds the upper bounds of the buckets, in seconds */
+  /** Upper bounds, in seconds. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#buckets = bounds.map(() => 0);
@@ -79,7 +74,6 @@ export class Durations {
     }
   }
 
-  /** Returns the samples of a histogram. */
   samples(name: string, labels: Record<string, string>): Sample[] {
     let below = 0;
     const bounded = this.#bounds.map((le, index) => {

@@ -1,8 +1,6 @@
 import cluster, { type Worker } from "node:cluster";
 import { AggregatorRegistry, type Registry } from "prom-client";
-import { endsWithin } from "./ends-within.ts";
 
-/** The metrics of a process, or of several. */
 export type Metrics = { name: string; help: string; type: string; aggregator: string; values: object[] }[];
 
 const ASK = "linkgate:metrics:ask";
@@ -12,11 +10,11 @@ const ANSWER = "linkgate:metrics:answer";
 type Message = { channel: string; id?: number; metrics?: Metrics };
 
 // A worker that takes longer is represented by its last snapshot.
-const COLLECT_MS = 1000;
-// How long a worker waits for the primary process.
-const ANSWER_MS = 3000;
+const COLLECT_MS = 3000;
+// How long a worker waits for the primary process. Prometheus waits for 10 s by default.
+const ANSWER_MS = 6000;
 
-/** Combines the metrics of several processes: counters are added up, delays are the longest. */
+/** Adds counters up and takes the longest of delays. */
 export function combineMetrics(all: Metrics[]): Registry {
   return AggregatorRegistry.aggregate(all);
 }
@@ -28,7 +26,6 @@ async function readCombined(all: Metrics[]): Promise<Metrics> {
 // prom-client averages delays and leaves out what it can't add up.
 const MAXIMA = /^linkgate_(nodejs_eventloop_lag|process_max_fds|process_start_time)/;
 
-/** Reads the metrics of this process. */
 export async function readOwnMetrics(registry: Registry): Promise<Metrics> {
   const metrics = (await registry.getMetricsAsJSON()) as unknown as Metrics;
   return metrics.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) }));
@@ -43,16 +40,7 @@ function isCumulative({ type }: { type: string }): boolean {
   return type === "counter" || type === "histogram";
 }
 
-/** The metrics of all workers; without workers, those of this process. */
-export type SharedMetrics = {
-  /** @throws Error if the primary process doesn't answer */
-  read(): Promise<Metrics>;
-  /** Hands the last metrics of this process over, so that counters don't go backward when it ends. */
-  handOver(): Promise<void>;
-};
-
-/** Shares the metrics of this process with the other workers. */
-export function shareMetrics(registry: Registry): SharedMetrics {
+export function shareMetrics(registry: Registry) {
   if (!cluster.isWorker) return { read: () => readOwnMetrics(registry), async handOver() {} };
   const waiting = new Map<number, (metrics: Metrics) => void>();
   let count = 0;
@@ -69,10 +57,14 @@ export function shareMetrics(registry: Registry): SharedMetrics {
     if (message.channel === COLLECT) void sendSnapshot();
     if (message.channel === ANSWER) waiting.get(message.id as number)?.(message.metrics as Metrics);
   });
+  // Until then, the primary process asks for nothing: a worker that is starting would keep every scrape waiting.
+  void sendSnapshot();
 
   return {
+    /** Otherwise, counters would go backward when this process ends. */
     handOver: sendSnapshot,
-    read() {
+    /** Throws an error if the primary process doesn't answer. */
+    read(): Promise<Metrics> {
       const id = ++count;
       const { promise, resolve, reject } = Promise.withResolvers<Metrics>();
       waiting.set(id, resolve);
@@ -86,7 +78,6 @@ export function shareMetrics(registry: Registry): SharedMetrics {
   };
 }
 
-/** Combines the metrics of the workers on request; for the primary process. */
 export function collectWorkerMetrics(): void {
   const snapshots = new Map<Worker, Metrics>();
   const collecting = new Map<Worker, PromiseWithResolvers<void>>();
@@ -108,7 +99,7 @@ export function collectWorkerMetrics(): void {
   }
 
   async function answer(worker: Worker, id: number) {
-    const workers = (Object.values(cluster.workers ?? {}) as Worker[]).filter((each) => each.isConnected());
+    const workers = [...snapshots.keys()].filter((each) => each.isConnected());
     await endsWithin(COLLECT_MS, Promise.all(workers.map(collectFrom)));
     const metrics = await readCombined([...ended, ...snapshots.values()]);
     if (worker.isConnected()) worker.send({ channel: ANSWER, id, metrics } satisfies Message);
@@ -135,4 +126,15 @@ export function collectWorkerMetrics(): void {
     ended.push(last.filter(isCumulative));
     adding = adding.then(addUp);
   });
+}
+
+/** Doesn't cancel work that takes longer than `ms`. */
+export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const { promise: deadline, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, ms, false);
+  try {
+    return await Promise.race([work.then(() => true), deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,33 +1,11 @@
 import { once } from "node:events";
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import type { Socket } from "node:net";
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import { Server, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { closePort } from "./close-port.ts";
 
-/** An HTTP server that stops without losing requests. */
-export type GracefulServer = {
-  server: Server;
-  /** Makes each response from now on carry `Connection: close` (RFC 9112 §9.6). New connections are still accepted. */
-  announceStop(): void;
-  /**
-   * Announces the stop, closes the port after a moment, and resolves when the last connection is closed, after 10 s at
-   * most. If the stop was announced before the call, connections are kept alive again until the port is closed: otherwise
-   * clients that keep sending would be reconnecting at that moment.
-   */
-  shutDown(): Promise<void>;
-};
-
-// Proxies and clients keep idle connections for up to a minute. If the server closes one first, it resets the request
-// that was just sent.
+// Longer than the minute for which proxies keep idle connections: a server that closes first resets the next request.
 const KEEP_ALIVE_MS = 75_000;
-// A client that sends a byte from time to time would otherwise hold a request for as long as it likes. The largest body
-// takes 60 s at 140 kbit/s.
+// A slow client can't hold a request for as long as it likes. The largest body takes 60 s at 140 kbit/s.
 const RECEIVE_MS = 60_000;
 const OPTIONS = {
   keepAliveTimeout: KEEP_ALIVE_MS,
@@ -35,31 +13,24 @@ const OPTIONS = {
   connectionsCheckingInterval: 5000,
 };
 
-// Requests that are on the network when the shutdown starts still arrive. So does the next request of a busy connection,
-// whose response then tells the client to close it.
+// Requests on the network still arrive. So does the next one of a busy connection, whose response closes it.
 const LINGER_MS = 200;
-// How long to wait for the first request of a new connection, for one that stopped arriving, or for a client that doesn't
-// close its side.
+// For the first request of a new connection, one that stopped arriving, or a client that doesn't close its side.
 const STALLED_MS = 2000;
-// Connections that are still busy after this time are cut.
 const LIMIT_MS = 10_000;
 
 type Connection = {
-  /** Responses that aren't sent completely, oldest first; several if the client pipelines. */
+  /** Oldest first; several if the client pipelines. */
   pending: ServerResponse[];
-  /** Bytes read when the last response was sent. A new connection is opened to send a request, so it isn't idle. */
+  /** Bytes read when the last response was sent. A new connection isn't idle: it was opened to send a request. */
   settledBytes?: number;
 };
 
-/**
- * Creates an HTTP server.
- * @param leave for a server whose connections another process accepts: resolves when it has received the last one
- * @param lingerMs for how long a stop waits for requests that are on the network
- */
+/** `leave`, if another process accepts connections, resolves when this one has received the last. */
 export function createGracefulServer(
   listener: RequestListener,
   { leave, lingerMs = LINGER_MS }: { leave?: (() => Promise<void>) | undefined; lingerMs?: number } = {},
-): GracefulServer {
+) {
   const connections = new Map<Socket, Connection>();
   let isAnnounced = false;
   let isClosing = false;
@@ -92,7 +63,6 @@ export function createGracefulServer(
     connections.forEach(announceClose);
   }
 
-  /** Closes a connection on which nothing has arrived for a while, unless a request on it is being answered. */
   async function closeStalled(socket: Socket) {
     const { bytesRead } = socket;
     // In this phase of the event loop, everything that arrived has been read.
@@ -103,9 +73,14 @@ export function createGracefulServer(
 
   return {
     server,
+    /** RFC 9112 §9.6: `Connection: close`. New connections are still accepted. */
     announceStop,
 
-    async shutDown() {
+    /**
+     * Resolves when the last connection is closed, after 10 s at most. Announced earlier, connections are kept alive
+     * again until the port is closed: otherwise, busy clients would be reconnecting at that moment.
+     */
+    async shutDown(): Promise<void> {
       const wasAnnounced = isAnnounced;
       if (wasAnnounced) isAnnounced = false;
       else announceStop();
@@ -127,7 +102,6 @@ export function createGracefulServer(
   };
 }
 
-/** Makes the last pending response close the connection. */
 function announceClose({ pending }: Connection, socket: Socket) {
   for (const response of pending) {
     if (!response.headersSent) response.shouldKeepAlive = response !== pending.at(-1);
@@ -136,7 +110,31 @@ function announceClose({ pending }: Connection, socket: Socket) {
   socket.destroySoon = () => void socket.end();
 }
 
-/** Ends a connection on which no request is being answered or still arriving. */
 function endIfIdle({ pending, settledBytes }: Connection, socket: Socket) {
   if (pending.length === 0 && socket.bytesRead === settledBytes) socket.end();
+}
+
+// Clients that keep requesting reconnect within a few milliseconds of a response.
+const QUIET_MS = 10;
+const QUIET_LIMIT_MS = 500;
+// A busy loop uses up its time slice, so the process may be preempted just before it closes the port.
+const STEP_MS = 1;
+const LATE_MS = 3;
+
+/** The kernel resets waiting connections, so this waits, for at most 500 ms, until none has arrived for 10 ms. */
+export async function closePort(server: Server): Promise<void> {
+  let quietSince = performance.now();
+  const end = quietSince + QUIET_LIMIT_MS;
+  server.on("connection", () => {
+    quietSince = performance.now();
+  });
+  for (let now = quietSince; now < end && now - quietSince < QUIET_MS; ) {
+    const before = now;
+    await sleep(STEP_MS);
+    await nextTurn();
+    now = performance.now();
+    if (now - before > LATE_MS) quietSince = now;
+  }
+  // `http.Server.close` would destroy connections whose last response is still being sent.
+  Server.prototype.close.call(server);
 }

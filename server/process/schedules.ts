@@ -6,29 +6,22 @@ const PURGE_EVERY_MS = 60_000;
 // Soon after the start, because rows may have expired while the server was down, but not during it.
 const FIRST_PURGE_MS = 5000;
 
-/** Work in the background. `stop` ends it after the current batch. */
+/** `stop` ends the work after the current batch. */
 export type Schedule = { stop(): Promise<void> };
 
-/** Deletes expired rows. */
 export function schedulePurge(storage: Storage, log: Log): Schedule {
-  return schedule(FIRST_PURGE_MS, PURGE_EVERY_MS, async (signal) => {
-    try {
-      log.debug({ deleted: await storage.purgeExpired(signal) }, "purged expired rows");
-    } catch (error) {
-      log.warn({ err: error }, "purge failed, will retry");
-    }
-  });
+  async function purge(signal: AbortSignal) {
+    log.debug({ deleted: await storage.purgeExpired(signal) }, "purged expired rows");
+  }
+  return schedule(FIRST_PURGE_MS, PURGE_EVERY_MS, purge, (error) =>
+    log.warn({ err: error }, "purge failed, will retry"),
+  );
 }
 
-/** Chains new entries of the audit logs. */
 export function scheduleAuditChain({ auditChain }: Storage, log: Log): Schedule {
-  const { stop } = schedule(CHAIN_EVERY_MS, CHAIN_EVERY_MS, async (signal) => {
-    try {
-      await auditChain.appendAll(signal);
-    } catch (error) {
-      log.warn({ err: error }, "chaining the audit log failed, will retry");
-    }
-  });
+  const { stop } = schedule(CHAIN_EVERY_MS, CHAIN_EVERY_MS, auditChain.appendAll, (error) =>
+    log.warn({ err: error }, "chaining the audit log failed, will retry"),
+  );
   return {
     async stop() {
       await stop();
@@ -37,18 +30,21 @@ export function scheduleAuditChain({ auditChain }: Storage, log: Log): Schedule 
   };
 }
 
-/** Runs work at intervals, but not while it is still running. */
+/** Not while the work is still running. */
 function schedule(
   firstAfterMs: number,
   everyMs: number,
   run: (signal: AbortSignal) => Promise<void>,
+  onError: (error: unknown) => void,
 ): Schedule {
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
   const start = () => {
-    running ??= run(stopping.signal).finally(() => {
-      running = undefined;
-    });
+    running ??= run(stopping.signal)
+      .catch(onError)
+      .finally(() => {
+        running = undefined;
+      });
   };
   const first = setTimeout(start, firstAfterMs).unref();
   const timer = setInterval(start, everyMs).unref();

@@ -1,7 +1,5 @@
 import cluster from "node:cluster";
-import { once } from "node:events";
 import type { RequestListener } from "node:http";
-import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
 import { observeWithAll, type StatementObserver } from "../../adapters/database/statement-observer.ts";
@@ -13,35 +11,32 @@ import { limitsOf } from "../../resources/plans.ts";
 import { startDeliveries } from "../../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../../resources/webhooks/send.ts";
 import { createApp } from "../app.ts";
-import { clientPolicyOf } from "../clients/client-policy.ts";
-import { createDemo, type Demo } from "../demo.ts";
-import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
+import { appPolicyCheckOf } from "../clients/app-policy.ts";
+import type { Demo } from "../demo.ts";
+import { encryptionKeys } from "../keys/encryption-keys.ts";
 import { startKeyRefresh } from "../keys/refresh.ts";
-import { type Keys, loadKeys } from "../keys/shared-keys.ts";
 import type { Log } from "../log.ts";
 import { startMails } from "../mail/dispatcher.ts";
 import { createMailer } from "../mail/mailer.ts";
 import { createMetrics } from "../observability/metrics.ts";
-import type { PassedOn, Telemetry } from "../observability/tracing.ts";
+import type { PassedOn } from "../observability/tracing.ts";
 import { limitConnections } from "../rate-limits/connections.ts";
 import { createRateLimitStore } from "../rate-limits/store.ts";
 import type { Settings } from "../settings/config.ts";
 import { fetchableHosts, identityProviderHosts } from "../settings/outbound-hosts.ts";
 import { publicUrlsOf } from "../settings/public-urls.ts";
-import { toListenError, toStartupError } from "../startup-errors.ts";
 import { VERSION } from "../version.ts";
 import { createGracefulServer } from "./graceful-server.ts";
+import { listen, prepareStorage } from "./prepare.ts";
 import { scheduleAuditChain, schedulePurge } from "./schedules.ts";
 import { joinSharedPort, leaveSharedPort } from "./shared-port.ts";
 import type { RunningProcess } from "./signals.ts";
 
-/** A server that listens. `close` waits for `SHUTDOWN_DELAY`, finishes the requests in flight, then releases everything. */
+/** `close` waits for `SHUTDOWN_DELAY`, finishes the requests in flight, then releases everything. */
 export type Service = RunningProcess & {
-  /** Resolves when the database has failed, so nothing can be stored anymore. */
   failed: Promise<void>;
   urls: PublicUrls;
   storage: Storage;
-  /** The demo organization, if this start created it. */
   demo?: Demo;
 };
 
@@ -49,29 +44,26 @@ export type Service = RunningProcess & {
 const WORK_MS = 10_500;
 
 type ServiceOptions = {
-  /** How long a stop waits for requests that are on the network. */
   lingerMs?: number;
-  /** Observes the statements, in addition to the metrics and traces. */
   observer?: StatementObserver;
 };
 
-/**
- * Migrates the database, creates missing keys, and listens.
- * @throws StartupError if the database or a port can't be used
- * @throws WrongEncryptionKey
- */
+/** Throws StartupError if the database or a port can't be used, or WrongEncryptionKey. */
 export async function startService(
   settings: Settings,
   log: Log,
   sendDefaults: SendDefaults = {},
   { observer, ...shutdown }: ServiceOptions = {},
 ): Promise<Service> {
-  const clientPolicy = clientPolicyOf(settings);
+  const appPolicyCheck = appPolicyCheckOf(settings);
   const metrics = createMetrics();
-  const telemetry = await startTelemetry(settings);
+  // The packages of OpenTelemetry are loaded only if it is configured.
+  const telemetry =
+    settings.telemetry &&
+    (await import("../observability/tracing.ts")).startOpenTelemetry(settings.telemetry);
   const tracing = telemetry?.tracing;
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
-    clientPolicy,
+    appPolicyCheck,
     limitsOf,
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     currentTraceparent: tracing?.currentTraceparent,
@@ -87,8 +79,7 @@ export async function startService(
   try {
     const { keys, demo } = await prepareStorage(settings, storage, log);
 
-    // The provider needs the issuer when it is created, and with PORT=0 the issuer contains the port: listen first,
-    // answer later.
+    // With PORT=0, the issuer contains the port, and the provider needs the issuer: listen first, answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
     const web = createGracefulServer((req, res) => void handler.then((handle) => handle(req, res)), {
       ...shutdown,
@@ -98,29 +89,25 @@ export async function startService(
     if (settings.TRUST_PROXY === 0) limitConnections(web.server);
     const port = cluster.isWorker ? settings.PORT : await listen(web.server, "PORT", settings);
     const urls = publicUrlsOf(settings, port);
-    const createFetch = (passedOn: PassedOn, ...exempt: AllowedHosts[]) =>
-      createGuardedFetch({
-        ...sendDefaults,
-        allowed: new Set(exempt.flatMap((hosts) => [...hosts])),
-        userAgent: `linkgate/${VERSION}`,
-        trace: tracing?.traceOutgoing(passedOn),
-      });
+    const userAgent = `linkgate/${VERSION}`;
+    const createFetch = (passedOn: PassedOn, allowed: AllowedHosts) =>
+      createGuardedFetch({ ...sendDefaults, allowed, userAgent, trace: tracing?.traceOutgoing(passedOn) });
+    const fetchable = fetchableHosts(settings);
     const { listener, observability, useKeys, close } = createApp({
       settings,
       urls,
       storage,
-      clientPolicy,
+      appPolicyCheck,
       keys,
       rateLimitStore,
       log,
       metrics,
       tracing,
-      fetch: createFetch("nothing", fetchableHosts(settings)),
-      fetchConfigured: createFetch("traceparent", fetchableHosts(settings)),
+      fetch: createFetch("nothing", fetchable),
+      fetchConfigured: createFetch("traceparent", fetchable),
       fetchFromProvider: createFetch(
         "traceparent",
-        fetchableHosts(settings),
-        identityProviderHosts(settings),
+        new Set([...fetchable, ...identityProviderHosts(settings)]),
       ),
     });
     answerWith(listener);
@@ -132,11 +119,7 @@ export async function startService(
     const sweeper = schedulePurge(storage, log);
     const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
     const auditChain = scheduleAuditChain(storage, log);
-    const send = createSend({
-      ...sendDefaults,
-      allowed: settings.WEBHOOK_ALLOW_HOSTS,
-      userAgent: `linkgate/${VERSION}`,
-    });
+    const send = createSend({ ...sendDefaults, allowed: settings.WEBHOOK_ALLOW_HOSTS, userAgent });
     const deliveries = startDeliveries({
       queue: storage.deliveries,
       send: tracing ? tracing.traceDeliveries(send) : send,
@@ -156,7 +139,7 @@ export async function startService(
     }
 
     return {
-      urls: urls,
+      urls,
       storage,
       ...(demo && { demo }),
       failed,
@@ -196,51 +179,4 @@ export async function startService(
     await storage.close();
     throw error;
   }
-}
-
-/**
- * Migrates the database and creates missing keys and the demo organization; with workers, one process does it for all.
- * @throws StartupError if the database can't be reached
- * @throws WrongEncryptionKey
- */
-export async function prepareStorage(
-  settings: Settings,
-  storage: Storage,
-  log: Log,
-): Promise<{ keys: Keys; demo?: Demo }> {
-  try {
-    await storage.migrate();
-    await createMissingKey(settings, storage);
-    const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
-    if (newer.length > 0)
-      log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
-    const keys = await loadKeys(storage.keys);
-    const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
-    return { keys, ...(demo && { demo }) };
-  } catch (error) {
-    throw toStartupError(error, settings.DATABASE_URL);
-  }
-}
-
-/** Starts to send traces if OpenTelemetry is configured. Its packages are not loaded otherwise. */
-async function startTelemetry({ telemetry }: Settings): Promise<Telemetry | undefined> {
-  if (!telemetry) return undefined;
-  const { startOpenTelemetry } = await import("../observability/opentelemetry.ts");
-  return startOpenTelemetry(telemetry);
-}
-
-/** Listens on the port of a setting; returns the actual port. @throws StartupError */
-export async function listen(
-  server: Server,
-  setting: "PORT" | "METRICS_PORT",
-  settings: Settings,
-): Promise<number> {
-  const { HOST, [setting]: port = 0 } = settings;
-  try {
-    server.listen(port, HOST);
-    await once(server, "listening");
-  } catch (error) {
-    throw toListenError(error as Error, setting, port, HOST);
-  }
-  return (server.address() as AddressInfo).port;
 }

@@ -1,20 +1,18 @@
 import cluster, { type Worker } from "node:cluster";
 import type { Server as HttpServer } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
-import { closePort } from "./close-port.ts";
+import { closePort } from "./graceful-server.ts";
 
 type Message = { port?: "join" | "connection" | "received" | "leave" | "left"; id?: number };
 
-/** A worker that takes connections, and those that it was sent and hasn't confirmed. */
 type Member = { worker: Worker; sent: Map<number, Socket>; isLeaving: boolean };
 
 // A worker without a free file descriptor doesn't receive the connection, and can't confirm it.
 const CONFIRM_MS = 10_000;
 
 /**
- * Creates a server that hands each connection to a worker; for the primary process. A port that `node:cluster` shares
- * resets the connections that wait while the workers stop, and keeps those open that a worker was sent before it died.
- * @param isStopping returns whether all workers stop: the port is closed before the first one leaves
+ * A port that `node:cluster` shares resets the connections that wait while the workers stop, and keeps those open
+ * that a worker was sent before it died. The port is closed before the first worker leaves.
  */
 export function createSharedPort(isStopping: () => boolean): Server {
   // The one that was sent a connection last is the last.
@@ -36,7 +34,6 @@ export function createSharedPort(isStopping: () => boolean): Server {
     next.worker.send({ port: "connection", id } satisfies Message, socket, { keepOpen: true }, () => {});
   }
 
-  /** Closes a connection in this process. */
   function release({ sent }: Member, id: number) {
     sent.get(id)?.destroy();
     sent.delete(id);
@@ -80,7 +77,6 @@ export function createSharedPort(isStopping: () => boolean): Server {
   return server;
 }
 
-/** Serves the connections that the primary process hands to this worker. */
 export function joinSharedPort(server: HttpServer): void {
   process.on("message", ({ port, id }: Message, socket?: Socket) => {
     if (port !== "connection") return;
@@ -95,7 +91,6 @@ export function joinSharedPort(server: HttpServer): void {
   process.send?.({ port: "join" } satisfies Message);
 }
 
-/** Resolves when this worker has received its last connection. */
 export function leaveSharedPort(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   process.on("message", ({ port }: Message) => {

@@ -1,13 +1,9 @@
 import type { Log } from "../log.ts";
 
-/** A process that is running. */
 export type RunningProcess = {
   close(): Promise<void>;
-  /** Resolves if it has to stop by itself, and exit with 1. */
   failed?: Promise<void>;
-  /** Replaces the workers, if there are any, one after the other. */
   restart?(): Promise<void>;
-  /** Returns what `close` is still waiting for. */
   waitingFor(): string[];
 };
 
@@ -15,10 +11,8 @@ export type RunningProcess = {
 const ONE_SIGNAL_MS = 500;
 
 /**
- * Stops on SIGTERM or SIGINT and exits with 0. On a second signal, or if stopping takes longer than `limitMs`, exits
- * immediately with 1, so that an operator never has to kill the process. On SIGHUP, restarts the workers; a process
- * without workers, or whose terminal was closed, stops instead. A process that has failed stops in the same way, and
- * exits with 1.
+ * Stops on SIGTERM or SIGINT; a second signal, or `limitMs`, exits immediately with 1. SIGHUP restarts the workers;
+ * without workers, or after the terminal was closed, it stops the process.
  */
 export function followSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
   let running: RunningProcess | undefined;

@@ -8,21 +8,16 @@ import { collectWorkerMetrics } from "../observability/worker-metrics.ts";
 import { shareCounters } from "../rate-limits/cluster.ts";
 import type { Settings } from "../settings/config.ts";
 import { StartupError } from "../startup-errors.ts";
-import { listen, prepareStorage } from "./service.ts";
+import { listen, prepareStorage } from "./prepare.ts";
 import { createSharedPort } from "./shared-port.ts";
 import type { RunningProcess } from "./signals.ts";
 
-/** Server processes that share one port. */
 export type Workers = RunningProcess & { base: string; demo?: Demo };
 
 // Delays restarts, so a worker that crashes on start doesn't loop.
 const RESTART_MS = 1000;
 
-/**
- * Starts `WORKERS` processes that share the port and the database, and replaces those that die. Migrates and creates
- * the keys and the demo organization before the first one starts.
- * @throws StartupError if the database can't be reached, or a worker fails to start
- */
+/** Migrates and creates the keys before the first worker starts. Throws StartupError. */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
@@ -54,7 +49,6 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
     if (!stopping) fork();
   }
 
-  /** Starts a worker, and stops another one as soon as the new one listens. */
   async function replace(worker: Worker) {
     const next = fork();
     changing.add(next).add(worker);
@@ -83,7 +77,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
     base: bases[0] as string,
     ...(demo && { demo }),
     failed,
-    /** Replaces the workers one after the other. If a new one doesn't start, the others keep running. */
+    /** If a new worker doesn't start, the others keep running. */
     restart() {
       restarting ??= restartAll().finally(() => {
         restarting = undefined;
@@ -91,7 +85,6 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
       return restarting;
     },
 
-    /** Stops the workers. @throws Error if one doesn't stop cleanly */
     async close() {
       stopping = true;
       await Promise.all(workers().map(stopWorker));
@@ -105,7 +98,7 @@ const workers = () => Object.values(cluster.workers ?? {}) as Worker[];
 
 const stops = new WeakMap<Worker, Promise<void>>();
 
-/** Stops a worker. Sends only one signal, because a second one would terminate it immediately. */
+/** Sends only one signal, because a second one would terminate the worker immediately. */
 function stopWorker(worker: Worker): Promise<void> {
   const stop = stops.get(worker) ?? signalWorker(worker);
   stops.set(worker, stop);
@@ -121,7 +114,6 @@ async function signalWorker(worker: Worker): Promise<void> {
   if (code !== 0 && signal !== "SIGTERM") throw new Error(`worker ${pid} exited with ${signal ?? code}`);
 }
 
-/** Resolves to the base URL that a worker reports; rejects if it exits first. */
 function listening(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
     // Rate limits send messages, too.

@@ -6,15 +6,17 @@ import {
   type JWTVerifyGetKey,
 } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
-import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
-import type { ReplayStore } from "../../adapters/oauth/replay.ts";
-import type { KeySets } from "../assertions/key-sets.ts";
+import type { Storage } from "../../adapters/index.ts";
+import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
-import type { ClientKeys } from "../clients/client-keys.ts";
+import { createClientKeys } from "../clients/client-keys.ts";
+import type { Dependencies } from "../dependencies.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { isAboutUser, JWT_BEARER_GRANT } from "./identity-assertions.ts";
+import { isAboutUser } from "./identity-assertions.ts";
 import { requireUsableToIssue } from "./require-api-access.ts";
-import { type AuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
+import { createAuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
 const MAX_AGE_S = 600;
@@ -23,7 +25,6 @@ const JWT_BEARER_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-beare
 
 type Params = Record<string, unknown>;
 
-/** An assertion that authenticates the client of a request. */
 type Assertion = {
   clientId: string;
   assertion: string;
@@ -33,33 +34,27 @@ type Assertion = {
   isGrant: boolean;
 };
 
-/**
- * Authenticates the client of a request by an assertion: `client_assertion` (RFC 7523 §2.2), or the grant of a workload
- * (§2.1). Returns false if the request has none, or also another client authentication.
- * @throws InvalidClientAuth or InvalidGrant, UnauthorizedClient
- */
+/** RFC 7523 §2.1, §2.2. Throws InvalidClientAuth, InvalidGrant or UnauthorizedClient; false without an assertion. */
 export type AuthenticateByAssertion = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
-type Options = {
-  provider: Provider;
-  keySets: KeySets;
-  replays: ReplayStore;
-  limits: AuthenticationLimits["assertions"];
-  clientKeys: ClientKeys;
-  authenticateWorkload: AuthenticateWorkload;
+export type AssertionOptions = Pick<Dependencies, "fetch" | "fetchConfigured"> & {
+  storage: Pick<Storage, "clients" | "replays" | "trustRules">;
 };
 
-/**
- * Creates the authentication by assertions. Unlike oidc-provider's, it keeps fetched keys, and knows the tokens of
- * workloads.
- */
-export function createAuthenticateByAssertion(options: Options): AuthenticateByAssertion {
-  const { provider, limits, replays } = options;
+/** Unlike oidc-provider's, it keeps fetched keys, and knows the tokens of workloads. */
+export function createAuthenticateByAssertion(
+  provider: Provider,
+  { storage, fetch, fetchConfigured }: AssertionOptions,
+  limits: AuthenticationLimits["assertions"],
+): AuthenticateByAssertion {
+  const keySets = createKeySets(fetch);
+  const clientKeys = createClientKeys(storage.clients, (error) => provider.emit("error", error));
+  const authenticateWorkload = createAuthenticateWorkload(storage, createKeySets(fetchConfigured));
 
   async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {
     const { assertion, issuer } = given;
     if (isOfWorkload(given)) {
-      const workload = await options.authenticateWorkload(ctx, client, { assertion, issuer });
+      const workload = await authenticateWorkload(ctx, client, { assertion, issuer });
       const useOnce = () => workload.useOnce().catch((error) => refuse(error, given));
       return setWorkload(ctx, { ...workload, useOnce });
     }
@@ -73,13 +68,13 @@ export function createAuthenticateByAssertion(options: Options): AuthenticateByA
     };
     const verified =
       clientKindOf(client.clientId) === "organization"
-        ? await options.clientKeys.verify(client.clientId, assertion, rules)
-        : await verifyJwt(assertion, { ...rules, keys: keysOf(client, options.keySets) });
+        ? await clientKeys.verify(client.clientId, assertion, rules)
+        : await verifyJwt(assertion, { ...rules, keys: keysOf(client, keySets) });
     if (verified.claims.sub !== client.clientId) throw new InvalidJwt("sub must be the client ID");
     // OpenID Connect Dynamic Client Registration §2: the client allows no other.
     const { clientAuthSigningAlg: alg } = client;
     if (alg && verified.header.alg !== alg) throw new InvalidJwt(`alg must be ${alg}`);
-    await useJwtOnce(replays, assertion, verified);
+    await useJwtOnce(storage.replays, assertion, verified);
   }
 
   return async function authenticateByAssertion(ctx) {
@@ -102,7 +97,7 @@ export function createAuthenticateByAssertion(options: Options): AuthenticateByA
   };
 }
 
-/** Returns the assertion of a request. oidc-provider rejects malformed ones, and those beside other authentication. */
+/** oidc-provider rejects malformed assertions, and those beside other authentication. */
 function findAssertion(ctx: KoaContextWithOIDC): Assertion | undefined {
   const params = ctx.oidc.params as Params;
   if (params.client_secret !== undefined || ctx.get("authorization")) return undefined;
@@ -120,7 +115,7 @@ function findClientAssertion(params: Params): Assertion | undefined {
   return { clientId, assertion, issuer: claims.iss, isGrant: false };
 }
 
-/** An assertion about a user is left to its grant, because the client has to authenticate besides. */
+/** The client has to authenticate besides an assertion about a user, so it is left to its grant. */
 function findWorkloadGrant(params: Params): Assertion | undefined {
   const { assertion, client_id: clientId } = params;
   if (assertion === undefined) throw new errors.InvalidRequest("assertion is required");
@@ -137,7 +132,7 @@ function decode(jwt: string): JWTPayload | undefined {
   }
 }
 
-/** Returns whether an assertion is the token of a workload. Clients sign assertions of their own only to authenticate. */
+/** Clients sign assertions of their own only to authenticate. */
 function isOfWorkload({ clientId, issuer, isGrant }: Assertion): boolean {
   return isGrant || issuer !== clientId;
 }
@@ -147,14 +142,14 @@ function audiencesOf({ issuer }: Provider, { path }: KoaContextWithOIDC): string
   return [issuer, `${issuer}/oauth/token`, `${issuer}${path}`];
 }
 
-/** Returns the keys of a client: listed in its metadata, or at its `jwks_uri`. @throws InvalidJwt if there are none */
+/** Throws InvalidJwt if the client has no keys. */
 function keysOf({ jwks, jwksUri }: Client, keySets: KeySets): JWTVerifyGetKey {
   if (jwks?.keys.length) return createLocalJWKSet(jwks as JSONWebKeySet);
   if (jwksUri) return keySets.at(jwksUri);
   throw new InvalidJwt("the client has no keys");
 }
 
-/** RFC 7521 §4.1.1 and §4.2.1: the error of an invalid assertion depends on what it was sent as. Throws others as they are. */
+/** RFC 7521 §4.1.1 and §4.2.1: the error depends on what the assertion was sent as. Rethrows other errors. */
 function refuse(error: unknown, { isGrant }: Assertion): never {
   if (!(error instanceof InvalidJwt)) throw error;
   const { message } = error;

@@ -1,6 +1,4 @@
 import {
-  type AdapterFactory,
-  type Client,
   type Configuration,
   type FindAccount,
   type Grant,
@@ -8,13 +6,13 @@ import {
   Provider,
   type RefreshToken,
 } from "oidc-provider";
-import { DPOP_ALGS } from "../../resources/access/dpop-proof.ts";
+import type { Storage } from "../../adapters/index.ts";
+import { DPOP_ALGS } from "../../resources/access/dpop.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
-import { clientIdMetadataDocuments } from "../clients/client-metadata-documents.ts";
-import { createFetchDocument } from "../clients/fetch-document.ts";
+import { clientIdMetadataDocuments, createFetchDocument } from "../clients/metadata-documents.ts";
+import type { Dependencies } from "../dependencies.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { Keys } from "../keys/shared-keys.ts";
 import { networkKeyOf } from "../rate-limits/ip-key.ts";
@@ -26,6 +24,7 @@ import {
   ID_TOKEN_LIFETIME,
 } from "../settings/lifetimes.ts";
 import { dPoP } from "./dpop.ts";
+import { createFindAccount } from "./find-account.ts";
 import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import { checkSize } from "./request-parameters.ts";
@@ -37,30 +36,23 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A refresh token expires after this time without use. */
 const IDLE_LIFETIME = 30 * DAY;
-/** The share of its lifetime after which a confidential client's refresh token is rotated. Percent. */
+/** In percent of the lifetime; for confidential clients. */
 const ROTATE_AFTER_PERCENT = 70;
 
-export type ProviderOptions = {
-  settings: Settings;
-  urls: PublicUrls;
-  keys: Keys;
-  adapter: AdapterFactory;
-  findAccount: FindAccount;
-  /** Stores and returns the grant that an authorization request gets without asking the user again. */
+export type ProviderOptions = Pick<Dependencies, "settings" | "urls" | "keys" | "fetch"> & {
+  storage: Pick<Storage, "accounts" | "oidcAdapter">;
   renewRememberedGrant: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
   origins: ReadonlySet<string>;
-  fetch: GuardedFetch;
-  /** Renders an error of the authorization endpoint that must not be sent to the client. */
   renderError: NonNullable<Configuration["renderError"]>;
 };
 
-/** Returns the configuration of oidc-provider, which replaces every default that doesn't suit this service. */
+/** Replaces every default of oidc-provider that doesn't suit this service. */
 export function configuration(options: ProviderOptions): Configuration {
-  const { settings, urls, keys, adapter, findAccount, origins, fetch, renderError } = options;
+  const { settings, urls, keys, storage, origins, fetch, renderError } = options;
+  const findAccount = createFindAccount(storage.accounts);
   return {
-    adapter,
+    adapter: storage.oidcAdapter,
     fetch: createFetchDocument(settings.CIMD, fetch, () => networkKeyOf(Provider.ctx?.ip ?? "")),
     findAccount,
     renderError,
@@ -74,7 +66,7 @@ export function configuration(options: ProviderOptions): Configuration {
     ...clientOptions(settings),
     ...authorizationOptions(options),
     ...tokenOptions(keys),
-    features: features(options),
+    features: features(options, findAccount),
   };
 }
 
@@ -141,7 +133,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
       clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
       dPoPSigningAlgValues: DPOP_ALGS,
     },
-    issueRefreshToken,
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed("refresh_token"), // also without `offline_access`
     rotateRefreshToken,
     revokeGrantPolicy: () => true, // RFC 7009 §2.1: the whole grant along with a user's token
     ttl: {
@@ -157,7 +149,10 @@ function tokenOptions({ jwks }: Keys): Configuration {
   };
 }
 
-function features({ settings, urls, keys, findAccount }: ProviderOptions): Configuration["features"] {
+function features(
+  { settings, urls, keys }: ProviderOptions,
+  findAccount: FindAccount,
+): Configuration["features"] {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: true },
@@ -167,15 +162,16 @@ function features({ settings, urls, keys, findAccount }: ProviderOptions): Confi
     pushedAuthorizationRequests: { enabled: true },
     resourceIndicators: resourceIndicators(urls),
     introspection: { enabled: true, allowedPolicy: mayIntrospect(findAccount) },
-    revocation: { enabled: true, allowedPolicy: mayRevoke },
+    revocation: {
+      enabled: true,
+      // RFC 7009 §2.2: another client's token counts as unknown.
+      allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+    },
     ...clientIdMetadataDocuments(settings),
   };
 }
 
-/**
- * Returns for how many more seconds a refresh token is valid: never past the absolute lifetime of its family, nor past
- * the consent that its grant follows from.
- */
+/** Never past the absolute lifetime of its family, nor past the consent that its grant follows from. */
 const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (ctx, token) => {
   const now = Math.floor(Date.now() / 1000);
   const issued = token.iiat ?? token.iat ?? now;
@@ -183,19 +179,15 @@ const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = 
   return Math.max(1, Math.min(IDLE_LIFETIME, issued + ABSOLUTE_LIFETIME - now, grantEnd - now));
 };
 
-/** Issues refresh tokens to every client that may use them, whether or not `offline_access` was requested. */
-const issueRefreshToken: Configuration["issueRefreshToken"] = async (_ctx, client) =>
-  client.grantTypeAllowed("refresh_token");
-
-/** Rotates refresh tokens of public clients on each use, others late in their lifetime (RFC 9700 §2.2.2). */
+/** Public clients on each use, others late in the lifetime (RFC 9700 §2.2.2). */
 const rotateRefreshToken: Configuration["rotateRefreshToken"] = ({ oidc }) => {
-  const token = oidc.entities.RefreshToken as (RefreshToken & { isReplay?: boolean }) | undefined;
+  const token = oidc.entities.RefreshToken as (RefreshToken & { isReuse?: boolean }) | undefined;
   const isPublic = oidc.client?.tokenEndpointAuthMethod === "none";
   // A replay is detected when the token is used up.
-  return isPublic || token?.isReplay || (token?.ttlPercentagePassed() ?? 0) >= ROTATE_AFTER_PERCENT;
+  return isPublic || token?.isReuse || (token?.ttlPercentagePassed() ?? 0) >= ROTATE_AFTER_PERCENT;
 };
 
-/** Configures the cookies. RFC 6265bis §4.1.3: `__Host-` and `__Secure-` require https, so not on loopback. */
+/** RFC 6265bis §4.1.3: `__Host-` and `__Secure-` require https, so not on loopback. */
 function cookies(urls: PublicUrls, keys: Keys): Configuration["cookies"] {
   const options = cookieOptions(urls);
   return {
@@ -208,13 +200,4 @@ function cookies(urls: PublicUrls, keys: Keys): Configuration["cookies"] {
     long: { ...options, path: "/" },
     short: options,
   };
-}
-
-/** Returns whether a client may revoke a token: only its own. Another client's counts as unknown (RFC 7009 §2.2). */
-function mayRevoke(
-  _ctx: KoaContextWithOIDC,
-  client: Client,
-  token: { clientId?: string | undefined },
-): boolean {
-  return token.clientId === client.clientId;
 }

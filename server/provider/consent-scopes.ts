@@ -1,10 +1,8 @@
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import { allowedByRole, type Role, withImplied } from "../../resources/access/scopes.ts";
 
-/** The scopes of an authorization request: those of OpenID Connect, and those of each resource. */
 export type RequestedScopes = { openid: string[]; resources: Record<string, string[]> };
 
-/** Returns the scopes that an authorization request asks for. */
 export function requestedScopesOf({ oidc }: KoaContextWithOIDC): RequestedScopes {
   const requested = [...oidc.requestParamScopes];
   const resources = Object.entries(oidc.resourceServers ?? {}).map(
@@ -16,7 +14,7 @@ export function requestedScopesOf({ oidc }: KoaContextWithOIDC): RequestedScopes
   };
 }
 
-/** Grants scopes as far as a role allows them. The others are rejected, so oidc-provider doesn't prompt for them again. */
+/** Rejects scopes that a role doesn't allow, so oidc-provider doesn't prompt for them again. */
 export function grantScopes(grant: Grant, { openid, resources }: RequestedScopes, role: Role): void {
   if (openid.length > 0) grant.addOIDCScope(openid.join(" "));
   for (const [resource, scopes] of Object.entries(resources)) {
@@ -27,7 +25,6 @@ export function grantScopes(grant: Grant, { openid, resources }: RequestedScopes
   }
 }
 
-/** Returns whether a grant allows everything that another one does. */
 export function covers(grant: Grant, other: Grant): boolean {
   const resources = Object.keys(other.resources ?? {});
   return (

@@ -10,10 +10,7 @@ const CACHE_CONTROL = "public, max-age=3600";
 // draft-ietf-oauth-identity-assertion-authz-grant §7.2
 const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
-/**
- * Completes the metadata document (RFC 8414 §2): adds the API's scopes and the registration endpoint, lists the only
- * response mode, and omits the authentication methods of clients that are not accepted.
- */
+/** RFC 8414 §2. Omits the authentication methods of clients that are not accepted. */
 export function completeDiscovery({
   CIMD,
   DYNAMIC_REGISTRATION,
@@ -44,10 +41,7 @@ export function completeDiscovery({
 
 const DOCUMENTS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
 
-/**
- * Serves the metadata also where a client looks that takes the address of the MCP server for the issuer, with its path
- * inserted (RFC 8414 §3.1). Some MCP clients ask there first; the document names the issuer itself.
- */
+/** RFC 8414 §3.1: some MCP clients take the MCP server's address for the issuer. The document names the real one. */
 export function serveMetadataOfMcp({ base, mcp }: PublicUrls): Middleware {
   const { pathname } = new URL(mcp);
   const { host } = new URL(base);

@@ -3,15 +3,12 @@ import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts"
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { type Keys, nonceSecretOf } from "../keys/shared-keys.ts";
 
-/**
- * Enables DPoP (RFC 9449) at the token endpoint and for pushed requests. Nonces are offered with each response, for
- * clients with a wrong clock, and never required.
- */
+/** RFC 9449. Nonces help clients with a wrong clock, and are never required. */
 export function dPoP(keys: Keys) {
   return { enabled: true, nonceSecret: nonceSecretOf(keys), requireNonce: () => false, allowReplay: false };
 }
 
-/** @throws InvalidDpopProof if the organization requires DPoP and the request has no proof */
+/** Throws InvalidDpopProof if the organization requires DPoP and the request has no proof. */
 export function requireProof(
   ctx: KoaContextWithOIDC,
   organization: Pick<StoredClient["organization"], "requiresDpop"> | undefined,
@@ -21,18 +18,14 @@ export function requireProof(
   throw new errors.InvalidDpopProof("the organization requires DPoP: send a proof in the DPoP header");
 }
 
-/** Returns whether a token is a bearer token of an organization that requires DPoP. */
 export function lacksKey({ requiresDpop, jkt }: ActiveToken): boolean {
   return requiresDpop === true && jkt === undefined;
 }
 
-/** A code or a refresh token. `requiresDpop`: an organization that it depends on requires DPoP. */
+/** `requiresDpop`: an organization that the code or refresh token depends on requires DPoP. */
 export type Redeemable = { clientId?: string; kind: string; jkt?: string; requiresDpop?: boolean };
 
-/**
- * Requires a proof to redeem a code or a refresh token of an organization that requires DPoP.
- * @throws InvalidDpopProof, or InvalidGrant for an unbound refresh token of a public client
- */
+/** Throws InvalidDpopProof, or InvalidGrant for an unbound refresh token of a public client. */
 export function requireProofToRedeem(ctx: KoaContextWithOIDC, token: Redeemable): void {
   requireProof(ctx, { requiresDpop: token.requiresDpop === true });
   // RFC 9449 §5: refresh tokens of public clients are bound. One that was issued earlier could be used by anyone.

@@ -28,7 +28,7 @@ const clientAuthentication = [
   { name: "authenticateClient", wrap: unlessByAssertion },
 ];
 
-/** The token endpoint (RFC 6749 §3.2). A string names steps of oidc-provider. */
+/** RFC 6749 §3.2. A string names steps of oidc-provider. */
 export const TOKEN_STEPS = [
   respondWithErrors("grant.error"),
   ...arrange("token", [
@@ -41,7 +41,7 @@ export const TOKEN_STEPS = [
   ]),
 ];
 
-/** The introspection endpoint (RFC 7662 §2). */
+/** RFC 7662 §2. */
 export const INTROSPECTION_STEPS = [
   respondWithErrors("introspection.error"),
   ...arrange("introspection", [
@@ -54,7 +54,7 @@ export const INTROSPECTION_STEPS = [
   ]),
 ];
 
-/** The revocation endpoint (RFC 7009 §2). */
+/** RFC 7009 §2. */
 const REVOCATION_STEPS = [
   respondWithErrors("revocation.error"),
   ...arrange("revocation", [
@@ -66,7 +66,7 @@ const REVOCATION_STEPS = [
   ]),
 ];
 
-/** The endpoint for pushed authorization requests (RFC 9126 §2). */
+/** RFC 9126 §2. */
 const PUSHED_REQUEST_STEPS = [
   respondWithErrors("pushed_authorization_request.error"),
   ...arrange("pushed_authorization_request", [
@@ -83,7 +83,7 @@ const PUSHED_REQUEST_STEPS = [
   ]),
 ];
 
-/** The userinfo endpoint (OpenID Connect Core §5.3). */
+/** OpenID Connect Core §5.3. */
 const USERINFO_STEPS = [
   respondWithErrors("userinfo.error"),
   ...arrange("userinfo", [
@@ -111,7 +111,7 @@ function endpoint(path: string, name: string, [handleErrors, ...steps]: Middlewa
   return [path, { name, run }] as const;
 }
 
-/** Serves the endpoints that clients call. Preflights and other methods are left to oidc-provider. */
+/** Preflights and other methods are left to oidc-provider. */
 export function serveEndpoints(provider: Provider): Middleware {
   const { OIDCContext } = provider as ProviderInternals;
   return function serveEndpoint(ctx, next) {
@@ -124,7 +124,6 @@ export function serveEndpoints(provider: Provider): Middleware {
   };
 }
 
-/** Makes a step of a function that reads or changes the parameters of a request. */
 function step(change: (ctx: KoaContextWithOIDC) => void): Middleware {
   return function changeParameters(ctx, next) {
     change(ctx as Context & KoaContextWithOIDC);
@@ -132,7 +131,7 @@ function step(change: (ctx: KoaContextWithOIDC) => void): Middleware {
   };
 }
 
-/** Authenticates the client by an assertion; if the request has none, oidc-provider authenticates it. */
+/** oidc-provider authenticates the client of a request without an assertion. */
 function unlessByAssertion(authenticateClient: Middleware): Middleware {
   return async function authenticate(ctx: Context, next) {
     const { authenticateByAssertion } = ctx as EndpointContext;
@@ -140,7 +139,7 @@ function unlessByAssertion(authenticateClient: Middleware): Middleware {
   };
 }
 
-/** Requires an access token of a user that introspection would call active. @throws InvalidToken, InsufficientScope */
+/** Throws InvalidToken or InsufficientScope. */
 async function requireActiveToken(ctx: Context, next: Next): Promise<void> {
   const { oidc } = ctx as Context & KoaContextWithOIDC;
   const { AccessToken, ClientCredentials } = oidc.provider;
@@ -153,10 +152,7 @@ async function requireActiveToken(ctx: Context, next: Next): Promise<void> {
   return next();
 }
 
-/**
- * Rejects JWTs only among tokens with a dot, as every JWT has. oidc-provider tries to decode every token: for an opaque
- * one, that creates and drops an error with its stack, which takes a tenth of the time of the whole request.
- */
+/** Only JWTs have a dot. For others, oidc-provider would create an error, a tenth of the time of the request. */
 function onlyWithDot(rejectStructuredTokens: Middleware): Middleware {
   return function rejectJwts(ctx, next) {
     const { oidc } = ctx as Context & KoaContextWithOIDC;

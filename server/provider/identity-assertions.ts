@@ -1,18 +1,14 @@
 import { decodeProtectedHeader } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
-import type { IdentityStore } from "../../adapters/accounts/identities.ts";
-import type { AccountStore } from "../../adapters/accounts/store.ts";
-import type { ClientPolicy } from "../../adapters/oauth/client-policy.ts";
-import type { ReplayStore } from "../../adapters/oauth/replay.ts";
-import type {
-  EnterpriseAuthorizationStore,
-  ManagedOrganization,
-} from "../../adapters/organizations/enterprise-authorization.ts";
+import type { Storage } from "../../adapters/index.ts";
+import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import type { ManagedOrganization } from "../../adapters/organizations/settings.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../resources/access/scopes.ts";
-import type { KeySets } from "../assertions/key-sets.ts";
+import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
+import type { Dependencies } from "../dependencies.ts";
 import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
@@ -20,47 +16,45 @@ import { canonicalResource } from "./resource-indicators.ts";
 import { readProof } from "./seams/dpop-proofs.ts";
 import { isMultiFactor } from "./sessions.ts";
 
-/** The grant type of assertions (RFC 7523 §2.1). */
-export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 // The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
 const ID_JAG = "oauth-id-jag+jwt";
 
 // draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
 const MAX_AGE_S = 300;
 
-export type IdentityAssertionOptions = {
-  urls: PublicUrls;
-  /** The issuer whose users and assertions are trusted. Absent without an identity provider. */
-  idpIssuer: string | undefined;
-  clientPolicy: ClientPolicy;
-  accounts: AccountStore;
-  identities: IdentityStore;
-  enterpriseAuthorization: EnterpriseAuthorizationStore;
-  replays: ReplayStore;
-  keySets: KeySets;
-};
+type Stores = Pick<Storage, "accounts" | "enterpriseAuthorization" | "identities" | "replays">;
+export type IdentityAssertionOptions = Pick<
+  Dependencies,
+  "settings" | "urls" | "appPolicyCheck" | "fetchFromProvider"
+> & { storage: Stores };
 
-/** What an assertion entitles its client to. */
 type Entitlement = { userId: string; organization: ManagedOrganization; resource: string; scopes: string[] };
 
 /**
- * Registers the grant for assertions about a user, which also lists it in the metadata. The token of a workload never gets
- * here: sent without other authentication, it is the authentication of a `client_credentials` request.
+ * draft-ietf-oauth-identity-assertion-authz-grant §4.4, MCP Enterprise-Managed Authorization §5. Also lists the grant
+ * in the metadata. Tokens of workloads authenticate `client_credentials` instead.
  */
 export function registerJwtBearer(provider: Provider, options: IdentityAssertionOptions): void {
-  const handle = createIdentityAssertionHandler(provider, options);
-  provider.registerGrantType(
-    JWT_BEARER_GRANT,
-    async (ctx) => {
-      if (isAboutUser(ctx.oidc.params?.assertion)) return handle(ctx);
+  const keySets = createKeySets(options.fetchFromProvider);
+
+  async function handle(ctx: KoaContextWithOIDC): Promise<void> {
+    if (!isAboutUser(ctx.oidc.params?.assertion))
       throw new errors.InvalidRequest("an assertion must be sent with client_id and no other authentication");
-    },
-    ["assertion", "scope", "resource"],
-    ["resource"],
-  );
+    const client = ctx.oidc.client as Client;
+    requireProof(ctx, organizationOf(client));
+    const assertion = String(ctx.oidc.params?.assertion);
+    const verified = await verify(assertion, keySets, options, client).catch(rethrow);
+    const entitlement = await findEntitlement(ctx, verified, options);
+    const proof = await readProof(provider, ctx);
+    // Last, so that an assertion that got no token may be sent again, such as with the nonce that a proof lacked.
+    await useJwtOnce(options.storage.replays, assertion, verified).catch(rethrow);
+    ctx.body = await issueToken(provider, ctx, entitlement, proof);
+  }
+
+  const parameters = ["assertion", "scope", "resource"];
+  provider.registerGrantType(JWT_BEARER_GRANT, handle, parameters, ["resource"]);
 }
 
-/** Returns whether an assertion claims to be about a user. */
 export function isAboutUser(assertion: unknown): boolean {
   if (typeof assertion !== "string") return false;
   try {
@@ -72,39 +66,18 @@ export function isAboutUser(assertion: unknown): boolean {
   }
 }
 
-/**
- * Creates the handler of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant §4.4, MCP
- * Enterprise-Managed Authorization §5): an assertion of the identity provider about one of its users gets the client an
- * access token for that user, without a refresh token. The grant is stored like one that a user approved.
- */
-function createIdentityAssertionHandler(
-  provider: Provider,
-  options: IdentityAssertionOptions,
-): (ctx: KoaContextWithOIDC) => Promise<void> {
-  return async (ctx) => {
-    const client = ctx.oidc.client as Client;
-    requireProof(ctx, organizationOf(client));
-    const assertion = String(ctx.oidc.params?.assertion);
-    const verified = await verify(assertion, options, client).catch(rethrow);
-    const entitlement = await findEntitlement(ctx, verified, options);
-    const proof = await readProof(provider, ctx);
-    // Last, so that an assertion that got no token may be sent again, such as with the nonce that a proof lacked.
-    await useJwtOnce(options.replays, assertion, verified).catch(rethrow);
-    ctx.body = await issueToken(provider, ctx, entitlement, proof);
-  };
-}
-
 async function verify(
   assertion: string,
-  { idpIssuer, urls, keySets }: IdentityAssertionOptions,
+  keySets: KeySets,
+  { settings: { IDP_ISSUER: issuer }, urls }: IdentityAssertionOptions,
   client: Client,
 ): Promise<VerifiedJwt> {
-  if (!idpIssuer) throw new InvalidJwt("this server trusts no identity provider");
+  if (!issuer) throw new InvalidJwt("this server trusts no identity provider");
   const verified = await verifyJwt(assertion, {
-    issuer: idpIssuer,
+    issuer,
     audiences: [urls.base],
     isSingleAudience: true, // draft-ietf-oauth-identity-assertion-authz-grant
-    keys: await keySets.ofIssuer(idpIssuer),
+    keys: await keySets.ofIssuer(issuer),
     type: ID_JAG,
     maxAgeS: MAX_AGE_S,
     requiredClaims: ["sub", "jti", "client_id"],
@@ -116,18 +89,19 @@ async function verify(
 async function findEntitlement(
   ctx: KoaContextWithOIDC,
   { claims }: VerifiedJwt,
-  options: IdentityAssertionOptions,
+  { urls, storage, appPolicyCheck }: IdentityAssertionOptions,
 ): Promise<Entitlement> {
-  const resource = findResource(ctx, claims.resource, options.urls);
-  const userId = await findUser(claims, options);
+  const resource = findResource(ctx, claims.resource, urls);
+  const userId = await findUser(claims, storage);
   const { clientId } = ctx.oidc.client as Client;
-  const organization = await findOrganization({ userId, clientId, tenant: claims.aud_tenant }, options);
+  const organization = await findOrganization({ userId, clientId, tenant: claims.aud_tenant }, storage);
   requireProof(ctx, organization);
   // The draft's §3.1: `amr` is how the user signed in at the identity provider.
-  if (organization.requiresSecondFactor && !isMultiFactor({ amr: methodsOf(claims.amr) })) {
+  const amr = Array.isArray(claims.amr) ? claims.amr : [];
+  if (organization.requiresSecondFactor && !isMultiFactor({ amr })) {
     throw invalidGrant("the user's organization requires a second factor, so amr must contain mfa");
   }
-  if (!options.clientPolicy(clientId, organization.appPolicy, organization.role)) {
+  if (!appPolicyCheck(clientId, organization.appPolicy, organization.role)) {
     throw invalidGrant("the user's organization does not allow this app");
   }
   const requested = findScopes(ctx, claims.scope);
@@ -138,7 +112,7 @@ async function findEntitlement(
   return { userId, organization, resource, scopes };
 }
 
-/** Returns the resource of the assertion, which a request may repeat but not change. @throws InvalidTarget */
+/** A request may repeat the resource of the assertion but not change it. Throws InvalidTarget. */
 function findResource(
   { oidc }: KoaContextWithOIDC,
   claimed: unknown,
@@ -154,15 +128,10 @@ function findResource(
   return named;
 }
 
-/** Returns the authentication methods of an assertion, which may claim anything. */
-function methodsOf(amr: unknown): string[] {
-  return Array.isArray(amr) ? amr : [];
-}
-
-/** Returns the user whose account is linked to the subject. @throws InvalidGrant */
+/** Throws InvalidGrant if no user is linked to the subject. */
 async function findUser(
   { iss = "", sub = "" }: VerifiedJwt["claims"],
-  { identities, accounts }: IdentityAssertionOptions,
+  { identities, accounts }: Stores,
 ): Promise<string> {
   const userId = await identities.findUserId({ issuer: iss, subject: sub });
   const account = userId ? await accounts.find(userId) : undefined;
@@ -170,10 +139,10 @@ async function findUser(
   return userId;
 }
 
-/** Returns the user's organization that enabled this grant, by `aud_tenant` if there are several. @throws InvalidGrant */
+/** `aud_tenant` decides if several organizations enabled this grant. Throws InvalidGrant. */
 async function findOrganization(
   { userId, clientId, tenant }: { userId: string; clientId: string; tenant: unknown },
-  { enterpriseAuthorization }: IdentityAssertionOptions,
+  { enterpriseAuthorization }: Stores,
 ): Promise<ManagedOrganization> {
   const enabled = await enterpriseAuthorization.listByUser(userId, clientId);
   const candidates = tenant === undefined ? enabled : enabled.filter(({ id }) => id === tenant);
@@ -192,10 +161,10 @@ function findScopes({ oidc }: KoaContextWithOIDC, claimed: unknown): string[] {
   if (claimed === undefined) return requested.length > 0 ? requested : [...BASIC_SCOPES];
   // Not ignored: the identity provider meant to limit the token.
   if (typeof claimed !== "string") throw invalidGrant("scope must be a string");
-  const allowed = withImplied(claimed.split(" ").filter(isApiScope));
-  return requested.length > 0
-    ? requested.filter((scope) => allowed.has(scope))
-    : claimed.split(" ").filter(isApiScope);
+  const named = claimed.split(" ").filter(isApiScope);
+  if (requested.length === 0) return named;
+  const allowed = withImplied(named);
+  return requested.filter((scope) => allowed.has(scope));
 }
 
 async function issueToken(
@@ -234,7 +203,7 @@ function rethrow(error: unknown): never {
   throw error instanceof InvalidJwt ? invalidGrant(error.message) : error;
 }
 
-/** Stores a grant for a number of seconds. The types of oidc-provider omit the parameter. */
+/** The types of oidc-provider omit the parameter. */
 function saveFor(grant: object, seconds: number): Promise<string> {
   return (grant as { save(seconds: number): Promise<string> }).save(seconds);
 }

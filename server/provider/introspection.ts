@@ -16,10 +16,7 @@ import { hasApiAccess, isUsable } from "./require-api-access.ts";
 
 type Introspected = AccessToken | ClientCredentials | RefreshToken;
 
-/**
- * Creates the policy on who may introspect a token (RFC 7662 §2.2): a client its own tokens, the resource server every
- * access token. A refresh token that could not be used now is inactive.
- */
+/** RFC 7662 §2.2: a client its own tokens, the resource server every access token. */
 export function mayIntrospect(findAccount: FindAccount) {
   return async (ctx: KoaContextWithOIDC, client: Client, token: Introspected): Promise<boolean> => {
     if (client.clientId === RESOURCE_SERVER) return token.kind !== "RefreshToken";
@@ -41,9 +38,8 @@ async function canRefresh(find: FindAccount, ctx: KoaContextWithOIDC, token: Ref
 type IntrospectionResponse = { active?: boolean; token_type?: string; client_id?: string; sub?: string };
 
 /**
- * Completes the response (RFC 7662 §2.2). A token that is not active for this caller gets exactly `{"active":false}`.
- * An access token was loaded with everything its validity depends on, as the resources load it; `resource-server` also
- * gets its organization and plan, and whether an organization that the token depends on is suspended.
+ * RFC 7662 §2.2: an inactive token gets exactly `{"active":false}`. `resource-server` also gets the organization, its
+ * plan, and whether an organization that the token depends on is suspended.
  */
 export function completeIntrospection(ctx: Context): void {
   const body = ctx.body as IntrospectionResponse | undefined;
@@ -78,14 +74,13 @@ function respondInactive(ctx: Context): void {
   ctx.body = { active: false };
 }
 
-/** Returns whether a request has no client authentication at all, not even a malformed one. */
 function isAnonymous(ctx: Context): boolean {
   const { params } = (ctx as unknown as KoaContextWithOIDC).oidc;
   if (!params || ctx.get("authorization")) return false;
   return !params.client_id && !params.client_secret && !params.client_assertion;
 }
 
-/** Responds 401 (RFC 7662 §2.1 and §2.3, RFC 6749 §5.2), where oidc-provider responds 400. */
+/** RFC 7662 §2.1 and §2.3, RFC 6749 §5.2: 401, where oidc-provider responds 400. */
 function requireAuthentication(ctx: Context): void {
   const { issuer } = (ctx as unknown as KoaContextWithOIDC).oidc.provider;
   ctx.status = 401;
@@ -93,10 +88,7 @@ function requireAuthentication(ctx: Context): void {
   ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
 }
 
-/**
- * Returns whether oidc-provider rejected a token because it looks like a JWT, which it does only for authenticated
- * clients. Our tokens are opaque, so such a token is merely unknown.
- */
+/** Our tokens are opaque, so one that looks like a JWT is merely unknown. */
 export function isUnsupportedToken(ctx: Context): boolean {
   const { error } = (ctx.body ?? {}) as { error?: string };
   return ctx.status === 400 && error === "unsupported_token_type";

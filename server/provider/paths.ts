@@ -1,15 +1,12 @@
 import type { Context, Middleware } from "koa";
-import { requireMethod } from "../../resources/http/methods.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { requireMethod } from "../../resources/http/routing.ts";
 import type { Settings } from "../settings/config.ts";
 
-/** The path of the client registration endpoint. */
 export const REGISTRATION_PATH = "/oauth/register";
 
-/** The path that reports of leaked credentials are sent to. */
 export const LEAK_REPORT_PATH = "/oauth/leaked-credentials";
 
-/** The path of the public keys. */
 const KEYS_PATH = "/oauth/jwks";
 
 const METHODS: Record<string, string[]> = {
@@ -28,9 +25,8 @@ const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
 const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
 
 /**
- * Rejects paths under `/oauth` that differ from ours in case or by a trailing slash. oidc-provider's router accepts them,
- * and they would bypass the rate limits, which match paths exactly. Responses may not be stored, unless a later step says
- * so (RFC 6749 §5.1).
+ * oidc-provider's router ignores case and trailing slashes, which would bypass the rate limits. Responses may not be
+ * stored, unless a later step says so (RFC 6749 §5.1).
  */
 export function requireOauthPath({ DYNAMIC_REGISTRATION, LEAK_REPORT_KEYS }: Settings): Middleware {
   const methodsByPath = { ...METHODS };
@@ -46,29 +42,26 @@ export function requireOauthPath({ DYNAMIC_REGISTRATION, LEAK_REPORT_KEYS }: Set
   };
 }
 
-/** Returns whether a browser asks if a script of another origin may send a request. */
 function isPreflight(ctx: Context): boolean {
   return (
     ctx.method === "OPTIONS" && ctx.get("origin") !== "" && isClientPath(ctx) && ctx.path !== LEAK_REPORT_PATH
   );
 }
 
-/** Returns whether a path is under `/oauth`, in any case. */
 export function isOauthPath({ path }: Context): boolean {
   return /^\/oauth(\/|$)/i.test(path);
 }
 
-/** Returns whether a path is that of the client registration endpoint. */
 export function isRegistrationPath({ path }: Context): boolean {
   return path === REGISTRATION_PATH;
 }
 
-/** Returns whether a path belongs to the authorization endpoint: the request, its pages, and the return from them. */
+/** The request, its pages, and the return from them. */
 export function isAuthorizationPath({ path }: Context): boolean {
   return path === "/oauth/authorize" || RESUME.test(path) || path.startsWith("/interaction/");
 }
 
-/** Returns whether only clients call a path, never browsers: the endpoints, the keys and the metadata documents. */
+/** The endpoints, the keys and the metadata documents. */
 export function isClientPath(ctx: Context): boolean {
   return (isOauthPath(ctx) || ctx.path.startsWith("/.well-known/")) && !PAGES.test(ctx.path);
 }

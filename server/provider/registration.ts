@@ -3,18 +3,25 @@ import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
 import { isClientId } from "../clients/client-metadata.ts";
+import { validateRedirectUris } from "../clients/redirect-uris.ts";
 import type { RegisteredClientIds, Registration } from "../clients/registered-client-id.ts";
-import { parseRegistrationRequest, REGISTERED_CLIENT } from "../clients/registration-request.ts";
+import { REGISTERED_CLIENT } from "../clients/registered-clients.ts";
+import { normalizeName, resemblesService, validateName } from "../credentials/names.ts";
 
 // Compressing 16 KB can take a hundred times as long, and longer metadata rarely fits into an id.
 const MAX_METADATA_LENGTH = 2048;
 
+// Some clients add what their user calls this server, which may be its own name: "Amp MCP Client (linkgate)".
+const SERVER_NAME = /\s*\([^()]*\)$/;
+// The consent page puts the name in quotation marks.
+const QUOTATION = /["“”„‟«»＂〝〞〟❝❞🙶🙷🙸″‶ʺˮ״]/u;
+const SECRET_METHODS = ["client_secret_basic", "client_secret_post"];
+
+type Metadata = Record<string, unknown>;
+
 const parseJson = bodyParser({ enableTypes: ["json"], jsonLimit: "16kb", onerror: throwBodyError });
 
-/**
- * Creates the client registration endpoint (RFC 7591 §3). oidc-provider's own stores each registration, and anyone may
- * send any number of them.
- */
+/** RFC 7591 §3. oidc-provider would store each registration, and anyone may send any number of them. */
 export function registration(ids: RegisteredClientIds, origins: ReadonlySet<string>): Middleware[] {
   return [allowOrigins(origins), (ctx) => register(ctx, ids)];
 }
@@ -39,7 +46,7 @@ async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
   }
 }
 
-/** @throws InvalidClientMetadata if the id would be too long */
+/** Throws InvalidClientMetadata if the id would be too long. */
 function issueId(ids: RegisteredClientIds, client: Pick<Registration, "name" | "redirectUris">): string {
   const { length } = [client.name, ...client.redirectUris].join();
   const clientId = length <= MAX_METADATA_LENGTH ? ids.issue(client) : "";
@@ -61,4 +68,55 @@ async function readBody(ctx: Context): Promise<unknown> {
 function throwBodyError(error: Error & { status?: number }): never {
   if (error.status === 413) throw new errors.InvalidRequest("the request must be at most 16 KB", 413);
   throw new errors.InvalidClientMetadata("the request must be a JSON object");
+}
+
+/** RFC 7591 §2. Replaces requested values that a client can do without. Throws InvalidClientMetadata. */
+function parseRegistrationRequest(body: unknown): Pick<Registration, "name" | "redirectUris"> {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new errors.InvalidClientMetadata("the request must be a JSON object");
+  }
+  const metadata = body as Metadata;
+  // Its claims would take precedence over the rest of the request (RFC 7591 §2.3).
+  if (metadata.software_statement !== undefined) {
+    throw new errors.UnapprovedSoftwareStatement("software_statement must be absent; none is approved");
+  }
+  requireSupported(metadata, "grant_types", "authorization_code");
+  requireSupported(metadata, "response_types", "code");
+  requirePublic(metadata.token_endpoint_auth_method);
+  return { name: parseName(metadata.client_name), redirectUris: parseRedirectUris(metadata.redirect_uris) };
+}
+
+function requireSupported(metadata: Metadata, member: string, value: string): void {
+  const requested = metadata[member] ?? [value];
+  if (Array.isArray(requested) && requested.includes(value)) return;
+  throw new errors.InvalidClientMetadata(`${member} must be an array that contains ${value}`);
+}
+
+/** A client that asks for a secret can do without. One with a key of its own expects that the key is required. */
+function requirePublic(method: unknown = "none"): void {
+  if (method === null || method === "none" || SECRET_METHODS.includes(method as string)) return;
+  throw new errors.InvalidClientMetadata(
+    "token_endpoint_auth_method must be none; registered clients are public",
+  );
+}
+
+function parseName(value: unknown): string {
+  if (typeof (value ?? "") !== "string")
+    throw new errors.InvalidClientMetadata("client_name must be a string");
+  const given = normalizeName((value ?? "") as string);
+  const name = resemblesService(given) ? given.replace(SERVER_NAME, "") : given;
+  if (name === "") return name;
+  const message = QUOTATION.test(name) ? "must not contain quotation marks" : validateName(name);
+  if (message) throw new errors.InvalidClientMetadata(`client_name ${message}`);
+  return name;
+}
+
+function parseRedirectUris(uris: unknown): string[] {
+  if (!Array.isArray(uris) || uris.length === 0 || !uris.every((uri) => typeof uri === "string")) {
+    throw new errors.InvalidClientMetadata("redirect_uris must be an array of one or more strings");
+  }
+  const [invalid] = validateRedirectUris(uris);
+  // oidc-provider's error has the code `invalid_redirect_uri` if its description starts with the member's name.
+  if (invalid) throw new errors.InvalidClientMetadata(`redirect_uris[${invalid.index}] ${invalid.message}`);
+  return uris;
 }

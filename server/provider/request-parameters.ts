@@ -2,11 +2,11 @@ import { type ParsedUrlQuery, stringify } from "node:querystring";
 import type { Middleware } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { canonicalRedirectUri } from "../clients/redirect-uris.ts";
+import { seeOther } from "../http/redirects.ts";
 import { formBody } from "../http/request-body.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
-// An authorization request is stored while its user signs in. RFC 6749 sets no limits; what clients send is far
-// smaller than these.
+// A request is stored while its user signs in. RFC 6749 sets no limits; clients send far less than these.
 const MAX_STATE_BYTES = 2048;
 const MAX_REQUEST_BYTES = 4096;
 
@@ -19,9 +19,8 @@ const IGNORED_WITHOUT_OPENID = ["nonce", "acr_values", "claims_locales"];
 type Params = Record<string, unknown>;
 
 /**
- * Sends an authorization request to oidc-provider in its canonical form. One that was sent as a form (OpenID Connect
- * Core §3.1.2.1) becomes a GET: a form on another site sends no session cookie, a redirect does, and oidc-provider
- * would require `SameSite=None` instead.
+ * OpenID Connect Core §3.1.2.1. A form becomes a GET: a form on another site sends no session cookie, a redirect
+ * does, and oidc-provider would require `SameSite=None` instead.
  */
 export const normalizeAuthorizationRequest: Middleware = async function normalizeQuery(ctx, next) {
   if (ctx.path !== "/oauth/authorize") return next();
@@ -30,26 +29,18 @@ export const normalizeAuthorizationRequest: Middleware = async function normaliz
     return next();
   }
   await formBody(ctx, async () => {});
-  ctx.status = 303;
-  ctx.redirect(`/oauth/authorize?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
+  seeOther(ctx, `/oauth/authorize?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
 };
 
-/** Brings the parameters of a pushed authorization request into canonical form. */
 export function normalizeAuthorizationParameters({ oidc }: KoaContextWithOIDC): void {
   normalized(oidc.params as Params);
 }
 
-/** Brings the parameters that a token request repeats from the authorization request into canonical form. */
 export function normalizeTokenParameters({ oidc }: KoaContextWithOIDC): void {
-  const params = oidc.params as Params;
-  if (params.redirect_uri !== undefined) params.redirect_uri = canonicalRedirectUri(params.redirect_uri);
-  canonicalizeResource(params);
+  canonicalizeUris(oidc.params as Params);
 }
 
-/**
- * Omits the parameters that were not sent. oidc-provider goes through all parameters several times, and deletes those
- * that the grant type doesn't have; most of the dozens that it knows are missing.
- */
+/** oidc-provider goes through all parameters several times, and most of the dozens that it knows are missing. */
 export function omitMissing({ oidc }: KoaContextWithOIDC): void {
   const all = oidc.params as Params;
   const sent: Params = Object.create(Object.getPrototypeOf(all));
@@ -57,16 +48,13 @@ export function omitMissing({ oidc }: KoaContextWithOIDC): void {
   Object.assign(oidc, { params: sent });
 }
 
-/** RFC 9126 §2.1: a pushed request must not contain a `request_uri`. @throws InvalidRequest */
+/** RFC 9126 §2.1. Throws InvalidRequest. */
 export function rejectRequestUri({ oidc }: KoaContextWithOIDC): void {
   if (oidc.params?.request_uri === undefined) return;
   throw new errors.InvalidRequest("request_uri must not be part of a pushed request");
 }
 
-/**
- * Rejects an authorization request that is too large before it is stored.
- * @throws InvalidRequest naming the parameter and the limit
- */
+/** Throws InvalidRequest naming the parameter and the limit, before the request is stored. */
 export function checkSize(ctx: KoaContextWithOIDC): void {
   const params = (ctx.method === "POST" ? ctx.oidc.body : ctx.query) as Params;
   if (bytesOf(params.state) > MAX_STATE_BYTES) {
@@ -79,24 +67,18 @@ export function checkSize(ctx: KoaContextWithOIDC): void {
   }
 }
 
-/** Returns the length of a parameter, or of all values of a repeated one. */
 function bytesOf(value: unknown): number {
   return [value].flat().reduce<number>((sum, one) => sum + Buffer.byteLength(String(one ?? "")), 0);
 }
 
 function normalized(params: Params): Params {
   respondInQuery(params);
-  // oidc-provider compares the redirect URIs of the authorization and token requests as text.
-  if (params.redirect_uri !== undefined) params.redirect_uri = canonicalRedirectUri(params.redirect_uri);
-  canonicalizeResource(params);
+  canonicalizeUris(params);
   ignoreOpenIdParameters(params);
   return params;
 }
 
-/**
- * Sends every response in the query: oidc-provider would report an unsupported response mode in that very mode. Without
- * a mode and a response type, it would say that the mode is invalid instead of that the type is missing.
- */
+/** oidc-provider would report an unsupported mode in that very mode, and a missing type as an invalid mode. */
 function respondInQuery(params: Params): void {
   const { response_mode: mode, response_type: type } = params;
   if (!type) params.response_mode ||= "query";
@@ -104,9 +86,10 @@ function respondInQuery(params: Params): void {
   if (typeof type === "string" && type.includes("token")) params.response_type = UNSUPPORTED;
 }
 
-/** oidc-provider compares resources as text between the authorization request, the token request and the refresh. */
-function canonicalizeResource(params: Params): void {
-  const { resource } = params;
+/** oidc-provider compares redirect URIs and resources as text between authorization, token request and refresh. */
+function canonicalizeUris(params: Params): void {
+  const { redirect_uri: redirectUri, resource } = params;
+  if (redirectUri !== undefined) params.redirect_uri = canonicalRedirectUri(redirectUri);
   if (typeof resource === "string") params.resource = canonicalResource(resource);
   if (Array.isArray(resource)) params.resource = [...new Set(resource.map(canonicalResource))];
 }

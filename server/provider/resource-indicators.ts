@@ -14,11 +14,7 @@ import { requireProof } from "./dpop.ts";
 import { requireUsable } from "./require-api-access.ts";
 import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
 
-/**
- * Configures the resources that tokens are issued for (RFC 8707), and the scopes that a request for them gets.
- * oidc-provider looks up resources late in every request that names scopes, when the client and its redirect URI are
- * known, so the errors thrown here reach the client.
- */
+/** RFC 8707. oidc-provider asks when client and redirect URI are known, so errors thrown here reach the client. */
 export function resourceIndicators(urls: PublicUrls) {
   const { base, api, mcp } = urls;
   const resources = new Set([base, api, mcp]);
@@ -56,7 +52,6 @@ export function resourceIndicators(urls: PublicUrls) {
   };
 }
 
-/** Sets the default scope, and drops or rejects unknown scopes. */
 function applyScopePolicy(ctx: KoaContextWithOIDC): void {
   const { oidc } = ctx;
   const { params, route } = oidc;
@@ -102,7 +97,6 @@ function clientCredentialsScope(requested: string[]): string {
   return [...new Set(scopes)].join(" ");
 }
 
-/** Returns the requested scopes that the trust rules of a workload allow; without any, all that they allow. */
 function workloadScope(requested: string[], allowed: readonly string[]): string {
   if (requested.length === 0) return allowed.join(" ");
   const covered = withImplied(allowed);
@@ -116,10 +110,7 @@ function workloadScope(requested: string[], allowed: readonly string[]): string 
 // Not the URL parser: it also drops credentials, empty fragments, dot segments and spaces, which make another resource.
 const RESOURCE = /^([a-z]+:\/\/[^/]+)(.*?)\/?$/i;
 
-/**
- * Returns the canonical form of a resource: a trailing slash or an upper-case host in only one of two requests must not
- * make them differ. Anything but a URL is returned unchanged, and rejected later.
- */
+/** A trailing slash or an upper-case host must not make two requests differ. Anything but a URL is rejected later. */
 export function canonicalResource(resource: string): string {
   const [, origin, path] = RESOURCE.exec(resource) ?? [];
   return origin === undefined ? resource : origin.toLowerCase() + path;

@@ -21,23 +21,18 @@ export function completeResponses(settings: Settings): Middleware {
   };
 }
 
-/** Completes the response with the public keys (RFC 7517). */
 function completeKeySet(ctx: Context): void {
   if (ctx.status === 200) ctx.set("Cache-Control", `public, max-age=${KEY_SET_MAX_AGE}`);
 }
 
 type TokenResponse = { error?: string; scope?: string };
 
-/**
- * Completes a token response: sets its headers, lists `offline_access` if it was granted, and names the error of a
- * grant type that the client may not use.
- */
+/** Sets headers, lists `offline_access` if it was granted, and names the error of a grant type that isn't allowed. */
 function completeTokenResponse(ctx: Context): void {
   ctx.set("Pragma", "no-cache"); // RFC 6749 §5.1
   const body = ctx.body as TokenResponse | undefined;
   const { oidc } = ctx as unknown as KoaContextWithOIDC;
   if (body?.scope && isOffline(oidc)) body.scope += " offline_access";
-  // RFC 6749 §5.2: `unauthorized_client` if the client may not use the grant type.
   if (body?.error !== "invalid_request") return;
   const { client, params } = oidc;
   const type = params?.grant_type;
@@ -53,10 +48,7 @@ function isOffline({ entities, params, requestParamScopes }: KoaContextWithOIDC[
   return entities.RefreshToken?.scope?.split(" ").includes("offline_access") ?? false;
 }
 
-/**
- * Responds 200 to a token in an unsupported format: it is unknown, which is no error (RFC 7009 §2.2). Clients that
- * parse every response as JSON get an empty object.
- */
+/** RFC 7009 §2.2: an unknown token is no error. Clients that parse every response as JSON get an empty object. */
 function completeRevocation(ctx: Context): void {
   ctx.set("Cache-Control", "no-store");
   if (isUnsupportedToken(ctx)) ctx.status = 200;
@@ -64,9 +56,8 @@ function completeRevocation(ctx: Context): void {
 }
 
 /**
- * Lets only the listed browser origins read responses of the OAuth endpoints. oidc-provider allows every origin in a
- * preflight, where it can't know the client yet, and rejects the request later. Keys and metadata stay public. The
- * authorization endpoint is for navigation and has no CORS headers (RFC 9700 §2.6).
+ * Lets only listed browser origins read OAuth responses, because oidc-provider allows every origin in a preflight.
+ * The authorization endpoint has no CORS headers (RFC 9700 §2.6).
  */
 export function oauthCors(origins: ReadonlySet<string>): Middleware {
   return async function restrictOrigins(ctx, next) {
@@ -86,10 +77,7 @@ export function oauthCors(origins: ReadonlySet<string>): Middleware {
   };
 }
 
-/**
- * Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's
- * `HttpURLConnection`. Replaces the header because oidc-provider negotiates by itself.
- */
+/** Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's. */
 export const acceptJson: Middleware = function replaceAcceptHeader({ req }, next) {
   req.headers.accept = "application/json";
   return next();

@@ -8,38 +8,35 @@ const USER_AGENT_MAX = 255;
 // OWASP ASVS 5.0 V7.3.1: sessions also expire after inactivity.
 const IDLE_S = 7 * DAY_S;
 
-/** How a user signed in, as the list of sessions shows it. */
 export type Method = "password" | "totp" | "recovery_code" | "passkey" | "sso";
 
-/** The reference that more than one authentication method was used: RFC 8176 §2. */
+/** RFC 8176 §2. */
 export const MULTIPLE_FACTORS = "mfa";
 
-/** Returns whether more than one factor was used. An identity provider says so by `mfa`. */
+/** An identity provider reports multiple factors as `mfa`. */
 export function isMultiFactor({ amr }: { amr?: readonly string[] | undefined }): boolean {
   return amr?.includes(MULTIPLE_FACTORS) ?? false;
 }
 
-/** The session of a browser, with what the list of sessions shows about it. `loginTs` is when it began. */
+/** `loginTs` is when the session began. */
 export type Session = InstanceType<Provider["Session"]> & {
-  /** How the user signed in. */
   methods?: Method[];
-  /** When the user last proved who they are: epoch seconds. Absent if an identity provider didn't say when. */
+  /** In epoch seconds; absent if an identity provider didn't say when. */
   provedAt?: number;
   /** The passkey or, hashed, the SSO identity that started the session. */
   credential?: string;
   address?: string;
   userAgent?: string;
-  /** Epoch seconds. */
+  /** In epoch seconds. */
   seenAt?: number;
 };
 
-/** Returns for how many more seconds a session is valid that is used now. */
+/** Returns for how many more seconds a session is valid if it is used now. */
 export function sessionLifetime({ iat }: { iat?: number }): number {
   const now = Math.floor(Date.now() / 1000);
   return Math.max(1, Math.min(IDLE_S, (iat ?? now) + SESSION_LIFETIME - now));
 }
 
-/** Records when a session was used, and from where. */
 export function recordSessionUse(session: Session, ctx: Context): void {
   session.address = ctx.ip;
   session.userAgent = ctx.get("user-agent").slice(0, USER_AGENT_MAX);

@@ -1,6 +1,6 @@
 import type { ErrorOut, KoaContextWithOIDC, Provider } from "oidc-provider";
-import { clientKindOf } from "../../adapters/oauth/client-kinds.ts";
-import { isKnownTarget } from "../clients/known-registrations.ts";
+import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import { isKnownTarget } from "../clients/app-policy.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 
 /** The errors of a valid request with `prompt=none` (OpenID Connect Core §3.1.2.6). */
@@ -11,10 +11,7 @@ const SILENT_ERRORS = new Set([
   "account_selection_required",
 ]);
 
-/**
- * Shows the errors of an authorization request on a page of ours unless the redirect URI is trusted: tenants and visitors
- * register clients themselves, so a link to this service could lead to any website (RFC 9700 §4.11.2).
- */
+/** RFC 9700 §4.11.2: visitors register clients themselves, so a link to this service could lead to any website. */
 export function refuseUntrustedRedirects(provider: Provider): void {
   provider.on("authorization.error", (ctx, error) => {
     if (ctx.oidc.route !== "authorization" || isTrusted(ctx, error)) return;
@@ -24,10 +21,7 @@ export function refuseUntrustedRedirects(provider: Provider): void {
   });
 }
 
-/**
- * RFC 9700 §4.11.2: the user is authenticated first, except for silent authentication, which only the client of an
- * organization can complete. A registered client has no owner, so a session doesn't make its website trusted.
- */
+/** RFC 9700 §4.11.2: the user is authenticated first, but a session doesn't make a registered client trusted. */
 function isTrusted(ctx: KoaContextWithOIDC, error: { error: string }): boolean {
   const { client, session } = ctx.oidc;
   if (isKnownTarget(String(paramsOf(ctx).redirect_uri))) return true;
@@ -44,10 +38,7 @@ function isTrusted(ctx: KoaContextWithOIDC, error: { error: string }): boolean {
   }
 }
 
-/**
- * Returns the authorization error response (RFC 6749 §4.1.2.1) to offer on the error page, for the user to decide. Undefined
- * if the redirect URI isn't one of the client.
- */
+/** Returns the response to offer (RFC 6749 §4.1.2.1); undefined if the redirect URI isn't one of the client. */
 export function errorResponseLink(
   ctx: KoaContextWithOIDC,
   out: ErrorOut,
@@ -61,7 +52,7 @@ export function errorResponseLink(
   return url ? { href: url.href, name: redirectTargetOf(uri).name } : undefined;
 }
 
-/** Returns the parameters, also those of a request that was rejected before oidc-provider read them. */
+/** Covers requests that were rejected before oidc-provider read their parameters. */
 function paramsOf({ oidc, query }: KoaContextWithOIDC): Record<string, unknown> {
   return oidc.params ?? query;
 }

@@ -1,45 +1,36 @@
 import type { JWTPayload } from "jose";
 import type { Client, KoaContextWithOIDC } from "oidc-provider";
-import type { ReplayStore } from "../../adapters/oauth/replay.ts";
+import type { Storage } from "../../adapters/index.ts";
 import type { TrustRule, TrustRuleStore } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES, type ApiScope } from "../../resources/access/scopes.ts";
 import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 
-/** The lifetime of access tokens for workloads. They need no refresh token: their platform gives them new tokens. */
+/** Workloads need no refresh token: their platform gives them new tokens. */
 export const WORKLOAD_TOKEN_LIFETIME_S = 900;
 
 // GitLab's tokens last for the timeout of the job, one hour by default, and Kubernetes renews its own before.
 const MAX_AGE_S = 3600;
-// The length of the longest subject and audience that a rule can have.
 const SHOWN_MAX = 255;
-// Precise enough for display.
 const LAST_USE_INTERVAL_MS = 60_000;
 
-/** A workload that was authenticated by the token of its platform. */
 export type Workload = {
-  /** What the matching trust rules allow. */
   scopes: ApiScope[];
-  /** Uses up the token. @throws InvalidJwt if it was used before, on any process */
+  /** Throws InvalidJwt if the token was used before, on any process. */
   useOnce(): Promise<void>;
 };
 
-/**
- * Authenticates a client by the token of a workload, which another issuer signed.
- * @throws InvalidJwt if the token is invalid, or if no trust rule of the client matches it
- */
-export type AuthenticateWorkload = (
-  ctx: KoaContextWithOIDC,
-  client: Client,
-  given: { assertion: string; issuer: unknown },
-) => Promise<Workload>;
-
-type Options = { trustRules: TrustRuleStore; replays: ReplayStore; keySets: KeySets };
-
-/** Creates the authentication of workloads. */
-export function createAuthenticateWorkload({ trustRules, replays, keySets }: Options): AuthenticateWorkload {
-  return async (ctx, client, { assertion, issuer }) => {
+/** Creates a function that throws InvalidJwt for an invalid token, or if no trust rule of the client matches it. */
+export function createAuthenticateWorkload(
+  { trustRules, replays }: Pick<Storage, "trustRules" | "replays">,
+  keySets: KeySets,
+) {
+  return async (
+    ctx: KoaContextWithOIDC,
+    client: Client,
+    { assertion, issuer }: { assertion: string; issuer: unknown },
+  ): Promise<Workload> => {
     requireClientCredentials(ctx);
     const { id } = organizationOf(client) ?? {};
     if (id === undefined || typeof issuer !== "string") throw untrustedIssuer();
@@ -94,10 +85,7 @@ function requireUntyped({ header: { typ } }: VerifiedJwt): void {
   throw new InvalidJwt("the JWT has the wrong typ", { isSigned: true });
 }
 
-/**
- * Returns the error of a token that isn't known to come from an issuer that the client trusts. It is the same for every
- * reason, also for an unknown client: without a token of the issuer, nothing can be learned about the client's rules.
- */
+/** The same for every reason and for unknown clients, so it reveals nothing about rules without a valid token. */
 export function untrustedIssuer(): InvalidJwt {
   return new InvalidJwt(
     "no trust rule of the client names its issuer, or its signature can't be verified with the issuer's keys",
@@ -114,7 +102,6 @@ function describeMismatch(rules: TrustRule[], { claims }: VerifiedJwt): InvalidJ
   });
 }
 
-/** Lists are shown without the quotes of JSON. */
 function show(claim: unknown): string {
   const values = [claim].flat();
   return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(",");
@@ -134,17 +121,14 @@ async function recordUse(trustRules: TrustRuleStore, rules: TrustRule[]): Promis
   if (ids.length > 0) await trustRules.markUsed(ids, now);
 }
 
-/** Attaches the authenticated workload to its request. */
 export function setWorkload(ctx: KoaContextWithOIDC, workload: Workload): void {
   ctx.oidc.entity("Workload", workload);
 }
 
-/** Returns the workload that a request was authenticated by. */
 export function workloadOf({ oidc }: KoaContextWithOIDC): Workload | undefined {
   return oidc.entities.Workload as Workload | undefined;
 }
 
-/** Returns which claim of a verified token a rule doesn't accept; undefined if the token satisfies the rule. */
 function findMismatch(rule: TrustRule, claims: JWTPayload): string | undefined {
   if (!isAudience(claims.aud, rule.audience)) return "aud";
   if (!matchesSubject(rule.subject, claims.sub)) return "sub";

@@ -1,23 +1,15 @@
-import { count, countNetworks } from "./counters.ts";
-import { createOAuthLimits, type OAuthLimits } from "./oauth.ts";
-import { createSignInLimits, type SignInLimits } from "./sign-in.ts";
+import { isPossibleUsername } from "../credentials/names.ts";
+import { count, countNetworks, rewardNetworks, secondsUntilNetworksOpen } from "./counters.ts";
+import { networkKeyOf } from "./ip-key.ts";
+import { createOAuthLimits } from "./oauth.ts";
 import type { RateLimitStore } from "./store.ts";
 
+// Users mistype a few times; guessing a password takes thousands of attempts.
+const ATTEMPTS_PER_PAIR = 5;
+const ATTEMPTS_PER_NETWORK = 50;
 // Three of a million codes are valid at a time, so guessing succeeds with a probability of 0.3% per day.
 const SECOND_FACTOR_ATTEMPTS = 10;
 const SECOND_FACTOR_WINDOW_S = 15 * 60;
-
-/**
- * Limits the codes of authenticator apps per account. Only someone who knows the password can enter any. The limits don't
- * apply to known devices.
- */
-type SecondFactorLimits = {
-  /** Counts an attempt before it is made, so concurrent attempts count. Returns the seconds to wait, or 0. */
-  attempt(userId: string): Promise<number>;
-  /** Forgets the attempts of an account after one succeeds. */
-  succeeded(userId: string): Promise<void>;
-};
-
 // Each costs a password hash, and stores rows.
 const REGISTRATIONS_PER_NETWORK = 10;
 // Each stores a row, and may send an email.
@@ -28,53 +20,74 @@ const RECOVERY_CODES_PER_NETWORK = 50;
 // The same as the API's limit on the Growth plan.
 const CHANGES_PER_USER = 600;
 
-/**
- * Limits on guessing, and on requests that no plan limits. Each resets after a minute. Attempts
- * to sign in that succeed don't count.
- */
-export type AuthenticationLimits = OAuthLimits & {
-  signIn: SignInLimits;
-  secondFactor: SecondFactorLimits;
-  /** Counts a request of a kind from an address. Returns the seconds to wait, or 0. */
-  visit(
-    kind: "registration" | "reset" | "refresh" | "passkey" | "recoveryCode",
-    address: string,
-  ): Promise<number>;
-  /** Counts a change that a user makes in the dashboard. Returns the seconds to wait, or 0. */
-  change(userId: string): Promise<number>;
-};
+/** Functions return the seconds to wait, or 0. Known devices are exempt from the limits. */
+export type AuthenticationLimits = ReturnType<typeof createLimits>;
+export type SignInLimits = AuthenticationLimits["signIn"];
 
-/** @param isOn false turns all limits off, for tests and benchmarks */
-export function createAuthenticationLimits(
-  isOn: boolean,
-  rateLimitStore: RateLimitStore,
-): AuthenticationLimits {
-  const changes = rateLimitStore.create("dashboard:changes", CHANGES_PER_USER);
+/** Tests and benchmarks turn all limits off. */
+export function createAuthenticationLimits(isOn: boolean, store: RateLimitStore): AuthenticationLimits {
+  return isOn ? createLimits(store) : OFF;
+}
+
+function createLimits(store: RateLimitStore) {
+  const changes = store.create("dashboard:changes", CHANGES_PER_USER);
   const visits = {
-    passkey: rateLimitStore.create("passkey", PASSKEYS_PER_NETWORK),
-    recoveryCode: rateLimitStore.create("recovery-code", RECOVERY_CODES_PER_NETWORK),
-    registration: rateLimitStore.create("registration", REGISTRATIONS_PER_NETWORK),
-    reset: rateLimitStore.create("reset", RESETS_PER_NETWORK),
-    refresh: rateLimitStore.create("refresh", REFRESHES_PER_NETWORK),
+    passkey: store.create("passkey", PASSKEYS_PER_NETWORK),
+    recoveryCode: store.create("recovery-code", RECOVERY_CODES_PER_NETWORK),
+    registration: store.create("registration", REGISTRATIONS_PER_NETWORK),
+    reset: store.create("reset", RESETS_PER_NETWORK),
+    refresh: store.create("refresh", REFRESHES_PER_NETWORK),
   };
-
+  const codes = store.create("second-factor", SECOND_FACTOR_ATTEMPTS, { seconds: SECOND_FACTOR_WINDOW_S });
   return {
-    ...createOAuthLimits(isOn, rateLimitStore),
-    signIn: createSignInLimits(isOn, rateLimitStore),
-    secondFactor: createSecondFactorLimits(isOn, rateLimitStore),
-    visit: async (kind, address) => (isOn ? countNetworks(visits[kind], address) : 0),
-    change: async (userId) => (isOn ? count(changes, userId) : 0),
+    ...createOAuthLimits(store),
+    signIn: createSignInLimits(store),
+    /** Only someone who knows the password can enter any code. */
+    secondFactor: {
+      /** Counts before the attempt, so concurrent attempts count. */
+      attempt: (userId: string) => count(codes, userId),
+      async succeeded(userId: string): Promise<void> {
+        await codes.delete(userId);
+      },
+    },
+    visit: (kind: keyof typeof visits, address: string) => countNetworks(visits[kind], address),
+    change: (userId: string) => count(changes, userId),
   };
 }
 
-function createSecondFactorLimits(isOn: boolean, rateLimitStore: RateLimitStore): SecondFactorLimits {
-  const accounts = rateLimitStore.create("second-factor", SECOND_FACTOR_ATTEMPTS, {
-    seconds: SECOND_FACTOR_WINDOW_S,
-  });
+/** The database counts guesses from many networks: `SignInFailureStore`. */
+function createSignInLimits(store: RateLimitStore) {
+  const pairs = store.create("sign-in:pair", ATTEMPTS_PER_PAIR);
+  const networks = store.create("sign-in:address", ATTEMPTS_PER_NETWORK);
   return {
-    attempt: async (userId) => (isOn ? count(accounts, userId) : 0),
-    async succeeded(userId) {
-      if (isOn) await accounts.delete(userId);
+    async attempt(address: string, username: string): Promise<number> {
+      // First, and without counting: otherwise one network could create counters for any number of names.
+      const wait = await secondsUntilNetworksOpen(networks, address);
+      if (wait) return wait;
+      // In this order: an attempt that is rejected for its pair doesn't count against users who share the network.
+      return (await count(pairs, pairKeyOf(address, username))) || countNetworks(networks, address);
+    },
+    async succeeded(address: string, username: string): Promise<void> {
+      await pairs.delete(pairKeyOf(address, username));
+      await rewardNetworks(networks, address);
     },
   };
 }
+
+/** The form in which a username is unique, so spelling it differently gains no attempts. Invalid names share one. */
+function pairKeyOf(address: string, username: string): string {
+  const account = isPossibleUsername(username) ? username.normalize("NFKC").toLowerCase() : "";
+  return `${networkKeyOf(address)} ${account}`;
+}
+
+const none = async () => 0;
+const nothing = async () => {};
+const OFF: AuthenticationLimits = {
+  signIn: { attempt: none, succeeded: nothing },
+  secondFactor: { attempt: none, succeeded: nothing },
+  assertions: { check: nothing, failed: nothing },
+  oauth: (_ctx, next) => next(),
+  authorization: (_ctx, next) => next(),
+  visit: none,
+  change: none,
+};

@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { RateLimiterCluster, RateLimiterClusterMaster, RateLimiterMemory } from "rate-limiter-flexible";
-import type { SilentCounter } from "./counter.ts";
+import type { SilentCounter } from "./counters.ts";
 
 // If the primary process takes longer, the worker counts for itself: limits must not delay requests.
 const TIMEOUT_MS = 250;
@@ -8,10 +8,8 @@ const TIMEOUT_MS = 250;
 const EXCHANGE_MS = 100;
 const CHANNEL = "linkgate:counts";
 
-/** What a worker has counted since its last message: for each counter, the points per key. */
 type Exchange = { channel: typeof CHANNEL; counts: Record<string, Record<string, number>> };
 
-/** Shares the counters of the workers; for the primary process. */
 export function shareCounters(): void {
   new RateLimiterClusterMaster();
   cluster.on("message", (sender, message) => {
@@ -21,10 +19,11 @@ export function shareCounters(): void {
   });
 }
 
-type Options = { keyPrefix: string; points: number; duration: number };
+/** `duration` is in seconds. */
+export type Limits = { keyPrefix: string; points: number; duration: number };
 
 /** Creates a counter of all workers of this machine. Each count asks the primary process, so it is exact. */
-export function createExactCounter(options: Options): SilentCounter {
+export function createExactCounter(options: Limits): SilentCounter {
   const shared = new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS });
   const own = new RateLimiterMemory(options);
   return {
@@ -37,7 +36,7 @@ export function createExactCounter(options: Options): SilentCounter {
 }
 
 /** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
-export function createExchange(): { create(options: Options): SilentCounter; close(): void } {
+export function createExchange(): { create(options: Limits): SilentCounter; close(): void } {
   const counters = new Map<string, RateLimiterMemory>();
   let counts: Exchange["counts"] = {};
 

@@ -25,21 +25,16 @@ ${BODY}`;
 // For clients that don't read the response.
 const REFUSAL_MS = 1000;
 
-/**
- * Limits the connections of each IPv4 address or /64 of IPv6 to half of those that the process may have, so that a client
- * with many idle ones doesn't lock out the others. Further ones get a 503 (RFC 9110 §15.6.4).
- */
+/** Limits each IPv4 address or /64 of IPv6 to half of the connections, so that none locks out the others (RFC 9110 §15.6.4). */
 export function limitConnections(server: Server, descriptors = readDescriptorLimit()): void {
   if (descriptors === undefined) return;
   const max = Math.floor(descriptors / 2);
   const open = new Map<string, number>();
-
   function release(host: string) {
     const count = (open.get(host) ?? 0) - 1;
     if (count > 0) open.set(host, count);
     else open.delete(host);
   }
-
   server.prependListener("connection", (socket: Socket) => {
     const host = hostKeyOf(socket.remoteAddress ?? "");
     const count = open.get(host) ?? 0;

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
-import { parseIpAddress } from "../http/ip-address.ts";
+import { parseIpAddress } from "../http/client-ip.ts";
 
-/** A network that an address is in, and how many times the limit of the smallest one it gets. */
+/** `share` is how many times the limit of the smallest network this one gets. */
 export type Network = { key: string; share: number };
 
 // IPv6 providers assign a /64, a /56 or a /48 to one customer.
@@ -18,7 +18,6 @@ export function networksOf(address: string): Network[] {
   return IPV6_NETWORKS.map(({ bits, share }) => ({ key: prefixOf(ip, bits), share }));
 }
 
-/** Returns the key of the largest network that one caller may control. */
 export function siteKeyOf(address: string): string {
   return (networksOf(address).at(-1) as Network).key;
 }
@@ -36,7 +35,7 @@ export function hostKeyOf(address: string): string {
   return ip instanceof ipaddr.IPv4 ? ip.toString() : prefixOf(ip, 64);
 }
 
-/** Returns the first groups of an address. The length of a prefix is part of its key unless it is 64. */
+/** The length of a prefix is part of its key unless it is 64. */
 function prefixOf({ parts }: ipaddr.IPv6, bits: number): string {
   const groups = parts.slice(0, Math.ceil(bits / 16));
   const rest = bits % 16;

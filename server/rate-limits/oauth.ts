@@ -1,16 +1,15 @@
-import type { Context, Middleware } from "koa";
+import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { messagePage } from "../ui/page.ts";
-import { count, countNetworks, secondsUntilOpen } from "./counters.ts";
+import { count, countNetworks, describeWait, secondsUntilOpen } from "./counters.ts";
 import { siteKeyOf } from "./ip-key.ts";
-import { describeWait, type RateLimitStore } from "./store.ts";
+import type { RateLimitStore } from "./store.ts";
 
 // A client that fails this often is misconfigured, or isn't the client.
 const FAILURES_PER_CLIENT = 40;
 const FAILURES_PER_SITE = 300;
 const REQUESTS_PER_NETWORK = 3000;
-// Each authorization request stores a row for 15 minutes. A large office behind one address starts about a hundred a
-// minute.
+// Each request stores a row for 15 minutes. A large office behind one address starts about a hundred a minute.
 const AUTHORIZATIONS_PER_NETWORK = 300;
 const PENDING_PER_NETWORK = 1500;
 const PENDING_S = 15 * 60;
@@ -30,27 +29,7 @@ const ENDPOINTS = new Set([
 ]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
-/** Limits on the OAuth endpoints. */
-export type OAuthLimits = {
-  /** Limits on assertions, which may have to be verified with keys of another server. */
-  assertions: {
-    /** @throws TemporarilyUnavailable with status 429 if too many of a client's assertions from this network failed */
-    check(ctx: Context, clientId: string): Promise<void>;
-    /** Counts an invalid assertion. */
-    failed(ctx: Context, clientId: string): Promise<void>;
-  };
-  /**
-   * Counts requests and failures at the endpoints that clients call. A network with too many failures gets 429 for
-   * further ones, but valid credentials are always accepted: others on the network can't lock a client out. Secrets have
-   * 256 random bits, so the limit on requests is enough against guessing.
-   */
-  oauth: Middleware;
-  /** Counts requests that are stored without authentication: authorization requests, and the pages that follow. */
-  authorization: Middleware;
-};
-
-export function createOAuthLimits(isOn: boolean, rateLimitStore: RateLimitStore): OAuthLimits {
-  const { create } = rateLimitStore;
+export function createOAuthLimits({ create }: RateLimitStore) {
   const failedAssertions = create("oauth:assertions", FAILURES_PER_CLIENT);
   const clients = create("oauth:client", FAILURES_PER_CLIENT);
   const failures = create("oauth:failures", FAILURES_PER_SITE);
@@ -59,7 +38,6 @@ export function createOAuthLimits(isOn: boolean, rateLimitStore: RateLimitStore)
   const pending = create("authorization:pending", PENDING_PER_NETWORK, { seconds: PENDING_S });
   const steps = create("authorization:step", AUTHORIZATION_STEPS_PER_NETWORK);
 
-  /** Counts a failed request. Returns the seconds to wait, or 0. */
   async function countFailure(ctx: Context): Promise<number> {
     const { client } = (ctx as unknown as KoaContextWithOIDC).oidc;
     const counts = [count(failures, siteKeyOf(ctx.ip))];
@@ -69,21 +47,22 @@ export function createOAuthLimits(isOn: boolean, rateLimitStore: RateLimitStore)
 
   return {
     assertions: {
-      async check(ctx, clientId) {
-        if (!isOn) return;
+      /** Throws TemporarilyUnavailable (429) if too many of a client's assertions from this network failed. */
+      async check(ctx: Context, clientId: string): Promise<void> {
         const seconds = await secondsUntilOpen(failedAssertions, clientKeyOf(ctx, clientId));
         if (!seconds) return;
         ctx.set("Retry-After", String(seconds));
         const error = new errors.TemporarilyUnavailable(TOO_MANY_REQUESTS);
         throw Object.assign(error, { status: 429, statusCode: 429 });
       },
-      async failed(ctx, clientId) {
-        if (isOn) await failedAssertions.penalty(clientKeyOf(ctx, clientId));
+      async failed(ctx: Context, clientId: string): Promise<void> {
+        await failedAssertions.penalty(clientKeyOf(ctx, clientId));
       },
     },
 
-    async oauth(ctx, next) {
-      if (!isOn || !ENDPOINTS.has(ctx.path)) return next();
+    /** Valid credentials are always accepted, so others can't lock a client out; a secret has 256 random bits. */
+    async oauth(ctx: Context, next: Next): Promise<void> {
+      if (!ENDPOINTS.has(ctx.path)) return next();
       const wait = await countNetworks(requests, ctx.ip);
       if (wait) return respondTooMany(ctx, wait);
       await next();
@@ -92,8 +71,8 @@ export function createOAuthLimits(isOn: boolean, rateLimitStore: RateLimitStore)
       if (seconds) respondTooMany(ctx, seconds);
     },
 
-    async authorization(ctx, next) {
-      if (!isOn) return next();
+    /** Limits requests that are stored without authentication. */
+    async authorization(ctx: Context, next: Next): Promise<void> {
       const isStart = ctx.path === "/oauth/authorize";
       const seconds = isStart
         ? (await countNetworks(authorizations, ctx.ip)) || (await countNetworks(pending, ctx.ip))

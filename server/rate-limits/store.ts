@@ -1,35 +1,27 @@
 import cluster from "node:cluster";
 import type { Redis } from "ioredis";
 import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
+import type { CallCounter, Count } from "../../resources/access/rate-limit.ts";
 import type { Log } from "../log.ts";
-import { createExactCounter, createExchange } from "./cluster.ts";
-import type { Counter, SilentCounter } from "./counter.ts";
+import { createExactCounter, createExchange, type Limits } from "./cluster.ts";
+import { type Counter, type SilentCounter, toSeconds } from "./counters.ts";
+import { hostKeyOf } from "./ip-key.ts";
 
 const WINDOW_S = 60;
-// If Redis takes longer, it counts as unavailable, because rate limits must not delay requests. The connection is closed,
-// so only the requests of that moment wait. Those that follow are counted by this process until Redis responds again. A
-// busy process reads the response late, which must not count as an outage.
+// Rate limits must not delay requests, but a busy process that reads late must not count as an outage.
 const TIMEOUT_MS = 500;
 
-type CounterOptions = {
-  /** The window. A minute by default. */
-  seconds?: number;
-  /** Whether it counts nearly every request, so that workers may learn of each other's counts a little later. */
-  isHot?: boolean;
-};
+/** `isHot`: workers may learn of each other's counts a little later, for speed. */
+type CounterOptions = { seconds?: number; isHot?: boolean };
 
-/** Creates counters, of this process, of the workers of this machine, or shared through Redis. */
 export type RateLimitStore = {
-  /** @param name unique; @param points the limit, which the counter itself does not enforce */
+  /** `name` is unique. The counter doesn't enforce `points`. */
   create(name: string, points: number, options?: CounterOptions): Counter;
   close(): void;
 };
+type SilentStore = { create(limits: Limits, isHot: boolean): SilentCounter; close(): void };
 
-/**
- * Creates the store of rate limits. While Redis is unavailable, each process counts for itself; this is logged once per
- * outage.
- * @param onRefused called with the name of the limit for each request that is refused
- */
+/** Creates the store. While Redis is unavailable, each process counts for itself; this is logged once per outage. */
 export async function createRateLimitStore(
   redisUrl: string | undefined,
   log: Log,
@@ -38,54 +30,42 @@ export async function createRateLimitStore(
   const { create, close } = await openStore(redisUrl, log);
   return {
     close,
-    create: (name, points, options) =>
-      Object.assign(create(name, points, options), { refused: () => onRefused(name) }),
+    create(name, points, { seconds = WINDOW_S, isHot = false } = {}) {
+      const counter = create({ keyPrefix: name, points, duration: seconds }, isHot);
+      return Object.assign(counter, { refused: () => onRefused(name) });
+    },
   };
 }
-
-/** A store whose counters don't report refusals. */
-type SilentStore = {
-  create(name: string, points: number, options?: CounterOptions): SilentCounter;
-  close(): void;
-};
 
 async function openStore(redisUrl: string | undefined, log: Log): Promise<SilentStore> {
   if (redisUrl) return createRedisStore(await connect(redisUrl, log));
   if (cluster.isWorker) return createClusterStore();
-  return {
-    create: (_name, points, { seconds = WINDOW_S } = {}) =>
-      new RateLimiterMemory({ points, duration: seconds }),
-    close() {},
-  };
+  return { create: (limits) => new RateLimiterMemory(limits), close() {} };
 }
 
 function createClusterStore(): SilentStore {
   const exchange = createExchange();
   return {
-    create(name, points, { seconds = WINDOW_S, isHot = false } = {}) {
-      const options = { keyPrefix: name, points, duration: seconds };
-      return isHot ? exchange.create(options) : createExactCounter(options);
-    },
+    create: (limits, isHot) => (isHot ? exchange.create(limits) : createExactCounter(limits)),
     close: exchange.close,
   };
 }
 
 function createRedisStore(redis: Redis): SilentStore {
   return {
-    create: (name, points, { seconds = WINDOW_S } = {}) =>
+    create: (limits) =>
       new RateLimiterRedis({
+        ...limits,
         storeClient: redis,
-        keyPrefix: `linkgate:${name}`,
-        points,
-        duration: seconds,
-        insuranceLimiter: new RateLimiterMemory({ points, duration: seconds }),
+        keyPrefix: `linkgate:${limits.keyPrefix}`,
+        insuranceLimiter: new RateLimiterMemory(limits),
         rejectIfRedisNotReady: true,
       }),
     close: () => redis.disconnect(),
   };
 }
 
-/** Resolves after the first attempt, successful or not; the client keeps reconnecting. */
+/** Resolves after the first attempt, successful or not. */
 async function connect(url: string, log: Log): Promise<Redis> {
   const { Redis } = await import("ioredis");
   const redis = new Redis(url, {
@@ -109,13 +89,17 @@ async function connect(url: string, log: Log): Promise<Redis> {
   return redis;
 }
 
-/** Converts to whole seconds for `Retry-After`, at least 1. */
-export function toSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
-}
-
-/** Describes seconds to wait, such as "30 seconds" or "15 minutes". */
-export function describeWait(seconds: number): string {
-  const [amount, unit] = seconds <= 60 ? [seconds, "second"] : [Math.ceil(seconds / 60), "minute"];
-  return `${amount} ${unit}${amount === 1 ? "" : "s"}`;
+export function createCallCounter(rateLimitStore: RateLimitStore): CallCounter {
+  // The limit depends on the plan and is checked by the caller, so these only count.
+  const organizations = rateLimitStore.create("calls:organization", 0, { isHot: true });
+  const addresses = rateLimitStore.create("calls:address", 0, { isHot: true });
+  async function count(limiter: typeof addresses, key: string, calls = 1): Promise<Count> {
+    const { consumedPoints, msBeforeNext } = await limiter.penalty(key, calls);
+    return { calls: consumedPoints, seconds: toSeconds(msBeforeNext) };
+  }
+  return {
+    ofOrganization: (id, calls) => count(organizations, id, calls),
+    ofAddress: (address) => count(addresses, hostKeyOf(address)),
+    refused: (limit) => (limit === "organization" ? organizations : addresses).refused(),
+  };
 }

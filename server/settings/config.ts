@@ -2,19 +2,20 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
-import { parseEncryptionKeys } from "./parse-encryption-keys.ts";
 import {
   contact,
   count,
   hosts,
   httpUrl,
-  integer,
   isPlain,
+  longSecret,
   metadataDocuments,
   origins,
+  parseEncryptionKeys,
   port,
   requireHttps,
-  requireOrigin,
+  seconds,
+  secureOrigin,
   share,
   toggle,
   validated,
@@ -22,14 +23,12 @@ import {
 import { validateSender, validateSmtpUrl } from "./smtp-url.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry-settings.ts";
 
-/** The validated settings. `publicUrlsOf` returns the URLs that follow from them and the port. */
 export type Settings = z.output<typeof schema> & {
   isProduction: boolean;
-  /** How traces and metrics are sent, if OpenTelemetry is configured. */
   telemetry?: TelemetrySettings;
 };
 
-/** One or more settings are invalid; the message lists all of them. */
+/** The message lists all invalid settings. */
 export class InvalidSettings extends Error {
   constructor(problems: string[]) {
     super(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
@@ -40,13 +39,13 @@ export class InvalidSettings extends Error {
 const schema = z.object({
   PORT: port.default(3000),
   HOST: z.string().default("127.0.0.1"),
-  BASE_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
+  BASE_URL: secureOrigin.optional(),
   MCP_URL: httpUrl((url, text) =>
     isPlain(url) && !text.endsWith("/")
       ? requireHttps(url)
       : "must have no credentials, query, fragment or trailing slash",
   ).optional(),
-  SHORT_URL: httpUrl((url, text) => requireOrigin(url, text) ?? requireHttps(url)).optional(),
+  SHORT_URL: secureOrigin.optional(),
   DATABASE_URL: z
     .string()
     .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
@@ -57,10 +56,10 @@ const schema = z.object({
       error: "must have no parameter but ?synchronous=full or ?synchronous=normal with sqlite:",
     })
     .default("sqlite:data/linkgate.sqlite"),
-  DATABASE_TIMEOUT: integer(1, 300, "must be a number of seconds from 1 to 300").default(10),
+  DATABASE_TIMEOUT: seconds(1, 300).default(10),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
-  SHUTDOWN_DELAY: integer(0, 300, "must be a number of seconds from 0 to 300").default(0),
+  SHUTDOWN_DELAY: seconds(0, 300).default(0),
   CIMD: metadataDocuments.prefault("known"),
   DYNAMIC_REGISTRATION: z.enum(["off", "stateless"], { error: "must be off or stateless" }).default("off"),
   IDP_ISSUER: httpUrl((url) =>
@@ -86,7 +85,7 @@ const schema = z.object({
       error: "must be redis://<host>:<port> or rediss://<host>:<port>",
     })
     .optional(),
-  RESOURCE_SERVER_SECRET: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
+  RESOURCE_SERVER_SECRET: longSecret.optional(),
   INTROSPECTION_URL: httpUrl((url) => {
     if (!isPlain(url)) return "must have no credentials, query or fragment";
     if (url.pathname === "/") return "must include the path of the endpoint, such as /oauth/introspect";
@@ -112,17 +111,14 @@ const schema = z.object({
   SMTP_URL: validated(validateSmtpUrl).optional(),
   SMTP_FROM: validated(validateSender).optional(),
   METRICS_PORT: port.optional(),
-  METRICS_TOKEN: z.string().min(32, { error: "must be at least 32 characters long" }).optional(),
+  METRICS_TOKEN: longSecret.optional(),
   SECURITY_CONTACT: contact.optional(),
   SUPPORT_CONTACT: contact.optional(),
   LEAK_REPORT_KEYS: z.string().optional(),
   NODE_ENV: z.string().optional(),
 });
 
-/**
- * Reads the settings from the environment and from `.env`; the environment wins. Empty values count as absent.
- * @throws InvalidSettings
- */
+/** The environment wins over `.env`. Empty values count as absent. Throws InvalidSettings. */
 export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {
   const present = withoutEmpty(environment);
   const result = schema.safeParse(present);
@@ -140,27 +136,23 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
 }
 
 const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
+// The second is required with the first.
+const COMPANIONS = [
+  ["INTROSPECTION_URL", "INTROSPECTION_CLIENT_SECRET"],
+  ["INTROSPECTION_CLIENT_ID", "INTROSPECTION_URL"],
+  ["SMTP_URL", "SMTP_FROM"],
+  ["SMTP_FROM", "SMTP_URL"],
+] as const;
 
 function findConflicts(present: NodeJS.ProcessEnv): string[] {
-  const problems: string[] = [];
-  if (present.INTROSPECTION_URL && !present.INTROSPECTION_CLIENT_SECRET) {
-    problems.push("INTROSPECTION_CLIENT_SECRET is required with INTROSPECTION_URL");
-  }
-  if (present.INTROSPECTION_CLIENT_ID && !present.INTROSPECTION_URL) {
-    problems.push("INTROSPECTION_URL is required with INTROSPECTION_CLIENT_ID");
-  }
-  if (present.ENCRYPTION_KEY && present.ENCRYPTION_KEY_FILE) {
+  const problems = COMPANIONS.filter(([name, other]) => present[name] && !present[other]).map(
+    ([name, other]) => `${other} is required with ${name}`,
+  );
+  if (present.ENCRYPTION_KEY && present.ENCRYPTION_KEY_FILE)
     problems.push("ENCRYPTION_KEY_FILE must not be set together with ENCRYPTION_KEY");
-  }
-  if (Boolean(present.SMTP_URL) !== Boolean(present.SMTP_FROM)) {
-    problems.push(
-      present.SMTP_URL ? "SMTP_FROM is required with SMTP_URL" : "SMTP_URL is required with SMTP_FROM",
-    );
-  }
   const missing = IDENTITY_PROVIDER.filter((name) => !present[name]);
-  if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length) {
+  if (missing.length > 0 && missing.length < IDENTITY_PROVIDER.length)
     problems.push(...missing.map((name) => `${name} is required with the other IDP_* settings`));
-  }
   return problems;
 }
 
@@ -168,11 +160,10 @@ function findProductionErrors(present: NodeJS.ProcessEnv): string[] {
   const { RATE_LIMIT, ENCRYPTION_KEY, ENCRYPTION_KEY_FILE, DATABASE_URL } = present;
   const problems: string[] = [];
   if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production (NODE_ENV=production)");
-  if (!ENCRYPTION_KEY && !ENCRYPTION_KEY_FILE && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:")) {
+  if (!ENCRYPTION_KEY && !ENCRYPTION_KEY_FILE && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:"))
     problems.push(
       "ENCRYPTION_KEY or ENCRYPTION_KEY_FILE is required in production unless the database is SQLite (32 bytes, base64url)",
     );
-  }
   return problems;
 }
 

@@ -1,15 +1,25 @@
+import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
+import type { Plan } from "../../resources/plans.ts";
+
 const HOUR = 60 * 60;
 const DAY = 24 * HOUR;
 
-/** Access tokens expire after this time. Seconds. */
+/** In seconds. */
 export const ACCESS_TOKEN_LIFETIME = HOUR;
-/** All tokens of a grant expire this long after the consent (RFC 9700 §4.14.2). Seconds. */
+/** RFC 9700 §4.14.2: counts from the consent, in seconds. */
 export const ABSOLUTE_LIFETIME = 90 * DAY;
-/** Grants expire this long after the consent: they outlive their last access token. Seconds. */
+/** Grants outlive their last access token. In seconds. */
 export const GRANT_LIFETIME = ABSOLUTE_LIFETIME + ACCESS_TOKEN_LIFETIME;
-/** ID tokens expire after this time. Seconds. */
+/** In seconds. */
 export const ID_TOKEN_LIFETIME = HOUR;
-/** For how long clients may keep the public keys. A new key is published longer than that before it signs. Seconds. */
+/** A new key is published longer than this before it signs. In seconds. */
 export const KEY_SET_MAX_AGE = 300;
-/** Sessions of browsers expire after this time, however they are used (OWASP ASVS 5.0 V7.3.2). Seconds. */
+/** OWASP ASVS 5.0 V7.3.2: sessions expire however they are used. In seconds. */
 export const SESSION_LIFETIME = 30 * DAY;
+
+/** Formats as “30 days” or “2 years”. */
+export function retentionOf(plan: Plan): string {
+  const days = AUDIT_LOG_DAYS[plan];
+  if (days % 365 !== 0) return `${days} days`;
+  return days === 365 ? "1 year" : `${days / 365} years`;
+}

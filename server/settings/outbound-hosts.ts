@@ -5,17 +5,16 @@ type HostSettings = Pick<Settings, "WEBHOOK_ALLOW_HOSTS" | "isProduction">;
 
 const LOOPBACK: AllowedHosts = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Returns the hosts of this machine outside production, for tests and local development. */
+/** For tests and local development. */
 export function developmentHosts({ isProduction }: HostSettings): AllowedHosts {
   return isProduction ? new Set() : LOOPBACK;
 }
 
-/** Returns the host of the identity provider, which the operator chose and which may be private. */
+/** The operator chose this host, which may be private. */
 export function identityProviderHosts({ IDP_ISSUER }: Pick<Settings, "IDP_ISSUER">): AllowedHosts {
   return new Set(IDP_ISSUER ? [new URL(IDP_ISSUER).hostname] : []);
 }
 
-/** Returns the hosts that documents may be fetched from although they are private. */
 export function fetchableHosts(settings: HostSettings): AllowedHosts {
   return new Set([...settings.WEBHOOK_ALLOW_HOSTS, ...developmentHosts(settings)]);
 }

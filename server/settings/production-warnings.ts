@@ -1,29 +1,31 @@
+import { engineOf } from "../../adapters/database/engine.ts";
 import type { Settings } from "./config.ts";
-import { mayCountApart } from "./rate-limit-scope.ts";
 
-/** Returns what an operator should know about settings that are valid, but rarely meant for production. */
 export function productionWarningsOf(settings: Settings): string[] {
   if (!settings.isProduction) return [];
-  return [
-    ...(mayCountApart(settings)
-      ? [
-          "rate limits are shared by the workers of this server only; set REDIS_URL if there are several servers",
-        ]
-      : []),
-    ...(settings.SELF_SERVICE_PLANS
-      ? [
-          "every owner and admin can choose any plan at no charge; set SELF_SERVICE_PLANS=off if only you should",
-        ]
-      : []),
+  const warnings = [
+    mayCountApart(settings) &&
+      "rate limits are shared by the workers of this server only; set REDIS_URL if there are several servers",
+    settings.SELF_SERVICE_PLANS &&
+      "every owner and admin can choose any plan at no charge; set SELF_SERVICE_PLANS=off if only you should",
   ];
+  return warnings.filter((warning) => warning !== false);
 }
 
-/** Describes who can change the plan of an organization. */
-export function describePlans({
-  SELF_SERVICE_PLANS,
-  isProduction,
-}: Pick<Settings, "SELF_SERVICE_PLANS" | "isProduction">): string {
+export function describePlans({ SELF_SERVICE_PLANS, isProduction }: Settings): string {
   if (!SELF_SERVICE_PLANS) return "changed by the CLI only";
   const who = "changed by owners and admins at no charge";
   return isProduction ? `${who}; set SELF_SERVICE_PLANS=off if only you should change them` : who;
+}
+
+/** Returns whether other servers could use the same database and count apart, which multiplies every limit. */
+function mayCountApart({ REDIS_URL, DATABASE_URL, RATE_LIMIT }: Settings): boolean {
+  return RATE_LIMIT && !REDIS_URL && engineOf(DATABASE_URL) !== "sqlite";
+}
+
+export function describeScope(settings: Settings): string {
+  if (!settings.RATE_LIMIT) return "off";
+  if (settings.REDIS_URL) return "shared by all servers with this REDIS_URL";
+  const scope = "shared by the workers of this server";
+  return mayCountApart(settings) ? `${scope}; set REDIS_URL if several servers use this database` : scope;
 }

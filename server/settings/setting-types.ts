@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { isPublicUrl } from "../../resources/outbound/public-url.ts";
+import { checkText } from "../../resources/http/validate.ts";
+import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** An integer within limits. @param error says what is allowed */
-export const integer = (least: number, most: number, error: string) =>
+const integer = (least: number, most: number, error: string) =>
   z
     .string()
     .regex(/^\d+$/, { error, abort: true })
@@ -13,23 +13,20 @@ export const integer = (least: number, most: number, error: string) =>
 
 export const port = integer(0, 65_535, "must be a port from 0 to 65535");
 
-/** An integer without an upper limit. */
+export const seconds = (least: number, most: number) =>
+  integer(least, most, `must be a number of seconds from ${least} to ${most}`);
+
 export const count = (least: number) =>
   integer(least, Number.MAX_SAFE_INTEGER, `must be an integer of at least ${least}`);
 
-/** `on` or `off`, as a boolean. */
 export const toggle = (fallback: "on" | "off") =>
   z
     .enum(["on", "off"], { error: "must be on or off" })
     .default(fallback)
     .transform((word) => word === "on");
 
-/** A text that a function validates; it returns what is wrong as a predicate. */
-export const validated = (rule: (text: string) => string | undefined) =>
-  z.string().check((context) => {
-    const message = rule(context.value);
-    if (message) context.issues.push({ code: "custom", input: context.value, message });
-  });
+/** The function returns what is wrong as a predicate. */
+export const validated = (rule: (text: string) => string | undefined) => z.string().check(checkText(rule));
 
 const list = z
   .string()
@@ -41,7 +38,6 @@ const list = z
       .filter(Boolean),
   );
 
-/** Values separated by commas that a function validates one by one; it returns whether a value is valid. */
 const listOf = (isValid: (text: string) => boolean, what: string) =>
   list.check((context) => {
     for (const text of context.value) {
@@ -50,28 +46,24 @@ const listOf = (isValid: (text: string) => boolean, what: string) =>
     }
   });
 
-/** Origins, separated by commas. */
 export const origins = listOf(
   (text) => URL.parse(text)?.origin === text,
   "an origin, such as https://app.example.com",
 );
 
-/** Hosts, each with or without a port, separated by commas. */
 export const hosts = listOf((text) => {
   const { host = "" } = /^(?<host>\[.*\]|[^:]*)(:\d{1,5})?$/.exec(text)?.groups ?? {};
   return host !== "" && URL.parse(`http://${host}`)?.hostname === host;
 }, "a host or host:port").transform((texts): ReadonlySet<string> => new Set(texts));
 
-/** An http or https URL that a function validates; it returns what is wrong as a predicate. */
+/** The function returns what is wrong as a predicate. */
 export const httpUrl = (rule: (url: URL, text: string) => string | undefined) =>
-  z.string().check((context) => {
-    const url = URL.parse(context.value);
+  validated((text) => {
+    const url = URL.parse(text);
     const isHttp = url?.protocol === "https:" || url?.protocol === "http:";
-    const message = url && isHttp ? rule(url, context.value) : "must be an http or https URL";
-    if (message) context.issues.push({ code: "custom", input: context.value, message });
+    return url && isHttp ? rule(url, text) : "must be an http or https URL";
   });
 
-/** Returns whether a URL has neither query, fragment nor credentials. */
 export const isPlain = (url: URL) => !url.search && !url.hash && !url.username && !url.password;
 
 export const requireHttps = (url: URL) =>
@@ -79,10 +71,13 @@ export const requireHttps = (url: URL) =>
     ? undefined
     : "must use https; http is for loopback hosts only";
 
-export const requireOrigin = (url: URL, text: string) =>
+export const secureOrigin = httpUrl((url, text) =>
   isPlain(url) && text === url.origin
-    ? undefined
-    : "must be an origin: scheme and host in lower case, without a path or trailing slash";
+    ? requireHttps(url)
+    : "must be an origin: scheme and host in lower case, without a path or trailing slash",
+);
+
+export const longSecret = z.string().min(32, { error: "must be at least 32 characters long" });
 
 export const contact = z
   .string()
@@ -90,16 +85,13 @@ export const contact = z
     error: "must be a mailto: or https: URI",
   });
 
-/** A number from 0 to 1. */
 export const share = z
   .string()
   .refine((text) => /^(0|1|0?\.\d+|[01]\.0+)$/.test(text), { error: "must be a number from 0 to 1" })
   .transform(Number);
 
-/** Which metadata documents of clients are accepted. */
 export type AcceptedDocuments = {
   accepted: "known" | "any" | "off";
-  /** The URLs that the operator added to the known ones. */
   addresses: ReadonlySet<string>;
 };
 
@@ -117,3 +109,17 @@ export const metadataDocuments = z.string().transform((text, context): AcceptedD
   context.issues.push({ code: "custom", input: text, message });
   return z.NEVER;
 });
+
+const KEY_BYTES = 32;
+const BASE64URL = /^[A-Za-z0-9_-]+$/;
+
+/** Returns undefined if a text isn't a list of encryption keys. */
+export function parseEncryptionKeys(text: string): Buffer[] | undefined {
+  const parts = text
+    .split(/[,\n]/)
+    .map((part) => part.trim())
+    .filter(Boolean);
+  const keys = parts.map((part) => Buffer.from(BASE64URL.test(part) ? part : "", "base64url"));
+  const isValid = keys.length > 0 && keys.every(({ length }) => length === KEY_BYTES);
+  return isValid ? keys : undefined;
+}

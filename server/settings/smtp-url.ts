@@ -1,8 +1,6 @@
-/** What `SMTP_URL` says. */
 export type SmtpServer = {
   host: string;
   port: number;
-  /** TLS from the start, as with smtps. */
   secure: boolean;
   /** Whether the connection must be upgraded with STARTTLS (RFC 3207) before anything is sent. */
   requireTLS: boolean;
@@ -12,7 +10,6 @@ export type SmtpServer = {
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "::1"]);
 const PORTS = { "smtp:": 587, "smtps:": 465 };
 
-/** Returns why a text can't be the URL of an SMTP server; undefined if it can. */
 export function validateSmtpUrl(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url?.hostname || !(url.protocol in PORTS))
@@ -42,7 +39,6 @@ export function parseSmtpUrl(text: string): SmtpServer {
 const ADDRESS = '[^<>\\s@,;:"\\p{Cc}]{1,64}@[A-Za-z0-9.-]{1,190}';
 const SENDER = new RegExp(`^(${ADDRESS}|[^<>@,;:"\\p{Cc}]{1,100} <${ADDRESS}>)$`, "u");
 
-/** Returns why a text can't be a sender; undefined if it can. */
 export function validateSender(text: string): string | undefined {
   return SENDER.test(text) ? undefined : "must be an email address, such as linkgate <noreply@example.com>";
 }

@@ -1,25 +1,10 @@
-/** The settings of OpenTelemetry that its exporter doesn't read from the environment themselves. */
-export type TelemetrySettings = {
-  exporter: Exporter;
-  /** The share of traces that is recorded, unless the caller decides. */
-  sampleRatio: number;
-  /** Whether the `traceparent` of a request decides whether it is recorded. */
-  isParentBased: boolean;
-  batch: { scheduledDelayMillis: number; maxQueueSize: number; maxExportBatchSize: number };
-};
-
-/** Where traces are sent. */
-export type Exporter = "console" | "http/protobuf" | "http/json";
+export type TelemetrySettings = NonNullable<ReturnType<typeof readTelemetrySettings>>;
 
 /**
- * Reads the standard variables of OpenTelemetry. Undefined unless an endpoint or an exporter is set.
+ * Undefined unless an endpoint or an exporter is set; `problems` gets a message for each invalid variable.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
- * @param problems gets a message for each invalid variable
  */
-export function readTelemetrySettings(
-  environment: NodeJS.ProcessEnv,
-  problems: string[],
-): TelemetrySettings | undefined {
+export function readTelemetrySettings(environment: NodeJS.ProcessEnv, problems: string[]) {
   if (environment.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
   refuseMetrics(environment, problems);
   const exporter = exporterOf(environment, problems);
@@ -43,7 +28,7 @@ function refuseMetrics(environment: NodeJS.ProcessEnv, problems: string[]): void
     problems.push("OTEL_METRICS_EXPORTER must be none: metrics are only served at /metrics");
 }
 
-function exporterOf(environment: NodeJS.ProcessEnv, problems: string[]): Exporter | undefined {
+function exporterOf(environment: NodeJS.ProcessEnv, problems: string[]) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_TRACES_EXPORTER } =
     environment;
   const hasEndpoint = OTEL_EXPORTER_OTLP_ENDPOINT || OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
@@ -68,10 +53,7 @@ const SAMPLERS = [
   "parentbased_traceidratio",
 ];
 
-function samplerOf(
-  environment: NodeJS.ProcessEnv,
-  problems: string[],
-): Pick<TelemetrySettings, "sampleRatio" | "isParentBased"> {
+function samplerOf(environment: NodeJS.ProcessEnv, problems: string[]) {
   const sampler = environment.OTEL_TRACES_SAMPLER || "parentbased_always_on";
   if (!SAMPLERS.includes(sampler)) problems.push(`OTEL_TRACES_SAMPLER must be one of ${SAMPLERS.join(", ")}`);
   const isParentBased = sampler.startsWith("parentbased_");

@@ -12,10 +12,7 @@ const HEIGHT = 100;
 // Above this many days, bars are too narrow for an outline.
 const MAX_OUTLINED_DAYS = 92;
 
-/**
- * Renders clicks per day as a bar chart, with a table of the same numbers below it. Bars are filled for people and
- * outlined for bots, so the difference does not depend on color.
- */
+/** Fills bars for people and outlines those for bots, so the difference does not depend on color. */
 export function chart(days: Day[]): Html {
   const top = roundUp(Math.max(...days.map(({ clicks, bots }) => clicks + bots)));
   const width = days.length * DAY;
@@ -23,21 +20,21 @@ export function chart(days: Day[]): Html {
   return html`<figure class="chart">
 <div class="plot">
 <div class="scale" aria-hidden="true"><span>${top.toLocaleString("en")}</span><span>${(top / 2).toLocaleString("en")}</span><span>0</span></div>
-<svg role="img"${days.length > MAX_OUTLINED_DAYS ? html` class="dense"` : html``} aria-label="${summaryOf(days)}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
+<svg role="img"${days.length > MAX_OUTLINED_DAYS && html` class="dense"`} aria-label="${summaryOf(days)}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
 ${[0, HEIGHT / 2, HEIGHT].map((y) => html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}"/>`)}
 ${days.map((day, index) => bars(day, index * DAY, HEIGHT / top))}
 </svg>
 <div class="span" aria-hidden="true"><span>${dayName(days[0])}</span><span>${dayName(days.at(-1))}</span></div>
 </div>
-${hasBots ? html`<p class="key hint"><span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="people" width="10" height="10"/></svg>clicks</span> <span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="bots" x="1" y="1" width="8" height="8"/></svg>known bots</span></p>` : html``}
+${hasBots && html`<p class="key hint"><span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="people" width="10" height="10"/></svg>clicks</span> <span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="bots" x="1" y="1" width="8" height="8"/></svg>known bots</span></p>`}
 <details class="more"><summary class="opener">View as table</summary>
 ${table(
   "Clicks per day",
-  [
-    { head: "Day", cell: dayName },
-    { head: "Clicks", cell: ({ clicks }: Day) => clicks.toLocaleString("en") },
-    ...(hasBots ? [{ head: "Bots", cell: ({ bots }: Day) => bots.toLocaleString("en") }] : []),
-  ],
+  {
+    Day: dayName,
+    Clicks: ({ clicks }) => clicks.toLocaleString("en"),
+    ...(hasBots && { Bots: ({ bots }: Day) => bots.toLocaleString("en") }),
+  },
   days.toReversed(),
 )}</details>
 </figure>`;
@@ -67,7 +64,6 @@ function dayName(day: Day | undefined): string {
   return day ? formatDay(Date.parse(day.date)) : "";
 }
 
-/** Rounds up to a scale maximum whose half is a round number too. */
 function roundUp(value: number): number {
   const atLeast = Math.max(2, value);
   const power = 10 ** Math.floor(Math.log10(atLeast));

@@ -1,45 +1,60 @@
-import { type Html, html } from "./html.ts";
+import { type Html, html, trusted } from "./html.ts";
 
-/** Returns the hidden CSRF field of a form, or nothing if there is no session to protect. */
-export function csrfField(csrf: string | undefined): Html {
-  return csrf ? html`<input type="hidden" name="csrf" value="${csrf}">` : html``;
+// Escaped values can't contain it.
+const CSRF_PLACE = "<csrf>";
+
+/** The place of the hidden field with the CSRF token, which each form of the dashboard needs; `withCsrf` fills it in. */
+export const CSRF_FIELD = trusted(CSRF_PLACE);
+
+/** Fills in the CSRF token of a page's forms, or nothing if there is no session to protect. */
+export function withCsrf(page: string, csrf: string | undefined): string {
+  const field = csrf ? html`<input type="hidden" name="csrf" value="${csrf}">` : html``;
+  return page.replaceAll(CSRF_PLACE, () => field.toString());
 }
 
 type Look = "primary" | "quiet" | "danger";
 
-/** Renders a form that consists of a single button. */
 export function formButton({
   action,
-  csrf,
   text,
   about,
   look = "quiet",
   fields = {},
 }: {
   action: string;
-  csrf: string | undefined;
   text: string;
   /** Distinguishes buttons with the same text for screen readers. */
   about?: string;
   look?: Look;
   fields?: Record<string, string>;
 }): Html {
-  return html`<form method="post" action="${action}" class="inline">${csrfField(csrf)}${Object.entries(
-    fields,
-  ).map(
+  return html`<form method="post" action="${action}" class="inline">${CSRF_FIELD}${Object.entries(fields).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )}<button type="submit" class="${look}">${text}${
-    about ? html`<span class="visually-hidden"> ${about}</span>` : html``
+    about && html`<span class="visually-hidden"> ${about}</span>`
   }</button></form>`;
 }
 
-/**
- * Renders a link that looks like a button.
- * @param about distinguishes links with the same text for screen readers
- */
+type PanelForm = {
+  action: string;
+  submit: string;
+  cancel: string;
+  /** Warns of a change that can't be undone, by its button or by the whole panel. */
+  danger?: "button" | "panel";
+};
+
+/** Renders a form in a panel of its own, which ends with its button and Cancel. */
+export function panelForm({ action, submit, cancel, danger }: PanelForm, content: Html): Html {
+  return html`<form method="post" action="${action}" class="panel${danger === "panel" ? " danger" : ""} stack">${CSRF_FIELD}
+${content}
+<div class="actions"><button type="submit"${danger && html` class="danger"`}>${submit}</button>${linkButton(cancel, "Cancel", "quiet")}</div>
+</form>`;
+}
+
+/** `about` distinguishes links with the same text for screen readers. */
 export function linkButton(href: string, text: string, look: Look = "primary", about?: string): Html {
   return html`<a class="button ${look}" href="${href}">${text}${
-    about ? html`<span class="visually-hidden"> ${about}</span>` : html``
+    about && html`<span class="visually-hidden"> ${about}</span>`
   }</a>`;
 }
 
@@ -48,7 +63,6 @@ type Field = {
   label: string;
   value?: string | number | undefined;
   hint?: string;
-  /** Why the value was rejected. */
   error?: string | undefined;
 };
 
@@ -60,9 +74,7 @@ export function field({
   ...field
 }: Field & {
   type?: string;
-  /** Whether the value is usually long, such as a URL. */
   isWide?: boolean;
-  /** Further attributes, such as `required`. */
   attributes?: Html;
 }): Html {
   const { name, label, value = "" } = field;
@@ -70,7 +82,6 @@ export function field({
 <input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>${about(field)}</div>`;
 }
 
-/** Renders a labeled drop-down list. */
 export function select({
   options,
   ...field
@@ -79,11 +90,29 @@ export function select({
   return html`<div class="field"><label for="${name}">${label}</label>
 <select id="${name}" name="${name}"${describedBy(field)}>${options.map(
     ([option, text]) =>
-      html`<option value="${option}"${option === value ? html` selected` : html``}>${text}</option>`,
+      html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
   )}</select>${about(field)}</div>`;
 }
 
-/** Renders a labeled input for several lines. */
+type Checkboxes = {
+  name: string;
+  legend: string;
+  options: readonly (readonly [value: string, meaning: string])[];
+  selected: readonly string[];
+  error: string | undefined;
+};
+
+export function checkboxes({ name, legend, options, selected, error }: Checkboxes): Html {
+  return html`<fieldset${error && html` aria-describedby="${name}-error"`}><legend>${legend}</legend>
+${error && html`<p class="error" id="${name}-error">${error}</p>`}
+${options.map(
+  ([value, meaning]) => html`<label class="option"><input type="checkbox" name="${name}" value="${value}"${
+    selected.includes(value) && html` checked`
+  }><span>${meaning} <code class="soft">${value}</code></span></label>
+`,
+)}</fieldset>`;
+}
+
 export function textArea({ attributes = html``, ...field }: Field & { attributes?: Html }): Html {
   const { name, label, value = "" } = field;
   return html`<div class="field wide"><label for="${name}">${label}</label>
@@ -91,25 +120,21 @@ export function textArea({ attributes = html``, ...field }: Field & { attributes
 }
 
 function about({ name, hint, error }: Field): Html {
-  return html`${error ? html`<p class="error" id="${name}-error">${error}</p>` : html``}${
-    hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : html``
+  return html`${error && html`<p class="error" id="${name}-error">${error}</p>`}${
+    hint && html`<p class="hint" id="${name}-hint">${hint}</p>`
   }`;
 }
 
 function describedBy({ name, hint, error }: Field): Html {
   const ids = [error && `${name}-error`, hint && `${name}-hint`].filter(Boolean).join(" ");
-  return html`${ids ? html` aria-describedby="${ids}"` : html``}${error ? html` aria-invalid="true"` : html``}`;
+  return html`${ids && html` aria-describedby="${ids}"`}${error && html` aria-invalid="true"`}`;
 }
 
-/**
- * Renders a value with a button that copies it. The script reveals the button; without it, a click selects the whole
- * value.
- */
+/** The script reveals the button; without it, a click selects the whole value. */
 export function copyable(value: string, label: string): Html {
   return html`<span class="copyable"><code>${value}</code>${copyButton(value, label)}</span>`;
 }
 
-/** Renders a copy button, which the script reveals. */
 export function copyButton(value: string, label: string): Html {
   return html`<button type="button" class="quiet small" data-copy="${value}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
 }
@@ -120,7 +145,6 @@ export function time(at: number | null): Html {
   return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
 }
 
-/** Renders the date of a time, such as “Nov 22, 2026”. */
 export function day(at: number): Html {
   return html`<time datetime="${new Date(at).toISOString()}">${formatDay(at)}</time>`;
 }
@@ -143,10 +167,9 @@ function hourOf(at: number): string {
 
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */
 export function breakable(text: string): Html {
-  return html`${text.split(/(?<=[/@.?&=_-])(?![/@.?&=_-])/).map((part, index) => html`${index > 0 ? html`<wbr>` : html``}${part}`)}`;
+  return html`${text.split(/(?<=[/@.?&=_-])(?![/@.?&=_-])/).map((part, index) => html`${index > 0 && html`<wbr>`}${part}`)}`;
 }
 
-/** Renders a short status label. */
 export function badge(text: string, kind: "neutral" | "good" | "warn" | "bad" = "neutral"): Html {
   return html`<span class="badge ${kind}">${text}</span>`;
 }

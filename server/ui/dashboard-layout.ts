@@ -1,26 +1,18 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { csrfField, time } from "./controls.ts";
+import { CSRF_FIELD, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { document } from "./page.ts";
 
-/** What every dashboard page shows around its content. */
 export type DashboardFrame = {
   username: string;
-  /** The CSRF token for the page's forms; absent if there is no session to protect. */
-  csrf: string | undefined;
-  /** The organizations that the user can switch to. */
   organizations: Membership[];
-  /** The organization that the page belongs to. */
   organization?: Membership | undefined;
   section?: Section | undefined;
   /** Whom members of a suspended organization contact: a `mailto:` or `https:` URI. */
   supportContact?: string | undefined;
-  /** Confirms the change that was just made. */
   notice?: string | undefined;
-  /** Why a submitted form was rejected. */
   error?: string | undefined;
-  /** Announces security notices. */
-  banner?: Html | undefined;
+  banner: Html;
 };
 
 /** The sections of an organization's dashboard: path segment → name. */
@@ -39,20 +31,17 @@ const SECTIONS = {
 export type Section = keyof typeof SECTIONS;
 const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
 
-type Content = {
+export type Content = {
   title: string;
-  /** The `h1`, if it is not the title. */
   heading?: string;
-  /** A sentence below the heading. */
   intro?: Html | string;
-  /** Buttons next to the heading. */
   actions?: Html | undefined;
+  body: Html;
 };
 
-/** Renders a dashboard page: header, navigation and content. */
-export function dashboardPage(frame: DashboardFrame, content: Content, body: Html): string {
+export function dashboardPage(frame: DashboardFrame, content: Content): string {
   const { organization, error } = frame;
-  const { title, heading = title, intro, actions } = content;
+  const { title, heading = title, intro, actions, body } = content;
   const name = error ? `Error: ${title}` : title;
   return document(
     organization ? `${name} · ${organization.name}` : name,
@@ -60,13 +49,13 @@ export function dashboardPage(frame: DashboardFrame, content: Content, body: Htm
 <a class="skip" href="#content">Skip to content</a>
 ${header(frame)}
 <div class="columns${organization ? "" : " single"}">
-${organization ? navigation(organization, frame.section) : html``}
+${organization && navigation(organization, frame.section)}
 <main id="content" tabindex="-1">
 ${suspensionAlert(frame)}
 ${messages(frame)}
 <div class="title">
-<div><h1>${heading}</h1>${intro ? html`<p class="intro">${intro}</p>` : html``}</div>
-${actions ? html`<div class="actions">${actions}</div>` : html``}
+<div><h1>${heading}</h1>${intro && html`<p class="intro">${intro}</p>`}</div>
+${actions && html`<div class="actions">${actions}</div>`}
 </div>
 ${body}
 </main>
@@ -78,7 +67,6 @@ ${body}
   );
 }
 
-/** Returns the path of a section of an organization's dashboard. */
 export function sectionPath(organizationId: string, section: Section): string {
   const base = `/dashboard/organizations/${organizationId}`;
   return section === "overview" ? base : `${base}/${section}`;
@@ -89,17 +77,17 @@ export function isManager({ role }: Pick<Membership, "role">): boolean {
   return role !== "member";
 }
 
-function header({ username, csrf, organizations, organization }: DashboardFrame): Html {
+function header({ username, organizations, organization }: DashboardFrame): Html {
   return html`<header class="top">
 <a class="brand" href="/dashboard">linkgate</a>
-${organizations.length > 0 ? switcher(organizations, organization) : html``}
+${organizations.length > 0 && switcher(organizations, organization)}
 <details class="menu account">
 <summary><span class="visually-hidden">Account: </span><span class="name"><bdi>${username}</bdi></span><span class="initial" aria-hidden="true">${username.slice(0, 1).toUpperCase()}</span></summary>
 <div class="sheet">
 <a href="/dashboard/account">Your account</a>
 <a href="/dashboard/notices">Security notices</a>
 <a href="/docs">API documentation</a>
-<form method="post" action="/auth/logout">${csrfField(csrf)}<button type="submit" class="plain">Sign out</button></form>
+<form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit" class="plain">Sign out</button></form>
 </div>
 </details>
 </header>`;
@@ -111,7 +99,7 @@ function switcher(organizations: Membership[], current: Membership | undefined):
 <div class="sheet">
 ${organizations.map(
   ({ id, name }) =>
-    html`<a href="${sectionPath(id, "overview")}"${id === current?.id ? html` aria-current="true"` : html``}><bdi>${name}</bdi></a>`,
+    html`<a href="${sectionPath(id, "overview")}"${id === current?.id && html` aria-current="true"`}><bdi>${name}</bdi></a>`,
 )}
 <a class="apart" href="/dashboard/organizations/new">New organization</a>
 </div>
@@ -126,7 +114,7 @@ function navigation(organization: Membership, current: Section | undefined): Htm
 ${sections.map(
   (section) =>
     html`<li><a href="${sectionPath(organization.id, section)}"${
-      section === current ? html` aria-current="page"` : html``
+      section === current && html` aria-current="page"`
     }>${SECTIONS[section]}</a></li>`,
 )}
 </ul></nav>`;
@@ -143,7 +131,7 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
 }
 
 function messages({ notice, error, banner }: DashboardFrame): Html {
-  return html`${banner ?? html``}${notice ? html`<p class="notice" role="status">${notice}</p>` : html``}${
-    error ? html`<p class="alert" role="alert" id="error">${error}</p>` : html``
+  return html`${banner}${notice && html`<p class="notice" role="status">${notice}</p>`}${
+    error && html`<p class="alert" role="alert" id="error">${error}</p>`
   }`;
 }

@@ -22,7 +22,10 @@ export class Html {
   }
 }
 
-/** Template tag that escapes every interpolated value except `Html` and arrays of `Html`, for text and quoted attributes. */
+/**
+ * Template tag that escapes every interpolated value except `Html` and arrays of `Html`, for text and quoted attributes.
+ * False, null and undefined are left out, so a part can depend on a condition: `${hasNext && nextLink}`.
+ */
 export function html(parts: TemplateStringsArray, ...values: unknown[]): Html {
   return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)));
 }
@@ -35,5 +38,6 @@ export function trusted(markup: string): Html {
 function toMarkup(value: unknown): string {
   if (value instanceof Html) return value.toString();
   if (Array.isArray(value)) return value.map(toMarkup).join("");
+  if (value === false || value === null || value === undefined) return "";
   return String(value).replace(/[&<>"'/`=]/g, (character) => ENTITIES[character] as string);
 }

@@ -25,7 +25,6 @@ ${body}
 `.toString();
 }
 
-/** Renders a page with a single card, such as sign-in, consent or an error. */
 export function page(title: string, body: Html, style?: Html): string {
   return document(
     title,
@@ -40,10 +39,8 @@ ${body}
   );
 }
 
-/** A link to another page of this server. */
 export type PageLink = { href: string; text: string };
 
-/** Renders a page with a message and an optional link. */
 export function messagePage(title: string, text: string, next?: PageLink): string {
   return page(title, message(title, text, next));
 }
@@ -61,26 +58,21 @@ function message(title: string, text: string, next?: PageLink): Html {
 /** The redirect URI of an app with a response, and the host or scheme that names it. */
 export type AppLink = { href: string; name: string };
 
-/**
- * Renders the page for an invalid authorization request; `reason` is for the app's developer. `next` is where the app expects
- * the error.
- */
+/** `reason` is for the app's developer. `next` is where the app expects the error. */
 export function authorizationErrorPage(reason: string, next?: AppLink): string {
   return page(
     "Access request failed",
     html`<h1>Access request failed</h1>
 <p>The app sent an invalid request, so nothing was shared with it. Go back to the app and try again.</p>
 <p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>${
-      next
-        ? html`
+      next &&
+      html`
 <p>You can also return to the app at <strong><bdi>${next.name}</bdi></strong>. Continue only if you trust it.</p>
 <p><a class="button quiet" href="${next.href}">Continue to ${next.name}</a></p>`
-        : html``
     }`,
   );
 }
 
-/** Renders the page for an app whose registration has expired, which the user has to repeat in the app. */
 export function expiredRegistrationPage(): string {
   return messagePage(
     "Registration expired",
@@ -88,15 +80,14 @@ export function expiredRegistrationPage(): string {
   );
 }
 
-/** Renders the error above a form, or nothing if there is none. */
 export function alert(message: string | undefined, id?: string): Html {
   if (!message) return html``;
-  return html`<p class="alert" role="alert"${id ? html` id="${id}"` : html``}>${message}</p>`;
+  return html`<p class="alert" role="alert"${id && html` id="${id}"`}>${message}</p>`;
 }
 
 /** Links a field to its hint and to the error above the form, for screen readers. */
 export function describedBy(error: string | undefined, hint?: string): Html {
   const ids = [error && "error", hint].filter(Boolean).join(" ");
   if (!ids) return html``;
-  return html` aria-describedby="${ids}"${error ? html` aria-invalid="true"` : html``}`;
+  return html` aria-describedby="${ids}"${error && html` aria-invalid="true"`}`;
 }

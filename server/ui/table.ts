@@ -1,24 +1,31 @@
 import { type Html, html } from "./html.ts";
 
-/** A table column: its heading, and how to render the cell of a row. */
-export type Column<Row> = { head: string; cell: (row: Row) => Html | string };
+type Cell<Row> = (row: Row) => Html | string;
+/** The columns of a table: heading → the content of a row's cell. */
+export type Columns<Row> = Record<string, Cell<Row>>;
 
-/** Renders a table; on narrow screens each row becomes a list of headings and values. */
-export function table<Row>(caption: string, columns: Column<Row>[], rows: Row[]): Html {
+/**
+ * Renders a table; on narrow screens each row becomes a list of headings and values. Only screen readers get the
+ * heading of the last column, with the `actions` of each row.
+ */
+export function table<Row>(
+  caption: string,
+  columns: Columns<Row>,
+  rows: readonly Row[],
+  actions?: Cell<Row>,
+): Html {
+  const cells = Object.entries(actions ? { ...columns, Actions: actions } : columns);
   return html`<table>
 <caption class="visually-hidden">${caption}</caption>
-<thead><tr>${columns.map(({ head }) => html`<th scope="col">${heading(head)}</th>`)}</tr></thead>
+<thead><tr>${Object.keys(columns).map((head) => html`<th scope="col">${head}</th>`)}${
+    actions && html`<th scope="col"><span class="visually-hidden">Actions</span></th>`
+  }</tr></thead>
 <tbody>${rows.map(
     (row) =>
-      html`<tr>${columns.map(({ head, cell }) => html`<td data-head="${head}"><div class="cell">${cell(row)}</div></td>`)}</tr>
+      html`<tr>${cells.map(([head, cell]) => html`<td data-head="${head}"><div class="cell">${cell(row)}</div></td>`)}</tr>
 `,
   )}</tbody>
 </table>`;
-}
-
-/** Shows the heading of an action column to screen readers only. */
-function heading(head: string): Html {
-  return head === "Actions" ? html`<span class="visually-hidden">${head}</span>` : html`${head}`;
 }
 
 /** Renders what a page shows while it has no content: what belongs here and how to start. */
@@ -26,7 +33,6 @@ export function emptyState(title: string, text: Html | string, action: Html = ht
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`;
 }
 
-/** Renders links to the next and the first page of a list; `query` is the list's filter. */
 export function pagination(
   path: string,
   query: Record<string, string | undefined>,
@@ -40,6 +46,6 @@ export function pagination(
   };
   if (!cursor && !nextCursor) return html``;
   return html`<nav class="pages" aria-label="Pages">${
-    cursor ? html`<a class="button quiet" href="${pathWith({})}">First page</a>` : html``
-  }${nextCursor ? html`<a class="button quiet" href="${pathWith({ cursor: nextCursor })}">Next page</a>` : html``}</nav>`;
+    cursor && html`<a class="button quiet" href="${pathWith({})}">First page</a>`
+  }${nextCursor && html`<a class="button quiet" href="${pathWith({ cursor: nextCursor })}">Next page</a>`}</nav>`;
 }

@@ -1,9 +1,8 @@
 import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
 
-/** A platform that gives its workloads tokens, and what a rule for it looks like. */
 export type Platform = {
   name: string;
-  /** The issuer of all users of the platform; absent if each installation has its own. */
+  /** Absent if each installation has its own. */
   issuer?: string;
   subjectExample: string;
   subjectHint: string;
@@ -11,7 +10,6 @@ export type Platform = {
   claimHint: string;
 };
 
-/** The platforms that the form for a new rule knows. */
 export const PLATFORMS: Record<string, Platform> = {
   github: {
     name: "GitHub Actions",
@@ -42,7 +40,6 @@ export const PLATFORMS: Record<string, Platform> = {
   },
 };
 
-/** How a rule for any other issuer is described. */
 export const OTHER_PLATFORM: Platform = {
   name: "Other",
   subjectExample: "",
@@ -51,16 +48,8 @@ export const OTHER_PLATFORM: Platform = {
   claimHint: "Claims that the tokens must have besides iss, sub and aud.",
 };
 
-type SharedIssuer = {
-  /** How the subjects of one owner begin. */
-  prefix: RegExp;
-  example: string;
-  /** Claims that belong to one owner. */
-  claims: string[];
-};
-
 const ORGANIZATION = /^organization:[^:*]+:/;
-const TERRAFORM: SharedIssuer = {
+const TERRAFORM = {
   prefix: ORGANIZATION,
   example: "organization:ORGANIZATION:*",
   claims: [
@@ -73,7 +62,7 @@ const TERRAFORM: SharedIssuer = {
 
 // Anyone can get tokens of these issuers, so a subject must not match those of others. On GitHub, even a complete subject
 // may name no owner: each repository chooses the claims that its subjects consist of, such as `environment:production`.
-const SHARED_ISSUERS: Record<string, SharedIssuer> = {
+const SHARED_ISSUERS: Record<string, { prefix: RegExp; example: string; claims: string[] }> = {
   "https://token.actions.githubusercontent.com": {
     prefix: /^repo:[^/*]+\//,
     example: "repo:OWNER/*",

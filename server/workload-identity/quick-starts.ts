@@ -5,11 +5,7 @@ export const TOKEN_FILE = "/var/run/secrets/linkgate/token";
 
 type Target = Pick<PublicUrls, "base" | "api">;
 
-/** A configuration to copy, with a note on what to do with it. */
-type QuickStart = { name: string; title: string; note: string; code: string };
-
-/** Returns a configuration for each platform that gets an access token without a secret and creates a link. */
-export function workloadQuickStarts(urls: Target, clientId: string): QuickStart[] {
+export function workloadQuickStarts(urls: Target, clientId: string) {
   return [
     {
       name: "github-actions",

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as oidc from "openid-client";
-import { type TraceOutgoing, untraced } from "../../../resources/outbound/outgoing-trace.ts";
+import { type TraceOutgoing, untraced } from "../../../resources/outbound/guarded-fetch.ts";
 import { CLOCK_SKEW_S } from "../../assertions/verify-jwt.ts";
 import type { Settings } from "../../settings/config.ts";
+import type { SsoOption } from "../../ui/sign-in.ts";
 
 // The largest documents of identity providers, with dozens of keys, stay below this.
 const MAX_BYTES = 256 * 1024;
 
+/** Throws a TypeError like `fetch` if a response is too large. */
 const fetchBounded: oidc.CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
   const chunks: Uint8Array[] = [];
@@ -24,36 +26,21 @@ const fetchBounded: oidc.CustomFetch = async (url, options) => {
   return new Response(chunks.length > 0 ? Buffer.concat(chunks) : null, { status, headers });
 };
 
-/** A user as the identity provider describes them, identified by `issuer` and `subject` together. */
+/** Identified by `issuer` and `subject` together. */
 export type Identity = {
   issuer: string;
   subject: string;
   /** Candidates for the username, best first. They aren't unique and prove nothing. */
   names: string[];
-  /** When the user last authenticated at the provider, in epoch seconds, if it says so. */
+  /** In epoch seconds, if the provider says so. */
   authenticatedAt?: number;
-  /** How the user authenticated there (RFC 8176), if the provider says so. */
+  /** RFC 8176, if the provider says so. */
   amr?: string[];
 };
 
-/** What a pending sign-in has to remember, stored in the browser that started it. */
+/** Stored in the browser that started the sign-in. */
 export type TransactionSecrets = { state: string; nonce: string; verifier: string; maxAge?: number };
 
-/** An OpenID Connect client of the external identity provider. */
-export type IdentityProvider = {
-  name: string;
-  /**
-   * Resolves to whether the provider is reachable. If that isn't known after a second, resolves to what was known last, true
-   * at first; while the provider is so slow, further calls don't wait.
-   */
-  isReachable(): Promise<boolean>;
-  /** Returns the URL to redirect the browser to. With `maxAge`, in seconds, the user has to authenticate again there. */
-  begin(maxAge?: number): Promise<{ url: string; secrets: TransactionSecrets }>;
-  /** Returns the identity of a callback. @throws Error if the response is invalid */
-  finish(callback: URL, secrets: TransactionSecrets): Promise<Identity>;
-};
-
-/** The provider can't be reached, or its metadata is unusable. */
 export class ProviderUnavailable extends Error {
   override readonly name = "ProviderUnavailable";
 }
@@ -68,16 +55,21 @@ const AMR_VALUE = /^[\w.:/-]{1,64}$/;
 // OpenID Connect Core §2: at most 255 ASCII characters.
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 
-/** Returns the identity provider of the settings, if any. `onError` receives the reasons why it can't be reached. */
+export type IdentityProvider = NonNullable<ReturnType<typeof createIdentityProvider>>;
+
+/** `onError` receives the reasons why the provider can't be reached. */
 export function createIdentityProvider(
   settings: Settings,
   redirectUri: string,
   onError: (error: unknown) => void,
   trace: TraceOutgoing = untraced,
-): IdentityProvider | undefined {
+) {
   const { IDP_ISSUER, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: secret, IDP_NAME: name } = settings;
   if (!IDP_ISSUER || !clientId || !secret || !name) return undefined;
-  const fetch = createBoundedFetch(trace);
+  const fetch: oidc.CustomFetch = (url, options) =>
+    trace({ method: options.method, url }, (traceHeaders) =>
+      fetchBounded(url, { ...options, headers: { ...options.headers, ...traceHeaders } }),
+    );
   const configuration = cacheDiscovery(() => discover(IDP_ISSUER, { clientId, secret, fetch }), onError);
   // What sign-in pages show while an attempt takes long.
   let wasReachable = true;
@@ -86,7 +78,10 @@ export function createIdentityProvider(
   return {
     name,
 
-    async isReachable() {
+    /**
+     * Waits at most a second, then returns what was known last; while the provider is slow, further calls don't wait.
+     */
+    async isReachable(): Promise<boolean> {
       const attempt = configuration().then(
         () => true,
         () => false,
@@ -102,7 +97,8 @@ export function createIdentityProvider(
       return wasReachable;
     },
 
-    async begin(maxAge) {
+    /** With `maxAge`, in seconds, the user has to authenticate again. */
+    async begin(maxAge?: number) {
       const metadata = await configuration();
       const secrets: TransactionSecrets = {
         state: oidc.randomState(),
@@ -123,7 +119,8 @@ export function createIdentityProvider(
       return { url: url.href, secrets };
     },
 
-    async finish(callback, { state, nonce, verifier, maxAge }) {
+    /** Throws an error if the response is invalid. */
+    async finish(callback: URL, { state, nonce, verifier, maxAge }: TransactionSecrets): Promise<Identity> {
       const answer = await oidc
         .authorizationCodeGrant(await configuration(), callback, {
           expectedState: state,
@@ -152,7 +149,6 @@ export function createIdentityProvider(
   };
 }
 
-/** Distinguishes a provider that can't be reached from one that returns an error. */
 function rethrowUnavailable(error: Error & { code?: string }): never {
   const isUnreachable =
     error.code === "OAUTH_TIMEOUT" || (error instanceof TypeError && error.message === "fetch failed");
@@ -200,10 +196,7 @@ function asymmetricOnly(offered: string[] | undefined): string[] {
   return algorithms;
 }
 
-/**
- * Caches the metadata for an hour. If a refresh fails, the cached metadata stays in use; without any, the next attempt
- * waits for a pause that doubles each time.
- */
+/** Caches the metadata for an hour, or longer if a refresh fails; without any, the pause between attempts doubles. */
 function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) => void): () => Promise<T> {
   let cached: T | undefined;
   let pending: Promise<T> | undefined;
@@ -249,10 +242,12 @@ function namesOf({ preferred_username, email, name, sub }: oidc.IDToken): string
   ) as string[];
 }
 
-/** Creates a fetch for responses of limited size. It throws a TypeError like `fetch` if one is larger. */
-function createBoundedFetch(trace: TraceOutgoing): oidc.CustomFetch {
-  return (url, options) =>
-    trace({ method: options.method, url }, (traceHeaders) =>
-      fetchBounded(url, { ...options, headers: { ...options.headers, ...traceHeaders } }),
-    );
+/** `again` asks for a recent sign-in. */
+export function createSsoButton(provider: IdentityProvider | undefined) {
+  return async (returnTo: string, { again } = { again: false }): Promise<SsoOption | undefined> => {
+    if (!provider) return undefined;
+    const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });
+    const isUnavailable = !(await provider.isReachable());
+    return { name: provider.name, href: `/auth/sso?${query}`, isUnavailable };
+  };
 }

@@ -8,25 +8,19 @@ const PATH = "/auth/sso";
 // Some ten sign-ins. Node rejects requests whose headers have more than 16 KB in total.
 const MAX_LENGTH = 4096;
 
-/** A pending sign-in at the identity provider. */
 export type Transaction = {
   secrets: TransactionSecrets;
   returnTo: string;
-  /** The ID of the signed-in user who links the identity to their account. */
+  /** The ID of the signed-in user. */
   linkTo?: string;
-  /** When it expires: epoch milliseconds. */
+  /** In epoch milliseconds. */
   until: number;
 };
 
-/** Pending sign-ins, each in its own signed cookie, so concurrent ones don't interfere. */
-export type Transactions = {
-  /** Keeps a pending sign-in in the browser, and drops the oldest ones if there are too many. */
-  keep(ctx: Context, transaction: Omit<Transaction, "until">): void;
-  /** Returns and deletes the pending sign-in of a `state`, if this browser started it and it hasn't expired. */
-  take(ctx: Context, state: unknown): Transaction | undefined;
-};
+/** Each sign-in has its own signed cookie, so concurrent ones don't interfere. */
+export type Transactions = ReturnType<typeof createTransactions>;
 
-export function createTransactions(base: string): Transactions {
+export function createTransactions(base: string) {
   const options = { ...cookieOptions({ base }), path: PATH };
   const prefix = options.secure ? "__Secure-sso-" : "sso-";
   // The name identifies the sign-in without containing its state.
@@ -46,14 +40,15 @@ export function createTransactions(base: string): Transactions {
   }
 
   return {
-    keep(ctx, transaction) {
+    keep(ctx: Context, transaction: Omit<Transaction, "until">): void {
       const until = Date.now() + LIFETIME_MS;
       const text = Buffer.from(JSON.stringify({ ...transaction, until })).toString("base64url");
       dropOldest(ctx, text);
       ctx.cookies.set(nameOf(transaction.secrets.state), text, { ...options, maxAge: LIFETIME_MS });
     },
 
-    take(ctx, state) {
+    /** Deletes the sign-in of a `state`; undefined unless this browser started it and it hasn't expired. */
+    take(ctx: Context, state: unknown): Transaction | undefined {
       if (typeof state !== "string") return undefined;
       const name = nameOf(state);
       const text = ctx.cookies.get(name, options);
@@ -70,7 +65,6 @@ function decode(text: string): Transaction {
   return JSON.parse(Buffer.from(text, "base64url").toString());
 }
 
-/** Returns when a pending sign-in expires; 0 if the cookie isn't one of ours. */
 function untilOf(text: string): number {
   try {
     return Number(decode(text).until) || 0;

@@ -3,8 +3,8 @@ import type { ActiveSession } from "../../../adapters/accounts/sessions.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
 import { allowedByRole } from "../../../resources/access/scopes.ts";
-import type { SignedInUser } from "../../auth/authenticate.ts";
 import { describeApp } from "../../clients/app-identity.ts";
+import type { SignedInUser } from "../../http/state.ts";
 import { showMembership } from "../membership-view.ts";
 
 type Stores = Pick<
@@ -12,7 +12,6 @@ type Stores = Pick<
   "accounts" | "identities" | "secondFactors" | "sessions" | "organizations" | "grants"
 >;
 
-/** Returns the user's profile, organizations, linked identities and active sessions. */
 export async function showAccount(stores: Stores, user: SignedInUser) {
   const { id, username } = user;
   const [account, organizations, identities, factors, sessions] = await Promise.all([
@@ -52,7 +51,6 @@ function showFactors({ totp, passkeys, recoveryCodes }: SecondFactors) {
   };
 }
 
-/** Returns the JSON form of a session. */
 export function showSession(
   { createdAt, lastSeenAt, userAgent, ...rest }: ActiveSession,
   { sessionId }: Pick<SignedInUser, "sessionId">,
@@ -66,33 +64,22 @@ export function showSession(
   };
 }
 
-/** Returns all data about the user. Links and other resources belong to organizations, so they are not included. */
+/** Links and other resources belong to organizations, so they are not included. */
 export async function exportOf(stores: Stores, user: SignedInUser) {
   const [account, apps] = await Promise.all([showAccount(stores, user), stores.grants.listByUser(user.id)]);
   return { exported_at: toTime(Date.now()), ...account, apps: apps.map(showApp) };
 }
 
-/** Returns the JSON form of an authorized app. */
-function showApp({
-  id,
-  clientId,
-  organizationId,
-  appName,
-  role,
-  scopes,
-  grantedAt,
-  expiresAt,
-  lastUsedAt,
-}: AuthorizedApp) {
+function showApp(app: AuthorizedApp) {
   return {
-    id,
-    app: describeApp({ appName, clientId }).name,
-    client_id: clientId,
-    organization_id: organizationId,
-    scopes: allowedByRole(scopes, role),
-    granted_at: toTime(grantedAt),
-    expires_at: toTime(expiresAt),
-    last_used_at: toTimeOrNull(lastUsedAt),
+    id: app.id,
+    app: describeApp(app).name,
+    client_id: app.clientId,
+    organization_id: app.organizationId,
+    scopes: allowedByRole(app.scopes, app.role),
+    granted_at: toTime(app.grantedAt),
+    expires_at: toTime(app.expiresAt),
+    last_used_at: toTimeOrNull(app.lastUsedAt),
   };
 }
 

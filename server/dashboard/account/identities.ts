@@ -7,7 +7,7 @@ import type { Transactions } from "../../auth/sso/transactions.ts";
 import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
-import { signedInUserOf } from "../access.ts";
+import { ACCOUNT, signedInUserOf } from "../access.ts";
 import { redisplayForm, respondToChange, type Show } from "../responses.ts";
 
 type Options = {
@@ -17,10 +17,8 @@ type Options = {
   show: Show;
 };
 
-const PATH = "/dashboard/account/identities";
-const ACCOUNT = "/dashboard/account";
+const PATH = `${ACCOUNT}/identities`;
 
-/** Adds the routes with which a signed-in user links and unlinks identities of the identity provider. */
 export function identityRoutes(router: Router, { identities, provider, transactions, show }: Options): void {
   router.post(PATH, async (ctx) => {
     const { id, means } = signedInUserOf(ctx);
@@ -49,14 +47,10 @@ export function identityRoutes(router: Router, { identities, provider, transacti
 
 function throwUnlessUnavailable(error: unknown): never {
   if (!(error instanceof ProviderUnavailable)) throw error;
-  throw new Problem(
-    503,
-    "provider_unavailable",
-    "The identity provider is unavailable right now. Try again in a minute.",
-  );
+  const detail = "The identity provider is unavailable right now. Try again in a minute.";
+  throw new Problem(503, "provider_unavailable", detail);
 }
 
-/** Renders the page that sends the user to the identity provider to link an identity. */
 function linkIdentityPage(provider: string, href: string): string {
   return page(
     `Link ${provider}`,

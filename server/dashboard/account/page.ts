@@ -1,54 +1,47 @@
-import { csrfField, field, formButton, linkButton } from "../../ui/controls.ts";
+import { describeBrowser } from "../../http/describe-browser.ts";
+import { badge, CSRF_FIELD, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Column, table } from "../../ui/table.ts";
-import { emailPanel } from "./email-page.ts";
-import { factorsPanel, type ShownFactors } from "./second-factors/panel.ts";
-import { type ShownSession, sessionsPanel } from "./sessions-panel.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { ACCOUNT } from "../access.ts";
+import { emailPanel } from "./email.ts";
+import type { showAccount } from "./export.ts";
 
-type Identity = { issuer: string; subject: string; label: string | null };
+type Account = Awaited<ReturnType<typeof showAccount>>;
+type ShownFactors = Account["second_factors"];
+type ShownSession = Account["sessions"][number];
+type Identity = Account["identities"][number];
 
-/** What the account page shows. */
-export type AccountPage = {
-  account: {
-    user: { has_password: boolean; email: string | null };
-    identities: Identity[];
-    second_factors: ShownFactors;
-    sessions: ShownSession[];
-  };
-  csrf: string | undefined;
-  /** Whether the server can send emails. */
+type AccountPage = {
+  account: Account;
   hasMail: boolean;
-  /** The name of the identity provider, if SSO is configured. */
+  /** Undefined unless SSO is configured. */
   provider: string | undefined;
   mayAddPasskey: boolean;
 };
 
-const PATH = "/dashboard/account";
-
-/** Renders the account page. */
-export function accountPage({ account, csrf, hasMail, provider, mayAddPasskey }: AccountPage): Html {
+export function accountPage({ account, hasMail, provider, mayAddPasskey }: AccountPage): Html {
   const { user, identities, sessions } = account;
-  return html`${passwordPanel(user.has_password, csrf)}
-${factorsPanel(account.second_factors, csrf, mayAddPasskey)}
-${hasMail || user.email ? emailPanel(user.email, hasMail, csrf) : html``}
-${sessionsPanel(sessions, provider, csrf)}
-${provider || identities.length > 0 ? identitiesPanel(identities, provider, csrf) : html``}
+  return html`${passwordPanel(user.has_password)}
+${factorsPanel(account.second_factors, mayAddPasskey)}
+${(hasMail || user.email) && emailPanel(user.email, hasMail)}
+${sessionsPanel(sessions, provider)}
+${(provider || identities.length > 0) && identitiesPanel(identities, provider)}
 <section class="panel"><h2>Apps you authorized</h2>
 <p>See which apps act for you in your organizations, and revoke their access.</p>
-${linkButton(`${PATH}/apps`, "View apps", "quiet")}
+${linkButton(`${ACCOUNT}/apps`, "View apps", "quiet")}
 </section>
 <section class="panel"><h2>Your data</h2>
 <p>Download everything we store about you. Links and clicks belong to your organizations and aren’t included.</p>
-${linkButton(`${PATH}/export`, "Download data", "quiet")}
+${linkButton(`${ACCOUNT}/export`, "Download data", "quiet")}
 </section>
-${deletionPanel(user.has_password, csrf)}`;
+${deletionPanel(user.has_password)}`;
 }
 
-function passwordPanel(hasPassword: boolean, csrf: string | undefined): Html {
+function passwordPanel(hasPassword: boolean): Html {
   return html`<section class="panel"><h2>Password</h2>
 <p>Changing your password signs you out everywhere else and revokes the apps you authorized.</p>
-<form method="post" action="${PATH}/password" class="stack">${csrfField(csrf)}
-${hasPassword ? currentPassword("current_password", "Current password") : html``}
+<form method="post" action="${ACCOUNT}/password" class="stack">${CSRF_FIELD}
+${hasPassword && currentPassword("current_password", "Current password")}
 ${field({
   name: "new_password",
   label: "New password",
@@ -60,41 +53,124 @@ ${field({
 </form></section>`;
 }
 
-function identitiesPanel(
-  identities: Identity[],
-  provider: string | undefined,
-  csrf: string | undefined,
-): Html {
-  const columns: Column<Identity>[] = [
-    { head: "Identity", cell: ({ label, subject }) => label ?? subject },
-    { head: "Provider", cell: ({ issuer }) => issuer },
-    {
-      head: "Actions",
-      cell: ({ issuer, subject, label }) =>
-        formButton({
-          action: `${PATH}/identities/delete`,
-          csrf,
-          text: "Unlink",
-          about: label ?? subject,
-          fields: { issuer, subject },
-        }),
-    },
-  ];
-  return html`<section class="panel"><h2>Linked identities</h2>
-${identities.length > 0 ? table("Linked identities", columns, identities) : html`<p>No identity is linked to this account.</p>`}
-${provider ? formButton({ action: `${PATH}/identities`, csrf, text: `Link ${provider}` }) : html``}
+function factorsPanel(factors: ShownFactors, mayAddPasskey: boolean): Html {
+  const hasFactor = factors.totp !== null || factors.passkeys.length > 0;
+  return html`<section class="panel" id="second-factors"><h2>Passkeys and second factors</h2>
+<p>${hasFactor ? "After your password, you confirm sign-ins with one of these." : "Add a second factor, so that a stolen password isn’t enough to sign in to your account."}</p>
+<h3>Passkeys</h3>
+${passkeyTable(factors.passkeys)}
+${mayAddPasskey ? html`<p>${linkButton(`${ACCOUNT}/passkeys/new`, "Add passkey", "quiet")}</p>` : html`<p class="hint">Passkeys need a domain name, and this server’s address is an IP address.</p>`}
+<h3>Authenticator app</h3>
+${totpPart(factors.totp)}
+${hasFactor && recoveryPart(factors.recovery_codes_left)}
 </section>`;
 }
 
-function deletionPanel(hasPassword: boolean, csrf: string | undefined): Html {
+function passkeyTable(passkeys: ShownFactors["passkeys"]): Html {
+  if (passkeys.length === 0) return html`<p class="soft">No passkeys yet.</p>`;
+  const columns: Columns<ShownFactors["passkeys"][number]> = {
+    Name: ({ name }) => html`<bdi>${name}</bdi>`,
+    Added: ({ created_at }) => time(Date.parse(created_at)),
+    "Last used": ({ last_used_at }) => time(last_used_at ? Date.parse(last_used_at) : null),
+  };
+  return table("Passkeys", columns, passkeys, ({ id, name }) =>
+    formButton({ action: `${ACCOUNT}/passkeys/${id}/delete`, text: "Remove", about: `passkey ${name}` }),
+  );
+}
+
+function totpPart(totp: ShownFactors["totp"]): Html {
+  if (!totp) {
+    return html`<form method="post" action="${ACCOUNT}/totp">${CSRF_FIELD}<button type="submit" class="quiet">Set up authenticator app</button></form>`;
+  }
+  return html`<p>Set up ${time(Date.parse(totp.created_at))}, last used ${time(totp.last_used_at ? Date.parse(totp.last_used_at) : null)}.</p>
+${formButton({ action: `${ACCOUNT}/totp/delete`, text: "Remove authenticator app" })}`;
+}
+
+function recoveryPart(left: number): Html {
+  return html`<h3>Recovery codes</h3>
+<p>${left === 1 ? "1 unused code" : `${left} unused codes`}. New codes replace all old ones.</p>
+${formButton({ action: `${ACCOUNT}/recovery-codes`, text: "Create new recovery codes" })}`;
+}
+
+const METHODS: Record<string, string> = {
+  password: "Password",
+  totp: "authenticator app",
+  recovery_code: "recovery code",
+  passkey: "passkey",
+};
+
+function sessionsPanel(sessions: ShownSession[], provider: string | undefined): Html {
+  const columns: Columns<ShownSession> = {
+    Device: ({ means, user_agent, current }) =>
+      html`${means === "token" ? "API client" : describeBrowser(user_agent ?? "")}${current && html` ${badge("this device", "good")}`}`,
+    "IP address": ({ address }) => address ?? "unknown",
+    "Signed in": ({ created_at, methods }) =>
+      html`${time(Date.parse(created_at))}<br><span class="soft">${describeMethods(methods, provider)}</span>`,
+    "Last used": ({ last_seen_at }) => (last_seen_at ? time(Date.parse(last_seen_at)) : "–"),
+  };
+  const revokeButton = ({ id, current, created_at }: ShownSession) => {
+    const about = `session from ${formatTime(Date.parse(created_at))}`;
+    return current ? "" : formButton({ action: `${ACCOUNT}/sessions/${id}/delete`, text: "Revoke", about });
+  };
+  const hasOthers = sessions.some(({ current }) => !current);
+  return html`<section class="group"><h2>Active sessions</h2>
+${table("Active sessions", columns, sessions, revokeButton)}
+${hasOthers && signOutForm()}
+</section>`;
+}
+
+function signOutForm(): Html {
+  return html`<form method="post" action="${ACCOUNT}/sessions/delete" class="stack">${CSRF_FIELD}
+<label class="option"><input type="checkbox" name="apps" value="true"> Also revoke the access of all apps</label>
+<button type="submit" class="quiet">Sign out everywhere else</button></form>`;
+}
+
+/** Returns the methods of a sign-in, such as “Password + authenticator app”. */
+function describeMethods(methods: string[], provider = "SSO"): string {
+  const names = methods.map((method) => (method === "sso" ? provider : (METHODS[method] ?? method)));
+  const text = names.join(" + ");
+  return text ? text.charAt(0).toUpperCase() + text.slice(1) : "–";
+}
+
+function identitiesPanel(identities: Identity[], provider: string | undefined): Html {
+  const columns: Columns<Identity> = {
+    Identity: ({ label, subject }) => label ?? subject,
+    Provider: ({ issuer }) => issuer,
+  };
+  const unlinkButton = ({ issuer, subject, label }: Identity) =>
+    formButton({
+      action: `${ACCOUNT}/identities/delete`,
+      text: "Unlink",
+      about: label ?? subject,
+      fields: { issuer, subject },
+    });
+  return html`<section class="panel"><h2>Linked identities</h2>
+${identities.length > 0 ? table("Linked identities", columns, identities, unlinkButton) : html`<p>No identity is linked to this account.</p>`}
+${provider && formButton({ action: `${ACCOUNT}/identities`, text: `Link ${provider}` })}
+</section>`;
+}
+
+function deletionPanel(hasPassword: boolean): Html {
   return html`<section class="panel danger"><h2>Delete account</h2>
 <p>This also deletes organizations that have no other members, and their short links stop working. You can’t undo this.</p>
-<form method="post" action="${PATH}/delete" class="stack">${csrfField(csrf)}
-${hasPassword ? currentPassword("password", "Your password") : html``}
+<form method="post" action="${ACCOUNT}/delete" class="stack">${CSRF_FIELD}
+${hasPassword && currentPassword("password", "Your password")}
 <button type="submit" class="danger">Delete account</button>
 </form></section>`;
 }
 
 function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
+}
+
+/** Renders the page that explains why a second factor is needed, and how to set one up. */
+export function setupPage(organization: string | undefined, mayAddPasskey: boolean): Html {
+  const reason = organization
+    ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to sign in with a second factor.`
+    : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
+  return html`<section class="panel"><p>${reason}</p>
+<div class="actions">
+${mayAddPasskey && linkButton(`${ACCOUNT}/passkeys/new`, "Add passkey")}
+${formButton({ action: `${ACCOUNT}/totp`, text: "Set up authenticator app", look: mayAddPasskey ? "quiet" : "primary" })}
+</div></section>`;
 }

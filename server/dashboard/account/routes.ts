@@ -5,60 +5,36 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import type { Devices } from "../../auth/devices.ts";
-import type { RelyingParty } from "../../auth/passkeys/webauthn.ts";
-import { hashPassword, passwordChangeSchema } from "../../auth/schemas.ts";
-import type { Sessions } from "../../auth/sessions.ts";
+import { hashPassword, passwordChangeSchema } from "../../auth/new-password.ts";
 import type { IdentityProvider } from "../../auth/sso/identity-provider.ts";
 import type { Transactions } from "../../auth/sso/transactions.ts";
 import type { VerifyPassword } from "../../auth/verify-password.ts";
 import type { Passwords } from "../../credentials/passwords.ts";
 import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
-import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
 import type { Settings } from "../../settings/config.ts";
-import { signedInUserOf } from "../access.ts";
+import { ACCOUNT, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import type { CreateOneTimeView } from "../one-time-view.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
+import { addChange } from "../route.ts";
 import { accountAppRoutes } from "./apps.ts";
 import { emailRoutes } from "./email.ts";
 import { exportOf, showAccount, showSession } from "./export.ts";
 import { identityRoutes } from "./identities.ts";
-import { accountPage } from "./page.ts";
-import type { NewCodes } from "./second-factors/options.ts";
-import { passkeyRoutes } from "./second-factors/passkeys.ts";
-import { recoveryCodeRoutes } from "./second-factors/recovery-codes.ts";
-import { setupRoutes } from "./second-factors/setup.ts";
-import { totpRoutes } from "./second-factors/totp.ts";
+import { accountPage, setupPage } from "./page.ts";
+import { passkeyRoutes } from "./passkeys.ts";
+import { type FactorOptions, recoveryCodeRoutes } from "./recovery-codes.ts";
+import { totpRoutes } from "./totp.ts";
 
-/** The dependencies of the account routes. */
-export type AccountOptions = {
+export type AccountOptions = Omit<FactorOptions, "storage" | "codesView"> & {
   settings: Pick<Settings, "SMTP_URL">;
-  storage: Pick<
-    Storage,
-    | "accounts"
-    | "emails"
-    | "identities"
-    | "sessions"
-    | "secondFactors"
-    | "accountDeletions"
-    | "memberEvents"
-    | "organizations"
-    | "grants"
-    | "secondFactorRequirement"
-    | "webhooks"
-  >;
+  storage: Storage;
   passwords: Passwords;
   signIn: VerifyPassword;
-  sessions: Sessions;
   devices: Devices;
   identityProvider: IdentityProvider | undefined;
   transactions: Transactions;
-  authenticationLimits: AuthenticationLimits;
-  relyingParty: RelyingParty | undefined;
 };
 
-const PATH = "/dashboard/account";
-
-/** Adds the routes of the user's own account: sessions, password, linked identities, data export and deletion. */
 export function accountRoutes(
   router: Router,
   options: AccountOptions & { oneTimeView: CreateOneTimeView },
@@ -71,17 +47,17 @@ export function accountRoutes(
     const account = await showAccount(storage, user);
     ctx.state.memberships = account.organizations;
     const mayAddPasskey = options.relyingParty !== undefined;
-    const body = accountPage({ account, csrf: user.csrf, hasMail, provider: provider?.name, mayAddPasskey });
-    showPage(ctx, { title: "Your account", error }, body);
+    const body = accountPage({ account, hasMail, provider: provider?.name, mayAddPasskey });
+    showPage(ctx, { title: "Your account", error, body });
   };
 
-  router.get(PATH, async (ctx) => {
+  router.get(ACCOUNT, async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
     ctx.body = await showAccount(storage, signedInUserOf(ctx));
   });
-  router.get(`${PATH}/export`, async (ctx) => {
+  router.get(`${ACCOUNT}/export`, async (ctx) => {
     // A browser returns to the page: it would not leave the sign-in page for a download.
-    requireRecentSignIn(ctx, PATH);
+    requireRecentSignIn(ctx, ACCOUNT);
     ctx.set("Content-Disposition", 'attachment; filename="linkgate-account.json"');
     const user = signedInUserOf(ctx);
     await storage.memberEvents.record(user.actor, { userId: user.id, type: "member.data_exported" });
@@ -90,11 +66,17 @@ export function accountRoutes(
 
   accountAppRoutes(router, options);
   identityRoutes(router, { identities: storage.identities, provider, transactions, show });
-  const factorOptions = { ...options, codesView: options.oneTimeView<NewCodes>() };
+  const factorOptions: FactorOptions = { ...options, codesView: options.oneTimeView() };
   totpRoutes(router, factorOptions);
   passkeyRoutes(router, factorOptions);
   recoveryCodeRoutes(router, factorOptions);
-  setupRoutes(router, factorOptions);
+  router.get(SECOND_FACTOR_SETUP, async (ctx) => {
+    const memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
+    ctx.state.memberships = memberships;
+    const organization = memberships.find(({ id }) => id === ctx.query.organization);
+    const body = setupPage(organization?.name, options.relyingParty !== undefined);
+    showPage(ctx, { title: "Set up a second factor", body });
+  });
   emailRoutes(router, { emails: storage.emails, hasMail, show });
   addPasswordRoute(router, options, show);
   addSessionRoutes(router, options);
@@ -104,12 +86,12 @@ export function accountRoutes(
 function addPasswordRoute(router: Router, options: AccountOptions, show: Show): void {
   const { storage, passwords, sessions, devices } = options;
 
-  router.post(`${PATH}/password`, redisplayForm(show), async (ctx) => {
+  router.post(`${ACCOUNT}/password`, redisplayForm(show), async (ctx) => {
     const user = signedInUserOf(ctx);
     const input = await readInput(ctx);
     const account = await storage.accounts.find(user.id);
     // SSO users without a password have none to enter.
-    if (account?.passwordHash === null || user.secondFactor !== "none") requireRecentSignIn(ctx, PATH);
+    if (account?.passwordHash === null || user.secondFactor !== "none") requireRecentSignIn(ctx, ACCOUNT);
     if (account?.passwordHash !== null)
       await assertPassword(ctx, textFieldOf(input.current_password), options);
     const organizations = (await storage.organizations.listByUser(user.id)).map(({ name }) => name);
@@ -117,65 +99,56 @@ function addPasswordRoute(router: Router, options: AccountOptions, show: Show): 
     const currentHash = account?.passwordHash ?? null;
     const newHash = await hashPassword(passwords, new_password);
     // A concurrent password change wins: it may have been made to lock this session out.
-    if (!(await storage.sessions.changePassword({ currentHash, newHash }, user.sessionId, user.actor))) {
+    if (!(await storage.accounts.changePassword({ currentHash, newHash }, user.sessionId, user.actor))) {
       throw wrongPassword();
     }
     if (user.means === "session") await sessions.renew(ctx);
     await devices.remember(ctx, user.id, { silent: true });
-    respondToChange(ctx, { to: PATH, done: "password-changed" });
+    respondToChange(ctx, { to: ACCOUNT, done: "password-changed" });
   });
 }
 
 function addSessionRoutes(router: Router, { storage }: AccountOptions): void {
   const { sessions } = storage;
 
-  router.get(`${PATH}/sessions`, async (ctx) => {
-    if (prefersHtml(ctx)) return ctx.redirect(PATH);
+  router.get(`${ACCOUNT}/sessions`, async (ctx) => {
+    if (prefersHtml(ctx)) return ctx.redirect(ACCOUNT);
     const user = signedInUserOf(ctx);
     ctx.body = { data: (await sessions.listByUser(user.id)).map((session) => showSession(session, user)) };
   });
 
-  const revokeOthers = async (ctx: Context) => {
+  addChange(router, ["delete", `${ACCOUNT}/sessions`], {}, async (ctx) => {
     const { sessionId, actor } = signedInUserOf(ctx);
     const { apps: choice } = await readInput(ctx);
     const apps = choice === true || choice === "true";
     await sessions.endOthers(sessionId, actor, { apps });
-    respondToChange(ctx, { to: PATH, done: apps ? "apps-ended" : "sessions-ended" });
-  };
-  router.delete(`${PATH}/sessions`, revokeOthers);
-  router.post(`${PATH}/sessions/delete`, revokeOthers);
+    respondToChange(ctx, { to: ACCOUNT, done: apps ? "apps-ended" : "sessions-ended" });
+  });
 
-  const revoke = async (ctx: Context) => {
+  addChange(router, ["delete", `${ACCOUNT}/sessions/:id`], {}, async (ctx) => {
     const isRevoked = await sessions.end(ctx.params.id as string, signedInUserOf(ctx).actor);
     if (!isRevoked) throw notFound("session");
-    respondToChange(ctx, { to: PATH, done: "session-ended" });
-  };
-  router.delete(`${PATH}/sessions/:id`, revoke);
-  router.post(`${PATH}/sessions/:id/delete`, revoke);
+    respondToChange(ctx, { to: ACCOUNT, done: "session-ended" });
+  });
 }
 
 function addDeletionRoutes(router: Router, options: AccountOptions, show: Show): void {
   const { storage, sessions } = options;
 
-  const deleteAccount = async (ctx: Context) => {
+  addChange(router, ["delete", ACCOUNT], { show }, async (ctx) => {
     const user = signedInUserOf(ctx);
     const { id, actor, means, secondFactor } = user;
     const password = textFieldOf((await readInput(ctx)).password);
-    if (!password || secondFactor !== "none") requireRecentSignIn(ctx, PATH);
+    if (!password || secondFactor !== "none") requireRecentSignIn(ctx, ACCOUNT);
     if (password) await assertPassword(ctx, password, options);
     const deletion = await storage.accountDeletions.deleteAccount(id, actor);
     if ("blockedBy" in deletion) throw lastOwner(deletion.blockedBy);
     if (means === "session") await sessions.end(ctx, user);
     respondToChange(ctx, { to: "/auth/login?deleted=1" });
-  };
-  router.delete(PATH, deleteAccount);
-  router.post(`${PATH}/delete`, redisplayForm(show), deleteAccount);
+  });
 }
 
-/**
- * Checks the password of the signed-in user. Wrong guesses count toward the same limits as on the sign-in page.
- * @throws Problem
- */
+/** Wrong guesses count toward the same limits as on the sign-in page. Throws Problem. */
 async function assertPassword(ctx: Context, password: string, { signIn }: Pick<AccountOptions, "signIn">) {
   const result = await signIn(ctx, signedInUserOf(ctx).username, password);
   if (!("error" in result)) return;
@@ -191,9 +164,6 @@ function wrongPassword(): Problem {
 
 function lastOwner(organizations: { name: string }[]): Problem {
   const names = organizations.map(({ name }) => name).join(", ");
-  return new Problem(
-    409,
-    "last_owner",
-    `You are the only owner of ${names}. Make another member an owner or delete the organization first.`,
-  );
+  const detail = `You are the only owner of ${names}. Make another member an owner or delete the organization first.`;
+  return new Problem(409, "last_owner", detail);
 }

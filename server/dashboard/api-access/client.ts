@@ -1,12 +1,14 @@
+import type { Context } from "koa";
 import type { Storage } from "../../../adapters/index.ts";
 import { Problem } from "../../../resources/http/problem.ts";
+import { membershipOf } from "../access.ts";
+import { ORGANIZATION } from "../route.ts";
 
-/**
- * Returns the client of an organization.
- * @throws Problem if the organization has never been on a paid plan
- */
-export async function clientOf(clients: Storage["clients"], organizationId: string) {
-  const client = await clients.findByOrganization(organizationId);
+export const CLIENT = `${ORGANIZATION}/client`;
+
+/** Throws Problem if the organization has never been on a paid plan. */
+export async function clientOf(ctx: Context, clients: Storage["clients"]) {
+  const client = await clients.findByOrganization(membershipOf(ctx).id);
   if (client) return client;
   throw new Problem(404, "no_client", "Upgrade to Growth or Premium to get an OAuth client.");
 }

@@ -1,10 +1,8 @@
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { tokenScript } from "../../docs/examples.ts";
 
-/** Code to copy, with a note on how to run it. */
 export type Snippet = { name: string; title: string; note: string; code: string };
 
-/** Returns scripts that get a token and create a link, through the API or the MCP server. */
 export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
   return [
     {

@@ -1,10 +1,9 @@
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
-import { csrfField, field, linkButton, textArea } from "../../ui/controls.ts";
+import { checkboxes, field, panelForm, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { OTHER_PLATFORM, PLATFORMS, type Platform } from "../../workload-identity/platforms.ts";
 import type { FieldErrors } from "../responses.ts";
 
-/** The values of the form's fields, as text. */
 export type TrustRuleValues = {
   name: string;
   issuer: string;
@@ -17,25 +16,26 @@ export type TrustRuleValues = {
 
 type TrustRuleForm = {
   path: string;
-  /** The key of the platform; any other text is another platform. */
+  /** Any other text is another platform. */
   platform: string;
   values: TrustRuleValues;
   errors: FieldErrors;
-  csrf: string | undefined;
 };
 
-/** Renders the form for a new trust rule, with examples for a platform. */
-export function trustRuleForm({ path, platform, values, errors, csrf }: TrustRuleForm): Html {
-  return html`${platformLinks(path, platform)}
-<form method="post" action="${path}" class="panel stack">${csrfField(csrf)}
-<input type="hidden" name="platform" value="${platform}">
+export function trustRuleForm({ path, platform, values, errors }: TrustRuleForm): Html {
+  const fields = html`<input type="hidden" name="platform" value="${platform}">
 ${tokenFields(platformOf(platform), values, errors)}
-${scopeFields(values.scopes, errors.scopes)}
-<div class="actions"><button type="submit">Add trust rule</button>${linkButton(path, "Cancel", "quiet")}</div>
-</form>`;
+${checkboxes({
+  name: "scopes",
+  legend: "Permissions",
+  options: API_SCOPES.map((scope) => [scope, SCOPE_DESCRIPTIONS[scope].replace(/\.$/, "")] as const),
+  selected: values.scopes,
+  error: errors.scopes && "Select at least one permission.",
+})}`;
+  return html`${platformLinks(path, platform)}
+${panelForm({ action: path, submit: "Add trust rule", cancel: path }, fields)}`;
 }
 
-/** Returns a platform by its key in a URL. */
 export function platformOf(key: string): Platform {
   return (Object.hasOwn(PLATFORMS, key) ? PLATFORMS[key] : undefined) ?? OTHER_PLATFORM;
 }
@@ -45,7 +45,7 @@ function platformLinks(path: string, current: string): Html {
   return html`<nav class="tabs" aria-label="Platform"><ul>
 ${choices.map(([key, { name }]) => {
   const isCurrent = platformOf(current).name === name;
-  return html`<li><a href="${path}/new?platform=${key}"${isCurrent ? html` aria-current="page"` : html``}>${name}</a></li>
+  return html`<li><a href="${path}/new?platform=${key}"${isCurrent && html` aria-current="page"`}>${name}</a></li>
 `;
 })}</ul></nav>`;
 }
@@ -62,15 +62,4 @@ ${field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss clai
 ${field({ ...state("subject"), label: "Subject", isWide: true, hint: `${platform.subjectHint} A * at the end matches anything.`, attributes: html`${plain} placeholder="${platform.subjectExample}"` })}
 ${field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: plain })}
 ${textArea({ ...state("claims"), label: "Further claims (optional)", hint: `One name=value per line. ${platform.claimHint}`, attributes: html`placeholder="${platform.claimExample}"` })}`;
-}
-
-function scopeFields(selected: string[], error: string | undefined): Html {
-  return html`<fieldset${error ? html` aria-describedby="scopes-error"` : html``}><legend>Permissions</legend>
-${error ? html`<p class="error" id="scopes-error">Select at least one permission.</p>` : html``}
-${API_SCOPES.map(
-  (scope) => html`<label class="option"><input type="checkbox" name="scopes" value="${scope}"${
-    selected.includes(scope) ? html` checked` : html``
-  }><span>${SCOPE_DESCRIPTIONS[scope].replace(/\.$/, "")} <code class="soft">${scope}</code></span></label>
-`,
-)}</fieldset>`;
 }

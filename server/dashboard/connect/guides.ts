@@ -1,8 +1,72 @@
+import type { AllowedClients } from "../../../adapters/oauth/app-policy.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
+import { isPaid, type Plan } from "../../../resources/plans.ts";
+import { quoted } from "../../docs/examples.ts";
+import { pretty } from "../../docs/prose.ts";
+import type { Settings } from "../../settings/config.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
-import { type Conditions, explain, type Obstacle, obstacleOf } from "./acceptance.ts";
-import { HOSTS, type Host } from "./hosts.ts";
-import { type Step, toSteps } from "./steps.ts";
+import type { Host } from "./hosts.ts";
+
+export type Conditions = Pick<Settings, "CIMD" | "DYNAMIC_REGISTRATION"> & {
+  plan: Plan;
+  allowed: AllowedClients;
+  requiresDpop: boolean;
+  isLocal: boolean;
+};
+
+/** Why the server or the organization doesn't accept a kind of app. */
+export type Refusal = "documents_disabled" | "registration_disabled" | "not_allowed";
+
+type Obstacle = Refusal | "plan_required" | "local_server" | "dpop_required" | "unknown_client";
+
+/** Each kind of app, and why it isn't accepted; undefined if it is. */
+export type Acceptance = Record<"knownDocument" | "otherDocument" | "registration", Refusal | undefined>;
+
+export function acceptanceOf({ CIMD, DYNAMIC_REGISTRATION, allowed }: Conditions): Acceptance {
+  const allowsKnown = allowed === "none" ? "not_allowed" : undefined;
+  const allowsAny = allowed === "any" ? undefined : "not_allowed";
+  return {
+    knownDocument: CIMD.accepted === "off" ? "documents_disabled" : allowsKnown,
+    otherDocument: CIMD.accepted === "any" ? allowsAny : "documents_disabled",
+    // Those of the hosts and other apps on the user's computer count as known.
+    registration: DYNAMIC_REGISTRATION === "off" ? "registration_disabled" : allowsKnown,
+  };
+}
+
+function obstacleOf({ identity, isHosted }: Host, conditions: Conditions): Obstacle | undefined {
+  if (!isPaid(conditions.plan)) return "plan_required";
+  if (isHosted && conditions.isLocal) return "local_server";
+  // None of the hosts in the list sends proofs; another client may.
+  if (identity !== "any" && conditions.requiresDpop) return "dpop_required";
+  const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
+  switch (identity) {
+    case "document":
+      return knownDocument;
+    case "registration":
+      return registration;
+    case "registration or document":
+      return registration === "registration_disabled" ? knownDocument : registration;
+    case "any":
+      if (!registration || !otherDocument) return undefined;
+      return [registration, otherDocument].includes("not_allowed") ? "not_allowed" : "unknown_client";
+  }
+}
+
+/** Why a host can't connect, and what would change that; backticks mark code. */
+const SENTENCES: Record<Obstacle, string> = {
+  plan_required: "Connecting AI clients requires the Growth or Premium plan.",
+  local_server:
+    "This client connects from its vendor’s servers, which can’t reach a server on localhost. Set `BASE_URL` to a public https URL.",
+  dpop_required:
+    "{organization} requires DPoP, which this client isn’t known to support. An owner can change that under API access.",
+  documents_disabled:
+    "This client identifies itself by a metadata document, which this server doesn’t accept. The server’s operator can change that with the setting `CIMD`.",
+  not_allowed: "{organization} doesn’t allow this client. An owner or admin can change that under Apps.",
+  registration_disabled:
+    "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
+  unknown_client:
+    "This server accepts known AI clients only. The server’s operator can add the metadata document of another one to the setting `CIMD`, or let clients register themselves with `DYNAMIC_REGISTRATION=stateless`.",
+};
 
 /** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */
 export type Guide = Pick<Host, "id" | "name"> & {
@@ -20,16 +84,11 @@ type Options = {
   clientId: string | undefined;
 };
 
-/** Returns a guide for each host. */
-export function guidesOf(options: Options): Guide[] {
-  return HOSTS.map((host) => guideOf(host, options));
-}
-
-function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
+export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
   const { id, name, ownClient } = host;
   const code = obstacleOf(host, conditions);
   if (!code) return { id, name, obstacle: null, steps: toSteps(host.steps, mcpUrl), ownClient: null };
-  const detail = explain(code, membership.name);
+  const detail = SENTENCES[code].replace("{organization}", () => membership.name);
   const mayUseOwnClient = CLIENT_HELPS.has(code) && isManager(membership);
   return {
     id,
@@ -49,3 +108,51 @@ const CLIENT_HELPS: ReadonlySet<Obstacle> = new Set([
   "not_allowed",
   "registration_disabled",
 ]);
+
+/** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */
+export type Step = { text: string; code?: string; link?: { text: string; href: string } };
+
+/** A line of its own after the instruction is code or `[text](href)`. Names in braces stand for addresses. */
+export function toSteps(lines: string[], mcpUrl: string, clientId = ""): Step[] {
+  const values = valuesOf(mcpUrl, clientId);
+  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] as string);
+  return lines.map((line) => {
+    const [text = "", rest] = line.split("\n");
+    const [, label, href] = /^\[(.+)\]\((.+)\)$/.exec(rest ?? "") ?? [];
+    if (label && href) return { text, link: { text: label, href: fill(href) } };
+    return { text, ...(rest && { code: fill(rest) }) };
+  });
+}
+
+function valuesOf(url: string, client_id: string): Record<string, string> {
+  const vscode = JSON.stringify({ name: "linkgate", type: "http", url });
+  const mcpServers = (server: object) => pretty({ mcpServers: { linkgate: server } });
+  return {
+    url,
+    client_id,
+    // https://cursor.com/docs/mcp/install-links
+    cursor_link: `cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({
+      name: "linkgate",
+      config: Buffer.from(JSON.stringify({ url })).toString("base64"),
+    })}`,
+    cursor_json: mcpServers({ url }),
+    cursor_client_json: mcpServers({
+      url,
+      auth: {
+        CLIENT_ID: client_id,
+        CLIENT_SECRET: `\${env:LINKGATE_CLIENT_SECRET}`,
+        scopes: ["links:read", "links:write"],
+      },
+    }),
+    vscode_json: quoted(vscode),
+    // https://code.visualstudio.com/api/extension-guides/ai/mcp
+    vscode_link: `vscode:mcp/install?${encodeURIComponent(vscode)}`,
+    gemini_client_json: mcpServers({
+      httpUrl: url,
+      oauth: { enabled: true, clientId: client_id, clientSecret: "$LINKGATE_CLIENT_SECRET" },
+    }),
+    zed_json: pretty({ context_servers: { linkgate: { url } } }),
+    goose_link: `goose://extension?url=${encodeURIComponent(url)}&type=streamable_http&id=linkgate&name=linkgate&description=Short%20links%20and%20their%20clicks`,
+    other_json: mcpServers({ type: "http", url }),
+  };
+}

@@ -1,7 +1,4 @@
-/**
- * How a host identifies itself to the authorization server: by a known metadata document, by registering, by registering
- * if the server offers that and by its document otherwise, or in any way.
- */
+/** `registration or document` registers if the server offers that. */
 type Identity = "document" | "registration" | "registration or document" | "any";
 
 /** An AI client that connects to the MCP server, and how its user sets it up. The steps are those of `toSteps`. */
@@ -22,7 +19,6 @@ const CLAUDE_CODE_SIGN_IN =
 const CURSOR_CONNECT = "In Cursor’s settings, under Tools & MCP, select Connect next to linkgate.";
 const GEMINI_SIGN_IN = "Start Gemini CLI and enter this command.\n/mcp auth linkgate";
 
-/** The AI clients that the page explains, in the order of its tabs. */
 export const HOSTS: readonly Host[] = [
   {
     id: "claude",

@@ -3,16 +3,28 @@ import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { API_SCOPES, allowedByRole, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
 import { isPaid } from "../../../resources/plans.ts";
+import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import { LOOPBACK } from "../../clients/redirect-uris.ts";
+import { listing, prose } from "../../docs/prose.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { membershipOf, signedInUserOf } from "../access.ts";
+import { badge, copyButton, linkButton } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { emptyState } from "../../ui/table.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { acceptanceOf, type Conditions } from "./acceptance.ts";
-import { type Guide, guidesOf } from "./guides.ts";
-import { connectPage, planRequiredPage } from "./page.ts";
+import {
+  type Acceptance,
+  acceptanceOf,
+  type Conditions,
+  type Guide,
+  guideOf,
+  type Refusal,
+  type Step,
+} from "./guides.ts";
+import { HOSTS } from "./hosts.ts";
 
-/** Adds the page that explains how to connect each AI client to the organization. */
 export const connectRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
@@ -31,9 +43,17 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       isLocal: isLocal(urls),
     };
     const clientId = client?.secrets.length ? client.clientId : undefined;
-    const guides = guidesOf({ membership, conditions, mcpUrl: urls.mcp, clientId });
-    if (prefersHtml(ctx)) return show(ctx, conditions, guides);
-    const { knownDocument, otherDocument, registration } = acceptanceOf(conditions);
+    const options = { membership, conditions, mcpUrl: urls.mcp, clientId };
+    const guides = HOSTS.map((host) => guideOf(host, options));
+    const accepted = acceptanceOf(conditions);
+    if (prefersHtml(ctx)) {
+      const page = { title: "Connect", heading: "Connect an AI client", section: "connect" as const };
+      if (!isPaid(membership.plan))
+        return showPage(ctx, { ...page, body: planRequired(pathTo(ctx, "plan")) });
+      const intro = `Let an AI client work with the links of ${membership.name}. Sign in and approve its permissions.`;
+      return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, requiresDpop) });
+    }
+    const { knownDocument, otherDocument, registration } = accepted;
     ctx.body = {
       mcp_url: urls.mcp,
       accepts: {
@@ -52,30 +72,11 @@ function isLocal({ base, mcp }: PublicUrls): boolean {
   return [base, mcp].some((url) => LOOPBACK.has(new URL(url).hostname));
 }
 
-/** Returns the scopes that apps may have on behalf of the member. */
 function scopesOf({ role }: Membership) {
   return API_SCOPES.filter((scope) => allowedByRole([scope], role).length > 0).map((scope) => ({
     name: scope,
     description: SCOPE_DESCRIPTIONS[scope],
   }));
-}
-
-function show(ctx: Context, conditions: Conditions, guides: Guide[]) {
-  const membership = membershipOf(ctx);
-  const { id, name, plan } = membership;
-  const page = { title: "Connect", heading: "Connect an AI client", section: "connect" as const };
-  if (!isPaid(plan)) return showPage(ctx, page, planRequiredPage(id));
-  const intro = `Let an AI client work with the links of ${name}. You sign in and allow what it asks for.`;
-  const body = connectPage({
-    membership,
-    username: signedInUserOf(ctx).username,
-    guides,
-    selected: String(ctx.query.host ?? ""),
-    scopes: scopesOf(membership),
-    accepted: acceptanceOf(conditions),
-    requiresDpop: conditions.requiresDpop,
-  });
-  showPage(ctx, { ...page, intro }, body);
 }
 
 function showGuide({ id, name, obstacle, steps, ownClient }: Guide) {
@@ -88,4 +89,116 @@ function showGuide({ id, name, obstacle, steps, ownClient }: Guide) {
     steps,
     own_client: ownClient && { redirect_uri: ownClient.redirectUri, steps: ownClient.steps },
   };
+}
+
+function planRequired(planPath: string): Html {
+  return emptyState(
+    "AI clients need a paid plan",
+    "Upgrade to Growth or Premium to connect AI clients to this organization.",
+    linkButton(planPath, "Compare plans"),
+  );
+}
+
+const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
+
+function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, requiresDpop: boolean): Html {
+  const membership = membershipOf(ctx);
+  const tabs = [...guides, SCRIPTS];
+  const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
+  const current = tabs.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
+  const guide = guides.find(({ id }) => id === current.id);
+  return html`<nav class="tabs" aria-label="AI clients"><ul>
+${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
+${guide ? guidePanel(guide, membership, signedInUserOf(ctx).username) : scriptsPanel(membership)}
+${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, requiresDpop)}`}`;
+}
+
+function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {
+  const current = isCurrent ? html` aria-current="page"` : html``;
+  return html`<li><a href="?host=${id}"${current}${obstacle && html` class="soft"`}>${name}${
+    obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`
+  }</a></li>
+`;
+}
+
+function guidePanel(guide: Guide, membership: Membership, username: string): Html {
+  const { name, obstacle, steps } = guide;
+  if (!obstacle) {
+    const consent = `Sign in as ${username} in the browser window that opens, select ${membership.name} and choose Allow.`;
+    return html`<section class="panel"><h2>${name}</h2>
+${stepList(name, [...steps, { text: consent }])}
+</section>`;
+  }
+  return html`<section class="panel"><h2>${name}</h2>
+<p class="alert">${prose(obstacle.detail)}</p>
+</section>
+${ownClientPanel(guide, membership)}`;
+}
+
+function ownClientPanel({ name, ownClient }: Guide, { name: organization }: Membership): Html {
+  if (!ownClient) return html``;
+  const addRedirectUri = {
+    text: "Under API access, add this to the redirect URIs.",
+    code: ownClient.redirectUri,
+  };
+  return html`<section class="panel"><h2>Use the organization’s own client</h2>
+<p class="soft">${name} can also use the client ID and secret of ${organization}. Anyone who has the secret can use the whole API, so give it only to users who may do that.</p>
+${stepList(`${name} with a client ID`, [addRedirectUri, ...ownClient.steps])}
+</section>`;
+}
+
+/** Renders the steps of a guide; `label` tells its blocks of code apart from those of other guides. */
+function stepList(label: string, steps: Step[]): Html {
+  return html`<ol class="steps">${steps.map(
+    ({ text, code, link }, index) => html`<li><p>${prose(text)}</p>
+${link && linkButton(link.href, link.text)}${code && codeBlock(`${label}, step ${index + 1}`, code)}</li>
+`,
+  )}</ol>`;
+}
+
+function codeBlock(label: string, code: string): Html {
+  return html`<div class="code">${listing(label, code)}${copyButton(code, label)}</div>`;
+}
+
+function scriptsPanel(membership: Membership): Html {
+  return html`<section class="panel"><h2>Scripts and CI</h2>
+<p>Scripts, servers and agents without a browser act for the organization itself, with the REST API or the MCP server. They get tokens with the client credentials grant. CI jobs and clusters need no secret: they exchange the tokens of their platform.</p>
+${isManager(membership) ? scriptLinks(membership.id) : html`<p class="soft">Owners and admins find quick starts for both under API access.</p>`}
+</section>`;
+}
+
+function scriptLinks(organizationId: string): Html {
+  const quickStart = `${sectionPath(organizationId, "client")}/quick-start`;
+  const workloadIdentity = `${sectionPath(organizationId, "overview")}/workload-identity`;
+  return html`<div class="actions">${linkButton(quickStart, "Open quick start")}${linkButton(workloadIdentity, "Set up workload identity", "quiet")}</div>`;
+}
+
+function permissions(membership: Membership): Html {
+  const { id, role } = membership;
+  return html`<section class="panel"><h2>What an app may do</h2>
+<p class="soft">You see what an app asks for before you allow it. It can never do more than your role allows. Your role is ${role}, so you can allow:</p>
+<dl class="facts">${scopesOf(membership).map(({ name, description }) => html`<dt><code>${name}</code></dt><dd>${description}</dd>`)}</dl>
+<p>Access expires after 90 days. You can revoke it at any time under <a href="${sectionPath(id, "apps")}">Apps</a>.</p>
+</section>`;
+}
+
+function acceptedApps({ id, name }: Membership, accepted: Acceptance, requiresDpop: boolean): Html {
+  const reasons: Record<Refusal, Html> = {
+    documents_disabled: turnedOffBy("CIMD"),
+    registration_disabled: turnedOffBy("DYNAMIC_REGISTRATION"),
+    not_allowed: html`Not allowed by ${name}, see <a href="${sectionPath(id, "apps")}">Apps</a>.`,
+  };
+  const fact = (title: string, about: string, refusal: Refusal | undefined) =>
+    html`<dt>${title}</dt><dd>${refusal ? badge("not accepted") : badge("accepted", "good")}
+<span class="soft">${about}</span>${refusal && html`<p class="hint">${reasons[refusal]}</p>`}</dd>`;
+  return html`<section class="panel"><h2>Which apps can connect</h2>
+<dl class="facts">
+${fact("Known AI clients", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
+${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
+${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer that register themselves", accepted.registration)}
+</dl>${requiresDpop && html`<p class="alert">${name} requires DPoP: an app has to bind its tokens to a key as well.</p>`}</section>`;
+}
+
+function turnedOffBy(setting: string): Html {
+  return html`Disabled by the server setting <code>${setting}</code>.`;
 }

@@ -1,8 +1,78 @@
-import { breakable, csrfField, field, formButton, linkButton, select } from "../../ui/controls.ts";
+import type { Link } from "../../../resources/links/types.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import type { FieldErrors } from "../responses.ts";
-import { FIELD_NAMES, type LinkFormValues } from "./form-fields.ts";
+
+const FIELD_NAMES = [
+  "url",
+  "slug",
+  "title",
+  "tags",
+  "external_id",
+  "expires_at",
+  "max_clicks",
+  "redirect_type",
+] as const;
+
+type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string>;
+
+const CONVERSIONS = new Map<string, (text: string) => unknown>([
+  ["url", (text) => text],
+  ["slug", (text) => text],
+  ["title", emptyToNull],
+  ["tags", splitTags],
+  ["external_id", emptyToNull],
+  ["expires_at", (text) => emptyToNull(text) && toUtcTime(text)],
+  ["max_clicks", (text) => emptyToNull(text) && Number(text)],
+  ["redirect_type", Number],
+  ["archived", (text) => (text === "true" || text === "false" ? text === "true" : text)],
+]);
+
+/** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
+export function toInput(fields: Input, shown?: LinkFormValues): Input {
+  const input: Input = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const text = textFieldOf(value).trim();
+    const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
+    const convert = CONVERSIONS.get(name);
+    if (!isOmitted) input[name] = convert ? convert(text) : value;
+  }
+  return input;
+}
+
+export function toFormValues(fields: Input): LinkFormValues {
+  return Object.fromEntries(FIELD_NAMES.map((name) => [name, textFieldOf(fields[name])])) as LinkFormValues;
+}
+
+export function valuesOf(link: Link): LinkFormValues {
+  return {
+    url: link.url,
+    slug: link.slug,
+    title: link.title ?? "",
+    tags: link.tags.join(", "),
+    external_id: link.externalId ?? "",
+    expires_at: link.expiresAt === null ? "" : new Date(link.expiresAt).toISOString().slice(0, 16),
+    max_clicks: String(link.maxClicks ?? ""),
+    redirect_type: String(link.redirectType),
+  };
+}
+
+function splitTags(text: string): string[] {
+  const tags = text.split(",").map((tag) => tag.trim());
+  return tags.filter(Boolean);
+}
+
+function emptyToNull(text: string): string | null {
+  return text === "" ? null : text;
+}
+
+/** Adds the time zone to a time that a browser sends without one: the form says that it is UTC. */
+function toUtcTime(text: string): string {
+  const time = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?$/.exec(text);
+  return time ? `${time[1]}T${time[2]}${time[3] ?? ":00"}Z` : text;
+}
 
 type FormOptions = {
   /** The target of the form and of its Cancel button: the link, or the list for a new one. */
@@ -14,7 +84,6 @@ type FormOptions = {
   current: LinkFormValues | undefined;
   errors: FieldErrors;
   shortUrl: string;
-  csrf: string | undefined;
 };
 
 const REDIRECTS = [
@@ -38,30 +107,29 @@ const LABELS: Record<keyof LinkFormValues, string> = {
 const ADVANCED: (keyof LinkFormValues)[] = ["expires_at", "max_clicks", "external_id"];
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
-export function linkForm({ path, values, version, current, errors, shortUrl, csrf }: FormOptions): Html {
+export function linkForm({ path, values, version, current, errors, shortUrl }: FormOptions): Html {
   const isNew = version === undefined;
-  return html`${current ? conflictPanel(current, values) : html``}
-<form method="post" action="${path}" class="panel stack">${csrfField(csrf)}
-${isNew ? html`` : html`<input type="hidden" name="version" value="${version}">`}
-${basicFields({ values, errors, shortUrl, isNew })}
+  return html`${current && conflictPanel(current, values)}
+<form method="post" action="${path}" class="panel stack">${CSRF_FIELD}
+${!isNew && html`<input type="hidden" name="version" value="${version}">`}
+${basicFields({ values, errors }, shortUrl, isNew)}
 ${advancedFields({ values, errors })}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
-    current ? linkButton(`${path}/edit`, "Reload", "quiet") : html``
+    current && linkButton(`${path}/edit`, "Reload", "quiet")
   }${linkButton(path, "Cancel", "quiet")}</div>
 </form>`;
 }
 
-/** Shows what saving the form again overwrites. */
 function conflictPanel(current: LinkFormValues, values: LinkFormValues): Html {
   const differing = FIELD_NAMES.filter((name) => current[name] !== values[name].trim());
   if (differing.length === 0) return html`<p class="soft">Your values are the same as the current ones.</p>`;
   return table(
     "Differences",
-    [
-      { head: "Field", cell: (name) => html`${LABELS[name]}` },
-      { head: "Current value", cell: (name) => shownValue(name, current[name]) },
-      { head: "Your value", cell: (name) => shownValue(name, values[name]) },
-    ],
+    {
+      Field: (name) => LABELS[name],
+      "Current value": (name) => shownValue(name, current[name]),
+      "Your value": (name) => shownValue(name, values[name]),
+    },
     differing,
   );
 }
@@ -74,13 +142,8 @@ function shownValue(name: keyof LinkFormValues, value: string): Html {
 
 type FieldOptions = Pick<FormOptions, "values" | "errors">;
 
-function basicFields({
-  values,
-  errors,
-  shortUrl,
-  isNew,
-}: FieldOptions & { shortUrl: string; isNew: boolean }): Html {
-  const state = fieldState({ values, errors });
+function basicFields(options: FieldOptions, shortUrl: string, isNew: boolean): Html {
+  const state = fieldState(options);
   return html`${field({ ...state("url"), label: LABELS.url, type: "url", attributes: html`required maxlength="2048" placeholder="https://example.com/page" autocomplete="off"` })}
 ${field({
   ...state("slug"),
@@ -88,7 +151,7 @@ ${field({
   hint: isNew
     ? "Letters, digits, - and _, up to 64. Leave empty for a random one."
     : "Changing this breaks the old short link.",
-  attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${isNew ? html`` : html` required`}`,
+  attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
 ${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, not to visitors.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${field({ ...state("tags"), label: LABELS.tags, hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
@@ -98,7 +161,7 @@ function advancedFields({ values, errors }: FieldOptions): Html {
   const state = fieldState({ values, errors });
   const isOpen =
     ADVANCED.some((name) => values[name] || errors[name]) || !["", "302"].includes(values.redirect_type);
-  return html`<details class="more"${isOpen ? html` open` : html``}><summary class="opener">More options</summary><div class="stack">
+  return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry." })}
 ${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many visits, bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS })}
@@ -106,21 +169,6 @@ ${field({ ...state("external_id"), label: LABELS.external_id, hint: "Your own ID
 </div></details>`;
 }
 
-/** Returns a function that gives a field its value and error. */
 function fieldState({ values, errors }: FieldOptions) {
   return (name: keyof LinkFormValues) => ({ name, value: values[name], error: errors[name] });
-}
-
-type Deletion = { name: string; path: string; isArchived: boolean; csrf: string | undefined };
-
-/** Renders the confirmation of a deletion, which offers archiving instead. */
-export function linkDeletionForm({ name, path, isArchived, csrf }: Deletion): Html {
-  return html`<div class="panel danger">
-<p>This cannot be undone. <strong>${name}</strong> stops working immediately and can never be reused. Its clicks stay in your totals.</p>
-${isArchived ? html`` : html`<p class="soft">Archiving also stops the link, but you can restore it later.</p>`}
-<div class="actions">
-${formButton({ action: `${path}/delete`, csrf, text: "Delete link", look: "danger" })}
-${isArchived ? html`` : formButton({ action: path, csrf, text: "Archive instead", fields: { archived: "true" } })}
-${linkButton(path, "Cancel", "quiet")}
-</div></div>`;
 }

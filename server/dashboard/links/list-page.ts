@@ -2,47 +2,43 @@ import type { Link } from "../../../resources/links/types.ts";
 import {
   badge,
   breakable,
+  CSRF_FIELD,
   copyButton,
-  csrfField,
   day,
   field,
   linkButton,
   select,
 } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Column, emptyState, pagination, table } from "../../ui/table.ts";
+import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
 
 type LinksPage = {
   path: string;
-  /** The filter and cursor, as in the URL. */
   query: Record<string, string | undefined>;
-  /** The errors of the filter, by field. */
   errors: Partial<Record<string, string>>;
   links: Link[];
   nextCursor: string | null;
   shortUrl: string;
-  csrf: string | undefined;
 };
 
 // The page of a link shows all of its tags.
 const MAX_TAGS_IN_LIST = 5;
 
-/** Renders the list of links, with a filter and a form to create a link. */
-export function linksPage({ path, query, errors, links, nextCursor, shortUrl, csrf }: LinksPage): Html {
+export function linksPage({ path, query, errors, links, nextCursor, shortUrl }: LinksPage): Html {
   const isFiltered = Boolean(query.search || query.tag || query.archived);
   const isEmpty = links.length === 0 && !isFiltered && !query.cursor && Object.keys(errors).length === 0;
-  if (isEmpty) return html`${quickForm(path, csrf)}\n${noLinks()}`;
+  if (isEmpty)
+    return html`${quickForm(path)}\n${emptyState("No links yet", "Paste a URL above to create a short link you can share, print as a QR code and track.")}`;
   const results =
     links.length > 0
       ? html`<div class="links">${table("Links", columnsOf(path, shortUrl), links)}</div>`
       : noMatches(path);
-  return html`${quickForm(path, csrf)}
+  return html`${quickForm(path)}
 ${filterForm(path, query, errors)}
 ${results}
 ${pagination(path, query, nextCursor)}`;
 }
 
-/** Returns the short URL without its scheme, for display. */
 export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): string {
   return `${shortUrl.replace(/^https?:\/\//, "")}/${slug}`;
 }
@@ -59,29 +55,21 @@ export function statusBadge(
   return html``;
 }
 
-/** Renders the tags of a link, each as a link to the list filtered by it. */
 export function tagList({ tags }: Link, path: string, max = Infinity): Html {
   const hidden = tags.length - max;
   return html`<span class="tags">${tags
     .slice(0, max)
     .map(
       (tag) => html`<a class="badge" href="${path}?${new URLSearchParams({ tag })}">${tag}</a> `,
-    )}${hidden > 0 ? html`<span class="soft">and ${hidden} more</span>` : html``}</span>`;
+    )}${hidden > 0 && html`<span class="soft">and ${hidden} more</span>`}</span>`;
 }
 
-function quickForm(path: string, csrf: string | undefined): Html {
-  return html`<form method="post" action="${path}" class="panel row quick">${csrfField(csrf)}
+function quickForm(path: string): Html {
+  return html`<form method="post" action="${path}" class="panel row quick">${CSRF_FIELD}
 ${field({ name: "url", label: "Shorten a URL", type: "url", attributes: html`required maxlength="2048" placeholder="https://example.com/page" autocomplete="off"` })}
 <button type="submit">Create link</button>
 ${linkButton(`${path}/new`, "More options", "quiet")}
 </form>`;
-}
-
-function noLinks(): Html {
-  return emptyState(
-    "No links yet",
-    "Paste a URL above to create a short link you can share, print as a QR code and track.",
-  );
 }
 
 function noMatches(path: string): Html {
@@ -111,26 +99,17 @@ ${select({
 </form>`;
 }
 
-function columnsOf(path: string, shortUrl: string): Column<Link>[] {
-  return [
-    {
-      head: "Short link",
-      cell: (link) =>
-        html`<span class="copyable short"><a href="${path}/${link.id}">${breakable(displayUrl(link, shortUrl))}</a>${copyButton(
-          `${shortUrl}/${link.slug}`,
-          displayUrl(link, shortUrl),
-        )}</span>`,
-    },
-    {
-      head: "Destination",
-      cell: (link) =>
-        html`<div class="target">${link.title ? html`<strong>${link.title}</strong>` : html``}<span class="soft clipped" title="${link.url}">${link.url}</span>${statusBadge(link)}${tagList(link, path, MAX_TAGS_IN_LIST)}</div>`,
-    },
-    {
-      // The API's `clicks` include known bots; analytics leave them out and have that name here.
-      head: "Visits",
-      cell: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
-    },
-    { head: "Created", cell: ({ createdAt }) => day(createdAt) },
-  ];
+function columnsOf(path: string, shortUrl: string): Columns<Link> {
+  return {
+    "Short link": (link) =>
+      html`<span class="copyable short"><a href="${path}/${link.id}">${breakable(displayUrl(link, shortUrl))}</a>${copyButton(
+        `${shortUrl}/${link.slug}`,
+        displayUrl(link, shortUrl),
+      )}</span>`,
+    Destination: (link) =>
+      html`<div class="target">${link.title && html`<strong>${link.title}</strong>`}<span class="soft clipped" title="${link.url}">${link.url}</span>${statusBadge(link)}${tagList(link, path, MAX_TAGS_IN_LIST)}</div>`,
+    // The API's `clicks` include known bots; analytics leave them out and have that name here.
+    Visits: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
+    Created: ({ createdAt }) => day(createdAt),
+  };
 }

@@ -2,38 +2,24 @@ import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { copyable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { clicksPanel } from "./clicks-panel.ts";
+import { clicksPanel } from "./analytics.ts";
 import { displayUrl, statusBadge, tagList } from "./list-page.ts";
 
 type LinkPage = {
   link: Link;
   path: string;
   shortUrl: string;
-  /** Who created the link, with which app. */
   creator: Html;
   analytics: AnalyticsView;
-  csrf: string | undefined;
 };
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
 
-/** Renders the page of a link: its details, QR code and clicks. */
-export function linkPage({ link, path, shortUrl, creator, analytics, csrf }: LinkPage): {
-  body: Html;
-  actions: Html;
-} {
+export function linkPage({ link, path, shortUrl, creator, analytics }: LinkPage) {
   return {
-    actions:
-      link.disabledAt !== null
-        ? html``
-        : html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({
-            action: path,
-            csrf,
-            text: link.archived ? "Restore" : "Archive",
-            fields: { archived: String(!link.archived) },
-          })}`,
+    actions: buttons(link, path),
     body: html`${disabledAlert(link)}<div class="panel beside">
-<div>${details({ link, path, shortUrl, creator })}</div>
+<div>${details(link, path, shortUrl, creator)}</div>
 ${qrCode(link, path, shortUrl)}
 </div>
 ${clicksPanel(analytics, {
@@ -42,35 +28,36 @@ ${clicksPanel(analytics, {
     link.clicks > 0
       ? "No clicks in the last 30 days."
       : "No clicks yet. Share the link, and its clicks appear here within seconds.",
-  more: html`${linkButton(`${path}/analytics`, "Date range", "quiet")}`,
+  more: linkButton(`${path}/analytics`, "Date range", "quiet"),
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
   };
 }
 
-function disabledAlert({ disabledAt, disabledReason }: Link): Html {
-  if (disabledAt === null) return html``;
-  return html`<p class="alert bad">The operator of this service disabled this link on ${time(disabledAt)}. Visitors see that it’s no longer available. You can delete it, but not change it.${disabledReason ? html` Reason: ${disabledReason}` : html``}</p>`;
+function buttons({ disabledAt, archived }: Link, path: string): Html {
+  if (disabledAt !== null) return html``;
+  const fields = { archived: String(!archived) };
+  return html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({ action: path, text: archived ? "Restore" : "Archive", fields })}`;
 }
 
-function details({
-  link,
-  path,
-  shortUrl,
-  creator,
-}: Pick<LinkPage, "link" | "path" | "shortUrl" | "creator">): Html {
+function disabledAlert({ disabledAt, disabledReason }: Link): Html {
+  if (disabledAt === null) return html``;
+  return html`<p class="alert bad">The operator of this service disabled this link on ${time(disabledAt)}. Visitors see that it’s no longer available. You can delete it, but not change it.${disabledReason && html` Reason: ${disabledReason}`}</p>`;
+}
+
+function details(link: Link, path: string, shortUrl: string, creator: Html): Html {
   const listPath = path.slice(0, path.lastIndexOf("/"));
   return html`<dl class="facts">
 <dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
 <dt>Visits</dt><dd>${visits(link)}</dd>
-${link.tags.length > 0 ? html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>` : html``}
-${link.expiresAt === null ? html`` : html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
+${link.tags.length > 0 && html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>`}
+${link.expiresAt !== null && html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
-${link.externalId === null ? html`` : html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
+${link.externalId !== null && html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
 <dt>Created</dt><dd>${time(link.createdAt)} ${creator}</dd>
-${link.updatedAt === link.createdAt ? html`` : html`<dt>Updated</dt><dd>${time(link.updatedAt)}</dd>`}
+${link.updatedAt !== link.createdAt && html`<dt>Updated</dt><dd>${time(link.updatedAt)}</dd>`}
 </dl>`;
 }
 

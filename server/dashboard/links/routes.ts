@@ -1,41 +1,45 @@
 import type { Context } from "koa";
+import { renderSVG } from "uqr";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
-import { readQuery } from "../../../resources/http/query.ts";
+import { readQuery } from "../../../resources/http/validate.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import { listQuery } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import { formButton, linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import {
   type Done,
   formFieldsOf,
   isForm,
+  queryErrors,
   redisplayForm,
   respondToChange,
   type Show,
+  sendJson,
   showPage,
   splitFieldErrors,
 } from "../responses.ts";
-import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
-import { linkDeletionForm, linkForm } from "./form.ts";
-import { toFormValues, toInput, valuesOf } from "./form-fields.ts";
+import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
-import { queryErrors } from "./query-errors.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
+
+// ISO/IEC 18004 requires a quiet zone of four modules. Error correction level M tolerates 15% of damage.
+const QR_RENDERING = { border: 4, ecc: "M" } as const;
 
 const INTRO = "Create and manage your organization's short links.";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
-/** Registers the pages and JSON endpoints of links, which every member can use on every plan. */
 export const links: RouteModule = (router, options) => {
   listRoutes(router, options);
   createRoutes(router, options);
@@ -48,32 +52,35 @@ const listRoutes: RouteModule = (router, { services: { links }, urls, allow }) =
   const show: Show = async (ctx, _error, problem) => {
     if (!prefersHtml(ctx)) {
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
-      ctx.body = { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor };
-      return;
+      return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
     }
     const { error, errors } = queryErrors(problem, ["search", "tag", "archived"]);
     const page = await links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx));
     const body = linksPage({
-      path: pathTo(ctx),
+      path: pathOf(ctx),
       query: problem ? {} : (ctx.query as Record<string, string>),
       errors,
       shortUrl: urls.short,
-      csrf: signedInUserOf(ctx).csrf,
       ...page,
     });
     const intro = isPaid(membershipOf(ctx).plan) ? INTRO : `${INTRO} ${FREE_PLAN_NOTE}`;
-    showPage(ctx, { title: "Links", intro, section: "links", error }, body);
+    showPage(ctx, { title: "Links", intro, section: "links", error, body });
   };
   router.get(LINKS, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
 };
 
 const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
-  const showForm: Show = (ctx, _error, problem) => showLinkForm(ctx, urls.short, problem);
-  router.get(`${LINKS}/new`, allow(), (ctx) => showForm(ctx));
-  router.post(LINKS, allow(), redisplayForm(showForm), async (ctx) => {
-    const fields = await formFieldsOf(ctx);
-    const link = await links.create(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
-    respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
+  addForm(router, {
+    path: `${LINKS}/new`,
+    action: LINKS,
+    access: allow(),
+    section: "links",
+    render: (ctx, problem) => formPage(ctx, urls.short, problem),
+    async change(ctx) {
+      const fields = await formFieldsOf(ctx);
+      const link = await links.create(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
+      respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
+    },
   });
 };
 
@@ -85,77 +92,90 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
       services.links.analytics(actorOf(ctx), link.id, {}),
       creatorOf(storage, link.organizationId, link),
     ]);
-    const { actions, body } = linkPage({
-      link,
-      path: pathTo(ctx, link),
-      shortUrl: urls.short,
-      creator,
-      analytics,
-      csrf: signedInUserOf(ctx).csrf,
-    });
+    const page = { link, path: pathOf(ctx, link), shortUrl: urls.short, creator, analytics };
     const title = link.title ?? displayUrl(link, urls.short);
-    showPage(ctx, { title, section: "links", actions }, body);
+    showPage(ctx, { title, section: "links", ...linkPage(page) });
+  });
+
+  router.get(`${LINK}/qr.svg`, allow(), async (ctx) => {
+    const { slug } = await findLink(ctx, services);
+    if (ctx.query.download !== undefined) ctx.attachment(`${slug}.svg`);
+    ctx.type = "image/svg+xml";
+    ctx.body = renderSVG(`${urls.short}/${slug}`, QR_RENDERING);
   });
 };
 
 const updateRoutes: RouteModule = (router, { services, urls, allow }) => {
-  const showForm: Show = async (ctx, _error, problem) =>
-    showLinkForm(ctx, urls.short, problem, await findLink(ctx, services));
-  const update = async (ctx: Context) => {
-    const before = await findLink(ctx, services);
-    const fields = await formFieldsOf(ctx);
-    const { input, precondition } = isForm(ctx)
-      ? changesIn(fields, before)
-      : { input: fields, precondition: preconditionOf(ctx) };
-    const after = await services.links.update(actorOf(ctx), before.id, input, precondition);
-    respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
-  };
-  router.get(`${LINK}/edit`, allow(), (ctx) => showForm(ctx));
-  router.patch(LINK, allow(), update);
-  router.post(LINK, allow(), redisplayForm(showForm), update);
-};
-
-const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
-  const remove = async (ctx: Context) => {
-    await services.links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
-    respondToChange(ctx, { to: pathTo(ctx), done: "link-deleted" });
-  };
-  router.delete(LINK, allow(), remove);
-  router.post(`${LINK}/delete`, allow(), remove);
-  router.get(`${LINK}/delete`, allow(), async (ctx) => {
-    const link = await findLink(ctx, services);
-    const body = linkDeletionForm({
-      name: displayUrl(link, urls.short),
-      path: pathTo(ctx, link),
-      isArchived: link.archived,
-      csrf: signedInUserOf(ctx).csrf,
-    });
-    showPage(ctx, { title: "Delete this link?", section: "links" }, body);
+  addForm(router, {
+    path: `${LINK}/edit`,
+    action: LINK,
+    program: ["patch", LINK],
+    access: allow(),
+    section: "links",
+    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await findLink(ctx, services)),
+    async change(ctx) {
+      const before = await findLink(ctx, services);
+      const fields = await formFieldsOf(ctx);
+      const { input, precondition } = isForm(ctx)
+        ? changesIn(fields, before)
+        : { input: fields, precondition: preconditionOf(ctx) };
+      const after = await services.links.update(actorOf(ctx), before.id, input, precondition);
+      respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
+    },
   });
 };
 
-/** Shows the form of a new link, or of the given one; after an error, with the submitted values. */
-async function showLinkForm(ctx: Context, shortUrl: string, problem?: Problem, link?: Link): Promise<void> {
-  const { error, errors } = splitFieldErrors(problem);
+const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
+  addForm(router, {
+    path: `${LINK}/delete`,
+    program: ["delete", LINK],
+    access: allow(),
+    section: "links",
+    async render(ctx) {
+      const link = await findLink(ctx, services);
+      const body = deletionPanel(displayUrl(link, urls.short), pathOf(ctx, link), link.archived);
+      return { title: "Delete this link?", body };
+    },
+    async change(ctx) {
+      await services.links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
+      respondToChange(ctx, { to: pathOf(ctx), done: "link-deleted" });
+    },
+  });
+};
+
+function deletionPanel(name: string, path: string, isArchived: boolean): Html {
+  return html`<div class="panel danger">
+<p>This cannot be undone. <strong>${name}</strong> stops working immediately and can never be reused. Its clicks stay in your totals.</p>
+${!isArchived && html`<p class="soft">Archiving also stops the link, but you can restore it later.</p>`}
+<div class="actions">
+${formButton({ action: `${path}/delete`, text: "Delete link", look: "danger" })}
+${!isArchived && formButton({ action: path, text: "Archive instead", fields: { archived: "true" } })}
+${linkButton(path, "Cancel", "quiet")}
+</div></div>`;
+}
+
+/** Returns the page with the form of a new link, or of the given one; after an error, with the submitted values. */
+async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
+  const { errors, ...error } = splitFieldErrors(problem);
+  const values = problem ? toFormValues(await formFieldsOf(ctx)) : link ? valuesOf(link) : toFormValues({});
+  if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";
   const body = linkForm({
-    path: pathTo(ctx, link),
-    values: problem ? toFormValues(await formFieldsOf(ctx)) : link ? valuesOf(link) : toFormValues({}),
+    path: pathOf(ctx, link),
+    values,
     version: link?.version,
     current: link && hasConflict ? valuesOf(link) : undefined,
     errors,
     shortUrl,
-    csrf: signedInUserOf(ctx).csrf,
   });
   const title = link ? `Edit ${displayUrl(link, shortUrl)}` : "New link";
-  showPage(ctx, { title, section: "links", error: hasConflict ? EDIT_CONFLICT : error }, body);
+  return { title, ...error, ...(hasConflict && { error: EDIT_CONFLICT }), body };
 }
 
 function findLink(ctx: Context, { links }: DashboardOptions["services"]): Promise<Link> {
   return links.get(actorOf(ctx), ctx.params.link_id as string);
 }
 
-/** Redirects a browser to the page of the link, and sends the link to an API client. */
 function respondWithLink(
   ctx: Context,
   link: Link,
@@ -163,17 +183,11 @@ function respondWithLink(
   { done, status = 200 }: { done?: Done; status?: number } = {},
 ): void {
   if (!prefersHtml(ctx)) ctx.set("ETag", entityTag(link.version));
-  respondToChange(ctx, {
-    to: pathTo(ctx, link),
-    ...(done && { done }),
-    status,
-    body: toView(link, shortUrl),
-  });
+  respondToChange(ctx, { to: pathOf(ctx, link), done, status, body: toView(link, shortUrl) });
 }
 
-/** Returns the path of a link's page, or of the list. */
-function pathTo(ctx: Context, link?: Link): string {
-  const path = sectionPath(membershipOf(ctx).id, "links");
+function pathOf(ctx: Context, link?: Link): string {
+  const path = pathTo(ctx, "links");
   return link ? `${path}/${link.id}` : path;
 }
 

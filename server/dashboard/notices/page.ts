@@ -1,33 +1,30 @@
 import type { Notice } from "../../../adapters/accounts/notices.ts";
-import { csrfField, formButton, linkButton, time } from "../../ui/controls.ts";
+import { CSRF_FIELD, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { describeNotice } from "./sentences.ts";
 
-/** The path of the notices. */
 export const NOTICES_PATH = "/dashboard/notices";
 
 /** Renders the page of all notices: new ones first, then those dismissed in the last 90 days. */
-export function noticesPage(notices: Notice[], csrf: string | undefined): Html {
+export function noticesPage(notices: Notice[]): Html {
   const open = notices.filter(({ dismissedAt }) => dismissedAt === null);
   const dismissed = notices.filter(({ dismissedAt }) => dismissedAt !== null);
-  return html`${open.length > 0 ? openNotices(open, csrf) : html`<div class="empty"><p>You have no new security notices.</p></div>`}
+  return html`${open.length > 0 ? openNotices(open) : html`<div class="empty"><p>You have no new security notices.</p></div>`}
 ${
-  dismissed.length > 0
-    ? html`<section><h2>Dismissed</h2><ul class="notices">${dismissed.map((notice) => html`<li>${summary(notice)}</li>`)}</ul></section>`
-    : html``
+  dismissed.length > 0 &&
+  html`<section><h2>Dismissed</h2><ul class="notices">${dismissed.map((notice) => html`<li>${summary(notice)}</li>`)}</ul></section>`
 }`;
 }
 
-function openNotices(notices: Notice[], csrf: string | undefined): Html {
-  return html`${notices.map((notice) => openNotice(notice, csrf))}
+function openNotices(notices: Notice[]): Html {
+  return html`${notices.map((notice) => openNotice(notice))}
 ${
-  notices.length > 1
-    ? html`<form method="post" action="${NOTICES_PATH}/dismiss">${csrfField(csrf)}<button type="submit" class="quiet">Dismiss all</button></form>`
-    : html``
+  notices.length > 1 &&
+  html`<form method="post" action="${NOTICES_PATH}/dismiss">${CSRF_FIELD}<button type="submit" class="quiet">Dismiss all</button></form>`
 }`;
 }
 
-function openNotice(notice: Notice, csrf: string | undefined): Html {
+function openNotice(notice: Notice): Html {
   const { title, advice } = describeNotice(notice);
   return html`<section class="panel"><h2>${title}</h2>
 <p class="soft">${circumstances(notice)}</p>
@@ -35,7 +32,7 @@ function openNotice(notice: Notice, csrf: string | undefined): Html {
 <p>${advice}</p>
 <p>${linkButton("/dashboard/account", "Secure your account")}</p>
 </details>
-<p>${formButton({ action: `${NOTICES_PATH}/${notice.id}/dismiss`, csrf, text: "Dismiss", about: title })}</p>
+<p>${formButton({ action: `${NOTICES_PATH}/${notice.id}/dismiss`, text: "Dismiss", about: title })}</p>
 </section>`;
 }
 
@@ -44,7 +41,7 @@ function summary(notice: Notice): Html {
 }
 
 function circumstances({ createdAt, data }: Notice): Html {
-  return html`${time(createdAt)}${data.address ? html` from ${data.address}` : html``}`;
+  return html`${time(createdAt)}${data.address && html` from ${data.address}`}`;
 }
 
 /** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */

@@ -2,28 +2,24 @@ import type { Context, Middleware } from "koa";
 import type { Notice } from "../../../adapters/accounts/notices.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { notFound } from "../../../resources/http/problem.ts";
-import type { SignedInUser } from "../../auth/authenticate.ts";
+import { isChange } from "../../http/csrf.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { isChange } from "../../http/same-origin.ts";
+import type { SignedInUser } from "../../http/state.ts";
 import { signedInUserOf } from "../access.ts";
-import { respondToChange, showPage } from "../responses.ts";
+import { respondToChange, sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { NOTICES_PATH, noticesPage } from "./page.ts";
 import { describeNotice } from "./sentences.ts";
 
-/** Adds the routes that list and dismiss the user's security notices. */
 export const noticeRoutes: RouteModule = (router, { storage: { notices, organizations } }) => {
   router.get(NOTICES_PATH, async (ctx) => {
-    const { id, csrf } = signedInUserOf(ctx);
+    const { id } = signedInUserOf(ctx);
     const listed = await notices.list(id);
-    if (!prefersHtml(ctx)) {
-      ctx.body = { data: listed.map(showNotice) };
-      return;
-    }
+    if (!prefersHtml(ctx)) return sendJson(ctx, { data: listed.map(showNotice) });
     ctx.state.memberships = await organizations.listByUser(id);
     ctx.state.notices = []; // the page itself shows them
-    const intro = "Changes to how you sign in, kept for 90 days.";
-    showPage(ctx, { title: "Security notices", intro }, noticesPage(listed, csrf));
+    const intro = "Security activity, last 90 days";
+    showPage(ctx, { title: "Security notices", intro, body: noticesPage(listed) });
   });
 
   router.post(`${NOTICES_PATH}/dismiss`, async (ctx) => {
@@ -59,7 +55,6 @@ function isOwnSignIn({ kind, createdAt }: Notice, { signedInAt }: SignedInUser):
   return kind === "new_device" && delay >= 0 && delay < OWN_SIGN_IN_MS;
 }
 
-/** Returns the JSON form of a notice. */
 function showNotice(notice: Notice) {
   const { id, kind, data, createdAt, dismissedAt } = notice;
   const { title: message, advice } = describeNotice(notice);

@@ -6,12 +6,11 @@ export type NoticeText = { title: string; advice: string };
 type Describe = (notice: Pick<Notice, "data">) => NoticeText;
 
 const SECURE_ACCOUNT =
-  "Change your password and sign out everywhere else on your account page. This ends the sessions of anyone else.";
+  "Change your password and sign out everywhere else on your account page. This signs out anyone else who is using your account.";
 const REVIEW_IDENTITIES =
   "Unlink identities that aren’t yours on your account page, then change your password.";
 const REVIEW_FACTORS = "Review your sign-in methods on your account page, then change your password.";
 
-/** Names who did something: a username, or the operator. */
 function nameOf(by: string | null | undefined): string {
   if (by === "operator") return "The operator of this service";
   return by ?? "A former user";
@@ -71,7 +70,6 @@ const KINDS: Record<NoticeKind, Describe> = {
   }),
 };
 
-/** Returns what a notice says. */
 export function describeNotice(notice: Pick<Notice, "kind" | "data">): NoticeText {
   return KINDS[notice.kind](notice);
 }

@@ -1,74 +1,136 @@
 import type { Context } from "koa";
 import { z } from "zod";
+import type { MemberApps } from "../../../adapters/oauth/app-policy.ts";
 import { MAX_APPROVED_APPS } from "../../../adapters/organizations/approved-apps.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { invalidField, validate } from "../../../resources/http/validate.ts";
-import { describeApproval, showApproval } from "../../clients/approval-view.ts";
-import { findApp } from "../../clients/find-app.ts";
+import { findApp, identityOf } from "../../clients/app-identity.ts";
+import { describeApproval, type ShownApproval, showApproval } from "../../clients/client-view.ts";
 import { createRegisteredClientIds } from "../../clients/registered-client-id.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { formFieldsOf, respondToChange, type Show, showPage } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { approvalForm, approvalPage } from "./approved-apps-page.ts";
+import { breakable, CSRF_FIELD, field, formButton, linkButton, time } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { formFieldsOf, respondToChange, sendJson, showPage } from "../responses.ts";
+import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
 
 const PATH = `${ORGANIZATION}/apps/approved`;
 const NOT_AN_APP = "must be the client ID of an app";
+const LIMIT_REACHED = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
 const approval = z.strictObject({ client_id: z.string({ error: NOT_AN_APP }) });
 
-/** Adds the routes that approve apps for members and withdraw approvals. */
 export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys, allow }) => {
   const { approvedApps, clients } = storage;
   const registeredIds =
     settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(keys.signing);
   const find = (clientId: string) => findApp(clientId, clients, registeredIds);
 
-  const show: Show = async (ctx, error) => {
+  router.get(`${ORGANIZATION}/apps/approve`, allow(...MANAGERS), async (ctx) => {
     const clientId = String(ctx.query.client_id ?? "");
     const app = await find(clientId);
     if (prefersHtml(ctx) && !app) return showUnknownApp(ctx, clientId);
     if (!app) throw invalidField("client_id", NOT_AN_APP);
-    if (!prefersHtml(ctx)) {
-      ctx.body = { client_id: clientId, app: app.name, published_by: app.publisher };
-      return;
-    }
-    const membership = membershipOf(ctx);
-    const body = approvalPage({ membership, app: { ...app, clientId }, csrf: signedInUserOf(ctx).csrf });
-    showPage(ctx, { title: "Approve app", section: "apps", error }, body);
-  };
-  router.get(`${ORGANIZATION}/apps/approve`, allow(...MANAGERS), (ctx) => show(ctx));
-
-  router.post(PATH, allow(...MANAGERS), async (ctx) => {
-    const { id } = membershipOf(ctx);
-    const { client_id: clientId } = validate(approval, await formFieldsOf(ctx));
-    if (!(await find(clientId))) throw invalidField("client_id", NOT_AN_APP);
-    const approved = await approvedApps.approve(id, clientId, signedInUserOf(ctx).actor);
-    if (approved === "missing") throw notFound("organization");
-    if (approved === "limit") throw limitReached();
-    const body = { approved_app: showApproval(describeApproval(approved)) };
-    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "app-approved", status: 201, body });
+    if (!prefersHtml(ctx))
+      return sendJson(ctx, { client_id: clientId, app: app.name, published_by: app.publisher });
+    const body = approvalPage(membershipOf(ctx), clientId, app.name);
+    showPage(ctx, { title: "Approve app", section: "apps", body });
   });
 
-  const withdraw = async (ctx: Context) => {
-    const { id } = membershipOf(ctx);
-    const { actor } = signedInUserOf(ctx);
-    if (!(await approvedApps.remove(id, ctx.params.approval_id as string, actor))) throw notFound("approval");
-    respondToChange(ctx, { to: sectionPath(id, "apps"), done: "approval-withdrawn" });
-  };
-  router.delete(`${PATH}/:approval_id`, allow(...MANAGERS), withdraw);
-  router.post(`${PATH}/:approval_id/delete`, allow(...MANAGERS), withdraw);
+  router.post(PATH, allow(...MANAGERS), async (ctx) => {
+    const { organizationId, actor } = actorOf(ctx);
+    const { client_id: clientId } = validate(approval, await formFieldsOf(ctx));
+    if (!(await find(clientId))) throw invalidField("client_id", NOT_AN_APP);
+    const approved = await approvedApps.approve(organizationId, clientId, actor);
+    if (approved === "missing") throw notFound("organization");
+    if (approved === "limit") throw new Problem(409, "approved_app_limit", LIMIT_REACHED);
+    const body = { approved_app: showApproval(describeApproval(approved)) };
+    respondToChange(ctx, { to: pathTo(ctx, "apps"), done: "app-approved", status: 201, body });
+  });
+
+  addChange(router, ["delete", `${PATH}/:approval_id`], { access: [allow(...MANAGERS)] }, async (ctx) => {
+    const { organizationId, actor } = actorOf(ctx);
+    if (!(await approvedApps.remove(organizationId, ctx.params.approval_id, actor)))
+      throw notFound("approval");
+    respondToChange(ctx, { to: pathTo(ctx, "apps"), done: "approval-withdrawn" });
+  });
 };
 
-/** Shows the form again, with the error. */
 function showUnknownApp(ctx: Context, clientId: string): void {
   ctx.status = 422;
-  const form = approvalForm(sectionPath(membershipOf(ctx).id, "apps"), clientId);
+  const body = approvalForm(pathTo(ctx, "apps"), clientId);
   const error = "No app has this client ID. Check it and try again.";
-  showPage(ctx, { title: "Approve app", section: "apps", error }, form);
+  showPage(ctx, { title: "Approve app", section: "apps", error, body });
 }
 
-function limitReached(): Problem {
-  const detail = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
-  return new Problem(409, "approved_app_limit", detail);
+/** Renders the approved apps while approval is required; managers can approve others and withdraw approvals. */
+export function approvedAppsSection(
+  membership: Membership,
+  memberApps: MemberApps,
+  approved: ShownApproval[],
+): Html {
+  if (memberApps !== "approved") return html``;
+  const path = sectionPath(membership.id, "apps");
+  const columns: Columns<ShownApproval> = {
+    App: nameAndClient,
+    "Approved by": ({ approvedBy }) => html`<bdi>${breakable(approvedBy)}</bdi>`,
+    Approved: ({ approvedAt }) => time(approvedAt),
+  };
+  const withdrawButton = ({ id, name }: ShownApproval) =>
+    formButton({
+      action: `${path}/approved/${id}/delete`,
+      text: "Withdraw approval",
+      about: `of ${name}`,
+      look: "danger",
+    });
+  const actions = isManager(membership) ? withdrawButton : undefined;
+  return html`<section class="group"><div class="title"><div><h2>Approved apps</h2>
+<p class="intro">Members may authorize these apps.</p></div></div>
+${approved.length > 0 ? table("Approved apps", columns, approved, actions) : html`<p class="soft">No apps are approved yet.</p>`}
+${isManager(membership) && approvalForm(path)}</section>`;
+}
+
+function approvalForm(path: string, clientId = ""): Html {
+  return html`<form method="get" action="${path}/approve" class="row">
+${field({
+  name: "client_id",
+  label: "Client ID to approve",
+  value: clientId,
+  isWide: true,
+  attributes: html`required maxlength="255" autocomplete="off" spellcheck="false"`,
+})}
+<button type="submit" class="quiet">Review app</button>
+</form>`;
+}
+
+function nameAndClient({ name, clientId }: ShownApproval): Html {
+  return html`<strong><bdi>${name}</bdi></strong><br><code>${breakable(clientId)}</code>`;
+}
+
+function approvalPage({ id, name }: Membership, clientId: string, appName: string): Html {
+  const path = sectionPath(id, "apps");
+  return html`<div class="panel">
+<dl class="facts">
+<dt>App</dt><dd><bdi>${appName}</bdi></dd>
+<dt>Client ID</dt><dd><code>${breakable(clientId)}</code></dd>
+<dt>Identity</dt><dd>${identityText(clientId)}</dd>
+</dl>
+<p>Members of <strong><bdi>${name}</bdi></strong> will be able to authorize this app for the access that their role allows.</p>
+<form method="post" action="${path}/approved" class="actions">${CSRF_FIELD}
+<input type="hidden" name="client_id" value="${clientId}">
+<button type="submit">Approve app</button>
+${linkButton(path, "Cancel", "quiet")}
+</form></div>`;
+}
+
+function identityText(clientId: string): string {
+  const identity = identityOf(clientId);
+  if (!identity) return "The client of an organization on this server, which chose its name.";
+  const { publisher, isKnown } = identity;
+  if (!publisher) return "Unverified app: anyone can use this name.";
+  return isKnown
+    ? `Published by ${publisher}, and on linkgate’s list of known apps.`
+    : `Not verified: published by ${publisher}.`;
 }

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
-import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/types.ts";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
 import { validate } from "../../../resources/http/validate.ts";
 
 const MAX_PAGE = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The event types that the audit log contains, in the order of the filter's options. */
 export const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
   (type) => type !== "link.clicked" && type !== "webhook.test",
 );
@@ -33,7 +32,6 @@ const CATEGORIES = {
 type Category = keyof typeof CATEGORIES;
 const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
 
-/** The options of the filter by category: the value and its label. */
 export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
 
 function isSignIn(type: string): boolean {
@@ -62,27 +60,15 @@ const querySchema = z.object({
   format: z.enum(["json", "csv"], { error: "must be json or csv" }).optional(),
 });
 
-export type AuditQuery = {
-  filter: AuditFilter;
-  limit: number;
-  cursor: string | undefined;
-  format: "json" | "csv" | undefined;
-};
+export type AuditQuery = Awaited<ReturnType<typeof readAuditQuery>>;
 
-/**
- * Validates the query of an audit log request.
- * @param findActorId resolves the username or ID of an actor to an ID
- * @throws Problem 422
- */
-export async function readAuditQuery(
-  input: object,
-  findActorId: (actor: string) => Promise<string>,
-): Promise<AuditQuery> {
+/** `findActorId` resolves the username or ID of an actor. Throws Problem 422. */
+export async function readAuditQuery(input: object, findActorId: (actor: string) => Promise<string>) {
   const { type, category, actor, from, to, limit, cursor, format } = validate(
     querySchema,
     withoutEmptyFields(input),
   );
-  const filter = {
+  const filter: AuditFilter = {
     ...((type || category) && { types: typesOf(type, category) }),
     ...(actor && { actor: await findActorId(actor) }),
     ...(from && { from: from.at }),
@@ -98,7 +84,6 @@ function typesOf(type: string | undefined, category: Category | undefined): stri
   );
 }
 
-/** Drops the fields that were submitted empty. */
 function withoutEmptyFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
 }

@@ -1,8 +1,9 @@
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { withoutImplied } from "../../../resources/access/scopes.ts";
 import { ANONYMOUS, type EventType, OPERATOR } from "../../../resources/events/types.ts";
-import { identityOf } from "../../clients/client-identity.ts";
+import { identityOf } from "../../clients/app-identity.ts";
 import { formatTime } from "../../ui/controls.ts";
+import { capitalized } from "./pages.ts";
 
 type Data = Record<string, unknown>;
 type Entry = {
@@ -10,16 +11,18 @@ type Entry = {
   actor: string;
   /** Returns the name of a user or of a client's organization, or the ID if it has none. */
   name: (id: unknown) => string;
-  /** Returns how a sentence calls a client. */
-  app: (id: unknown) => string;
+  /** The name of the user that the entry is about. */
+  user: string;
+  /** How a sentence calls the client that the entry is about. */
+  app: string;
 };
 
 const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "organization.created": ({ data }) =>
-    `created organization “${data.name}” on the ${planName(data.plan)} plan`,
+    `created organization “${data.name}” on the ${capitalized(String(data.plan))} plan`,
   "organization.renamed": ({ data }) => `renamed the organization from “${data.from}” to “${data.to}”`,
   "organization.allowed_clients_changed": ({ data }) =>
-    `changed which apps besides those of organizations may connect from ${data.from} to ${data.to}`,
+    `changed the app policy from ${data.from} to ${data.to}`,
   "organization.member_apps_changed": ({ data }) =>
     `changed which apps members may authorize from ${data.from} to ${data.to}`,
   "organization.dpop_requirement_changed": ({ data }) =>
@@ -35,51 +38,45 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
     `exported ${Object.keys(data).length > 0 ? "part of " : ""}the audit log`,
   "enterprise_authorization.changed": ({ data }) =>
     `turned enterprise-managed authorization ${data.enabled ? "on" : "off"}`,
-  "plan.changed": ({ data }) => `changed the plan from ${planName(data.from)} to ${planName(data.to)}`,
-  "member.added": ({ data, actor, name }) =>
-    data.user_id === actor ? `joined as ${data.role}` : `added ${name(data.user_id)} as ${data.role}`,
-  "member.role_changed": ({ data, name }) =>
-    `changed the role of ${name(data.user_id)} from ${data.from} to ${data.to}`,
-  "member.removed": ({ data, actor, name }) =>
+  "plan.changed": ({ data }) =>
+    `changed the plan from ${capitalized(String(data.from))} to ${capitalized(String(data.to))}`,
+  "member.added": ({ data, actor, user }) =>
+    data.user_id === actor ? `joined as ${data.role}` : `added ${user} as ${data.role}`,
+  "member.role_changed": ({ data, user }) => `changed the role of ${user} from ${data.from} to ${data.to}`,
+  "member.removed": ({ data, actor, user }) =>
     data.user_id === actor
       ? `left the organization (role: ${data.role})`
-      : `removed ${name(data.user_id)} (role: ${data.role})`,
-  "member.reset_link_created": ({ data, name }) => `created a password reset link for ${name(data.user_id)}`,
-  "member.password_changed": ({ data, name }) =>
-    `set a new password for ${name(data.user_id)}${resetLinkOf(data, name)}`,
-  "member.identity_linked": ({ data, name }) =>
-    `linked an SSO identity of ${data.issuer} to ${name(data.user_id)}`,
-  "member.identity_unlinked": ({ data, name }) =>
-    `unlinked an SSO identity of ${data.issuer} from ${name(data.user_id)}`,
-  "member.second_factor_added": ({ data, name }) =>
-    `added ${factorName(data.method)} for ${name(data.user_id)}`,
-  "member.second_factor_removed": ({ data, name }) =>
-    `removed ${factorName(data.method)} of ${name(data.user_id)}`,
-  "member.second_factors_reset": ({ data, name }) => `removed all second factors of ${name(data.user_id)}`,
-  "member.recovery_codes_replaced": ({ data, name }) =>
-    `created new recovery codes for ${name(data.user_id)}`,
-  "member.recovery_code_used": ({ data, name }) => `used a recovery code of ${name(data.user_id)}`,
-  "member.disabled": ({ data, name }) => `disabled the account of ${name(data.user_id)}${because(data)}`,
-  "member.enabled": ({ data, name }) => `enabled the account of ${name(data.user_id)}`,
-  "member.signed_out": ({ data, name }) => signOutOf(data, name(data.user_id)),
+      : `removed ${user} (role: ${data.role})`,
+  "member.reset_link_created": ({ user }) => `created a password reset link for ${user}`,
+  "member.password_changed": ({ data, name, user }) =>
+    `set a new password for ${user}${resetLinkOf(data, name)}`,
+  "member.identity_linked": ({ data, user }) => `linked an SSO identity of ${data.issuer} to ${user}`,
+  "member.identity_unlinked": ({ data, user }) => `unlinked an SSO identity of ${data.issuer} from ${user}`,
+  "member.second_factor_added": ({ data, user }) => `added ${factorName(data.method)} for ${user}`,
+  "member.second_factor_removed": ({ data, user }) => `removed ${factorName(data.method)} of ${user}`,
+  "member.second_factors_reset": ({ user }) => `removed all second factors of ${user}`,
+  "member.recovery_codes_replaced": ({ user }) => `created new recovery codes for ${user}`,
+  "member.recovery_code_used": ({ user }) => `used a recovery code of ${user}`,
+  "member.disabled": ({ data, user }) => `disabled the account of ${user}${because(data)}`,
+  "member.enabled": ({ user }) => `enabled the account of ${user}`,
+  "member.signed_out": ({ data, user }) => signOutOf(data, user),
   "member.signed_in": ({ data }) => `signed in${withMethods(data.methods)}`,
-  "member.sign_in_failed": ({ data, name }) =>
-    `failed to sign in as ${name(data.user_id)}${times(data.attempts)}`,
-  "member.sign_in_throttled": ({ data, name }) =>
-    `was blocked by the rate limit while signing in as ${name(data.user_id)}${times(data.attempts)}`,
-  "member.second_factor_failed": ({ data, name }) =>
-    `failed to prove the second factor of ${name(data.user_id)}${times(data.attempts)}`,
+  "member.sign_in_failed": ({ data, user }) => `failed to sign in as ${user}${times(data.attempts)}`,
+  "member.sign_in_throttled": ({ data, user }) =>
+    `was blocked by the rate limit while signing in as ${user}${times(data.attempts)}`,
+  "member.second_factor_failed": ({ data, user }) =>
+    `failed to prove the second factor of ${user}${times(data.attempts)}`,
   "member.reauthenticated": ({ data }) => `signed in again${withMethods(data.methods)}`,
   "member.logged_out": () => "signed out",
-  "member.session_ended": ({ data, actor, name }) =>
+  "member.session_ended": ({ data, actor, user }) =>
     `ended ${Number(data.sessions) === 1 ? "a session" : `${data.sessions} sessions`}${
-      data.user_id === actor ? "" : ` of ${name(data.user_id)}`
+      data.user_id === actor ? "" : ` of ${user}`
     }`,
   "member.data_exported": () => "exported their account data",
   "invitation.created": ({ data }) => `created an invitation with the role ${data.role}`,
   "invitation.revoked": ({ data }) => `revoked an invitation with the role ${data.role}`,
-  "app.approved": ({ data, app }) => `approved ${app(data.client_id)} for members`,
-  "app.approval_withdrawn": ({ data, app }) => `withdrew the approval of ${app(data.client_id)}`,
+  "app.approved": ({ app }) => `approved ${app} for members`,
+  "app.approval_withdrawn": ({ app }) => `withdrew the approval of ${app}`,
   "client.created": ({ data }) => `created client ${data.client_id}`,
   "client.secret_rotated": ({ data }) =>
     data.compromised
@@ -100,20 +97,20 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "client.disabled": ({ data }) => `disabled client ${data.client_id}${because(data)}`,
   "client.enabled": ({ data }) => `enabled client ${data.client_id}`,
   "token.leaked": ({ data, app }) =>
-    `revoked ${data.token_type === "refresh_token" ? "a refresh token" : "an access token"} of ${app(data.client_id)}, because it leaked${foundAt(data)}`,
+    `revoked ${data.token_type === "refresh_token" ? "a refresh token" : "an access token"} of ${app}, because it leaked${foundAt(data)}`,
   "trust_rule.created": ({ data }) =>
     `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
   "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,
   "authorization.granted": ({ data, app }) =>
-    `authorized ${app(data.client_id)}: ${list(withoutImplied(data.scopes as string[]))}`,
-  "authorization.revoked": ({ data, name, app }) =>
-    `revoked the access of ${app(data.client_id)} authorized by ${name(data.user_id)}${
+    `authorized ${app}: ${list(withoutImplied(data.scopes as string[]))}`,
+  "authorization.revoked": ({ data, user, app }) =>
+    `revoked the access of ${app} authorized by ${user}${
       data.reason === "replay_detected" ? ", because a code or token was replayed" : ""
     }`,
-  "token.replay_detected": ({ data, name, app }) =>
-    `detected that ${app(data.client_id)} used ${
+  "token.replay_detected": ({ data, user, app }) =>
+    `detected that ${app} used ${
       data.replayed === "authorization_code" ? "an authorization code" : "a refresh token"
-    } of ${name(data.user_id)} again`,
+    } of ${user} again`,
   "link.created": ({ data }) => `created link ${slugOf(data)}`,
   "link.updated": ({ data }) =>
     String(data.changed) === "archived"
@@ -141,7 +138,18 @@ export function summaryOf({ type, actor, data, names }: AuditEntry): string {
   // A newer version may have stored event types that this one doesn't know.
   const sentence = SENTENCES[type] ?? (() => type);
   const name = (id: unknown) => names.get(String(id)) ?? String(id);
-  return sentence({ data, actor, name, app: (id) => appOf(String(id), names) }).trim();
+  const entry: Entry = {
+    data,
+    actor,
+    name,
+    get user() {
+      return name(data.user_id);
+    },
+    get app() {
+      return appOf(String(data.client_id), names);
+    },
+  };
+  return sentence(entry).trim();
 }
 
 /** Names the actor of an entry: a user, a client, the operator or the system. */
@@ -152,7 +160,6 @@ export function actorNameOf({ actor, via, names }: AuditEntry): string {
   return actor.startsWith("lgc_") ? `${name} (client)` : name;
 }
 
-/** Names an app by its organization, or by its own identity. */
 function appOf(clientId: string, names: AuditEntry["names"]): string {
   return nameOfApp(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
 }
@@ -201,12 +208,6 @@ function times(attempts: unknown): string {
   return Number(attempts) > 1 ? ` (${Number(attempts).toLocaleString("en")} attempts)` : "";
 }
 
-/** `free` → `Free`. */
-function planName(plan: unknown): string {
-  const id = String(plan);
-  return id.charAt(0).toUpperCase() + id.slice(1);
-}
-
 function list(value: unknown): string {
   return Array.isArray(value) && value.length > 0 ? value.join(", ") : "none";
 }
@@ -225,7 +226,6 @@ function slugOf(data: Data): string {
   return `/${linkOf(data).slug ?? ""}`;
 }
 
-/** Says where a leaked credential was found. */
 function foundAt({ url }: Data): string {
   return url ? ` at ${url}` : "";
 }

@@ -3,50 +3,42 @@ import { type Options, stringify } from "csv-stringify/sync";
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter, ChainHead } from "../../../adapters/events/audit-log.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
-import { createCursors } from "../../../resources/http/cursor.ts";
+import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { retentionOf } from "../../settings/retention.ts";
+import { retentionOf } from "../../settings/lifetimes.ts";
 import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Column, emptyState, pagination, table } from "../../ui/table.ts";
+import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { AUDITED_TYPES, type AuditQuery, CATEGORY_OPTIONS, readAuditQuery } from "./audit-query.ts";
 import { actorNameOf, summaryOf } from "./audit-sentences.ts";
 
-type AuditPage = {
-  path: string;
-  /** The query of the request. */
-  query: Record<string, string>;
-  types: readonly string[];
-  entries: AuditEntry[];
-  nextCursor: string | null;
-  head: ChainHead | undefined;
+type Page = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+
+const COLUMNS: Columns<AuditEntry> = {
+  Time: ({ at }) => time(at),
+  Actor: (entry) => html`<bdi>${actorNameOf(entry)}</bdi>`,
+  Event: summaryOf,
+  "IP address": ({ address }) => address ?? "–",
 };
 
-const COLUMNS: Column<AuditEntry>[] = [
-  { head: "Time", cell: ({ at }) => time(at) },
-  { head: "Actor", cell: (entry) => html`<bdi>${actorNameOf(entry)}</bdi>` },
-  { head: "Event", cell: summaryOf },
-  { head: "IP address", cell: ({ address }) => address ?? "–" },
-];
-
-/** The columns of the CSV export, in order. */
 const CSV_COLUMNS =
   "created_at actor actor_name via via_name address type summary subject data id seq previous_hash hash record".split(
     " ",
   );
 
 const PATH = `${ORGANIZATION}/audit`;
-// Entries have up to 100 KB. A part of this length takes about 5 ms to read and format.
-const CSV_PART_LENGTH = 128 * 1024;
-const CSV_PART = { min: 10, max: 100 };
+// Entries have up to 100 KB. As a page of links, a page ends when its records have so much.
+const PAGE_LENGTH = 256 * 1024;
+// A part of an export takes about 3 ms to read and format.
+const CSV_PART_LENGTH = 64 * 1024;
+const CSV_PART = { min: 10, max: 25 };
 // All exports take turns.
 const EXPORTS = "exports";
 
-/** The audit log as a page, JSON and CSV. */
 export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   const cursors = createCursors(keys.signing);
   const managers = allow(...MANAGERS);
@@ -54,7 +46,6 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
 
   const findActorId = async (actor: string) => (await storage.accounts.findByUsername(actor))?.id ?? actor;
 
-  /** Reads a page of entries with their data in the public form. */
   async function list(id: string, filter: AuditFilter, limit: number, before?: string) {
     const entries = await storage.audit.list(id, filter, limit, before);
     return entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
@@ -66,8 +57,15 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const scope = `${id} audit ${JSON.stringify(filter)}`;
     const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
     const found = await list(id, filter, limit + 1, before);
-    const entries = found.slice(0, limit);
-    const nextCursor = found.length > limit ? cursors.write(entries.at(-1)?.id as string, scope) : null;
+    const entries: AuditEntry[] = [];
+    let length = 0;
+    for (const entry of found.slice(0, limit)) {
+      if (length >= PAGE_LENGTH) break;
+      entries.push(entry);
+      length += entry.record?.length ?? 0;
+    }
+    const nextCursor =
+      found.length > entries.length ? cursors.write(entries.at(-1)?.id as string, scope) : null;
     return { entries, nextCursor, head };
   }
 
@@ -118,16 +116,6 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
 /** Formats rows as CSV. Without the escape, a spreadsheet would run a cell that starts like a formula. */
 const toCsv = (rows: object[], options: Options) => stringify(rows, { ...options, escape_formulas: true });
 
-type Page = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
-
-function showAuditPage(ctx: Context, page: Page): void {
-  const query = ctx.query as Record<string, string>;
-  const { body, actions } = auditPage({ path: ctx.path, query, types: AUDITED_TYPES, ...page });
-  const kept = retentionOf(membershipOf(ctx).plan);
-  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
-  showPage(ctx, { title: "Audit log", intro, section: "audit", actions }, body);
-}
-
 /** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
 function toEntryView(entry: AuditEntry) {
   const { id, type, at, actor, via, address, subject, data, names } = entry;
@@ -151,31 +139,30 @@ function toEntryView(entry: AuditEntry) {
   };
 }
 
-/** Renders the audit log, newest first, with a filter, and the button that exports what the filter finds. */
-function auditPage({ path, query, types, entries, nextCursor, head }: AuditPage): {
-  body: Html;
-  actions: Html;
-} {
+function showAuditPage(ctx: Context, { entries, nextCursor, head }: Page): void {
+  const { path } = ctx;
+  const query = ctx.query as Record<string, string>;
   const filter = new URLSearchParams(
     Object.entries(query).filter(([name, value]) => value && !["cursor", "limit", "done"].includes(name)),
   );
-  const body = html`${filterForm(path, query, types)}
+  const body = html`${filterForm(path, query)}
 ${entries.length > 0 ? table("Audit log", COLUMNS, entries) : emptyState("No events found", "No entry matches the filter.")}
 ${pagination(path, query, nextCursor)}
-${head ? proof(head) : html``}`;
-  const exported = `${path}.csv${filter.size > 0 ? `?${filter}` : ""}`;
-  return { body, actions: linkButton(exported, "Export CSV", "quiet") };
+${head && proof(head)}`;
+  const actions = linkButton(`${path}.csv${filter.size > 0 ? `?${filter}` : ""}`, "Export CSV", "quiet");
+  const kept = retentionOf(membershipOf(ctx).plan);
+  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
+  showPage(ctx, { title: "Audit log", intro, section: "audit", actions, body });
 }
 
 /** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
 function proof({ seq, hash }: ChainHead): Html {
   return html`<section class="panel"><h2>Proof of completeness</h2>
-<p>Each entry contains the hash of the one before. Keep the hash of the last entry: a later export that contains it proves that
-nothing before it was changed or deleted. <a href="/docs#audit-log">How to verify an export</a></p>
+<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs#audit-log">How to verify an export</a></p>
 <p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
 }
 
-function filterForm(path: string, query: Record<string, string>, types: readonly string[]): Html {
+function filterForm(path: string, query: Record<string, string>): Html {
   return html`<form method="get" action="${path}" class="row">
 ${select({
   name: "category",
@@ -187,7 +174,7 @@ ${select({
   name: "type",
   label: "Event",
   value: query.type,
-  options: [["", "All"], ...types.map((type) => [type, type] as const)],
+  options: [["", "All"], ...AUDITED_TYPES.map((type) => [type, type] as const)],
 })}
 ${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
 ${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}

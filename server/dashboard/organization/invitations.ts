@@ -1,7 +1,6 @@
-import type { Context } from "koa";
 import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
-import { manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
+import { type Membership, manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { validate } from "../../../resources/http/validate.ts";
@@ -9,14 +8,28 @@ import { limitsOf } from "../../../resources/plans.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { emailAddress } from "../../http/email-address.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import {
+  breakable,
+  CSRF_FIELD,
+  copyable,
+  field,
+  formatTime,
+  formButton,
+  linkButton,
+  select,
+  time,
+} from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { mailDisabled, tooManyEmails } from "../account/email.ts";
-import { showAlreadyShown } from "../one-time-view.ts";
-import { formFieldsOf, respondToChange, showPage } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { ownersOnly } from "./member-change.ts";
-import { acceptancePage, invitationPage, type NewLink } from "./members-page.ts";
+import { shownOnce } from "../one-time-view.ts";
+import { formFieldsOf, respondToChange, sendJson, showPage } from "../responses.ts";
+import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
+import { ownersOnly } from "./member-removal.ts";
+import { capitalized } from "./pages.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const PATH = `${ORGANIZATION}/invitations`;
@@ -28,15 +41,14 @@ const invitation = z.strictObject({
   email: z.preprocess((text) => (text === "" ? undefined : text), emailAddress.optional()),
 });
 
-/** Adds the routes that create, list, revoke and accept invitations. An invitation link works once. */
+/** An invitation link works once. */
 export const invitationRoutes: RouteModule = (router, { settings, storage, urls, allow, oneTimeView }) => {
   const { invitations, organizations } = storage;
   const newLinks = oneTimeView<NewLink>();
 
   router.get(PATH, allow(...MANAGERS), async (ctx) => {
-    const { id } = membershipOf(ctx);
-    if (prefersHtml(ctx)) return ctx.redirect(sectionPath(id, "members"));
-    ctx.body = { data: (await invitations.list(id)).map(showInvitation) };
+    if (prefersHtml(ctx)) return ctx.redirect(pathTo(ctx, "members"));
+    ctx.body = { data: (await invitations.list(membershipOf(ctx).id)).map(showInvitation) };
   });
 
   router.post(PATH, allow(...MANAGERS), async (ctx) => {
@@ -44,7 +56,7 @@ export const invitationRoutes: RouteModule = (router, { settings, storage, urls,
     const user = signedInUserOf(ctx);
     const { role, email } = validate(invitation, await formFieldsOf(ctx));
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
-    if (role !== "member") requireRecentSignIn(ctx, sectionPath(id, "members"));
+    if (role !== "member") requireRecentSignIn(ctx, pathTo(ctx, "members"));
     if (email && !settings.SMTP_URL) throw mailDisabled();
     const created = email
       ? await withQuotaProblems(invitations.createByMail(id, role, LIFETIME_MS, user.actor, email, limitsOf))
@@ -52,71 +64,59 @@ export const invitationRoutes: RouteModule = (router, { settings, storage, urls,
     if (!created) throw tooManyEmails();
     const url = `${urls.base}/dashboard/invitations/${created.token}`;
     if (prefersHtml(ctx)) {
-      const path = `${sectionPath(id, "overview")}/invitations/new-link`;
+      const path = `${pathTo(ctx, "overview")}/invitations/new-link`;
       return newLinks.redirect(ctx, path, { url, ...created.invitation });
     }
     const { created_by: _, ...shown } = showInvitation(created.invitation);
-    ctx.status = 201;
-    ctx.body = { invitation: { ...shown, created_by: user.username }, url };
+    sendJson(ctx, { invitation: { ...shown, created_by: user.username }, url }, 201);
   });
 
   router.get(`${PATH}/new-link/:view`, allow(...MANAGERS), (ctx) => {
-    const { id } = membershipOf(ctx);
-    const link = newLinks.open(ctx);
-    if (link)
-      return showPage(ctx, { title: "Invitation link", section: "members" }, invitationPage(id, link));
-    showAlreadyShown(ctx, "members", {
+    const members = pathTo(ctx, "members");
+    newLinks.show(ctx, {
+      section: "members",
+      page: (link) => ({ title: "Invitation link", body: invitationPage(members, link) }),
       kind: "link",
-      name: "An invitation link",
-      advice: "If you didn’t copy it, revoke the invitation and create a new one.",
-      back: { href: sectionPath(id, "members"), text: "Back to members" },
+      explanation: shownOnce(
+        "An invitation link",
+        "If you didn’t copy it, revoke the invitation and create a new one.",
+      ),
+      back: { href: members, text: "Back to members" },
     });
   });
 
-  const revoke = async (ctx: Context) => {
+  addChange(router, ["delete", `${PATH}/:invitation_id`], { access: [allow(...MANAGERS)] }, async (ctx) => {
     const { id, role } = membershipOf(ctx);
     const { actor } = signedInUserOf(ctx);
     if (!(await invitations.revoke(id, ctx.params.invitation_id, manageableRoles(role), actor))) {
       throw notFound("invitation");
     }
-    respondToChange(ctx, { to: sectionPath(id, "members"), done: "invitation-revoked" });
-  };
-  router.delete(`${PATH}/:invitation_id`, allow(...MANAGERS), revoke);
-  router.post(`${PATH}/:invitation_id/delete`, allow(...MANAGERS), revoke);
+    respondToChange(ctx, { to: pathTo(ctx, "members"), done: "invitation-revoked" });
+  });
 
   router.get(LINK, async (ctx) => {
     const found = await invitations.find(ctx.params.token as string);
     if (!found) throw invalidInvitation();
     const { organizationId: id, organizationName: name, role, inviter } = found;
-    if (!prefersHtml(ctx)) {
-      ctx.body = { organization: { id, name }, role, invited_by: inviter };
-      return;
-    }
+    if (!prefersHtml(ctx)) return sendJson(ctx, { organization: { id, name }, role, invited_by: inviter });
     const user = signedInUserOf(ctx);
     const isMember = (await organizations.listByUser(user.id)).some((one) => one.id === id);
     const body = acceptancePage({ action: ctx.path, invitation: found, user, isMember });
-    showPage(ctx, { title: isMember ? "Invitation" : `Join ${name}` }, body);
+    showPage(ctx, { title: isMember ? "Invitation" : `Join ${name}`, body });
   });
 
   router.post(LINK, async (ctx) => {
     const accepted = await invitations.accept(ctx.params.token as string, signedInUserOf(ctx).actor);
     if (!accepted) throw invalidInvitation();
     const { organizationId: id, organizationName: name, role, isNew } = accepted;
-    const to = sectionPath(id, "overview");
-    respondToChange(ctx, {
-      to,
-      ...(isNew && { done: "joined" }),
-      body: { organization: { id, name }, role },
-    });
+    const body = { organization: { id, name }, role };
+    respondToChange(ctx, { to: sectionPath(id, "overview"), done: isNew ? "joined" : undefined, body });
   });
 };
 
 function invalidInvitation(): Problem {
-  return new Problem(
-    404,
-    "invitation_invalid",
-    "The invitation was used or revoked, or has expired. Ask for a new one.",
-  );
+  const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
+  return new Problem(404, "invitation_invalid", detail);
 }
 
 function showInvitation({ id, role, email, createdBy, createdAt, expiresAt }: Invitation) {
@@ -128,4 +128,61 @@ function showInvitation({ id, role, email, createdBy, createdAt, expiresAt }: In
     created_at: new Date(createdAt).toISOString(),
     expires_at: new Date(expiresAt).toISOString(),
   };
+}
+
+export function invitationsOf({ id, role }: Membership, open: Invitation[], hasMail: boolean): Html {
+  const path = `${sectionPath(id, "overview")}/invitations`;
+  const hasEmails = open.some(({ email }) => email);
+  const columns: Columns<Invitation> = {
+    Role: (invitation) => capitalized(invitation.role),
+    ...(hasEmails && { "Sent to": ({ email }: Invitation) => (email ? breakable(email) : "–") }),
+    "Created by": ({ createdBy }) => createdBy,
+    Expires: ({ expiresAt }) => time(expiresAt),
+  };
+  const revokeButton = (invitation: Invitation) =>
+    formButton({
+      action: `${path}/${invitation.id}/delete`,
+      text: "Revoke",
+      about: `invitation from ${formatTime(invitation.createdAt)}`,
+      look: "danger",
+    });
+  return html`<section class="panel"><h2>Invite a member</h2>
+<p class="soft">Creates a single-use link, valid for 7 days, for you to send.${hasMail ? " We also send it to the email address, if you enter one." : ""}</p>
+<form method="post" action="${path}" class="row">${CSRF_FIELD}
+${select({ name: "role", label: "Role", options: manageableRoles(role).map((one) => [one, capitalized(one)] as const), value: "member" })}
+${hasMail && field({ name: "email", label: "Email address (optional)", type: "email", attributes: html`maxlength="254" autocomplete="off"` })}
+<button type="submit">Create invitation link</button>
+</form></section>
+${open.length > 0 && html`<section><h2>Open invitations</h2>${table("Open invitations", columns, open, revokeButton)}</section>`}`;
+}
+
+/** `email` is the address that the link is sent to. */
+type NewLink = { url: string; expiresAt: number; email: string | null };
+
+function invitationPage(members: string, { url, expiresAt, email }: NewLink): Html {
+  return html`<div class="panel" data-once>
+<p class="alert">Copy the link now. You won’t be able to see it again.</p>
+<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : "Send it to the person you’re inviting."} It works once and expires on ${time(expiresAt)}.</p>
+<p>${copyable(url, "link")}</p>
+<div class="actions">${linkButton(members, "Done")}</div>
+</div>`;
+}
+
+type Acceptance = {
+  action: string;
+  invitation: ShownInvitation;
+  user: { username: string };
+  /** Whether the user is a member of the organization already. */
+  isMember: boolean;
+};
+
+function acceptancePage({ action, invitation, user, isMember }: Acceptance): Html {
+  if (isMember) {
+    return html`<div class="panel"><p>You’re already a member of <strong><bdi>${invitation.organizationName}</bdi></strong>. You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+<p>The invitation is for someone else. It stays valid until they accept it.</p>
+${linkButton("/dashboard", "Go to the dashboard")}</div>`;
+  }
+  return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+<form method="post" action="${action}">${CSRF_FIELD}<button type="submit">Join ${invitation.organizationName}</button></form>
+<p class="hint">To join with another account, sign out and open the invitation again.</p></div>`;
 }

@@ -1,16 +1,15 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { isPaid } from "../../../resources/plans.ts";
-import { csrfField, field, linkButton } from "../../ui/controls.ts";
+import { CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { clicksPanel } from "../links/clicks-panel.ts";
+import { clicksPanel } from "../links/analytics.ts";
 
-/** Renders the first page of a user who isn't a member of any organization. */
-export function noOrganizations(csrf: string | undefined): Html {
+export function noOrganizations(): Html {
   return html`<div class="panel"><h2>Create your first organization</h2>
 <p class="soft">Links, members and API access belong to an organization. If you received an invitation link, open it instead.</p>
-${namingForm({ csrf })}</div>`;
+${namingForm()}</div>`;
 }
 
 /** Renders the list of organizations for a user with several who hasn't opened one yet. */
@@ -27,15 +26,14 @@ export function organizationChoice(memberships: Membership[]): Html {
 <p>${linkButton("/dashboard/organizations/new", "New organization", "quiet")}</p>`;
 }
 
-type Naming = { csrf: string | undefined; name?: string | undefined; error?: string | undefined };
+type Naming = { name?: string | undefined; error?: string | undefined };
 
-/** Renders the form that creates an organization. */
 export function newOrganizationForm(naming: Naming): Html {
   return html`<div class="panel">${namingForm(naming)}</div>`;
 }
 
-function namingForm({ csrf, name, error }: Naming): Html {
-  return html`<form method="post" action="/dashboard/organizations" class="stack">${csrfField(csrf)}
+function namingForm({ name, error }: Naming = {}): Html {
+  return html`<form method="post" action="/dashboard/organizations" class="stack">${CSRF_FIELD}
 ${field({ name: "name", label: "Name", value: name, hint: "You can change it later.", error, attributes: html`required maxlength="100" autocomplete="organization"` })}
 <button type="submit">Create organization</button>
 </form>`;
@@ -46,13 +44,12 @@ type Overview = {
   counts: { links: number; apps: number; members: number };
   /** The clicks of all links in the last 30 days. */
   clicks: AnalyticsView;
-  csrf: string | undefined;
   /** A rejected new name, and why it was rejected. */
   rejected: Pick<Naming, "name" | "error">;
 };
 
 /** Renders an organization's overview: key numbers, next steps, clicks, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, csrf, rejected }: Overview): Html {
+export function overview({ membership, counts, clicks, rejected }: Overview): Html {
   const { id, plan, role } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
@@ -60,20 +57,19 @@ ${tile("Links", counts.links.toLocaleString("en"), sectionPath(id, "links"))}
 ${tile("Apps", counts.apps.toLocaleString("en"), sectionPath(id, "apps"))}
 ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"))}
 </ul>
-${counts.links > 0 ? html`` : firstLink(membership)}
+${counts.links === 0 && firstLink(membership)}
 ${nextStep(membership)}
-${counts.links + clicks.total > 0 ? totals(membership, clicks) : html``}
-${isManager(membership) ? renameForm(membership, { csrf, ...rejected }) : html``}
+${counts.links + clicks.total > 0 && totals(membership, clicks)}
+${isManager(membership) && renameForm(membership, { ...rejected })}
 <section class="panel"><h2>Leave organization</h2>
 <p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>
 ${linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet")}
 </section>
 ${
-  role === "owner"
-    ? html`<section class="panel danger"><h2>Delete organization</h2>
+  role === "owner" &&
+  html`<section class="panel danger"><h2>Delete organization</h2>
 <p class="soft">Revokes all tokens and deletes the organization’s data. Its short links stop working.</p>
 ${linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger")}</section>`
-    : html``
 }`;
 }
 
@@ -102,9 +98,8 @@ function nextStep(membership: Membership): Html {
     return html`<section class="panel"><h2>AI clients and API</h2>
 <p class="soft">Connect Claude, ChatGPT, Cursor or another AI client, or use the API from your own code.</p>
 <div class="actions">${linkButton(sectionPath(id, "connect"), "Connect an AI client")}${
-      isManager(membership)
-        ? linkButton(`${sectionPath(id, "client")}/quick-start`, "Open quick start", "quiet")
-        : html``
+      isManager(membership) &&
+      linkButton(`${sectionPath(id, "client")}/quick-start`, "Open quick start", "quiet")
     }</div></section>`;
   }
   if (!isManager(membership)) return html``;
@@ -113,16 +108,15 @@ function nextStep(membership: Membership): Html {
 ${linkButton(sectionPath(id, "plan"), "Compare plans", "quiet")}</section>`;
 }
 
-function renameForm({ id, name: current }: Membership, { csrf, name = current, error }: Naming): Html {
+function renameForm({ id, name: current }: Membership, { name = current, error }: Naming): Html {
   return html`<section class="panel">
-<form method="post" action="${sectionPath(id, "overview")}" class="row">${csrfField(csrf)}
+<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
 ${field({ name: "name", label: "Organization name", value: name, error, attributes: html`required maxlength="100"` })}
 <button type="submit" class="quiet">Rename organization</button>
 </form></section>`;
 }
 
-/** Renders the form that deletes an organization once its name is typed. */
-export function deletionForm({ id, name }: Membership, csrf: string | undefined): Html {
+export function deletionForm({ id, name }: Membership): Html {
   return html`<div class="panel danger">
 <p>You can’t undo this. Deleting the organization immediately:</p>
 <ul>
@@ -130,13 +124,12 @@ export function deletionForm({ id, name }: Membership, csrf: string | undefined)
 <li>deletes its client, secrets, webhooks and invitations, and removes its members</li>
 <li>stops its short links from working; their slugs can’t be used again</li>
 </ul>
-<form method="post" action="${sectionPath(id, "overview")}/delete" class="stack">${csrfField(csrf)}
+<form method="post" action="${sectionPath(id, "overview")}/delete" class="stack">${CSRF_FIELD}
 ${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}
 <button type="submit" class="danger">Delete organization</button>
 </form></div>`;
 }
 
-/** Returns the display name of a plan or role. */
 export function capitalized(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }

@@ -1,39 +1,40 @@
-import type { Context } from "koa";
 import { z } from "zod";
+import type { NewClient } from "../../../adapters/oauth/clients.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
-import { limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
+import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { type NewSecret, newSecretPath } from "../api-access/secret-page.ts";
-import { formFieldsOf, redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { retentionOf } from "../../settings/lifetimes.ts";
+import { badge, formButton, linkButton } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { showNewSecret } from "../api-access/secrets.ts";
+import { formFieldsOf, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
+import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
 import { capitalized } from "./pages.ts";
-import { downgradePage, plansPage } from "./plan-page.ts";
 
 const PATH = `${ORGANIZATION}/plan`;
 
 const choice = z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) });
 
-/** Adds the routes that compare plans and change the organization's plan. */
 export const planRoutes: RouteModule = (router, { storage, settings, allow, oneTimeView }) => {
   const { organizations, grants, links, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
-  const newSecrets = oneTimeView<NewSecret>();
+  const newSecrets = oneTimeView<NewClient>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
     if (!prefersHtml(ctx)) {
       const plans = PLANS.map((name) => ({ name, limits: limitsOf(name) }));
-      ctx.body = { plan: membership.plan, self_service: isSelfService, plans };
-      return;
+      return sendJson(ctx, { plan: membership.plan, self_service: isSelfService, plans });
     }
     const usage = await links.usage(membership.id);
-    const body = plansPage({ membership, usage, isSelfService, csrf: signedInUserOf(ctx).csrf });
+    const body = plansPage(membership, usage, isSelfService);
     const intro = "Plans set your limits. This server doesn’t charge for them.";
-    showPage(ctx, { title: "Plan", intro, section: "plan", error }, body);
+    showPage(ctx, { title: "Plan", intro, section: "plan", error, body });
   };
   router.get(PATH, allow(), (ctx) => show(ctx));
 
@@ -48,26 +49,136 @@ export const planRoutes: RouteModule = (router, { storage, settings, allow, oneT
       webhooks.list(id, limitsOf(membership.plan).webhooks),
     ]);
     const counts = { apps: authorizedApps.length, webhooks: hooks.filter(({ enabled }) => enabled).length };
-    const body = downgradePage({ membership, to, counts, csrf: signedInUserOf(ctx).csrf });
-    showPage(ctx, { title: `Downgrade to ${capitalized(to)}?`, section: "plan" }, body);
+    const body = downgradePage(membership, to, counts);
+    showPage(ctx, { title: `Downgrade to ${capitalized(to)}?`, section: "plan", body });
   });
 
-  const change = async (ctx: Context) => {
+  addChange(router, ["put", PATH], { access: [allow(...MANAGERS)], show }, async (ctx) => {
     if (!isSelfService) throw selfServiceDisabled();
-    const { id } = membershipOf(ctx);
+    const { organizationId, actor } = actorOf(ctx);
     const { plan } = validate(choice, await formFieldsOf(ctx));
-    const changed = await organizations.setPlan(id, plan as Plan, signedInUserOf(ctx).actor);
+    const changed = await organizations.setPlan(organizationId, plan as Plan, actor);
     if (!changed) throw notFound("organization");
-    if (changed.client && prefersHtml(ctx)) {
-      return newSecrets.redirect(ctx, newSecretPath(id), changed.client);
-    }
-    const done = "plan-changed";
-    respondToChange(ctx, { to: sectionPath(id, "plan"), done, body: showPlanChange(changed) });
-  };
-  router.put(PATH, allow(...MANAGERS), change);
-  router.post(PATH, allow(...MANAGERS), redisplayForm(show), change);
+    if (changed.client && prefersHtml(ctx)) return showNewSecret(ctx, newSecrets, changed.client);
+    respondToChange(ctx, { to: pathTo(ctx, "plan"), done: "plan-changed", body: showPlanChange(changed) });
+  });
 };
 
 function selfServiceDisabled(): Problem {
   return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
+}
+
+type Usage = { links: number; link_bytes: number };
+
+function plansPage(membership: Membership, usage: Usage, isSelfService: boolean): Html {
+  const canChange = isSelfService && isManager(membership);
+  return html`${usagePanel(usage, membership.plan)}
+<ul class="tiles plans">${PLANS.map((plan) => {
+    const isCurrent = plan === membership.plan;
+    return html`<li class="panel${isCurrent ? " current" : ""}">
+<h2>${capitalized(plan)}${isCurrent && html` ${badge("current", "good")}`}</h2>
+<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${!isPaid(plan) && html`<li class="missing">No API, MCP or webhooks</li>`}</ul>
+${canChange && !isCurrent && changeButton(membership, plan)}
+</li>`;
+  })}</ul>
+${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this service manages plans."}</p>`}`;
+}
+
+function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
+  const limits = limitsOf(plan);
+  return html`<div class="panel">
+<h2>Usage</h2>
+<dl class="facts">
+<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}</dd>
+<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}</dd>
+</dl></div>`;
+}
+
+const shown = (count: number) => count.toLocaleString("en");
+
+function dataSize(bytes: number): string {
+  const [size, unit] = bytes < 1_000_000 ? [bytes / 1_000, "KB"] : [bytes / 1_000_000, "MB"];
+  return `${size.toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
+}
+
+function benefits(plan: Plan): string[] {
+  const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
+  const always = [
+    `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
+    `${shown(limits.members)} members, with roles`,
+    `Audit log, kept for ${retentionOf(plan)}`,
+  ];
+  if (!isPaid(plan)) return always;
+  return [
+    ...always,
+    "REST API and MCP, with your own OAuth client",
+    `${requests_per_minute.toLocaleString("en")} requests per minute`,
+    `${links_per_bulk} links per bulk request`,
+    `${webhooks} webhooks`,
+    `${deliveries_per_day.toLocaleString("en")} webhook deliveries per day`,
+  ];
+}
+
+function changeButton({ id, plan: current }: Membership, plan: Plan): Html {
+  const action = sectionPath(id, "plan");
+  if (PLANS.indexOf(plan) < PLANS.indexOf(current)) {
+    return linkButton(`${action}/${plan}`, `Downgrade to ${capitalized(plan)}`, "quiet");
+  }
+  return formButton({
+    action,
+    text: `Upgrade to ${capitalized(plan)}`,
+    look: "primary",
+    fields: { plan },
+  });
+}
+
+/** How many of each stop working on a plan without API access. */
+type Counts = { apps: number; webhooks: number };
+
+function downgradePage(membership: Membership, to: Plan, counts: Counts): Html {
+  const action = sectionPath(membership.id, "plan");
+  return html`<div class="panel">
+<h2>What stops immediately</h2>
+<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : [...stopped(counts), shorterRetention(membership.plan, to)]).map((line) => html`<li>${line}</li>`)}</ul>
+<h2>What keeps working</h2>
+<ul>${kept(to).map((line) => html`<li>${line}</li>`)}</ul>
+<div class="actions">
+${formButton({ action, text: `Downgrade to ${capitalized(to)}`, look: "danger", fields: { plan: to } })}
+${linkButton(action, `Keep ${capitalized(membership.plan)}`, "quiet")}
+</div></div>`;
+}
+
+function stopped({ apps, webhooks }: Counts): string[] {
+  return [
+    "All of the organization’s API and MCP tokens stop working.",
+    "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
+    ...counted(apps, "authorized app loses access", "authorized apps lose access"),
+    ...counted(webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
+  ];
+}
+
+function counted(count: number, one: string, many: string): string[] {
+  return count === 0 ? [] : [`${count} ${count === 1 ? one : many}.`];
+}
+
+function lowerLimits(from: Plan, to: Plan): string[] {
+  const [before, after] = [limitsOf(from), limitsOf(to)];
+  return [
+    `The rate limit drops from ${shown(before.requests_per_minute)} to ${shown(after.requests_per_minute)} requests per minute.`,
+    `The quota of webhook deliveries drops from ${shown(before.deliveries_per_day)} to ${shown(after.deliveries_per_day)} per day.`,
+    shorterRetention(from, to),
+  ];
+}
+
+function shorterRetention(from: Plan, to: Plan): string {
+  return `New audit log entries are kept for ${retentionOf(to)} instead of ${retentionOf(from)}.`;
+}
+
+function kept(to: Plan): string[] {
+  if (isPaid(to))
+    return ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."];
+  return [
+    "Short links keep working, and members can still manage them here.",
+    "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
+  ];
 }

@@ -1,72 +1,47 @@
 import type { Router } from "@koa/router";
-import type { Context } from "koa";
-import { z } from "zod";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn, type SignedInUser } from "../../auth/authenticate.ts";
+import { Problem } from "../../../resources/http/problem.ts";
+import type { SignedInUser } from "../../http/state.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { membershipOf, signedInUserOf } from "../access.ts";
-import { redisplayForm, respondToChange, type Show, switchFieldsOf } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { SECOND_FACTOR_SETUP } from "../second-factor-check.ts";
+import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import type { Show } from "../responses.ts";
+import { addOwnerSwitch, ORGANIZATION, type RouteOptions } from "../route.ts";
 
-const setting = z.strictObject({ require_second_factor: z.boolean({ error: "must be true or false" }) });
+const OWN_FACTOR_MISSING = "Set up a second factor for your own account and sign in with it first.";
 
-/** Adds the routes that let owners require a second factor of owners and admins. */
-export function addSecondFactorRoutes(
-  router: Router,
-  { storage, allow }: Parameters<RouteModule>[1],
-  show: Show,
-): void {
-  const path = `${ORGANIZATION}/members/require-second-factor`;
-  const change = async (ctx: Context) => {
-    const { id } = membershipOf(ctx);
-    const to = sectionPath(id, "members");
-    requireRecentSignIn(ctx, to);
-    const { require_second_factor } = validate(setting, await switchFieldsOf(ctx, "require_second_factor"));
-    const { actor, secondFactor } = signedInUserOf(ctx);
-    if (require_second_factor && secondFactor !== "proved") throw ownFactorMissing();
-    if (!(await storage.secondFactorRequirement.set(id, require_second_factor, actor)))
-      throw notFound("organization");
-    respondToChange(ctx, {
-      to,
-      done: require_second_factor ? "second-factor-required" : "second-factor-optional",
-      body: { require_second_factor },
-    });
-  };
-  router.put(path, allow("owner"), change);
-  router.post(path, allow("owner"), redisplayForm(show), change);
-}
-
-function ownFactorMissing(): Problem {
-  return new Problem(
-    409,
-    "second_factor_missing",
-    "Set up a second factor for your own account and sign in with it first.",
-  );
+export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteOptions, show: Show): void {
+  addOwnerSwitch(router, allow, {
+    path: `${ORGANIZATION}/members/require-second-factor`,
+    section: "members",
+    field: "require_second_factor",
+    set(ctx, isRequired, { organizationId, actor }) {
+      if (isRequired && signedInUserOf(ctx).secondFactor !== "proved") {
+        throw new Problem(409, "second_factor_missing", OWN_FACTOR_MISSING);
+      }
+      return storage.secondFactorRequirement.set(organizationId, isRequired, actor);
+    },
+    done: ["second-factor-required", "second-factor-optional"],
+    show,
+  });
 }
 
 const OWN_FACTOR_FIRST = html`<p>To require one, first set up a second factor for your own account.</p>
 ${linkButton(SECOND_FACTOR_SETUP, "Set up a second factor", "quiet")}`;
 
-type Panel = {
-  membership: Membership;
-  user: Pick<SignedInUser, "csrf" | "secondFactor">;
-  isRequired: boolean;
-};
-
 /** Renders whether the organization requires a second factor. Owners can change it, if they have one themselves. */
-export function secondFactorPanel({ membership, user, isRequired }: Panel): Html {
+export function secondFactorPanel(
+  membership: Membership,
+  { secondFactor }: Pick<SignedInUser, "secondFactor">,
+  isRequired: boolean,
+): Html {
   const button = formButton({
     action: `${sectionPath(membership.id, "members")}/require-second-factor`,
-    csrf: user.csrf,
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
     fields: { require_second_factor: String(!isRequired) },
   });
-  const ownerControl = user.secondFactor === "none" ? OWN_FACTOR_FIRST : button;
+  const ownerControl = secondFactor === "none" ? OWN_FACTOR_FIRST : button;
   return html`<section class="panel"><h2>Second factor</h2>
 <p>${
     isRequired

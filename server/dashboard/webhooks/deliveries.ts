@@ -1,17 +1,15 @@
-import type { Context } from "koa";
-import { readQuery } from "../../../resources/http/query.ts";
-import { toDeliveryView } from "../../../resources/webhooks/responses.ts";
-import { pageQuery } from "../../../resources/webhooks/schema.ts";
+import { pageQuery } from "../../../resources/http/pagination.ts";
+import { readQuery } from "../../../resources/http/validate.ts";
+import { toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Delivery } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { actorOf, MANAGERS, membershipOf } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { requirePlan, statusOf, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 import { webhookPage } from "./page.ts";
 
-/** The page of a webhook with its deliveries, test events and resends. */
 export const deliveries: RouteModule = (router, { services, storage, urls, allow }) => {
   const { webhooks } = services;
   const managers = allow(...MANAGERS);
@@ -29,7 +27,7 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const failed = [next ?? [], log.deliveries]
       .flat()
       .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
-    const { body, actions } = webhookPage({
+    const content = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
       path: webhookPath(ctx),
@@ -40,12 +38,11 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
       // A new endpoint hasn't failed yet, unlike those before it in the log.
       failedTest: webhook.failingSince === null ? undefined : failed?.attempts.at(-1),
       plan,
-      csrf: signedInUserOf(ctx).csrf,
     });
     // The path may be a secret, and the title of a page ends up in the browser's history.
     const { host, pathname, search } = new URL(webhook.url);
     const heading = pathname + search === "/" ? host : host + pathname + search;
-    showPage(ctx, { title: host, heading, section: "webhooks", error, actions }, body);
+    showPage(ctx, { title: host, heading, section: "webhooks", error, ...content });
   };
 
   router.get(WEBHOOK, managers, redisplayForm(show), async (ctx) => {
@@ -59,24 +56,16 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     ctx.body = { data: found.deliveries.map(toView), next_cursor: found.nextCursor };
   });
 
-  router.post(`${WEBHOOK}/test`, managers, requirePlan, redisplayForm(show), async (ctx) => {
-    const delivery = await webhooks.test(actorOf(ctx), webhookIdOf(ctx));
-    respondQueued(ctx, delivery, "webhook-tested");
+  const sending = [managers, requirePlan, redisplayForm(show)] as const;
+
+  router.post(`${WEBHOOK}/test`, ...sending, async (ctx) => {
+    const body = toView(await webhooks.test(actorOf(ctx), webhookIdOf(ctx)));
+    respondToChange(ctx, { to: webhookPath(ctx), done: "webhook-tested", status: 202, body });
   });
 
-  router.post(
-    `${WEBHOOK}/deliveries/:delivery_id/resend`,
-    managers,
-    requirePlan,
-    redisplayForm(show),
-    async (ctx) => {
-      const id = ctx.params.delivery_id as string;
-      const delivery = await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), id);
-      respondQueued(ctx, delivery, "delivery-resent");
-    },
-  );
-
-  function respondQueued(ctx: Context, delivery: Delivery, done: "webhook-tested" | "delivery-resent") {
-    respondToChange(ctx, { to: webhookPath(ctx), done, status: 202, body: toView(delivery) });
-  }
+  router.post(`${WEBHOOK}/deliveries/:delivery_id/resend`, ...sending, async (ctx) => {
+    const id = ctx.params.delivery_id as string;
+    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), id));
+    respondToChange(ctx, { to: webhookPath(ctx), done: "delivery-resent", status: 202, body });
+  });
 };

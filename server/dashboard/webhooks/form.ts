@@ -1,17 +1,94 @@
-import { WEBHOOK_EVENTS, type WebhookEvent } from "../../../resources/events/types.ts";
-import { csrfField, field, formButton, linkButton } from "../../ui/controls.ts";
+import type { Router } from "@koa/router";
+import type { Context } from "koa";
+import { WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
+import type { WebhookEvent } from "../../../resources/events/types.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { checkboxes, field, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import type { FieldErrors } from "../responses.ts";
+import { actorOf, MANAGERS, pathTo } from "../access.ts";
+import {
+  type Done,
+  type FieldErrors,
+  formFieldsOf,
+  isForm,
+  respondToChange,
+  splitFieldErrors,
+} from "../responses.ts";
+import { addForm, type RouteOptions } from "../route.ts";
+import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
+import { respondWithSecret, type SecretView } from "./secrets.ts";
 
-type FormOptions = {
-  /** The action of the form and the target of Cancel: the path of the webhook, or of the list. */
-  path: string;
-  isNew: boolean;
-  /** The current values. */
-  form: { url: string; events: string[] };
-  errors: FieldErrors;
-  csrf: string | undefined;
-};
+const DEFAULTS = { url: "", events: ["link.created"] };
+
+export function addFormRoutes(
+  router: Router,
+  { services: { webhooks }, allow }: RouteOptions,
+  secretView: SecretView,
+): void {
+  const common = { access: [allow(...MANAGERS), requirePlan], section: "webhooks" } as const;
+  const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+
+  addForm(router, {
+    ...common,
+    path: `${WEBHOOKS}/new`,
+    action: WEBHOOKS,
+    async render(ctx, problem) {
+      const { errors, ...error } = splitFieldErrors(problem);
+      const form = toFormValues(problem ? toServiceInput(await formFieldsOf(ctx)) : DEFAULTS);
+      const body = webhookForm({ path: pathTo(ctx, "webhooks"), isNew: true, form, errors });
+      return { title: "Create webhook", ...error, body };
+    },
+    async change(ctx) {
+      const created = await webhooks.create(actorOf(ctx), await readInput(ctx));
+      respondWithSecret(ctx, secretView, created, "created");
+    },
+  });
+
+  addForm(router, {
+    ...common,
+    path: `${WEBHOOK}/edit`,
+    action: WEBHOOK,
+    program: ["patch", WEBHOOK],
+    async render(ctx, problem) {
+      const webhook = await find(ctx);
+      const { errors, ...error } = splitFieldErrors(problem);
+      const form = toFormValues(problem ? toServiceInput(await formFieldsOf(ctx)) : webhook);
+      const body = webhookForm({ path: webhookPath(ctx), isNew: false, form, errors });
+      return { title: "Edit webhook", intro: webhook.url, ...error, body };
+    },
+    async change(ctx) {
+      const input = await readInput(ctx);
+      const before = await find(ctx);
+      const after = await webhooks.update(actorOf(ctx), before.id, input);
+      const body = toDashboardView(ctx, after);
+      respondToChange(ctx, { to: webhookPath(ctx), done: noticeOf(before, after), body });
+    },
+  });
+}
+
+async function readInput(ctx: Context): Promise<Input> {
+  const fields = await formFieldsOf(ctx);
+  return isForm(ctx) ? toServiceInput(fields) : fields;
+}
+
+/** Converts form fields to the input of the service; the browser sends only the selected events: none, one or a list. */
+function toServiceInput({ enabled, events, ...fields }: Input): Input {
+  return {
+    ...fields,
+    ...("url" in fields && { events: [events ?? []].flat() }),
+    ...(enabled !== undefined && { enabled: enabled === "true" }),
+  };
+}
+
+function toFormValues({ url, events }: { url?: unknown; events?: unknown }) {
+  return { url: textFieldOf(url), events: Array.isArray(events) ? events.map(textFieldOf) : [] };
+}
+
+function noticeOf(before: Webhook, after: Webhook): Done {
+  if (before.enabled === after.enabled) return "webhook-saved";
+  return after.enabled ? "webhook-enabled" : "webhook-disabled";
+}
 
 const MEANINGS: Record<WebhookEvent, string> = {
   "link.created": "A link is created",
@@ -25,41 +102,33 @@ const MEANINGS: Record<WebhookEvent, string> = {
   "webhook.test": "Any webhook is tested",
 };
 
-/** Renders the form of a webhook with its current values and errors. */
-export function webhookForm({ path, isNew, form, errors, csrf }: FormOptions): Html {
+type FormOptions = {
+  /** The action of the form and the target of Cancel: the path of the webhook, or of the list. */
+  path: string;
+  isNew: boolean;
+  form: { url: string; events: string[] };
+  errors: FieldErrors;
+};
+
+function webhookForm({ path, isNew, form, errors }: FormOptions): Html {
   const events = WEBHOOK_EVENTS.filter((event) => event !== "webhook.test" || form.events.includes(event));
-  const error = errors.events;
-  return html`<form method="post" action="${path}" class="panel stack">${csrfField(csrf)}
-${field({
-  name: "url",
-  label: "Endpoint URL",
-  type: "url",
-  value: form.url,
-  error: errors.url,
-  hint: "A public https URL on port 443 or 8443.",
-  attributes: html`required maxlength="2048" placeholder="https://example.com/hook" autocomplete="off"`,
-})}
-<fieldset${error ? html` aria-describedby="events-error"` : html``}><legend>Events to send</legend>
-${error ? html`<p class="error" id="events-error">Select at least one event.</p>` : html``}
-${events.map((event) => eventCheckbox(event, form.events.includes(event)))}
-</fieldset>
-<div class="actions"><button type="submit">${isNew ? "Create webhook" : "Save webhook"}</button>${linkButton(path, "Cancel", "quiet")}</div>
-</form>`;
-}
-
-function eventCheckbox(event: WebhookEvent, isSelected: boolean): Html {
-  return html`<label class="option"><input type="checkbox" name="events" value="${event}"${
-    isSelected ? html` checked` : html``
-  }><span>${MEANINGS[event]} <code class="soft">${event}</code></span></label>
-`;
-}
-
-type Deletion = { url: string; path: string; csrf: string | undefined };
-
-/** Asks for confirmation and lists the consequences. */
-export function webhookDeletionForm({ url, path, csrf }: Deletion): Html {
-  return html`<div class="panel danger">
-<p>No more events will be sent to <strong>${url}</strong>, including pending retries. Its secret and delivery log will be deleted.</p>
-<div class="actions">${formButton({ action: `${path}/delete`, csrf, text: "Delete webhook", look: "danger" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
+  return panelForm(
+    { action: path, submit: isNew ? "Create webhook" : "Save webhook", cancel: path },
+    html`${field({
+      name: "url",
+      label: "Endpoint URL",
+      type: "url",
+      value: form.url,
+      error: errors.url,
+      hint: "A public https URL on port 443 or 8443.",
+      attributes: html`required maxlength="2048" placeholder="https://example.com/hook" autocomplete="off"`,
+    })}
+${checkboxes({
+  name: "events",
+  legend: "Events to send",
+  options: events.map((event) => [event, MEANINGS[event]] as const),
+  selected: form.events,
+  error: errors.events && "Select at least one event.",
+})}`,
+  );
 }

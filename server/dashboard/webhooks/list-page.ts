@@ -2,23 +2,19 @@ import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { badge, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Column, emptyState, table } from "../../ui/table.ts";
+import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { statusOf } from "./context.ts";
 
 type WebhooksPage = {
   path: string;
   planPath: string;
   webhooks: Webhook[];
-  /** The number of deliveries since midnight UTC. */
+  /** Since midnight UTC. */
   deliveriesToday: number;
   plan: Plan;
 };
 
-/** Renders the webhooks and how many of the plan's limit are in use. */
-export function webhooksPage({ path, planPath, webhooks, deliveriesToday, plan }: WebhooksPage): {
-  body: Html;
-  actions?: Html | undefined;
-} {
+export function webhooksPage({ path, planPath, webhooks, deliveriesToday, plan }: WebhooksPage) {
   const list = () => html`<div class="links">${table("Webhooks", columnsOf(path, plan), webhooks)}</div>`;
   if (!isPaid(plan))
     return {
@@ -36,7 +32,7 @@ export function webhooksPage({ path, planPath, webhooks, deliveriesToday, plan }
   const { deliveries_per_day: quota } = limitsOf(plan);
   const usage = `${deliveriesToday.toLocaleString("en")} of ${quota.toLocaleString("en")} deliveries today (UTC).`;
   return {
-    body: html`${deliveriesToday >= quota ? quotaAlert(quota) : html``}${list()}<p class="soft">${count} ${usage}</p>`,
+    body: html`${deliveriesToday >= quota && quotaAlert(quota)}${list()}<p class="soft">${count} ${usage}</p>`,
     ...(!isFull && { actions: create }),
   };
 }
@@ -45,38 +41,33 @@ function quotaAlert(quota: number): Html {
   return html`<p class="alert bad">Your organization has reached its quota of ${quota.toLocaleString("en")} deliveries per day. Further deliveries wait until 00:00 UTC.</p>`;
 }
 
-/** Renders the status of a webhook and the reason for it. */
 export function statusBadge(webhook: Webhook, plan: Plan): Html {
   const { failingSince, disabledReason } = webhook;
   switch (statusOf(webhook, plan)) {
     case "active":
       return badge("Active", "good");
     case "unverified":
-      return html`${badge("Unverified", "warn")}${failingSince === null ? html`` : html` <span class="soft">the test event failed</span>`}`;
+      return html`${badge("Unverified", "warn")}${failingSince !== null && html` <span class="soft">the test event failed</span>`}`;
     case "failing":
       return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
     case "paused":
       return html`${badge("Paused", "warn")} <span class="soft">on the Free plan</span>`;
     case "disabled":
-      return html`${badge("Disabled")}${disabledReason ? html` <span class="soft">${disabledReason}</span>` : html``}`;
+      return html`${badge("Disabled")}${disabledReason && html` <span class="soft">${disabledReason}</span>`}`;
   }
 }
 
-/** Renders the events of a webhook as badges. */
 export function eventsOf({ events }: Webhook): Html {
   return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
 }
 
-function columnsOf(path: string, plan: Plan): Column<Webhook>[] {
-  return [
-    {
-      head: "Endpoint URL",
-      cell: ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
-    },
-    { head: "Events", cell: eventsOf },
-    { head: "Status", cell: (webhook) => statusBadge(webhook, plan) },
-    { head: "Created", cell: ({ createdAt }) => time(createdAt) },
-  ];
+function columnsOf(path: string, plan: Plan): Columns<Webhook> {
+  return {
+    "Endpoint URL": ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
+    Events: eventsOf,
+    Status: (webhook) => statusBadge(webhook, plan),
+    Created: ({ createdAt }) => time(createdAt),
+  };
 }
 
 function planRequiredState(planPath: string): Html {

@@ -1,57 +1,60 @@
-import type { Context } from "koa";
-import { readQuery } from "../../../resources/http/query.ts";
-import { pageQuery } from "../../../resources/webhooks/schema.ts";
-import type { WebhookService } from "../../../resources/webhooks/service.ts";
+import { pageQuery } from "../../../resources/http/pagination.ts";
+import { readQuery } from "../../../resources/http/validate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
-import { actorOf, MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { respondToChange, showPage } from "../responses.ts";
-import type { RouteModule } from "../route.ts";
-import { toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath, webhooksPath } from "./context.ts";
-import { webhookDeletionForm } from "./form.ts";
-import { addFormRoutes } from "./form-routes.ts";
+import { formButton, linkButton } from "../../ui/controls.ts";
+import { html } from "../../ui/html.ts";
+import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { respondToChange, sendJson, showPage } from "../responses.ts";
+import { addForm, type RouteModule } from "../route.ts";
+import { toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
+import { addFormRoutes } from "./form.ts";
 import { webhooksPage } from "./list-page.ts";
-import { addSecretRoutes, createSecretView } from "./secret-routes.ts";
+import { addSecretRoutes, type SecretView } from "./secrets.ts";
 
-/** Lists, creates, updates and deletes webhooks and rotates their secrets; `deliveries.ts` has their deliveries. */
-export const webhooks: RouteModule = (router, { services, allow, oneTimeView }) => {
-  const { webhooks } = services;
-  const managers = allow(...MANAGERS);
-  const secretView = createSecretView(oneTimeView);
+const INTRO = "Send events to your own endpoints. Requests are signed following Standard Webhooks.";
+
+export const webhooks: RouteModule = (router, options) => {
+  const { webhooks } = options.services;
+  const managers = options.allow(...MANAGERS);
+  const secretView: SecretView = options.oneTimeView();
 
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
-    if (prefersHtml(ctx)) return showList(ctx, webhooks);
-    const { webhooks: page, nextCursor } = await webhooks.list(actorOf(ctx), ctx.state.query);
-    ctx.body = { data: page.map((webhook) => toDashboardView(ctx, webhook)), next_cursor: nextCursor };
+    if (!prefersHtml(ctx)) {
+      const { webhooks: page, nextCursor } = await webhooks.list(actorOf(ctx), ctx.state.query);
+      const data = page.map((webhook) => toDashboardView(ctx, webhook));
+      return sendJson(ctx, { data, next_cursor: nextCursor });
+    }
+    const { webhooks: all } = await webhooks.list(actorOf(ctx), { limit: 100 });
+    const content = webhooksPage({
+      path: pathTo(ctx, "webhooks"),
+      planPath: pathTo(ctx, "plan"),
+      webhooks: all,
+      deliveriesToday: await webhooks.countDeliveriesToday(actorOf(ctx)),
+      plan: membershipOf(ctx).plan,
+    });
+    showPage(ctx, { title: "Webhooks", intro: INTRO, section: "webhooks", ...content });
   });
 
-  addFormRoutes(router, { webhooks, managers, secretView });
-  addSecretRoutes(router, { webhooks, managers, secretView });
+  addFormRoutes(router, options, secretView);
+  addSecretRoutes(router, options, secretView);
 
-  router.get(`${WEBHOOK}/delete`, managers, async (ctx) => {
-    const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
-    const body = webhookDeletionForm({ url, path: webhookPath(ctx), csrf: signedInUserOf(ctx).csrf });
-    showPage(ctx, { title: "Delete webhook?", section: "webhooks" }, body);
+  addForm(router, {
+    path: `${WEBHOOK}/delete`,
+    program: ["delete", WEBHOOK],
+    access: managers,
+    section: "webhooks",
+    async render(ctx) {
+      const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+      const path = webhookPath(ctx);
+      const body = html`<div class="panel danger">
+<p>No more events will be sent to <strong>${url}</strong>, including pending retries. Its secret and delivery log will be deleted.</p>
+<div class="actions">${formButton({ action: `${path}/delete`, text: "Delete webhook", look: "danger" })}${linkButton(path, "Cancel", "quiet")}</div>
+</div>`;
+      return { title: "Delete webhook?", body };
+    },
+    async change(ctx) {
+      await webhooks.remove(actorOf(ctx), webhookIdOf(ctx));
+      respondToChange(ctx, { to: pathTo(ctx, "webhooks"), done: "webhook-deleted" });
+    },
   });
-
-  const remove = async (ctx: Context) => {
-    await webhooks.remove(actorOf(ctx), webhookIdOf(ctx));
-    respondToChange(ctx, { to: webhooksPath(ctx), done: "webhook-deleted" });
-  };
-  router.delete(WEBHOOK, managers, remove);
-  router.post(`${WEBHOOK}/delete`, managers, remove);
 };
-
-async function showList(ctx: Context, webhooks: WebhookService): Promise<void> {
-  const { id, plan } = membershipOf(ctx);
-  const { webhooks: all } = await webhooks.list(actorOf(ctx), { limit: 100 });
-  const { body, actions } = webhooksPage({
-    path: webhooksPath(ctx),
-    planPath: sectionPath(id, "plan"),
-    webhooks: all,
-    deliveriesToday: await webhooks.countDeliveriesToday(actorOf(ctx)),
-    plan,
-  });
-  const intro = "Send events to your own endpoints. Requests are signed following Standard Webhooks.";
-  showPage(ctx, { title: "Webhooks", intro, section: "webhooks", actions }, body);
-}

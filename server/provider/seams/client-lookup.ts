@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import type { Client, ClientMetadata, Provider } from "oidc-provider";
-import { type ClientKind, clientKindOf } from "../../../adapters/oauth/client-kinds.ts";
+import { type Client, type ClientMetadata, Provider } from "oidc-provider";
+import { type ClientKind, clientKindOf } from "../../../adapters/oauth/app-policy.ts";
 import type { Client as StoredClient } from "../../../adapters/oauth/client-row.ts";
 import type { ClientStore } from "../../../adapters/oauth/clients.ts";
 import { toMetadata } from "../../../adapters/oauth/oidc/clients.ts";
@@ -36,14 +36,12 @@ export function findStoredClients(
   const construct = createClientCache(ClientClass);
   const findRegistered = registeredIds && createRegisteredClients(ClientClass, registeredIds);
 
-  async function findStored(id: string): Promise<Client | undefined> {
-    const stored = await clients.find(id);
-    return stored && construct(stored);
-  }
-
   const findByKind: Record<ClientKind, (id: string) => Promise<Client | undefined> | Client | undefined> = {
-    organization: findStored,
-    registered: (id) => findRegistered?.(id),
+    async organization(id) {
+      const stored = await clients.find(id);
+      return stored && construct(stored);
+    },
+    registered: (id) => findRegistered?.(id, Provider.ctx?.oidc.route),
     document: findUnstored,
     service: findUnstored,
   };
@@ -60,11 +58,11 @@ export function findStoredClients(
 function createClientCache(ClientClass: ClientConstructor) {
   const cache = new LRUCache<string, { version: string; client: Client }>({ max: MAX_CACHED_CLIENTS });
   return (stored: StoredClient): Client => {
-    const { id, version, redirectUris } = stored;
+    const { id, version } = stored;
     const cached = cache.get(id);
     if (cached?.version === version) return cached.client;
-    const canonical = { ...stored, redirectUris: redirectUris.map(canonicalRedirectUri) };
-    const client = new ClientClass(toMetadata(canonical));
+    const redirectUris = stored.redirectUris.map(canonicalRedirectUri);
+    const client = new ClientClass(toMetadata({ ...stored, redirectUris }));
     cache.set(id, { version, client });
     return client;
   };

@@ -3,7 +3,7 @@ import { type Client, Provider } from "oidc-provider";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../../adapters/oauth/clients.ts";
 import { RESOURCE_SERVER, secretsOf } from "../../clients/client-metadata.ts";
-import { createSecretUseRecorder } from "../../clients/secret-use-recorder.ts";
+import { createSecretUseRecorder } from "../../clients/use-recorder.ts";
 import { requireUsableToIssue } from "../require-api-access.ts";
 
 /**

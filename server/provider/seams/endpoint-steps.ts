@@ -11,34 +11,29 @@ import type { Provider } from "oidc-provider";
 type Steps = Middleware[];
 type Store = { run<T>(ctx: object, callback: () => T): T };
 
-const folder: string = "oidc-provider/lib";
-const [token, introspection, revocation, userinfo, authorization, errorHandler, cors, als] =
-  await Promise.all([
-    import(`${folder}/actions/token.js`) as Promise<{ default: Steps }>,
-    import(`${folder}/actions/introspection.js`) as Promise<{ default: Steps }>,
-    import(`${folder}/actions/revocation.js`) as Promise<{ default: Steps }>,
-    import(`${folder}/actions/userinfo.js`) as Promise<{ default: Steps }>,
-    import(`${folder}/actions/authorization/index.js`) as Promise<{ default(endpoint: string): Steps }>,
-    import(`${folder}/shared/error_handler.js`) as Promise<{ default(event: string): Middleware }>,
-    import(`${folder}/shared/cors.js`) as Promise<{ default(options: object): Middleware }>,
-    import(`${folder}/helpers/als.js`) as Promise<{ default: Store }>,
-  ]);
+async function load<T>(file: string): Promise<T> {
+  return ((await import(`oidc-provider/lib/${file}`)) as { default: T }).default;
+}
+
+const authorization = await load<(endpoint: string) => Steps>("actions/authorization/index.js");
+const cors = await load<(options: object) => Middleware>("shared/cors.js");
+const als = await load<Store>("helpers/als.js");
 
 /** The steps of oidc-provider's endpoints, by the name of their route. */
 export const UPSTREAM = {
-  token: token.default,
-  introspection: introspection.default,
-  revocation: revocation.default,
-  userinfo: userinfo.default,
-  pushed_authorization_request: authorization.default("pushed_authorization_request"),
+  token: await load<Steps>("actions/token.js"),
+  introspection: await load<Steps>("actions/introspection.js"),
+  revocation: await load<Steps>("actions/revocation.js"),
+  userinfo: await load<Steps>("actions/userinfo.js"),
+  pushed_authorization_request: authorization("pushed_authorization_request"),
 };
 
 /** Responds with the errors of the following steps, and emits them as this event. */
-export const respondWithErrors = errorHandler.default;
+export const respondWithErrors = await load<(event: string) => Middleware>("shared/error_handler.js");
 
 /** Lets the origins of `clientBasedCORS` read the response. */
 export function shareWithOrigins(allowMethods: string[], exposeHeaders: string[]): Middleware {
-  return cors.default({ allowMethods, clientBased: true, maxAge: 3600, exposeHeaders });
+  return cors({ allowMethods, clientBased: true, maxAge: 3600, exposeHeaders });
 }
 
 /** Steps of oidc-provider by their names, one of them that is wrapped, or a step of ours. */
@@ -67,7 +62,7 @@ export function arrange(endpoint: keyof typeof UPSTREAM, steps: Step[]): Steps {
 
 /** Runs a function during which `Provider.ctx` is this context. */
 export function runInContext<T>(ctx: object, run: () => T): T {
-  return als.default.run(ctx, run);
+  return als.run(ctx, run);
 }
 
 /** The parts of a provider that its types omit. */

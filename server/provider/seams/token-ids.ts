@@ -1,5 +1,5 @@
 import type { Client, Provider } from "oidc-provider";
-import { withChecksum } from "../../../adapters/crypto/checksum.ts";
+import { withChecksum } from "../../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
 
 /**

@@ -18,7 +18,6 @@ const DASHBOARD = [
   "landing",
 ];
 
-/** The style sheet of every page. */
 export const BASE_CSS = concatenate(BASE);
 
 /** The style sheet that dashboard pages load after `BASE_CSS`. */

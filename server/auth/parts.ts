@@ -1,0 +1,71 @@
+import type { Provider } from "oidc-provider";
+import { createPasswords } from "../credentials/passwords.ts";
+import type { Dependencies } from "../dependencies.ts";
+import { createCsrf } from "../http/csrf.ts";
+import type { OnError } from "../http/error-pages.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { createCompleteSignIn } from "./complete-sign-in.ts";
+import { createDevices } from "./devices.ts";
+import { createFirstPartyTokens } from "./first-party-tokens.ts";
+import { createLoginTokens } from "./second-factors/login-tokens.ts";
+import { createBrowserIds, createPasskeyButton } from "./second-factors/passkey-button.ts";
+import { createChallenges, createRelyingParty } from "./second-factors/passkeys.ts";
+import { createVerifyCode } from "./second-factors/verify-code.ts";
+import { createSessions } from "./sessions.ts";
+import { createSignInAudit } from "./sign-in-audit.ts";
+import { createIdentityProvider, createSsoButton } from "./sso/identity-provider.ts";
+import { createTransactions } from "./sso/transactions.ts";
+import { createVerifyPassword } from "./verify-password.ts";
+
+export type AuthOptions = Dependencies & ReturnType<typeof createSignInParts>;
+
+export function createSignInParts(
+  { settings, urls, storage, keys, tracing }: Dependencies,
+  provider: Provider,
+  authenticationLimits: AuthenticationLimits,
+  onError: OnError,
+) {
+  const { base } = urls;
+  const { accounts, knownDevices, replays, secondFactors, signInFailures } = storage;
+  const passwords = createPasswords(settings.RATE_LIMIT);
+  const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
+  const devices = signInAudit.complete(createDevices(knownDevices, base));
+  const checks = { knownDevices, signInFailures, devices, isLimited: settings.RATE_LIMIT };
+  const sessions = createSessions(provider, storage.sessions, base);
+  const callback = `${base}/auth/sso/callback`;
+  const trace = tracing?.traceOutgoing("traceparent");
+  const identityProvider = createIdentityProvider(settings, callback, onError, trace);
+  const relyingParty = createRelyingParty(
+    base,
+    createChallenges(keys.signing, replays),
+    secondFactors.passkeys,
+  );
+  const browserIds = createBrowserIds(base);
+  const loginTokens = createLoginTokens(keys.signing, replays, base);
+  return {
+    provider,
+    authenticationLimits,
+    onError,
+    base,
+    passwords,
+    signInAudit,
+    devices,
+    sessions,
+    identityProvider,
+    relyingParty,
+    browserIds,
+    loginTokens,
+    csrf: createCsrf(keys.signing),
+    signIn: signInAudit.verify(
+      createVerifyPassword({ ...checks, accounts, passwords, limits: authenticationLimits.signIn }),
+    ),
+    verifyCode: signInAudit.verifyCode(
+      createVerifyCode({ ...checks, secondFactors, limits: authenticationLimits }),
+    ),
+    tokens: createFirstPartyTokens(provider, storage, base),
+    ssoButton: createSsoButton(identityProvider),
+    passkeyButton: createPasskeyButton(relyingParty, browserIds),
+    transactions: createTransactions(base),
+    completeSignIn: createCompleteSignIn({ storage, sessions, devices, loginTokens }),
+  };
+}

@@ -1,0 +1,193 @@
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type {
+  AuthenticationResponseJSON,
+  RegistrationResponseJSON,
+  VerifiedRegistrationResponse,
+} from "@simplewebauthn/server";
+import { z } from "zod";
+import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
+import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
+import { parseIpAddress } from "../../http/client-ip.ts";
+
+const NAME = "linkgate";
+// COSE: EdDSA, ES256 and RS256, which every authenticator has one of. The default adds one that Node warns about.
+const ALGORITHMS = [-8, -7, -257];
+const TIMEOUT_MS = 2 * 60 * 1000;
+
+type Registration = NonNullable<VerifiedRegistrationResponse["registrationInfo"]>;
+
+type Expected = {
+  expectedChallenge: (challenge: unknown) => Promise<boolean>;
+  expectedOrigin: string;
+  expectedRPID: string;
+};
+
+const base64url = z.string().regex(/^[\w-]+$/);
+const responseSchema = z.looseObject({
+  id: base64url,
+  rawId: base64url,
+  response: z.looseObject({
+    clientDataJSON: z.string(),
+    userHandle: z.string().nullish(),
+    transports: z
+      .array(z.string().regex(/^[\w-]{1,20}$/))
+      .max(10)
+      .nullish(),
+  }),
+});
+
+/** Loads the library when it is first needed: it is large, and most processes' first requests don't use it. */
+const library = () => import("@simplewebauthn/server");
+
+export type RelyingParty = NonNullable<ReturnType<typeof createRelyingParty>>;
+
+/** Returns undefined if `BASE_URL` has an IP address, which can't be a relying party ID. */
+export function createRelyingParty(
+  base: string,
+  challenges: ReturnType<typeof createChallenges>,
+  passkeys: Pick<PasskeyStore, "findByCredential" | "use">,
+) {
+  const { hostname: rpID } = new URL(base);
+  if (parseIpAddress(rpID.replace(/^\[|\]$/g, ""))) return undefined;
+
+  async function check<Result>(purpose: string, verify: (expected: Expected) => Promise<Result>) {
+    const failures: unknown[] = [];
+    const expectedChallenge = (challenge: unknown) =>
+      challenges.redeem(String(challenge), purpose).catch((error) => {
+        failures.push(error);
+        return false;
+      });
+    const expected = { expectedChallenge, expectedOrigin: base, expectedRPID: rpID };
+    // The library throws for each response that it can't verify, and its messages repeat what the browser sent.
+    const result = await verify(expected).catch(rejected);
+    // An outage isn't the fault of the passkey.
+    if (failures.length > 0) throw failures[0];
+    return result;
+  }
+
+  return {
+    async registrationOptions(
+      { id, username }: { id: string; username: string },
+      known: Passkey[],
+      purpose: string,
+    ): Promise<string> {
+      const { generateRegistrationOptions } = await library();
+      const options = await generateRegistrationOptions({
+        rpName: NAME,
+        rpID,
+        userID: new Uint8Array(Buffer.from(id)),
+        userName: username,
+        userDisplayName: username,
+        challenge: challenges.create(purpose),
+        timeout: TIMEOUT_MS,
+        supportedAlgorithmIDs: ALGORITHMS,
+        excludeCredentials: known.map(toDescriptor),
+        authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      });
+      return JSON.stringify(options);
+    },
+
+    /** Resolves to undefined if the registration is invalid. */
+    async verifyRegistration(text: string, purpose: string): Promise<Registration | undefined> {
+      const response = parse<RegistrationResponseJSON>(text);
+      if (!response) return undefined;
+      const { verifyRegistrationResponse } = await library();
+      const result = await check(purpose, (expected) =>
+        verifyRegistrationResponse({ response, ...expected, supportedAlgorithmIDs: ALGORITHMS }),
+      );
+      return result?.verified ? result.registrationInfo : undefined;
+    },
+
+    /** Without passkeys, the user chooses one. */
+    async authenticationOptions(purpose: string, known?: Passkey[]): Promise<string> {
+      const { generateAuthenticationOptions } = await library();
+      const options = await generateAuthenticationOptions({
+        rpID,
+        challenge: challenges.create(purpose),
+        timeout: TIMEOUT_MS,
+        userVerification: known ? "discouraged" : "required",
+        ...(known && { allowCredentials: known.map(toDescriptor) }),
+      });
+      return JSON.stringify(options);
+    },
+
+    /** Resolves to undefined if the response is invalid. `requireUserVerification` asks for a PIN or a biometric. */
+    async verifyAuthentication(
+      text: string,
+      purpose: string,
+      { requireUserVerification }: { requireUserVerification: boolean },
+    ): Promise<Passkey | undefined> {
+      const response = parse<AuthenticationResponseJSON>(text);
+      const passkey = response && (await passkeys.findByCredential(response.id));
+      if (!passkey || !namesUser(response, passkey.userId)) return undefined;
+      const { verifyAuthenticationResponse } = await library();
+      const { credentialId: id, counter } = passkey;
+      const publicKey = new Uint8Array(Buffer.from(passkey.publicKey, "base64url"));
+      const credential = { id, publicKey, counter };
+      const result = await check(purpose, (expected) =>
+        verifyAuthenticationResponse({ response, ...expected, requireUserVerification, credential }),
+      );
+      if (!result?.verified) return undefined;
+      // WebAuthn §6.1.1: another use may have been recorded since the passkey was read
+      return (await passkeys.use(passkey.id, result.authenticationInfo.newCounter)) ? passkey : undefined;
+    },
+  };
+}
+
+/** WebAuthn §7.2, step 6: the user handle, if any, must be the owner of the passkey. */
+function namesUser({ response }: AuthenticationResponseJSON, userId: string): boolean {
+  const handle = response.userHandle;
+  return !handle || Buffer.from(handle, "base64url").toString() === userId;
+}
+
+function toDescriptor({ credentialId: id, transports }: Passkey) {
+  return { id, transports };
+}
+
+/** Parses what the browser's script has sent: the members that the library or this file reads without checking them. */
+function parse<Response extends object>(text: string): Response | undefined {
+  try {
+    return responseSchema.parse(JSON.parse(text)) as Response;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The library throws errors of this kind only; anything else is a defect. */
+function rejected(error: unknown): undefined {
+  if (error instanceof Error) return undefined;
+  throw error;
+}
+
+// Long enough to read the page and find a security key.
+const CHALLENGE_MS = 5 * 60 * 1000;
+const NONCE_BYTES = 16;
+const TIME_BYTES = 8;
+const MAC_BYTES = 32;
+
+/** WebAuthn §13.4.3. A challenge is authenticated, so it is stored only when used. All processes share `secret`. */
+export function createChallenges(secret: string, replays: Pick<ReplayStore, "useOnce">) {
+  const sign = (head: Uint8Array, purpose: string) =>
+    createHmac("sha256", secret).update(`passkey\n${purpose}\n`).update(head).digest();
+
+  return {
+    /** `purpose` includes the browser or the session that the challenge is bound to. */
+    create(purpose: string): Uint8Array<ArrayBuffer> {
+      const time = Buffer.alloc(TIME_BYTES);
+      time.writeBigInt64BE(BigInt(Date.now() + CHALLENGE_MS));
+      const head = Buffer.concat([randomBytes(NONCE_BYTES), time]);
+      return new Uint8Array(Buffer.concat([head, sign(head, purpose)]));
+    },
+
+    /** Of any number of calls, on any process, exactly one resolves to true. `challenge` is in base64url. */
+    async redeem(challenge: string, purpose: string): Promise<boolean> {
+      const bytes = Buffer.from(challenge, "base64url");
+      if (bytes.length !== NONCE_BYTES + TIME_BYTES + MAC_BYTES) return false;
+      const head = bytes.subarray(0, -MAC_BYTES);
+      if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), sign(head, purpose))) return false;
+      const expiresAt = Number(head.readBigInt64BE(NONCE_BYTES));
+      if (expiresAt <= Date.now()) return false;
+      return replays.useOnce({ issuer: "passkey", jti: head.toString("base64url"), expiresAt });
+    },
+  };
+}

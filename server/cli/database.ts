@@ -1,0 +1,131 @@
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  statSync,
+} from "node:fs";
+import path from "node:path";
+import {
+  type CommandRun,
+  CopyFailed,
+  copyDatabase,
+  DatabaseUnavailable,
+  nameOf,
+} from "../../adapters/copy/index.ts";
+import { engineOf } from "../../adapters/database/engine.ts";
+import { createMissingKey, keyFileOf } from "../keys/encryption-keys.ts";
+import { describeStartupError } from "../startup-errors.ts";
+import { type Command, type CommandContext, CommandError, type CommandInput } from "./command.ts";
+import { whoRuns } from "./record-command.ts";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const OTHER_ENGINES: Record<string, string> = { postgres: "pg_dump", mysql: "mariadb-dump" };
+
+export const databaseCommands: Command[] = [
+  {
+    name: "migrate",
+    summary: "Apply pending migrations",
+    needs: "nothing",
+    async run({ settings, storage }) {
+      const applied = await storage.migrate();
+      await createMissingKey(settings, storage);
+      return { applied };
+    },
+  },
+  {
+    name: "sweep",
+    summary: "Delete expired rows now; the server does this every minute",
+    async run({ storage }) {
+      const deleted = await storage.purgeExpired();
+      if (!deleted)
+        throw new CommandError("busy", "Another process is deleting expired rows. Try again later.");
+      return { deleted };
+    },
+  },
+  {
+    name: "backup",
+    summary: "Back up a SQLite database while the server runs",
+    arguments: { "<file>": "the backup, which must not exist yet" },
+    options: {
+      "--with-key":
+        "copy the encryption key to <file>.key. Anyone with both files can read every secret in the database",
+    },
+    example: "backup.sqlite",
+    needs: "database",
+    run: backUp,
+  },
+  {
+    name: "copy",
+    summary:
+      "Copy the database to an empty one, on the same or another system; continues if it was interrupted",
+    options: {
+      "--from <url>": "the source. Stop every server that uses it",
+      "--to <url>": "the target: an empty database, or one with an unfinished copy of the source",
+    },
+    example: "--from sqlite:data/linkgate.sqlite --to postgres://localhost/linkgate",
+    runAlone: copy,
+  },
+];
+
+async function backUp({ args, options, settings, storage }: CommandContext): Promise<object> {
+  const tool = OTHER_ENGINES[storage.engine];
+  if (tool) throw new CommandError("not_sqlite", `Use ${tool}, as described in docs/operate/backup.md.`);
+  const file = path.resolve(args[0]);
+  const keyFile = options.withKey ? keyFileOf(settings) : undefined;
+  if (options.withKey && !keyFile)
+    throw new CommandError("no_key_file", "The key is in ENCRYPTION_KEY, so there is no file to copy.");
+  for (const name of keyFile ? [file, `${file}.key`] : [file])
+    if (existsSync(name)) throw new CommandError("file_exists", `${name} exists. Choose another name.`);
+  if ((await storage.pendingMigrations()).includes("0001_service"))
+    throw new CommandError("no_database", "DATABASE_URL: there is no database to back up.");
+  const stopping = new AbortController();
+  const stop = (signal: NodeJS.Signals) => stopping.abort(new Error(`interrupted by ${signal}`));
+  for (const signal of SIGNALS) process.once(signal, stop);
+  try {
+    const tables = await storage.backUp(file, stopping.signal);
+    if (keyFile) copyKey(keyFile, `${file}.key`);
+    return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
+  } catch (error) {
+    throw new CommandError("backup_failed", `The backup failed: ${(error as Error).message}`);
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, stop);
+  }
+}
+
+function copyKey(from: string, to: string): void {
+  copyFileSync(from, to, constants.COPYFILE_EXCL);
+  const handle = openSync(to, "r");
+  fchmodSync(handle, 0o600);
+  fsyncSync(handle);
+  closeSync(handle);
+}
+
+async function copy({ options, note }: CommandInput): Promise<object> {
+  const urls = { from: urlOf(options, "from"), to: urlOf(options, "to") };
+  const [from, to] = [nameOf(urls.from), nameOf(urls.to)];
+  const run: CommandRun = { command: "copy", arguments: [], options: { from, to }, ...whoRuns() };
+  const onTable = (step: string, table: string, rows: number) => note(`${step} ${table}: ${rows} rows`);
+  try {
+    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, run }) };
+  } catch (error) {
+    if (error instanceof CopyFailed) throw new CommandError(error.code, error.message);
+    if (!(error instanceof DatabaseUnavailable)) throw error;
+    const message = describeStartupError(error.cause, urls[error.side]);
+    throw message ? new CommandError("failed", message.replace("DATABASE_URL", `--${error.side}`)) : error;
+  }
+}
+
+function urlOf(options: CommandInput["options"], name: "from" | "to"): string {
+  const url = options[name];
+  if (typeof url !== "string") throw new CommandError("usage", `Missing option --${name} <url>.`);
+  try {
+    if (engineOf(url) !== "sqlite") new URL(url);
+    return url;
+  } catch {
+    throw new CommandError("invalid_url", `--${name} must start with sqlite:, postgres:// or mysql://.`);
+  }
+}

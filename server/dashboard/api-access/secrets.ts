@@ -1,0 +1,236 @@
+import type { Router } from "@koa/router";
+import type { Context } from "koa";
+import { z } from "zod";
+import type { ClientView, NewClient } from "../../../adapters/oauth/clients.ts";
+import { notFound, Problem } from "../../../resources/http/problem.ts";
+import { invalidField, validate } from "../../../resources/http/validate.ts";
+import { showRotation } from "../../clients/client-view.ts";
+import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { badge, copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { type OneTimeView, shownOnce } from "../one-time-view.ts";
+import { formFieldsOf, isForm, respondToChange, type Show, sendJson } from "../responses.ts";
+import { addChange, addForm, type RouteOptions } from "../route.ts";
+import { CLIENT, clientOf } from "./client.ts";
+
+type Secret = ClientView["secrets"][number];
+/** What became of older secrets: when the previous one expires, or that all were revoked, or that there were none. */
+type Previous = { expiresAt: number } | "revoked" | "none";
+/** Without `previous` if the client was created, too. */
+type NewSecret = NewClient & { previous?: Previous };
+
+const HOUR_MS = 60 * 60 * 1000;
+const DEFAULT_OVERLAP_HOURS = 24;
+const MAX_OVERLAP_HOURS = 168;
+
+const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
+const rotation = z.strictObject({
+  overlap_hours: z
+    .number({ error: OVERLAP })
+    .min(0, { error: OVERLAP })
+    .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
+    .optional(),
+  compromised: z.boolean({ error: "must be true or false" }).default(false),
+});
+
+/** `show` is the page with all secrets. */
+export function addSecretRoutes(router: Router, options: RouteOptions, show: Show): void {
+  const { storage, allow, oneTimeView } = options;
+  const { clients } = storage;
+  const access = allow(...MANAGERS);
+  const common = { access, section: "client", isSensitive: true } as const;
+  const newSecrets = oneTimeView<NewSecret>();
+
+  addForm(router, {
+    ...common,
+    path: `${CLIENT}/rotate`,
+    async render(ctx) {
+      const path = pathTo(ctx, "client");
+      const { secrets } = await clientOf(ctx, clients);
+      if (secrets.length > 0) return { title: "Rotate secret", body: rotationForm(path) };
+      return { title: "Create secret", body: creationForm(path) };
+    },
+    async change(ctx) {
+      const reason = await rotationOf(ctx);
+      await clientOf(ctx, clients);
+      const rotated = await clients.rotateSecret(membershipOf(ctx).id, reason, actorOf(ctx).actor);
+      if (!rotated) throw notFound("client");
+      if (!prefersHtml(ctx)) return sendJson(ctx, showRotation(rotated));
+      const { clientId, clientSecret, previousExpiresAt: expiresAt } = rotated;
+      const previous = reason.compromised ? "revoked" : expiresAt === null ? "none" : { expiresAt };
+      showNewSecret(ctx, newSecrets, { clientId, clientSecret, previous });
+    },
+  });
+
+  router.get(`${CLIENT}/new-secret/:view`, access, (ctx) => {
+    const path = pathTo(ctx, "client");
+    newSecrets.show(ctx, {
+      section: "client",
+      page: (secret) => ({
+        title: secret.previous === undefined ? "Your OAuth client is ready" : "New client secret",
+        body: newSecretPage(path, secret),
+      }),
+      kind: "secret",
+      explanation: shownOnce("A client secret", "If you didn’t save it, rotate the secret to get a new one."),
+      back: { href: path, text: "Back to API access" },
+      renew: { href: `${path}/rotate`, text: "Rotate secret" },
+    });
+  });
+
+  addForm(router, {
+    ...common,
+    path: `${CLIENT}/secrets/remove`,
+    action: `${CLIENT}/secrets/delete`,
+    program: ["delete", `${CLIENT}/secrets`],
+    async render(ctx) {
+      const { keys } = await clientOf(ctx, clients);
+      return { title: "Remove all secrets", body: removalForm(pathTo(ctx, "client"), keys.length > 0) };
+    },
+    async change(ctx) {
+      await clientOf(ctx, clients);
+      await clients.removeSecrets(membershipOf(ctx).id, actorOf(ctx).actor);
+      respondToChange(ctx, { to: pathTo(ctx, "client"), done: "secrets-removed" });
+    },
+  });
+
+  addChange(router, ["delete", `${CLIENT}/secrets/:secret_id`], { access: [access], show }, async (ctx) => {
+    const { organizationId, actor } = actorOf(ctx);
+    const refusal = await clients.revokeSecret(organizationId, ctx.params.secret_id, actor);
+    if (refusal === "missing") throw notFound("secret");
+    if (refusal === "newest") {
+      throw new Problem(409, "newest_secret", "You can't revoke the newest secret. Rotate it first.");
+    }
+    respondToChange(ctx, { to: pathTo(ctx, "client"), done: "secret-ended" });
+  });
+}
+
+export function showNewSecret(ctx: Context, view: OneTimeView<NewSecret>, secret: NewSecret): void {
+  view.redirect(ctx, `${pathTo(ctx, "client")}/new-secret`, secret);
+}
+
+/** `overlapMs` has no effect on a compromised secret. */
+async function rotationOf(ctx: Context): Promise<{ overlapMs: number; compromised: boolean }> {
+  const { overlap_hours, compromised } = validate(rotation, await rotationFieldsOf(ctx));
+  if (compromised && overlap_hours !== undefined)
+    throw invalidField("overlap_hours", "must be omitted if compromised is true");
+  return { overlapMs: (overlap_hours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS, compromised };
+}
+
+async function rotationFieldsOf(ctx: Context) {
+  const fields = await formFieldsOf(ctx);
+  if (!isForm(ctx)) return fields;
+  const { overlap_hours: hours, kind, ...others } = fields;
+  const compromised = kind === "compromised";
+  // An empty field is not zero.
+  const overlap_hours = textFieldOf(hours).trim() === "" ? Number.NaN : Number(hours);
+  return { ...others, compromised, ...(!compromised && { overlap_hours }) };
+}
+
+export function secretsSection(client: ClientView, path: string): Html {
+  if (client.secrets.length === 0) {
+    return html`<section class="group"><div class="title"><div><h2>Secrets</h2>
+<p class="intro">This client has no secret.</p></div>
+${linkButton(`${path}/rotate`, "Create secret", "quiet")}</div></section>`;
+  }
+  return html`<section class="group"><div class="title"><div><h2>Secrets</h2>
+<p class="intro">Each secret’s last four characters and recent callers. Issued tokens keep working until they expire.</p></div>
+<div class="actions">${linkButton(`${path}/rotate`, "Rotate secret", "quiet")}${linkButton(`${path}/secrets/remove`, "Remove all", "quiet")}</div></div>
+${overlapNotice(client)}${secretsTable(client, path)}</section>`;
+}
+
+function overlapNotice({ secrets: [newest, previous] }: ClientView): Html {
+  if (!newest || !previous || newest.expiresAt !== null) return html``;
+  const [latest] = previous.callers;
+  const isUsed = previous.lastUsedAt !== null && previous.lastUsedAt > newest.createdAt;
+  if (!isUsed)
+    return html`<p class="notice">The previous secret, ending in <code>${previous.last4}</code>, hasn’t been used since the rotation. You can revoke it.</p>`;
+  const caller = latest ? html`, by ${latest.program} from ${latest.network}` : html``;
+  return html`<p class="alert">The previous secret, ending in <code>${previous.last4}</code>, is still in use (${time(previous.lastUsedAt)}${caller}). Update its callers to the new secret before it expires.</p>`;
+}
+
+function secretsTable({ secrets }: ClientView, path: string): Html {
+  const columns: Columns<Secret> = {
+    Secret: ({ last4 }) => html`<code>…${last4}</code>`,
+    Created: ({ createdAt }) => time(createdAt),
+    "Last used": ({ lastUsedAt }) => time(lastUsedAt),
+    "Used by": callersOf,
+    Expires: ({ expiresAt: at }) => (at === null ? badge("active", "good") : time(at)),
+  };
+  return table("Secrets", columns, secrets, ({ id, last4, expiresAt }) => {
+    const about = `secret ending in ${last4}`;
+    const action = `${path}/secrets/${id}/delete`;
+    return expiresAt === null ? "" : formButton({ action, text: "Revoke", about, look: "danger" });
+  });
+}
+
+function callersOf({ callers: [first, ...others] }: Secret): Html {
+  if (!first) return html`<span class="soft">–</span>`;
+  const line = ({ program, network }: Secret["callers"][number]) =>
+    html`${program} <span class="soft">${network}</span>`;
+  if (others.length === 0) return line(first);
+  return html`<details><summary>${line(first)} and ${others.length} more</summary>
+<ul>${others.map((caller) => html`<li>${line(caller)}, ${time(caller.lastUsedAt)}</li>`)}</ul></details>`;
+}
+
+function newSecretPage(path: string, { clientId, clientSecret, previous }: NewSecret): Html {
+  return html`<div class="panel" data-once>
+<p class="alert">Copy the secret now and store it safely. You won’t be able to see it again.</p>
+<dl class="facts">
+<dt>Client ID</dt><dd>${copyable(clientId, "client ID")}</dd>
+<dt>Client secret</dt><dd>${copyable(clientSecret, "client secret")}</dd>
+</dl>
+${previousSecret(previous)}
+<div class="actions">${linkButton(path, "Done")}${linkButton(`${path}/quick-start`, "Open quick start", "quiet")}</div>
+</div>`;
+}
+
+function previousSecret(previous: Previous | undefined): Html {
+  if (previous === undefined || previous === "none") return html``;
+  if (previous === "revoked")
+    return html`<p>All older secrets and all tokens of this client have been revoked.</p>`;
+  return html`<p>The previous secret stays valid until ${time(previous.expiresAt)}.</p>`;
+}
+
+function rotationForm(path: string): Html {
+  return panelForm(
+    { action: `${path}/rotate`, submit: "Rotate secret", cancel: path },
+    html`${reasonField(
+      "Scheduled rotation: the old secret stays valid for a while",
+      "Compromised secret: revoke all older secrets, tokens and app authorizations of this client now",
+    )}
+${field({
+  name: "overlap_hours",
+  label: "Keep the old secret valid for (hours)",
+  type: "number",
+  value: 24,
+  hint: "0 to 168. Ignored if the secret is compromised. Only two secrets can be active: a third one revokes the oldest.",
+  attributes: html`min="0" max="168" step="any"`,
+})}`,
+  );
+}
+
+/** Renders the choice between a planned change of credentials and one because they leaked. */
+export function reasonField(planned: string, compromised: string): Html {
+  return html`<fieldset><legend>Reason</legend>
+<label class="option"><input type="radio" name="kind" value="planned" checked> ${planned}</label>
+<label class="option"><input type="radio" name="kind" value="compromised"> ${compromised}</label>
+</fieldset>`;
+}
+
+function creationForm(path: string): Html {
+  return panelForm(
+    { action: `${path}/rotate`, submit: "Create secret", cancel: path },
+    html`<input type="hidden" name="kind" value="planned"><input type="hidden" name="overlap_hours" value="0">
+<p>The secret is shown once. Public keys stay valid.</p>`,
+  );
+}
+
+function removalForm(path: string, hasKeys: boolean): Html {
+  return panelForm(
+    { action: `${path}/secrets/delete`, submit: "Remove all secrets", cancel: path, danger: "button" },
+    html`${!hasKeys && html`<p class="alert">This client has no public key. Without secrets, it can get tokens only through trust rules for workloads.</p>`}
+<p>All secrets stop working now, including those that are still in their overlap. Tokens stay valid until they expire. You can create a new secret at any time.</p>`,
+  );
+}

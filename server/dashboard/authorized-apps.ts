@@ -1,0 +1,112 @@
+import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
+import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts";
+import { type AppIdentity, describeApp } from "../clients/app-identity.ts";
+import { badge, linkButton, panelForm, time } from "../ui/controls.ts";
+import { type Html, html } from "../ui/html.ts";
+import { type Columns, table } from "../ui/table.ts";
+import { webhookChoice } from "./created-webhooks.ts";
+
+export type ShownApp = AuthorizedApp & AppIdentity;
+
+/** Leaves the app the scopes that it can use. */
+export function shownAppOf(app: AuthorizedApp): ShownApp {
+  return { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) };
+}
+
+export function showApp({ id, name, clientId, publisher, scopes, ...app }: ShownApp) {
+  return {
+    id,
+    app: name,
+    client_id: clientId,
+    published_by: publisher,
+    scopes,
+    granted_at: new Date(app.grantedAt).toISOString(),
+    expires_at: new Date(app.expiresAt).toISOString(),
+    last_used_at: app.lastUsedAt === null ? null : new Date(app.lastUsedAt).toISOString(),
+  };
+}
+
+type AppsTable<App> = {
+  caption: string;
+  badge?: (app: App) => Html;
+  /** What the table shows after the name of the app. */
+  columns: Columns<App>;
+  path: string;
+  /** Whose authorization it is, such as “for ada”; undefined if the user may not revoke it. */
+  whose: (app: App) => string | undefined;
+};
+
+/** `apps` are newest first. */
+export function authorizedAppsTable<App extends ShownApp>(
+  apps: App[],
+  { caption, badge: badgeOf = () => html``, columns, path, whose }: AppsTable<App>,
+): Html {
+  const repeats = numberRepeats(apps);
+  const all: Columns<App> = {
+    App: (app) => html`${appName(app, repeats.get(app.id))}${badgeOf(app)}`,
+    ...columns,
+    Permissions: ({ scopes }) =>
+      html`<span class="tags">${scopes.map((scope) => html`${badge(scope)} `)}</span>`,
+    Authorized: ({ grantedAt }) => time(grantedAt),
+    "Last used": ({ lastUsedAt }) => time(lastUsedAt),
+  };
+  return table(caption, all, apps, (app) => {
+    const owner = whose(app);
+    const about = [`of ${app.name} ${owner}`, repeats.get(app.id)].filter(Boolean).join(", ");
+    return owner ? linkButton(`${path}/${app.id}/delete`, "Revoke access", "danger", about) : "";
+  });
+}
+
+function appName({ name, publisher }: AppIdentity, repeat: string | undefined): Html {
+  return html`<strong><bdi>${name}</bdi></strong>${
+    publisher && publisher !== name && html` <span class="soft">${publisher}</span>`
+  }${repeat && html`<br><span class="soft">${repeat}</span>`}`;
+}
+
+/** Numbers authorizations of one app by one user for one organization, oldest first: “authorization 1 of 2”. */
+function numberRepeats(apps: AuthorizedApp[]): Map<string, string> {
+  const alike = Map.groupBy(apps.toReversed(), ({ clientId, userId, organizationId }) =>
+    [clientId, userId, organizationId].join(),
+  );
+  const repeats = [...alike.values()].filter(({ length }) => length > 1);
+  return new Map(
+    repeats.flatMap((group) =>
+      group.map(({ id }, index) => [id, `authorization ${index + 1} of ${group.length}`]),
+    ),
+  );
+}
+
+type RevocationForm = {
+  app: AuthorizedApp;
+  apps: AuthorizedApp[];
+  organizationName: string;
+  /** Whether the user who revokes the app has authorized it. */
+  isOwn: boolean;
+  /** How many other authorizations of this app the organization has, if the user may see them. */
+  others?: number;
+  /** The hosts of the webhooks that the app created; absent if the user can't manage webhooks. */
+  webhookHosts: string[] | undefined;
+  path: string;
+};
+
+export function appRevocationForm(form: RevocationForm): Html {
+  const { organizationName, isOwn, others = 0, webhookHosts, path } = form;
+  const app = shownAppOf(form.app);
+  const repeat = numberRepeats(form.apps).get(app.id);
+  const user = isOwn ? "you" : html`<bdi>${app.username}</bdi>`;
+  return panelForm(
+    { action: `${path}/${app.id}/delete`, submit: "Revoke access", cancel: path, danger: "panel" },
+    html`<p><strong><bdi>${app.name}</bdi></strong> loses its access to <strong><bdi>${organizationName}</bdi></strong> immediately. ${isOwn ? "You" : user} authorized it on ${time(app.grantedAt)}${repeat ? ` (${repeat})` : ""}.</p>
+<ul>
+<li>The access and refresh tokens of this authorization stop working${permissions(app.scopes)}.</li>
+<li>${webhookHosts ? "Links" : "Links and webhooks"} that the app created stay.</li>
+${others > 0 && html`<li>${others === 1 ? "Another authorization" : `${others} other authorizations`} of this app in the organization ${others === 1 ? "isn’t" : "aren’t"} affected.</li>`}
+</ul>
+${webhookChoice(webhookHosts ?? [], "this app", user)}`,
+  );
+}
+
+function permissions(scopes: string[]): Html {
+  if (scopes.length === 0) return html``;
+  return html`: ${scopes.map((scope, index) => html`${index > 0 ? ", " : ""}<code>${scope}</code>`)}`;
+}

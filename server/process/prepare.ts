@@ -1,0 +1,46 @@
+import cluster from "node:cluster";
+import { once } from "node:events";
+import type { AddressInfo, Server } from "node:net";
+import type { Storage } from "../../adapters/index.ts";
+import { createDemo, type Demo } from "../demo.ts";
+import { createMissingKey } from "../keys/encryption-keys.ts";
+import { type Keys, keysAt, loadStoredKeys } from "../keys/shared-keys.ts";
+import type { Log } from "../log.ts";
+import type { Settings } from "../settings/config.ts";
+import { toListenError, toStartupError } from "../startup-errors.ts";
+
+/** With workers, one process prepares for all. Throws StartupError or WrongEncryptionKey. */
+export async function prepareStorage(
+  settings: Settings,
+  storage: Storage,
+  log: Log,
+): Promise<{ keys: Keys; demo?: Demo }> {
+  try {
+    await storage.migrate();
+    await createMissingKey(settings, storage);
+    const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
+    if (newer.length > 0)
+      log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
+    const keys = keysAt(await loadStoredKeys(storage.keys), Date.now());
+    const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
+    return { keys, ...(demo && { demo }) };
+  } catch (error) {
+    throw toStartupError(error, settings.DATABASE_URL);
+  }
+}
+
+/** Returns the actual port. Throws StartupError. */
+export async function listen(
+  server: Server,
+  setting: "PORT" | "METRICS_PORT",
+  settings: Settings,
+): Promise<number> {
+  const { HOST, [setting]: port = 0 } = settings;
+  try {
+    server.listen(port, HOST);
+    await once(server, "listening");
+  } catch (error) {
+    throw toListenError(error as Error, setting, port, HOST);
+  }
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,87 @@
+import { errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { ReusedKind, TokenReuseStore } from "../../../adapters/oauth/oidc/token-reuse.ts";
+import { type Redeemable, requireProofToRedeem } from "../dpop.ts";
+
+/**
+ * Seam: what is checked before a code or a refresh token is used up, and what happens if it was used before.
+ * No option: oidc-provider checks the resource only after the use, knows no organization that requires DPoP, and
+ * revokes the grant of a reused token without saying that it was reused. It reads the grant in a second query.
+ * Upstream would have to offer: a hook before a grant source is consumed, an event for a reuse, and a way for adapters
+ * to return the grant with its token.
+ */
+
+type Source = Redeemable & {
+  grantId: string;
+  /** The payload of the grant, which the storage returns with the token. */
+  grant?: string;
+  consumed?: boolean;
+  isReuse?: boolean;
+  resourceIndicators: ReadonlySet<string>;
+  consume(): Promise<void>;
+};
+type SourceModel = {
+  prototype: Source;
+  find(id: string, options?: object): Promise<Source | undefined>;
+};
+type GrantModel = {
+  find(id: string, options?: object): Promise<object | undefined>;
+  verify(payload: object, options?: object): Promise<object>;
+  instantiate(payload: object): object;
+};
+
+/** Checks the proof and the resource first: a typo must not cost the whole grant. Records a reuse. */
+export function checkBeforeUse(provider: Provider, tokenReuse: TokenReuseStore): void {
+  const grants = keepGrants(provider.Grant as unknown as GrantModel);
+  const models = { authorization_code: provider.AuthorizationCode, refresh_token: provider.RefreshToken };
+  for (const [kind, model] of Object.entries(models) as unknown as [ReusedKind, SourceModel][]) {
+    const { find, prototype } = model;
+    const { consume } = prototype;
+
+    model.find = async function findToRedeem(id, options) {
+      const source = await find.call(model, id, options);
+      const { ctx } = Provider;
+      if (!ctx || !source) return source;
+      if (source.grant) grants.set(ctx, source);
+      if (ctx.oidc.route === "token" && source.clientId === ctx.oidc.client?.clientId) {
+        requireProofToRedeem(ctx, source);
+        source.isReuse = source.consumed === true;
+        source.consumed = false;
+      }
+      return source;
+    };
+
+    prototype.consume = async function consumeAfterChecks() {
+      const { ctx } = Provider;
+      if (ctx && this.isReuse) {
+        await tokenReuse.revoke(this.grantId, kind, ctx.ip); // RFC 9700 §4.14.2
+        throw new errors.InvalidGrant("already used");
+      }
+      requireGrantedResource(this, ctx, provider.issuer);
+      return consume.call(this);
+    };
+  }
+}
+
+/** @throws InvalidTarget */
+function requireGrantedResource(
+  { resourceIndicators: granted }: Source,
+  ctx: KoaContextWithOIDC | undefined,
+  issuer: string,
+): void {
+  const resource = ctx?.oidc.params?.resource ?? (granted.size === 1 ? [...granted][0] : issuer);
+  if (typeof resource !== "string" || !granted.has(resource)) throw new errors.InvalidTarget();
+}
+
+/** Lets a request find the grant that was read with its token, once: a later read may find it revoked. */
+function keepGrants(model: GrantModel): WeakMap<object, Source> {
+  const kept = new WeakMap<object, Source>();
+  const { find } = model;
+  model.find = async function findKept(id, options) {
+    const { ctx } = Provider;
+    const source = ctx && kept.get(ctx);
+    if (!ctx || !source?.grant || source.grantId !== id) return find.call(model, id, options);
+    kept.delete(ctx);
+    return model.instantiate(await model.verify({ ...JSON.parse(source.grant), jti: id }, options));
+  };
+  return kept;
+}
