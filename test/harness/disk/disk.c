@@ -1,7 +1,7 @@
 // Decides how the write-ahead logs of a process are synced. Loaded with LD_PRELOAD.
 //
 // While the file DISK_STATE contains "hold", syncs wait; while it contains "fail", they fail. Each sync adds a byte to the
-// file DISK_SYNCS when it begins.
+// file DISK_SYNCS after it has read the state, so that one that waits is counted after the state became "hold".
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,9 +40,13 @@ static void count(void) {
 
 static int sync_log(int file, int (*real)(int)) {
   if (!is_log(file)) return real(file);
+  char now = state();
   count();
-  while (state() == 'h') usleep(POLL_US);
-  if (state() != 'f') return real(file);
+  while (now == 'h') {
+    usleep(POLL_US);
+    now = state();
+  }
+  if (now != 'f') return real(file);
   errno = EIO;
   return -1;
 }
