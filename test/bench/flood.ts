@@ -1,6 +1,6 @@
-// Sends requests over several connections, in a thread of its own: the latency of others is measured meanwhile.
+// Sends requests over several connections, in a process of its own: the latency of others is measured meanwhile.
 
-import { parentPort, workerData } from "node:worker_threads";
+import { once } from "node:events";
 
 export type Flood = {
   origin: string;
@@ -9,7 +9,8 @@ export type Flood = {
   seconds: number;
 };
 
-const { origin, requests, connections, seconds } = workerData as Flood;
+const [{ origin, requests, connections, seconds }] = (await once(process, "message")) as [Flood];
+process.send?.("ready");
 const end = performance.now() + seconds * 1000;
 let sent = 0;
 
@@ -22,4 +23,5 @@ async function send(): Promise<void> {
 }
 
 await Promise.all(Array.from({ length: connections }, send));
-parentPort?.postMessage(sent);
+process.send?.(sent);
+process.disconnect();

@@ -148,13 +148,13 @@ export async function operateSwitches(
   { storage }: TestService,
 ): Promise<void> {
   const link = await createLink(owner, base);
-  await storage.linkSwitches.disable(link.id, "Phishing", OPERATOR);
-  await storage.linkSwitches.enable(link.id, OPERATOR);
+  await storage.disabledLinks.disable(link.id, "Phishing", OPERATOR);
+  await storage.disabledLinks.enable(link.id, OPERATOR);
   await storage.clients.disable(id, "Leaked", OPERATOR);
   await storage.clients.enable(id, OPERATOR);
-  await storage.accountSwitches.signOut(admin.id, { apps: true }, OPERATOR);
-  await storage.accountSwitches.disable(admin.id, null, OPERATOR);
-  await storage.accountSwitches.enable(admin.id, OPERATOR);
+  await storage.disabledAccounts.signOut(admin.id, { apps: true }, OPERATOR);
+  await storage.disabledAccounts.disable(admin.id, null, OPERATOR);
+  await storage.disabledAccounts.enable(admin.id, OPERATOR);
   await storage.suspensions.suspend(id, "Phishing", OPERATOR);
   await storage.suspensions.resume(id, OPERATOR);
 }

@@ -4,11 +4,11 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { createApp } from "../../server/app.ts";
-import { clientPolicyOf } from "../../server/clients/client-policy.ts";
-import { normalizeTargets } from "../../server/http/request-target.ts";
+import { appPolicyCheckOf } from "../../server/clients/app-policy.ts";
+import { normalizeTargets } from "../../server/http/hosts.ts";
 import { createLog } from "../../server/log.ts";
 import { createMetrics } from "../../server/observability/metrics.ts";
-import { prepareStorage } from "../../server/process/service.ts";
+import { prepareStorage } from "../../server/process/prepare.ts";
 import { createRateLimitStore } from "../../server/rate-limits/store.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { publicUrlsOf } from "../../server/settings/public-urls.ts";
@@ -55,7 +55,7 @@ export async function createFronts() {
         settings,
         urls: publicUrlsOf(settings, 0),
         storage: served,
-        clientPolicy: clientPolicyOf(settings),
+        appPolicyCheck: appPolicyCheckOf(settings),
         keys,
         rateLimitStore: await createRateLimitStore(undefined, log),
         metrics: createMetrics(),

@@ -114,9 +114,9 @@ test.serial(
       await expectAll(slug, "https://example.com/first");
       await api.send("PATCH", `/v1/links/${id}`, { json: { url: "https://example.com/second" } });
       await expectAll(slug, "https://example.com/second");
-      await storage.linkSwitches.disable(id, null, OPERATOR);
+      await storage.disabledLinks.disable(id, null, OPERATOR);
       await expectAll(slug, 410);
-      await storage.linkSwitches.enable(id, OPERATOR);
+      await storage.disabledLinks.enable(id, OPERATOR);
       await expectAll(slug, "https://example.com/second");
       await storage.suspensions.suspend(app.id, null, OPERATOR);
       await expectAll(slug, 410);
@@ -140,7 +140,7 @@ test.serial("a disabled client or user is rejected by every server with the next
   }
   await storage.clients.enable(app.id, OPERATOR);
   for (const one of [token, accessToken]) t.deepEqual(await statuses(one), [200, 200]);
-  await storage.accountSwitches.disable(user.id, null, OPERATOR);
+  await storage.disabledAccounts.disable(user.id, null, OPERATOR);
   t.deepEqual(await statuses(accessToken), [401, 401]);
   t.deepEqual(await statuses(token), [200, 200]);
   for (const server of cluster.authorization) {

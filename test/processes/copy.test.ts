@@ -1,7 +1,7 @@
 import test from "ava";
 import { tablesOf } from "../../adapters/copy/schema.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
-import { sourceOfCopy } from "../../adapters/database/migrations/unfinished-copy.ts";
+import { sourceOfCopy } from "../../adapters/database/migrations/index.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
 import { openStorage } from "../../adapters/index.ts";
-import { parseEncryptionKeys } from "../../server/settings/parse-encryption-keys.ts";
+import { parseEncryptionKeys } from "../../server/settings/setting-types.ts";
 import { startBalancer } from "../harness/balancer.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";

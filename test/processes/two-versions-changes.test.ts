@@ -46,7 +46,7 @@ for (const [change, switchOff, status] of SWITCHES) {
 }
 
 const LINK_SWITCHES: Record<string, (app: TestOrganization, link: LinkBody) => Promise<unknown>> = {
-  "disables a link": (_, { id }) => storage.linkSwitches.disable(id, null, OPERATOR),
+  "disables a link": (_, { id }) => storage.disabledLinks.disable(id, null, OPERATOR),
   "suspends a link's organization": ({ id }) => storage.suspensions.suspend(id, null, OPERATOR),
 };
 
@@ -64,7 +64,7 @@ test("this version disables a user: the previous one refuses the user, too", asy
   const user = await both.createUser([]);
   const token = await firstPartyToken(old, user);
   for (const server of servers) t.is(await statusOf(server, "/dashboard/me", token), 200);
-  await storage.accountSwitches.disable(user.id, null, OPERATOR);
+  await storage.disabledAccounts.disable(user.id, null, OPERATOR);
   for (const server of servers) {
     t.is(await statusOf(server, "/dashboard/me", token), 401);
     t.is((await logIn(server, user)).status, 401);

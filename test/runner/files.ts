@@ -13,14 +13,20 @@ export type Engine = "sqlite" | "postgres" | "mysql";
 const IN_PROCESSES = [
   "test/processes/**/*.test.ts",
   "!test/processes/{deploy,disk-failure,hosts,metadata,other-programs,outage,power-cut,rolling-restart}.test.ts",
+  "test/adapters/database/{migrations,newer-schema}.test.ts",
   "test/server/cli/operator-log.test.ts",
+  "test/server/provider/two-processes.test.ts",
+  "test/server/startup-errors.test.ts",
 ];
 const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "!test/processes/rolling-restart.test.ts",
+  "test/adapters/database/{migrations,newer-schema}.test.ts",
   "test/server/cli/**/*.test.ts",
-  "test/server/{disk-full,first-run}.test.ts",
+  "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
+  "test/server/keys/key-file.test.ts",
   "test/server/process/signals.test.ts",
+  "test/server/provider/two-processes.test.ts",
 ];
 const IN_BROWSER = [
   "test/server/auth/{passkeys,sso}/browser.test.ts",

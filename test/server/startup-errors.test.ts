@@ -14,8 +14,6 @@ import { addressOf, endingOf, Program, runCommand, startServer, stopPrograms } f
 import { postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
-export const databases = "all";
-
 const UNPRIVILEGED_UID = 65_534;
 const KEY = Buffer.alloc(32, 7).toString("base64url");
 

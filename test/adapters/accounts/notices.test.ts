@@ -32,7 +32,7 @@ test.serial("each change to how a user signs in leaves a notice that says from w
   const identity = { issuer: ISSUER, subject: user.id, label: null };
   await first.identities.link(user.id, identity, actor);
   await first.identities.unlink(user.id, identity, actor);
-  await first.sessions.changePassword({ currentHash: "a hash", newHash: "another" }, "", actor);
+  await first.accounts.changePassword({ currentHash: "a hash", newHash: "another" }, "", actor);
   await first.accounts.resetPassword(
     await first.accounts.createResetToken(user.id, 60_000),
     "b",
@@ -67,7 +67,7 @@ test.serial("a notice of a reset link names the owner who created it", async (t)
 
 test.serial("a change that fails leaves no notice", async (t) => {
   const { id } = await createUser();
-  await first.sessions.changePassword({ currentHash: "wrong", newHash: "another" }, "", { id });
+  await first.accounts.changePassword({ currentHash: "wrong", newHash: "another" }, "", { id });
   await first.identities.unlink(id, { issuer: ISSUER, subject: "unknown" }, { id });
   t.false(await first.accounts.resetPassword("unknown", "a hash"));
   t.deepEqual(await first.notices.list(id), []);

@@ -1,6 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
-import { addMember, lockOrganization, type Role } from "../../../adapters/organizations/store.ts";
+import { lockOrganization } from "../../../adapters/locks.ts";
+import { addMember, type Role } from "../../../adapters/organizations/store.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
@@ -188,7 +189,7 @@ test("concurrent changes of reset links, roles and memberships do not deadlock",
       first.members.remove({ organizationId, userId: user, manageableRoles: ["member"], actor: { id: eve } }),
       second.accountDeletions.deleteAccount(ada, { id: ada }),
       first.organizations.remove(other.id, OPERATOR),
-      second.sessions.changePassword({ currentHash: "old", newHash: "newest" }, "", { id: user }),
+      second.accounts.changePassword({ currentHash: "old", newHash: "newest" }, "", { id: user }),
     ]);
     t.deepEqual(
       results.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : [])),

@@ -1,5 +1,5 @@
 import test from "ava";
-import { withChecksum } from "../../../adapters/crypto/checksum.ts";
+import { withChecksum } from "../../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";

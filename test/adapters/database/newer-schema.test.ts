@@ -10,8 +10,6 @@ import { ADDITIVE } from "../../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { addressOf, endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
 
-export const databases = "all";
-
 test.after.always(stopPrograms);
 
 const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);

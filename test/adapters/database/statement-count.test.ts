@@ -6,11 +6,11 @@ import type { Engine } from "../../../adapters/database/engine.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { createApp } from "../../../server/app.ts";
-import { clientPolicyOf } from "../../../server/clients/client-policy.ts";
+import { appPolicyCheckOf } from "../../../server/clients/app-policy.ts";
 import { encryptionKeys } from "../../../server/keys/encryption-keys.ts";
 import { createLog } from "../../../server/log.ts";
 import { createMetrics } from "../../../server/observability/metrics.ts";
-import { prepareStorage } from "../../../server/process/service.ts";
+import { prepareStorage } from "../../../server/process/prepare.ts";
 import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
@@ -56,15 +56,15 @@ async function serveRequestsOnly(): Promise<{ service: OwnService; close(): Prom
   });
   const log = createLog("silent");
   const urls = publicUrlsOf(settings, port);
-  const clientPolicy = clientPolicyOf(settings);
-  const storage = openObserved(database.url, encryptionKeys(settings), { clientPolicy, limitsOf });
+  const appPolicyCheck = appPolicyCheckOf(settings);
+  const storage = openObserved(database.url, encryptionKeys(settings), { appPolicyCheck, limitsOf });
   const { keys } = await prepareStorage(settings, storage, log);
   const unused = () => Promise.reject(new Error("nothing is fetched"));
   const { listener } = createApp({
     settings,
     urls,
     storage,
-    clientPolicy,
+    appPolicyCheck,
     keys,
     rateLimitStore: await createRateLimitStore(undefined, log),
     metrics: createMetrics(),
@@ -88,14 +88,16 @@ async function serveRequestsOnly(): Promise<{ service: OwnService; close(): Prom
   };
 }
 
-/** Resolves when a statement that matches has been sent. */
+/** Resolves when a statement that matches has been sent. Rejects after 30 seconds. */
 function statement(pattern: RegExp): Promise<void> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const stop = service.onStatement((sql) => {
       if (!pattern.test(sql)) return;
       stop();
+      clearTimeout(deadline);
       resolve();
     });
+    const deadline = setTimeout(reject, 30_000, new Error(`no statement matched ${pattern}`));
   });
 }
 

@@ -1,5 +1,5 @@
 import test from "ava";
-import { errorKindOf } from "../../../adapters/database/error-kind.ts";
+import { errorKindOf } from "../../../adapters/database/errors.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { operationOf } from "../../../adapters/database/statement-observer.ts";
 import { apiAt } from "../../harness/clients/api.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import type { Knex } from "knex";
-import { readClock } from "../../../adapters/database/clock.ts";
+import { readClock } from "../../../adapters/backlog.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";

@@ -1,8 +1,7 @@
 import test from "ava";
 import type { Knex } from "knex";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
-import { createClickStats } from "../../../adapters/links/click-stats.ts";
-import { addToTotals } from "../../../adapters/links/click-totals.ts";
+import { addToTotals, createClickStats } from "../../../adapters/links/click-stats.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";

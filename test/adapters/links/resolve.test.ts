@@ -45,12 +45,12 @@ const CHANGES: (Change & { expected: Partial<ResolvedLink> })[] = [
   { ...update("the end of that limit", { maxClicks: null }), expected: { maxClicks: null } },
   {
     title: "that it is disabled",
-    run: ({ linkSwitches }, id) => linkSwitches.disable(id, null, OPERATOR),
+    run: ({ disabledLinks }, id) => disabledLinks.disable(id, null, OPERATOR),
     expected: { isDisabled: true },
   },
   {
     title: "that it is enabled",
-    run: ({ linkSwitches }, id) => linkSwitches.enable(id, OPERATOR),
+    run: ({ disabledLinks }, id) => disabledLinks.enable(id, OPERATOR),
     expected: { isDisabled: false },
   },
   {

@@ -1,5 +1,6 @@
 import test from "ava";
-import { lockOrganization, type Role } from "../../../adapters/organizations/store.ts";
+import { lockOrganization } from "../../../adapters/locks.ts";
+import type { Role } from "../../../adapters/organizations/store.ts";
 import { MAX_TRUST_RULES, type NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";

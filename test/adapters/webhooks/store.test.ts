@@ -88,7 +88,8 @@ test("concurrent revocations and removals delete each webhook exactly once", asy
       [...before, byOwner, ...created.flat()].sort(),
       `round ${round}`,
     );
-    t.is(await first.grants.findStatus(grantId), undefined);
+    const active = database.knex("grants").where({ id: grantId }).whereNull("revoked_at");
+    t.is(await active.first(), undefined);
   }
 });
 

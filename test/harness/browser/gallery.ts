@@ -173,7 +173,7 @@ async function fillLinks(service: TestService, own: TestOrganization) {
   const archived = await api.createLink({ slug: "winter", title: "Winter roasts", tags: ["campaign"] });
   await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
   const disabled = await api.createLink({ slug: "prize", title: "Claim your prize" });
-  await service.storage.linkSwitches.disable(disabled.id, "Reported as phishing", OPERATOR);
+  await service.storage.disabledLinks.disable(disabled.id, "Reported as phishing", OPERATOR);
   return { archived, disabled, popular: links[0] as LinkBody };
 }
 

@@ -1,6 +1,7 @@
 import { Ajv2020, type AnySchema, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import type { OpenApiDocument, OperationObject } from "../../../resources/openapi/document.ts";
+import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
+import type { OperationObject } from "../../../resources/openapi/operation-object.ts";
 import type { Reply } from "./api.ts";
 
 /** The OpenAPI document of a service, with a check of its responses. */

@@ -62,7 +62,7 @@ export const SECRET_FORMS: SecretForm[] = [
     created: (team) => idsOf(team, "/webhooks"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
-    again: /show it again from the webhook’s page/,
+    again: /view the secret again on the webhook’s page/,
   },
   {
     name: "a rotation of a webhook secret",
@@ -74,7 +74,7 @@ export const SECRET_FORMS: SecretForm[] = [
     created: audited("webhook.secret_rotated"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
-    again: /show it again from the webhook’s page/,
+    again: /view the secret again on the webhook’s page/,
   },
   {
     name: "a view of a webhook secret",
@@ -86,7 +86,7 @@ export const SECRET_FORMS: SecretForm[] = [
     created: audited("webhook.secret_viewed"),
     secret: /whsec_[A-Za-z0-9+/]{43}=/,
     next: "Back to the webhook",
-    again: /show it again from the webhook’s page/,
+    again: /view the secret again on the webhook’s page/,
   },
   {
     name: "an invitation",

@@ -3,6 +3,7 @@ import test from "ava";
 import { z } from "zod";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import { createTurns } from "../../../resources/turns.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -167,6 +168,15 @@ test("a chunked body over 64 KB is rejected with 413", async (t) => {
   t.is(reply.status, 413);
 });
 
+test("other work runs between the large bodies of an organization", async (t) => {
+  const inTurn = createTurns({ pauses: false });
+  const order: string[] = [];
+  setImmediate(() => order.push("other"));
+  const pieces = ["first", "second"].map((name) => inTurn(app.id, async () => void order.push(name)));
+  await Promise.all(pieces);
+  t.deepEqual(order, ["first", "other", "second"]);
+});
+
 test("a compressed body is accepted, and rejected with 413 if it decompresses to over 64 KB", async (t) => {
   const headers = { ...JSON_TYPE, "content-encoding": "gzip" };
   for (const [encoding, compress] of [
@@ -221,6 +231,7 @@ const crowded: [what: string, path: string, body: object, field: string, rule: s
   ["metadata", "/v1/links", { url: 1, metadata: named(101, 1) }, "metadata", "100 fields"],
   ["an object in an unknown field", "/v1/links", { other: [[named(101, 1)]] }, "other", "100 fields"],
   ["a link in bulk", "/v1/links/bulk", { links: [{}, named(101, 1)] }, "links", "100 fields"],
+  ["an array", "/v1/links", { url: 1, tags: many(1001, 1) }, "tags", "1,000 items"],
   ["a bulk request", "/v1/links/bulk", { links: many(100_000, 1) }, "", "10,000 fields and items"],
 ];
 for (const [what, path, json, field, rule] of crowded) {

@@ -297,11 +297,11 @@ test("a limit that is set later includes all earlier clicks", async (t) => {
   t.deepEqual(await followConcurrently(link.slug, 20), { 302: 10, 410: 10 });
 });
 
-const { linkSwitches } = service.storage;
+const { disabledLinks } = service.storage;
 
 test("a disabled link says why, and can't be changed", async (t) => {
   const link = await api.createLink({ external_id: "order-1" });
-  await linkSwitches.disable(link.id, "Phishing", OPERATOR);
+  await disabledLinks.disable(link.id, "Phishing", OPERATOR);
   const { body, headers } = await api.get<LinkBody>(`/v1/links/${link.id}`);
   t.is(body.disabled_reason, "Phishing");
   t.truthy(body.disabled_at);
@@ -317,7 +317,7 @@ test("a disabled link says why, and can't be changed", async (t) => {
 
 test("visitors of a disabled link see no reason", async (t) => {
   const link = await api.createLink();
-  await linkSwitches.disable(link.id, "Phishing", OPERATOR);
+  await disabledLinks.disable(link.id, "Phishing", OPERATOR);
   isProblem(t, await apiAt(service.url).send("GET", `/${link.slug}`), { status: 410, code: "link_gone" });
   const page = await fetch(`${service.url}/${link.slug}`, { headers: { accept: "text/html" } });
   const text = await page.text();
@@ -328,9 +328,9 @@ test("visitors of a disabled link see no reason", async (t) => {
 
 test("a disabled link can be deleted, but its slug can't be used again", async (t) => {
   const link = await api.createLink({ slug: "phish" });
-  await linkSwitches.disable(link.id, null, OPERATOR);
+  await disabledLinks.disable(link.id, null, OPERATOR);
   t.is((await api.send("DELETE", `/v1/links/${link.id}`)).status, 204);
-  t.is(await linkSwitches.enable(link.id, OPERATOR), undefined);
+  t.is(await disabledLinks.enable(link.id, OPERATOR), undefined);
   const json = { url: "https://example.com/", slug: "phish" };
   isProblem(t, await api.send("POST", "/v1/links", { json }), {
     status: 409,
@@ -345,7 +345,7 @@ test("of a concurrent change and a switch, a change that comes second is refused
     const changes = Array.from({ length: 6 }, (_, index) =>
       api.send("PATCH", `/v1/links/${link.id}`, { json: { title: `Title ${index}` } }),
     );
-    const disabled = await linkSwitches.disable(link.id, "Phishing", OPERATOR);
+    const disabled = await disabledLinks.disable(link.id, "Phishing", OPERATOR);
     const statuses = (await Promise.all(changes)).map(({ status }) => status);
     t.true(statuses.every((status) => status === 200 || status === 409));
     const { body, headers } = await api.get<LinkBody>(`/v1/links/${link.id}`);

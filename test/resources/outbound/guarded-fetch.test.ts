@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo, LookupFunction, Socket } from "node:net";
 import test from "ava";
-import { createDnsLookup } from "../../../resources/outbound/dns-lookup.ts";
+import { createDnsLookup } from "../../../resources/outbound/connections.ts";
 import { createGuardedFetch, FetchFailed } from "../../../resources/outbound/guarded-fetch.ts";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { startNameServer } from "../../harness/name-server.ts";

@@ -141,7 +141,7 @@ test.serial(
     t.is(await countOf(), undefined);
     await signIn(username, "guess");
     t.is(await countOf(), 1);
-    await storage.sessions.changePassword(
+    await storage.accounts.changePassword(
       { currentHash: (await storage.accounts.find(id))?.passwordHash ?? null, newHash: "a hash" },
       "",
       { id },

@@ -121,7 +121,7 @@ for (const [index, kind] of ["token", "session"].entries()) {
   test.serial(
     `a user who is disabled while the password is verified gets no ${kind} that works once the user is enabled`,
     async (t) => {
-      const { accounts, accountSwitches } = service.storage;
+      const { accounts, disabledAccounts } = service.storage;
       const user = await service.createUser([]);
       const { findByUsername } = accounts;
       t.teardown(() => Object.assign(accounts, { findByUsername }));
@@ -130,14 +130,14 @@ for (const [index, kind] of ["token", "session"].entries()) {
         async findByUsername(username: string) {
           const account = await findByUsername(username);
           // `intrude` signs in for a token, and then for a session.
-          if (lookups++ === index) await accountSwitches.disable(user.id, null, OPERATOR);
-          else await accountSwitches.enable(user.id, OPERATOR);
+          if (lookups++ === index) await disabledAccounts.disable(user.id, null, OPERATOR);
+          else await disabledAccounts.enable(user.id, OPERATOR);
           return account;
         },
       });
       const isIn = await intrude(user);
       t.true(lookups > index);
-      await accountSwitches.enable(user.id, OPERATOR);
+      await disabledAccounts.enable(user.id, OPERATOR);
       t.false(await isIn());
     },
   );
@@ -150,10 +150,10 @@ const ACCOUNT_URL = `${service.url}/dashboard/account`;
 
 /** Ways to end the sessions of a user from elsewhere. */
 const ENDS: Record<string, (user: TestUser) => Promise<unknown>> = {
-  "signs the user out": ({ id }) => other.accountSwitches.signOut(id, { apps: false }, OPERATOR),
+  "signs the user out": ({ id }) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
   async "disables the user"({ id }) {
-    await other.accountSwitches.disable(id, null, OPERATOR);
-    await other.accountSwitches.enable(id, OPERATOR);
+    await other.disabledAccounts.disable(id, null, OPERATOR);
+    await other.disabledAccounts.enable(id, OPERATOR);
   },
 };
 

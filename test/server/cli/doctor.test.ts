@@ -224,7 +224,7 @@ test("another service at the public address is found", async (t) => {
   const BASE_URL = await startImitation({ issuer: "https://other.example" });
   const { ok, detail } = await diagnose("server", { BASE_URL });
   t.false(ok);
-  t.regex(detail, /is answered by something else than this service/);
+  t.regex(detail, /something other than linkgate answers at/);
 });
 
 test("a clock that is off is found", async (t) => {

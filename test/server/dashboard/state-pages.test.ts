@@ -122,7 +122,7 @@ inChromium("the sign-in page of a blocked username is accessible and fits", asyn
 inChromium("the sign-in page of a disabled user is accessible and fits", async (t, browser) => {
   const user = await service.createUser([id], "dorothy.vaughan");
   const page = await openSignedIn(browser, service.url, user);
-  await storage.accountSwitches.disable(user.id, "Account taken over", OPERATOR);
+  await storage.disabledAccounts.disable(user.id, "Account taken over", OPERATOR);
   await page.goto("/dashboard");
   await isReadable(t, page, "disabled-session");
   await fill(page, { username: user.username, password: user.password });

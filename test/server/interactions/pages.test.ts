@@ -94,7 +94,7 @@ test("a registered client is shown with the name that it chose, as not verified"
   t.regex(signIn, /“ChatGPT”, an app that isn’t verified, wants to access your account\./);
   t.notRegex(signIn, /An app by/);
   t.regex(text, /“ChatGPT” is requesting access/);
-  t.regex(text, /Not verified: this app chose its name itself\./);
+  t.regex(text, /Unverified app: anyone can use this name\./);
   t.regex(text, /You’ll be redirected to evil\.example\./);
   t.notRegex(text, /Identity published/);
 });

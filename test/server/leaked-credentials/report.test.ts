@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { hasChecksum, withChecksum } from "../../../adapters/crypto/checksum.ts";
+import { hasChecksum, withChecksum } from "../../../adapters/crypto/ids.ts";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";

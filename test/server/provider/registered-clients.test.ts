@@ -196,7 +196,7 @@ test("the consent page quotes the name, says that it is not verified, and warns 
   const page = await openConsent(new TestBrowser(service.url), user, url);
   const text = page.html.text.replace(/\s+/g, " ");
   t.true(text.includes(`“${name}” is requesting access`), text);
-  t.regex(text, /Not verified: this app chose its name itself\./);
+  t.regex(text, /Unverified app: anyone can use this name\./);
   t.regex(text, /You’ll be redirected to 127\.0\.0\.1\./);
   t.regex(text, /runs on your computer/);
 });

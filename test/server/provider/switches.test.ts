@@ -21,7 +21,7 @@ const resourceServer: ResourceServer = {
   clientId: "resource-server",
   clientSecret: SECRET,
 };
-const { accountSwitches, accountDeletions, clients, grants, linkSwitches, organizations, suspensions } =
+const { disabledAccounts, accountDeletions, clients, grants, disabledLinks, organizations, suspensions } =
   service.storage;
 
 type Outcomes = Record<SurfaceName, string>;
@@ -89,17 +89,17 @@ type Switch = {
 
 const SWITCHES: Record<string, Switch> = {
   "a user is disabled": {
-    off: ({ user }) => accountSwitches.disable(user.id, "taken over", OPERATOR),
+    off: ({ user }) => disabledAccounts.disable(user.id, "taken over", OPERATOR),
     while: { ...NO_USER_TOKENS, ...NO_SESSIONS, "a sign-in": "401 invalid_credentials" },
-    on: ({ user }) => accountSwitches.enable(user.id, OPERATOR),
+    on: ({ user }) => disabledAccounts.enable(user.id, OPERATOR),
     after: { ...NO_USER_TOKENS, ...NO_SESSIONS },
   },
   "a user is signed out": {
-    off: ({ user }) => accountSwitches.signOut(user.id, { apps: false }, OPERATOR),
+    off: ({ user }) => disabledAccounts.signOut(user.id, { apps: false }, OPERATOR),
     while: { ...NO_SESSIONS, "an authorization request": "login_required" },
   },
   "a user is signed out of apps, too": {
-    off: ({ user }) => accountSwitches.signOut(user.id, { apps: true }, OPERATOR),
+    off: ({ user }) => disabledAccounts.signOut(user.id, { apps: true }, OPERATOR),
     while: { ...NO_SESSIONS, ...NO_USER_TOKENS },
   },
   "a user is deleted": {
@@ -163,9 +163,9 @@ const SWITCHES: Record<string, Switch> = {
     while: { ...NO_USER_TOKENS, "an authorization request": "consent_required" },
   },
   "a link is disabled": {
-    off: ({ links }) => linkSwitches.disable(links.own.id, "phishing", OPERATOR),
+    off: ({ links }) => disabledLinks.disable(links.own.id, "phishing", OPERATOR),
     while: { "a short link of the organization": "410" },
-    on: ({ links }) => linkSwitches.enable(links.own.id, OPERATOR),
+    on: ({ links }) => disabledLinks.enable(links.own.id, OPERATOR),
   },
 };
 

@@ -2,7 +2,7 @@ import test from "ava";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
-import { ruleContextOf, trustRuleValidation } from "../../../server/workload-identity/schema.ts";
+import { ruleContextOf, trustRuleValidation } from "../../../server/workload-identity/trust-rules.ts";
 
 const RULE = {
   name: "Deploy",

@@ -152,10 +152,7 @@ test("owners and admins change the setting, as JSON and as a form, and it is in 
       { from: "known", to: "any" },
     ],
   );
-  t.is(
-    body.data[0]?.summary,
-    "changed which apps besides those of organizations may connect from any to none",
-  );
+  t.is(body.data[0]?.summary, "changed the app policy from any to none");
 });
 
 test("members see the setting but can't change it", async (t) => {

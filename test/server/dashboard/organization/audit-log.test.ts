@@ -122,18 +122,38 @@ test("the log is filtered by event, actor and time", async (t) => {
   t.deepEqual(await at("&from=2999-01-01T00:00:00Z"), []);
 });
 
+/** Returns the ids of the entries on each page. */
+async function pagesOf({ base, owner }: Team, limit: number): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const query: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    const { body } = await owner.api.send<Log>("GET", `${base}/audit?limit=${limit}${query}`);
+    pages.push(body.data.map(({ id }) => id));
+    cursor = body.next_cursor;
+  }
+  return pages;
+}
+
+test("large entries fill a page before the limit, and the cursor leads to the rest", async (t) => {
+  const team = await createTeam(service, "free");
+  const { id } = team.organization;
+  const change = await service.storage.organizations.setPlan(id, "growth", OPERATOR);
+  const api = apiAt(
+    service.url,
+    await service.token({ id, name: "", ...change?.client } as TestOrganization),
+  );
+  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [index, "é".repeat(500)]));
+  for (let count = 0; count < 12; count++) await api.createLink({ metadata });
+  const pages = await pagesOf(team, 100);
+  const counts = pages.map((ids) => ids.length);
+  t.true(counts.length > 1 && counts.every((count) => count > 0), counts.join());
+  t.deepEqual(pages.flat(), (await pagesOf(team, 1)).flat());
+});
+
 test("the log is paginated, and a cursor is rejected for another list", async (t) => {
   const team = await createTeam(service);
   const all = (await read(team)).data.map(({ id }) => id);
-  const seen: string[] = [];
-  let cursor: string | null = "";
-  while (cursor !== null) {
-    const more: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    const { body } = await team.owner.api.send<Log>("GET", `${team.base}/audit?limit=1${more}`);
-    seen.push(...body.data.map(({ id }) => id));
-    cursor = body.next_cursor;
-  }
-  t.deepEqual(seen, all);
+  t.deepEqual((await pagesOf(team, 1)).flat(), all);
 
   const { body } = await team.owner.api.send<Log>("GET", `${team.base}/audit?limit=1`);
   const encoded = encodeURIComponent(String(body.next_cursor));

@@ -7,7 +7,7 @@ import { TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService({ SUPPORT_CONTACT: "mailto:support@links.example" });
-const { suspensions, clients, accountSwitches } = service.storage;
+const { suspensions, clients, disabledAccounts } = service.storage;
 test.after.always(() => service.close());
 
 test("a suspended organization can be viewed, but not changed", async (t) => {
@@ -92,7 +92,7 @@ test("an owner signs a member out of everything only if no other organization is
     code: "role_required",
   });
   t.is(
-    await accountSwitches.signOutMember({ organizationId: organization.id, userId: "usr_x" }, OPERATOR),
+    await disabledAccounts.signOutMember({ organizationId: organization.id, userId: "usr_x" }, OPERATOR),
     undefined,
   );
 });

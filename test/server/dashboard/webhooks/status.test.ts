@@ -97,7 +97,7 @@ test("an unverified webhook waits for a test event, which can be sent from its p
   t.true(textOf(page, inDetail).includes("the test event failed"));
   t.regex(
     textOf(page, "main .alert.bad"),
-    /^Your endpoint responded to the test event with 500\. Other events are sent once your endpoint responds with 2xx\. Next attempt: [A-Z][a-z]{2} /,
+    /^Not verified: the last test got 500\. Fix it, then send another\. Other events are sent once your endpoint responds with 2xx\. Next attempt: [A-Z][a-z]{2} /,
   );
   t.regex(
     textOf(page, "li:nth-child(1) .delivery"),
@@ -108,7 +108,10 @@ test("an unverified webhook waits for a test event, which can be sent from its p
   const next = Promise.withResolvers<ServerResponse>();
   receiver.respond("/waiting", next.resolve);
   const waiting = await browser.press(page, "Send test event");
-  t.regex(textOf(waiting, "main .alert.bad"), /^Your endpoint responded to the test event with 500\. /);
+  t.regex(
+    textOf(waiting, "main .alert.bad"),
+    /^Not verified: the last test got 500\. Fix it, then send another\. /,
+  );
   (await next.promise).writeHead(204).end();
   await waitUntilVerified(owner.api, path);
   t.deepEqual(badgeIn(await browser.open(service.url + path), inDetail), { text: "Active", kind: "good" });

@@ -258,7 +258,7 @@ canary(
 );
 
 canary(
-  "redemption",
+  "token-reuse",
   "a code is found, then its grant, then consumed, all before a token is stored",
   async (t) => {
     const op = await start();

@@ -1,5 +1,5 @@
 import test from "ava";
-import { UNAVAILABLE } from "../../../../resources/http/unavailable.ts";
+import { UNAVAILABLE } from "../../../../resources/http/problem.ts";
 import { apiAt } from "../../../harness/clients/api.ts";
 import { type Colleague, createColleague } from "../../../harness/clients/dashboard.ts";
 import { TestBrowser } from "../../../harness/clients/test-browser.ts";

@@ -3,8 +3,8 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import test from "ava";
 import Koa, { type Context, type Middleware } from "koa";
-import type { FastPath } from "../../../resources/http/fast-path.ts";
-import { createFront } from "../../../server/front/index.ts";
+import type { FastPath } from "../../../resources/http/api-context.ts";
+import { createFront } from "../../../server/http/fast-path.ts";
 import { HOST, request, send } from "../../harness/front.ts";
 
 const host = HOST.slice("Host: ".length);

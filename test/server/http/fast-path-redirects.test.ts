@@ -28,7 +28,7 @@ await createLink("expires", { expiresAt: Date.now() + 3_600_000 });
 await createLink("limited", { maxClicks: 1000 });
 await createLink("used-up", { maxClicks: 0 });
 await createLink("UPPER-case_1");
-await storage.linkSwitches.disable((await createLink("disabled")).id, "spam", OPERATOR);
+await storage.disabledLinks.disable((await createLink("disabled")).id, "spam", OPERATOR);
 await storage.links.remove(organization.id, (await createLink("deleted")).id, OPERATOR);
 await createLink("suspended", {}, suspended.id);
 await storage.suspensions.suspend(suspended.id, null, OPERATOR);
