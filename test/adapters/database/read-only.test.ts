@@ -24,8 +24,18 @@ async function onPostgres(): Promise<Server> {
   const { url, drop } = await createTestDatabase();
   const admin = openDatabase(serverOf("postgres") as string);
   const name = new URL(url).pathname.slice(1);
-  const set = (value: string) =>
-    admin.knex.raw("alter database ?? set default_transaction_read_only = ??", [name, value]);
+  // Sessions that are opening have the former setting, and pg_stat_activity doesn't show them yet.
+  const opening = async (): Promise<number[]> =>
+    await admin
+      .knex("pg_locks")
+      .whereRaw("classid = 'pg_database'::regclass and mode = 'RowExclusiveLock'")
+      .where("objid", admin.knex("pg_database").select("oid").where("datname", name))
+      .pluck("pid");
+  async function set(value: string) {
+    await admin.knex.raw("alter database ?? set default_transaction_read_only = ??", [name, value]);
+    const before = new Set(await opening());
+    await until(async () => (await opening()).every((pid) => !before.has(pid)) || undefined);
+  }
   return {
     url,
     async demote() {
