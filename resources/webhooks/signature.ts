@@ -1,5 +1,4 @@
-import { randomBytes } from "node:crypto";
-import { Webhook } from "standardwebhooks";
+import { createHmac, randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = "whsec_";
@@ -16,10 +15,14 @@ export function signatureHeaders(
   body: string,
   secrets: string[],
 ): Record<string, string> {
-  const signatures = secrets.map((secret) => new Webhook(secret).sign(id, new Date(at), body));
+  const timestamp = String(Math.floor(at / 1000));
+  const sign = (secret: string) =>
+    createHmac("sha256", Buffer.from(secret.slice(SECRET_PREFIX.length), "base64"))
+      .update(`${id}.${timestamp}.${body}`)
+      .digest("base64");
   return {
     "webhook-id": id,
-    "webhook-timestamp": String(Math.floor(at / 1000)),
-    "webhook-signature": signatures.join(" "),
+    "webhook-timestamp": timestamp,
+    "webhook-signature": secrets.map((secret) => `v1,${sign(secret)}`).join(" "),
   };
 }
