@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import path from "node:path";
 import type { Knex } from "knex";
-import pg from "pg";
 import { MysqlClient } from "./mysql.ts";
 import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
@@ -66,7 +65,6 @@ export function knexConfig(
           connectionString: url,
           connectionTimeoutMillis: connectTimeoutMs,
           keepAlive: true,
-          types: numbersForBigints,
         },
         pool,
       };
@@ -84,14 +82,6 @@ export function knexConfig(
       };
   }
 }
-
-const INT8 = 20; // the type's OID
-
-/** Parses bigints as numbers: all are milliseconds or counts, far below 2^53. */
-const numbersForBigints = {
-  getTypeParser: (oid: number, format?: string) =>
-    oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format as "text"),
-};
 
 /** Returns SQL that tests whether a column contains a text, byte by byte. By default, both are bindings. */
 export function containsText(engine: Engine, column = "??", text = "?"): string {

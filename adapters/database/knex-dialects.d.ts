@@ -50,6 +50,7 @@ declare module "knex/lib/dialects/postgres/index.js" {
   import ServerClient from "knex/lib/client.js";
 
   export default class PgClient extends ServerClient {
+    _driver(): { types: { setTypeParser(oid: number, parse: (text: string) => unknown): void } };
     _acquireOnlyConnection(): Promise<object>;
   }
 }

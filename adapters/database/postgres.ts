@@ -11,11 +11,20 @@ type PgConnection = Client & {
   __knexTxId?: string;
 };
 
+const INT8 = 20; // the type's OID
+
 /** Knex's PostgreSQL dialect, whose connections are used for a limited time, and which accepts strings with NUL. */
 export class PostgresClient extends withLimits(PgClient, {
   streamOf: (connection) => (connection as PgConnection).connection.stream,
   setUp: configure,
 }) {
+  /** Parses bigints as numbers: all are milliseconds or counts, far below 2^53. */
+  _driver() {
+    const driver = PgClient.prototype._driver.call(this);
+    driver.types.setTypeParser(INT8, Number);
+    return driver;
+  }
+
   async _acquireOnlyConnection(): Promise<object> {
     const connection = await PgClient.prototype._acquireOnlyConnection.call(this);
     this.watchNew(connection);

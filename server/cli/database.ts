@@ -18,6 +18,7 @@ import {
 } from "../../adapters/copy/index.ts";
 import { engineOf } from "../../adapters/database/engine.ts";
 import { createMissingKey, keyFileOf } from "../keys/encryption-keys.ts";
+import { describeMissingDriver } from "../settings/optional-packages.ts";
 import { describeStartupError } from "../startup-errors.ts";
 import { type Command, type CommandContext, CommandError, type CommandInput } from "./command.ts";
 import { whoRuns } from "./record-command.ts";
@@ -124,8 +125,10 @@ function urlOf(options: CommandInput["options"], name: "from" | "to"): string {
   if (typeof url !== "string") throw new CommandError("usage", `Missing option --${name} <url>.`);
   try {
     if (engineOf(url) !== "sqlite") new URL(url);
-    return url;
   } catch {
     throw new CommandError("invalid_url", `--${name} must start with sqlite:, postgres:// or mysql://.`);
   }
+  const missing = describeMissingDriver(`--${name}`, url);
+  if (missing) throw new CommandError("missing_package", `${missing}.`);
+  return url;
 }

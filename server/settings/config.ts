@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
+import { findMissingPackages } from "./optional-packages.ts";
 import {
   contact,
   count,
@@ -129,6 +130,7 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
     ...(result.error?.issues ?? []).map((issue) => `${issue.path.join(".")} ${issue.message}`),
     ...findConflicts(present),
     ...telemetryProblems,
+    ...(result.success ? findMissingPackages(result.data, telemetry !== undefined) : []),
     ...(isProduction ? findProductionErrors(present) : []),
   ];
   if (!result.success || problems.length) throw new InvalidSettings(problems);

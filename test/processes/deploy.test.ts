@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -23,8 +23,22 @@ const manifests = parseAllDocuments(read("kubernetes.yaml")).map((document) => d
 const pod = manifests.find(({ kind }) => kind === "Deployment").spec.template.spec;
 const [container] = pod.containers;
 
-test("the files that the Containerfile copies are all that the server needs", async (t) => {
-  const app = path.join(folder, "app");
+const [, ...ARGUMENTS] = JSON.parse(/^CMD (.*)$/m.exec(read("Containerfile"))?.[1] ?? "") as string[];
+const app = path.join(folder, "app");
+
+/** Copies the packages that `npm ci --omit=dev` installs: the lock file marks all others. */
+function copyProductionPackages(): void {
+  const lock: { packages: Record<string, { dev?: true; devOptional?: true }> } = JSON.parse(
+    readFileSync(`${ROOT}package-lock.json`, "utf8"),
+  );
+  for (const [name, { dev, devOptional }] of Object.entries(lock.packages)) {
+    if (!name.startsWith("node_modules/") || dev || devOptional || !existsSync(ROOT + name)) continue;
+    const filter = (file: string) => path.basename(file) !== "node_modules"; // nested packages have their own entry
+    cpSync(ROOT + name, path.join(app, name), { recursive: true, filter });
+  }
+}
+
+test.serial("the files that the Containerfile copies are all that the server needs", async (t) => {
   for (const [, source = "", target = ""] of read("Containerfile").matchAll(/^COPY (?!--)(.+) (\S+)$/gm)) {
     for (const file of source.split(" ")) {
       const isFolder = target.startsWith("./") || target.endsWith("/");
@@ -33,10 +47,8 @@ test("the files that the Containerfile copies are all that the server needs", as
       cpSync(ROOT + file, to, { recursive: true });
     }
   }
-  symlinkSync(`${ROOT}node_modules`, path.join(app, "node_modules"));
-  const [, command = ""] = /^CMD (.*)$/m.exec(read("Containerfile")) ?? [];
-  const [, ...args] = JSON.parse(command) as string[];
-  const server = new Program(process.execPath, args, {
+  copyProductionPackages();
+  const server = new Program(process.execPath, ARGUMENTS, {
     cwd: app,
     settings: { NODE_ENV: "production", PORT: "0", DATABASE_URL: `sqlite:${folder}/container/test.sqlite` },
   });
@@ -46,10 +58,41 @@ test("the files that the Containerfile copies are all that the server needs", as
   t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
 });
 
+test.serial("a server without optional packages names those that its settings need", async (t) => {
+  const start = (settings: Record<string, string>) =>
+    new Program(process.execPath, ARGUMENTS, { cwd: app, settings }).ended;
+  const { code, stderr } = await start({
+    DATABASE_URL: "postgres://localhost/linkgate",
+    REDIS_URL: "redis://localhost",
+    OTEL_TRACES_EXPORTER: "otlp",
+  });
+  const end = 'See "Optional packages" in docs/operate/deploy.md';
+  // prom-client depends on the API.
+  const telemetry = Object.keys(manifest.peerDependencies).filter((name) =>
+    /^@opentelemetry\/(?!api$)/.test(name),
+  );
+  t.is(code, 1);
+  t.is(
+    stderr,
+    `Invalid settings:
+  DATABASE_URL needs packages that aren't installed: pg. ${end}
+  REDIS_URL needs packages that aren't installed: ioredis. ${end}
+  OTEL_TRACES_EXPORTER needs packages that aren't installed: ${telemetry.join(", ")}. ${end}
+`,
+  );
+  t.regex((await start({ DATABASE_URL: "mysql://localhost/linkgate" })).stderr, /installed: mysql2\./);
+});
+
+test("every optional package is in the list of what to install", (t) => {
+  const [, list = ""] =
+    /\n## Optional packages\n(.*?)\n## /s.exec(readFileSync(`${ROOT}docs/operate/deploy.md`, "utf8")) ?? [];
+  for (const name of Object.keys(manifest.peerDependencies))
+    t.true(list.includes(name.replace("@opentelemetry/", "")), name);
+});
+
 test("containers and the unit start the server as npm start does", (t) => {
   const command = manifest.scripts.start.replace(/^exec /, "");
-  const [, containers = ""] = /^CMD (.*)$/m.exec(read("Containerfile")) ?? [];
-  t.is(JSON.parse(containers).join(" "), command);
+  t.is(["node", ...ARGUMENTS].join(" "), command);
   t.true(read("linkgate.service").includes(`\nExecStart=/usr/bin/${command}\n`));
 });
 
