@@ -3,6 +3,7 @@ import type { FastPath } from "../resources/http/api-context.ts";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
 import { isBelow, mount } from "../resources/http/routing.ts";
 import type { Services } from "../resources/services.ts";
+import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth } from "./auth/index.ts";
 import { createSignInParts } from "./auth/parts.ts";
 import { passwordReset } from "./auth/password-reset.ts";
@@ -27,7 +28,7 @@ import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
 import { acceptJson, completeResponses, oauthCors } from "./provider/responses.ts";
 import { useKeys } from "./provider/seams/key-store.ts";
-import { errorResponseLink } from "./provider/untrusted-redirects.ts";
+import { asksForSignIn, errorResponseLink } from "./provider/untrusted-redirects.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
 import { originsOf } from "./settings/public-urls.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
@@ -51,11 +52,13 @@ export function authorizationServer(
     origins,
     renewRememberedGrant: createRememberedConsent(storage, appPolicyCheck),
     renderError: (ctx, out, error) => {
+      const link = errorResponseLink(ctx, out);
+      if (link && asksForSignIn(ctx)) return redirectToLogin(ctx, { returnTo: ctx.originalUrl });
       ctx.type = "html";
       ctx.body =
         error instanceof ExpiredRegistration
           ? expiredRegistrationPage()
-          : authorizationErrorPage(describeError(out, error), errorResponseLink(ctx, out));
+          : authorizationErrorPage(describeError(out, error), link);
     },
   });
   provider.on("authorization.error", (ctx: Context, { error }: { error: string }) => {

@@ -84,7 +84,10 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
   };
 }
 
-function redirectToLogin(ctx: Context, { returnTo, again }: SignInRequired): void {
+export function redirectToLogin(
+  ctx: Context,
+  { returnTo, again }: { returnTo: string; again?: boolean },
+): void {
   const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });
   seeOther(ctx, `/auth/login?${query}`);
 }

@@ -38,6 +38,18 @@ function isTrusted(ctx: KoaContextWithOIDC, error: { error: string }): boolean {
   }
 }
 
+/**
+ * Returns whether to ask for a sign-in, after which the same request is answered at its redirect URI (RFC 9700 §4.11.2).
+ * Not if the request asks for no page, or would be refused for a reason of ours.
+ */
+export function asksForSignIn(ctx: KoaContextWithOIDC): boolean {
+  const { client, session, route } = ctx.oidc;
+  if (route !== "authorization" || ctx.method !== "GET" || ctx.status >= 500) return false;
+  const prompts = String(paramsOf(ctx).prompt ?? "").split(" ");
+  const isSelfRegistered = clientKindOf(client?.clientId ?? "") === "registered";
+  return session?.accountId === undefined && !isSelfRegistered && !prompts.includes("none");
+}
+
 /** Returns the response to offer (RFC 6749 §4.1.2.1); undefined if the redirect URI isn't one of the client. */
 export function errorResponseLink(
   ctx: KoaContextWithOIDC,

@@ -148,9 +148,11 @@ for (const [what, changes, error] of INVALID_REQUESTS) {
   });
 }
 
-/** Returns the error that the app gets, or would get if the user continued to it from the error page. */
+/** Returns the error that the app gets, if necessary after a sign-in or if the user continues from the error page. */
 async function errorOf(url: string): Promise<{ status: number; error: string | null; code: string | null }> {
-  const page = await new TestBrowser(service.url).open(url);
+  const browser = new TestBrowser(service.url);
+  const opened = await browser.open(url);
+  const page = opened.url.includes("/auth/login?") ? await browser.signIn(opened, user) : opened;
   const { searchParams } = new URL(page.html.querySelector("main a")?.attributes.href ?? page.url);
   return { status: page.status, error: searchParams.get("error"), code: searchParams.get("code") };
 }

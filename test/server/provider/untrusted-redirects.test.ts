@@ -1,4 +1,4 @@
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import { authorizeUrl, createApp, type Fields, openConsent } from "../../harness/clients/oauth.ts";
@@ -26,20 +26,21 @@ const INVALID: [what: string, changes: Fields, error: string][] = [
   ["an unknown resource", { resource: "https://other.example/" }, "invalid_target"],
   ["no PKCE", { code_challenge: undefined, code_challenge_method: undefined }, "invalid_request"],
   ["a repeated parameter", { scope: ["links:read", "links:read"] }, "invalid_request"],
-  ["prompt=none and an unknown scope", { prompt: "none", scope: "unknown" }, "invalid_scope"],
 ];
 
+/** Opens a URL as somebody who isn't signed in, and signs in. */
+async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(url);
+  t.is(new URL(page.url).pathname, "/auth/login");
+  return new URL((await browser.signIn(page, user)).url);
+}
+
 for (const [what, changes, error] of INVALID) {
-  test(`an invalid request with ${what} redirects only a user who is signed in`, async (t) => {
+  test(`an invalid request with ${what} asks for a sign-in, then redirects with the error`, async (t) => {
     const url = authorizeUrl(service, app, { ...changes, state: "a & b" });
-    const page = await new TestBrowser(service.url).open(url);
-    t.is(page.status, 400);
-    t.is(page.url, url, "no redirect");
-    t.is(page.headers.get("location"), null);
-    t.regex(page.text, /app\.example\.com/);
-    const continued = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
-    const redirected = new URL((await signedIn.open(url)).url);
-    for (const { origin, pathname, searchParams } of [continued, redirected]) {
+    const redirects = [await openAndSignIn(t, url), new URL((await signedIn.open(url)).url)];
+    for (const { origin, pathname, searchParams } of redirects) {
       t.is(origin + pathname, REDIRECT_URI);
       t.is(searchParams.get("error"), error);
       t.is(searchParams.get("state"), "a & b");
@@ -47,6 +48,23 @@ for (const [what, changes, error] of INVALID) {
     }
   });
 }
+
+test("an invalid request with prompt=none gets a page without a sign-in", async (t) => {
+  const url = authorizeUrl(service, app, { prompt: "none", scope: "unknown", state: "a & b" });
+  const page = await new TestBrowser(service.url).open(url);
+  t.is(page.status, 400);
+  t.is(page.url, url, "no redirect");
+  t.is(page.headers.get("location"), null);
+  t.regex(page.text, /app\.example\.com/);
+  const continued = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
+  const redirected = new URL((await signedIn.open(url)).url);
+  for (const { origin, pathname, searchParams } of [continued, redirected]) {
+    t.is(origin + pathname, REDIRECT_URI);
+    t.is(searchParams.get("error"), "invalid_scope");
+    t.is(searchParams.get("state"), "a & b");
+    t.is(searchParams.get("iss"), service.url);
+  }
+});
 
 test("silent authentication by an organization's client always redirects", async (t) => {
   const url = authorizeUrl(service, app, { prompt: "none" });
@@ -98,16 +116,13 @@ test("an app that registered itself isn't redirected to even if the user is sign
 });
 
 for (const [what, changes, error] of INVALID) {
-  test(`an app with a metadata document and an invalid request with ${what} gets a page without a sign-in`, async (t) => {
+  test(`a sign-in comes before the redirect to an app with a metadata document and ${what}`, async (t) => {
     const redirect_uri = "https://app.evil.example/callback";
     const clientId = `https://app.evil.example/${encodeURIComponent(what)}`;
     const document = { client_id: clientId, client_name: "App", redirect_uris: [redirect_uri] };
     publisher.publish(clientId, { body: document });
     const url = authorizeUrl(service, { clientId }, { redirect_uri, ...changes });
-    const page = await new TestBrowser(service.url).open(url);
-    t.is(page.status, 400);
-    t.is(page.url, url, "no redirect");
-    const { origin, searchParams } = new URL(page.html.querySelector("main a")?.attributes.href ?? "");
+    const { origin, searchParams } = await openAndSignIn(t, url);
     t.is(origin, "https://app.evil.example");
     t.is(searchParams.get("error"), error);
     t.is(new URL((await signedIn.open(url)).url).origin, "https://app.evil.example");
