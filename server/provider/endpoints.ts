@@ -133,10 +133,26 @@ function step(change: (ctx: KoaContextWithOIDC) => void): Middleware {
 
 /** oidc-provider authenticates the client of a request without an assertion. */
 function unlessByAssertion(authenticateClient: Middleware): Middleware {
-  return async function authenticate(ctx: Context, next) {
-    const { authenticateByAssertion } = ctx as EndpointContext;
-    return (await authenticateByAssertion(ctx as EndpointContext)) ? next() : authenticateClient(ctx, next);
+  return async function authenticate(context: Context, next) {
+    const ctx = context as EndpointContext;
+    if (await ctx.authenticateByAssertion(ctx)) return next();
+    try {
+      await authenticateClient(ctx, async () => {});
+    } catch (error) {
+      throw explainMissingCredentials(error, ctx);
+    }
+    return next();
   };
+}
+
+/** Some clients choose `none` wherever it is listed. The answer is the same for clients that don't exist. */
+function explainMissingCredentials(error: unknown, ctx: EndpointContext): unknown {
+  const { client_secret: secret, client_assertion: assertion } = ctx.oidc.params ?? {};
+  const hasCredentials = secret !== undefined || assertion !== undefined || ctx.get("authorization") !== "";
+  if (error instanceof errors.InvalidClientAuth && !hasCredentials)
+    error.error_description =
+      "client authentication failed: only public clients may send client_id alone; others send their secret (client_secret_basic or client_secret_post) or a client_assertion";
+  return error;
 }
 
 /** Throws InvalidToken or InsufficientScope. */
