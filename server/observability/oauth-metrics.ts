@@ -55,6 +55,7 @@ const ERRORS = new Set([
   "request_not_supported",
   "request_uri_not_supported",
   "server_error",
+  "slow_down",
   "temporarily_unavailable",
   "unauthorized_client",
   "unsupported_grant_type",

@@ -48,6 +48,7 @@ export const INTROSPECTION_STEPS = [
     "noCache, urlencoded, assembleTokenParams",
     step(omitMissing),
     ...clientAuthentication,
+    step(refusePublicClients),
     "bound rejectDupes, validateTokenPresence",
     { name: "rejectStructuredTokens", wrap: onlyWithDot },
     "jwtIntrospectionResponse, renderTokenResponse",
@@ -153,6 +154,14 @@ function explainMissingCredentials(error: unknown, ctx: EndpointContext): unknow
     error.error_description =
       "client authentication failed: only public clients may send client_id alone; others send their secret (client_secret_basic or client_secret_post) or a client_assertion";
   return error;
+}
+
+/** RFC 7662 §2.1: a request needs authorization, and a client_id alone is none. */
+function refusePublicClients({ oidc }: KoaContextWithOIDC): void {
+  if (oidc.client?.tokenEndpointAuthMethod !== "none") return;
+  const error = new errors.InvalidClientAuth("public client");
+  error.error_description = "client authentication failed: public clients may not introspect tokens";
+  throw error;
 }
 
 /** Throws InvalidToken or InsufficientScope. */

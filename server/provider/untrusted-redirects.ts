@@ -3,6 +3,9 @@ import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import { isKnownTarget } from "../clients/app-policy.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 
+// A sign-in carries the URL of the request, and servers accept 16 KB of headers.
+const URL_MAX = 4096;
+
 /** The errors of a valid request with `prompt=none` (OpenID Connect Core §3.1.2.6). */
 const SILENT_ERRORS = new Set([
   "login_required",
@@ -45,6 +48,7 @@ function isTrusted(ctx: KoaContextWithOIDC, error: { error: string }): boolean {
 export function asksForSignIn(ctx: KoaContextWithOIDC): boolean {
   const { client, session, route } = ctx.oidc;
   if (route !== "authorization" || ctx.method !== "GET" || ctx.status >= 500) return false;
+  if (ctx.originalUrl.length > URL_MAX) return false;
   const prompts = String(paramsOf(ctx).prompt ?? "").split(" ");
   const isSelfRegistered = clientKindOf(client?.clientId ?? "") === "registered";
   return session?.accountId === undefined && !isSelfRegistered && !prompts.includes("none");

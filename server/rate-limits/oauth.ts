@@ -95,7 +95,7 @@ function clientKeyOf(ctx: Context, clientId: string): string {
 function respondTooMany(ctx: Context, seconds: number): void {
   setTooMany(ctx, seconds);
   ctx.remove("WWW-Authenticate");
-  ctx.body = { error: "temporarily_unavailable", error_description: TOO_MANY_REQUESTS };
+  ctx.body = { error: "slow_down", error_description: TOO_MANY_REQUESTS };
 }
 
 function setTooMany(ctx: Context, seconds: number): void {

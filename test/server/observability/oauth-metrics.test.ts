@@ -115,7 +115,7 @@ test.serial("refusals by rate limits are counted by limit", async (t) => {
   }, limited.url);
   t.deepEqual(refusals, {
     'linkgate_refusals_total{endpoint="token",error="invalid_client"}': 300,
-    'linkgate_refusals_total{endpoint="token",error="temporarily_unavailable"}': 1,
+    'linkgate_refusals_total{endpoint="token",error="slow_down"}': 1,
     'linkgate_rate_limited_total{limit="oauth:failures"}': 1,
     'linkgate_rate_limited_total{limit="sign-in:pair"}': 1,
   });

@@ -11,7 +11,12 @@ import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
 const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
-const service = await startTestService({ ...shared, DYNAMIC_REGISTRATION: "stateless" });
+const RESOURCE_SERVER_SECRET = "r".repeat(43);
+const service = await startTestService({
+  ...shared,
+  DYNAMIC_REGISTRATION: "stateless",
+  RESOURCE_SERVER_SECRET,
+});
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const REDIRECT_URI = "http://127.0.0.1/callback";
@@ -169,7 +174,7 @@ test.serial("an access token outlives the registration, also for introspection a
   t.is((await fetch(authorize, { redirect: "manual" })).status, 400);
   const { status } = await fetch(`${service.url}/v1/organization`, { headers: bearer(access) });
   t.is(status, 200);
-  const fields = { client_id: client.clientId, token: access };
+  const fields = { client_id: "resource-server", client_secret: RESOURCE_SERVER_SECRET, token: access };
   const introspected = await read(postForm(`${service.url}/oauth/introspect`, fields));
   t.true(introspected.body.active, introspected.text);
   const { userinfo_endpoint } = (await read(fetch(`${service.url}/.well-known/openid-configuration`))).body;

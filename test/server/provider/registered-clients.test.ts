@@ -70,6 +70,21 @@ for (const [host, metadata] of Object.entries(HOSTS)) {
   });
 }
 
+test("a public client can't introspect its own token", async (t) => {
+  const redirectUri = "http://127.0.0.1:56679/";
+  const client = await register(service, { ...COMMON, redirect_uris: [redirectUri] });
+  const { body } = await connectRegistered(service, { ...client, redirectUri }, user);
+  const token = String(body.access_token);
+  const { status, body: refusal } = await read(
+    postForm(`${service.url}/oauth/introspect`, { client_id: client.clientId, token }),
+  );
+  t.is(status, 401);
+  t.like(refusal, {
+    error: "invalid_client",
+    error_description: "client authentication failed: public clients may not introspect tokens",
+  });
+});
+
 test("the MCP SDK's client registers itself and connects", async (t) => {
   const host = createSelfRegisteringHost(service, user);
   const client = await host.connect();
@@ -180,7 +195,7 @@ test("a registered client can neither redeem, refresh, introspect nor revoke wha
   t.is(refreshed.body.error, "invalid_grant");
   const send = (endpoint: string, client: RegisteredClient, token: string) =>
     read(postForm(`${service.url}/oauth/${endpoint}`, { client_id: client.clientId, token }));
-  t.deepEqual((await send("introspect", other, access)).body, { active: false });
+  t.is((await send("introspect", other, access)).body.error, "invalid_client");
   t.is((await send("revoke", other, access)).status, 200);
   const isAccepted = async () =>
     (await fetch(service.urls.mcp, { method: "POST", headers: bearer(access) })).status !== 401;

@@ -80,7 +80,7 @@ test("a hundred wrong secrets don't refuse the client itself, on the same networ
   for (let guess = 0; guess < 100; guess++) await requestFrom("192.0.2.1", wrong);
   const refused = await requestFrom("192.0.2.1", wrong);
   t.is(refused.status, 429);
-  t.is(refused.body.error, "temporarily_unavailable");
+  t.is(refused.body.error, "slow_down");
   t.is(refused.headers.get("www-authenticate"), null);
   t.is(refused.headers.get("cache-control"), "no-store");
   for (const address of ["192.0.2.1", "192.0.2.200", "192.0.3.200"]) {
@@ -212,7 +212,7 @@ test("registrations are limited per network, like other requests of clients", as
   }
   const limited = await post(first);
   t.is(limited.status, 429);
-  t.is(limited.body.error, "temporarily_unavailable");
+  t.is(limited.body.error, "slow_down");
   t.true(Number(limited.headers.get("retry-after")) >= 1);
   t.is((await post("203.0.113.1")).status, 201);
 });
