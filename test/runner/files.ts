@@ -22,6 +22,7 @@ const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "!test/processes/rolling-restart.test.ts",
   "test/adapters/database/{migrations,newer-schema}.test.ts",
+  "test/conformance/**/*.test.ts",
   "test/server/cli/**/*.test.ts",
   "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
   "test/server/keys/key-file.test.ts",

@@ -1,0 +1,291 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import test, { type ExecutionContext } from "ava";
+import { decodeProtectedHeader, UnsecuredJWT } from "jose";
+import { formOf, read } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { bearer, postForm } from "../../harness/service.ts";
+import { deploy, REDIRECT_URI } from "./deployment.ts";
+import { BASIC, CONFIG } from "./plans.ts";
+import { createRelyingParty } from "./relying-party.ts";
+import { reportOf } from "./report.ts";
+
+const deployment = await deploy();
+const { metadata, authorize, redeem, requestTokens, verifyIdToken, succeed, userInfo } =
+  await createRelyingParty(deployment);
+const { issuer, clients } = deployment;
+test.after.always(() => deployment.stop());
+
+const tested = new Set<string>();
+
+/** A module of the suite: every browser in it is a new one. */
+function module(name: string, run: (t: ExecutionContext) => Promise<void>): void {
+  tested.add(name);
+  test(name, run);
+}
+
+const noScope = (scope: string) => `\`${scope}\` isn't in \`scopes_supported\`, so the suite skips it`;
+const NOT_APPLICABLE: Record<string, string> = {
+  "oidcc-idtoken-unsigned": "for clients that register themselves; every ID token is signed",
+  "oidcc-scope-profile": noScope("profile"),
+  "oidcc-scope-email": noScope("email"),
+  "oidcc-scope-address": noScope("address"),
+  "oidcc-scope-phone": noScope("phone"),
+  "oidcc-scope-all": "the four scopes aren't in `scopes_supported`, so the suite skips it",
+  "oidcc-ensure-request-object-with-redirect-uri":
+    "request objects aren't supported, as `request_parameter_supported` says",
+};
+
+module("oidcc-server", async (t) => {
+  const { tokens, claims } = await succeed(t);
+  t.is(claims.auth_time === undefined || typeof claims.auth_time === "number", true);
+  t.true(Number(tokens.expires_in) > 0);
+});
+
+module("oidcc-response-type-missing", async (t) => {
+  const { end, parameters } = await authorize({ response_type: undefined });
+  t.is(end.origin + end.pathname, REDIRECT_URI);
+  t.regex(end.searchParams.get("error") ?? "", /^(invalid_request|unsupported_response_type)$/);
+  t.is(end.searchParams.get("state"), parameters.get("state"));
+  t.is(end.searchParams.get("code"), null);
+});
+
+module("oidcc-idtoken-signature", async (t) => {
+  const { tokens } = await succeed(t);
+  const { alg, kid } = decodeProtectedHeader(String(tokens.id_token));
+  const { body } = await read(fetch(metadata.jwks_uri));
+  const matching = (body.keys as { kid: string; kty: string }[]).filter((key) => key.kid === kid);
+  t.is(alg, "RS256");
+  t.deepEqual(
+    matching.map(({ kty }) => kty),
+    ["RSA"],
+  );
+});
+
+const TOKEN_IN: Record<string, (token: string) => RequestInit> = {
+  "oidcc-userinfo-get": (token) => ({ headers: bearer(token) }),
+  "oidcc-userinfo-post-header": (token) => ({ method: "POST", headers: bearer(token) }),
+  "oidcc-userinfo-post-body": (token) => ({ method: "POST", body: formOf({ access_token: token }) }),
+};
+for (const [name, requestWith] of Object.entries(TOKEN_IN)) {
+  module(name, async (t) => {
+    const { tokens, claims } = await succeed(t);
+    const { status, headers, body } = await userInfo(requestWith(String(tokens.access_token)));
+    t.is(status, 200);
+    t.regex(headers.get("content-type") ?? "", /^application\/json/);
+    t.is(body.sub, claims.sub);
+  });
+}
+
+const SUCCEEDING: Record<string, Record<string, string | undefined>> = {
+  "oidcc-ensure-request-without-nonce-succeeds-for-code-flow": { nonce: undefined },
+  "oidcc-display-page": { display: "page" },
+  "oidcc-display-popup": { display: "popup" },
+  "oidcc-ensure-request-with-unknown-parameter-succeeds": { extra: "foobar" },
+  "oidcc-login-hint": { login_hint: "buffy@suite.example.com" },
+  "oidcc-ui-locales": { ui_locales: "se fr en" },
+  "oidcc-claims-locales": { claims_locales: "se fr en" },
+  "oidcc-ensure-request-with-acr-values-succeeds": { acr_values: "1 2" },
+  "oidcc-claims-essential": { claims: JSON.stringify({ userinfo: { name: { essential: true } } }) },
+  "oidcc-ensure-request-with-valid-pkce-succeeds": {},
+};
+for (const [name, parameters] of Object.entries(SUCCEEDING)) {
+  module(name, async (t) => {
+    const { shown } = await succeed(t, parameters);
+    t.is(shown[0], "sign-in");
+  });
+}
+
+module("oidcc-alternate-happy-flow", async (t) => {
+  const { tokens } = await succeed(t, { scope: "offline_access openid", prompt: "consent" });
+  t.regex(String(tokens.refresh_token), /^[\x20-\x7e]+$/);
+});
+
+module("oidcc-prompt-login", async (t) => {
+  const first = await succeed(t);
+  await sleep(1000); // auth_time is in seconds
+  const second = await succeed(t, { prompt: "login" }, first);
+  t.true(second.shown.includes("sign-in"), "a second sign-in");
+  t.is(second.claims.sub, first.claims.sub);
+  if (first.claims.auth_time && second.claims.auth_time)
+    t.not(second.claims.auth_time, first.claims.auth_time);
+});
+
+module("oidcc-prompt-none-not-logged-in", async (t) => {
+  const { end, shown, parameters } = await authorize({ prompt: "none" });
+  t.deepEqual(shown, []);
+  t.is(end.origin + end.pathname, REDIRECT_URI);
+  t.regex(end.searchParams.get("error") ?? "", /^(login|interaction)_required$/);
+  t.is(end.searchParams.get("state"), parameters.get("state"));
+});
+
+module("oidcc-prompt-none-logged-in", async (t) => {
+  const first = await succeed(t);
+  const second = await succeed(t, { prompt: "none" }, first);
+  t.deepEqual(second.shown, []);
+  t.is(second.claims.sub, first.claims.sub);
+  t.is(second.claims.auth_time, first.claims.auth_time);
+});
+
+module("oidcc-max-age-1", async (t) => {
+  const first = await succeed(t);
+  await sleep(2000); // as the suite does: the age of the sign-in is what is tested
+  const second = await succeed(t, { max_age: "1" }, first);
+  t.true(second.shown.includes("sign-in"), "a second sign-in");
+  const authTime = Number(second.claims.auth_time);
+  t.true(Math.abs(Date.now() / 1000 - authTime) < 30);
+  if (first.claims.auth_time) t.true(authTime > Number(first.claims.auth_time));
+});
+
+module("oidcc-max-age-10000", async (t) => {
+  const first = await succeed(t, { max_age: "15000" });
+  const second = await succeed(t, { max_age: "10000" }, first);
+  t.deepEqual(second.shown, []);
+  t.is(typeof second.claims.auth_time, "number");
+  t.is(second.claims.auth_time, first.claims.auth_time);
+});
+
+module("oidcc-id-token-hint", async (t) => {
+  const first = await succeed(t);
+  const second = await succeed(t, { prompt: "none", id_token_hint: String(first.tokens.id_token) }, first);
+  t.deepEqual(second.shown, []);
+  t.is(second.claims.sub, first.claims.sub);
+});
+
+module("oidcc-codereuse", async (t) => {
+  const first = await succeed(t);
+  const { status, body } = await redeem(first);
+  t.is(status, 400);
+  t.is(body.error, "invalid_grant");
+});
+
+module("oidcc-codereuse-30seconds", async (t) => {
+  const first = await succeed(t);
+  await sleep(30_000); // as the suite does
+  const { status, body } = await redeem(first);
+  t.is(status, 400);
+  t.is(body.error, "invalid_grant");
+  t.is((await userInfo({ headers: bearer(String(first.tokens.access_token)) })).status, 401);
+});
+
+module("oidcc-ensure-registered-redirect-uri", async (t) => {
+  const browser = new TestBrowser(issuer);
+  const { end } = await authorize({ redirect_uri: "https://suite.example.com/another" }, { browser });
+  t.is(end.origin, issuer, "no redirect");
+  const page = await browser.open(end.href);
+  t.is(page.status, 400);
+  t.regex(page.text, /redirect_uri/);
+});
+
+module("oidcc-ensure-post-request-succeeds", async (t) => {
+  await succeed(t, {}, { method: "POST" });
+});
+
+module("oidcc-server-client-secret-post", async (t) => {
+  const { end, verifier, parameters } = await authorize();
+  const { status, body } = await read(
+    postForm(
+      metadata.token_endpoint,
+      formOf({
+        grant_type: "authorization_code",
+        code: end.searchParams.get("code") ?? "",
+        redirect_uri: REDIRECT_URI,
+        code_verifier: verifier,
+        client_id: clients[0].id,
+        client_secret: clients[0].secret,
+      }),
+    ),
+  );
+  t.is(status, 200);
+  await verifyIdToken(t, body.id_token, parameters.get("nonce"));
+});
+
+const UNSUPPORTED: [name: string, parameter: "request" | "request_uri", value: string, error: string][] = [
+  [
+    "oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported",
+    "request_uri",
+    "https://suite.example.com/request.jwt",
+    "request_uri_not_supported",
+  ],
+  [
+    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported",
+    "request",
+    new UnsecuredJWT({
+      client_id: clients[0].id,
+      redirect_uri: REDIRECT_URI,
+      response_type: "code",
+    }).encode(),
+    "request_not_supported",
+  ],
+];
+for (const [name, parameter, value, error] of UNSUPPORTED) {
+  module(name, async (t) => {
+    const { end, shown } = await authorize({ [parameter]: value });
+    t.deepEqual(shown, ["sign-in"]);
+    t.is(end.origin + end.pathname, REDIRECT_URI);
+    t.is(end.searchParams.get("error"), error);
+    t.is(metadata[`${parameter}_parameter_supported`] ?? parameter === "request_uri", false); // the defaults differ
+  });
+}
+
+module("oidcc-refresh-token", async (t) => {
+  const scope = "openid offline_access";
+  const first = await succeed(t, { scope, prompt: "consent" });
+  const { status, body } = await requestTokens({
+    grant_type: "refresh_token",
+    refresh_token: String(first.tokens.refresh_token),
+  });
+  t.is(status, 200);
+  t.not(body.access_token, first.tokens.access_token);
+  t.is((await userInfo({ headers: bearer(String(body.access_token)) })).status, 200);
+  if (body.id_token) {
+    const refreshed = await verifyIdToken(t, body.id_token, first.parameters.get("nonce"));
+    t.is(refreshed.sub, first.claims.sub);
+    t.is(refreshed.auth_time, first.claims.auth_time);
+  }
+  const foreign = await authorize({ client_id: clients[1].id, scope, prompt: "consent" });
+  const { body: others } = await redeem(foreign, clients[1]);
+  const refused = await requestTokens({
+    grant_type: "refresh_token",
+    refresh_token: String(others.refresh_token),
+  });
+  t.is(refused.status, 400);
+  t.is(refused.body.error, "invalid_grant");
+});
+
+module("oidcc-discovery-endpoint-verification", async (t) => {
+  const url = `${issuer}/.well-known/openid-configuration`;
+  const { status, headers } = await read(fetch(url));
+  t.is(status, 200);
+  t.regex(headers.get("content-type") ?? "", /^application\/json/);
+  t.is(metadata.issuer, issuer);
+  const lists = (name: string, ...values: string[]) =>
+    t.true(
+      values.every((value) => (metadata[name] as string[]).includes(value)),
+      name,
+    );
+  lists("response_types_supported", "code");
+  lists("grant_types_supported", "authorization_code", "refresh_token");
+  lists("subject_types_supported", "public");
+  lists("id_token_signing_alg_values_supported", "RS256");
+  lists("scopes_supported", "openid");
+  lists("claims_supported", "sub", "iss", "auth_time");
+  lists("code_challenge_methods_supported", "S256");
+  const urls = Object.entries(metadata).filter(([name]) => /_endpoint$|^jwks_uri$/.test(name));
+  t.true(urls.length >= 6);
+  // https everywhere but on a computer of one's own, where this test runs.
+  for (const [name, value] of urls) t.true(String(value).startsWith(`${issuer}/`), name);
+  const { body } = await read(fetch(metadata.jwks_uri));
+  for (const key of body.keys as Record<string, unknown>[]) {
+    for (const name of ["kid", "kty", "n", "e"]) t.is(typeof key[name], "string", name);
+    for (const name of ["d", "p", "q", "dp", "dq", "qi", "k"]) t.false(name in key, name);
+  }
+});
+
+test("every module of the plans is a test, or is listed with the reason why it doesn't apply", (t) => {
+  const modules = [...BASIC.modules, ...CONFIG.modules];
+  t.deepEqual([...tested, ...Object.keys(NOT_APPLICABLE)].toSorted(), modules.toSorted());
+  for (const scope of ["profile", "email", "address", "phone"])
+    t.false((metadata.scopes_supported as string[]).includes(scope));
+  t.false((metadata.id_token_signing_alg_values_supported as string[]).includes("none"));
+  reportOf(t, [BASIC, CONFIG], NOT_APPLICABLE);
+});

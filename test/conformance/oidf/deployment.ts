@@ -1,0 +1,57 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { addressOf, type Program, runCommand, startServer } from "../../harness/program.ts";
+
+export const REDIRECT_URI = "https://suite.example.com/callback";
+
+export type Client = { id: string; secret: string };
+
+/** A server, as its operator would start it, with what the suite is configured with. */
+export type Deployment = {
+  issuer: string;
+  /** The client under test, and that of another organization. */
+  clients: [Client, Client];
+  user: { username: string; password: string };
+  stop(): Promise<void>;
+};
+
+/** Starts a server as a process, and sets it up by its commands. */
+export async function deploy(): Promise<Deployment> {
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-oidf-"));
+  const settings = { PORT: "0", DATABASE_URL: `sqlite:${folder}/linkgate.sqlite`, RATE_LIMIT: "off" };
+  const server: Program = startServer({ settings });
+  const issuer = await addressOf(server);
+
+  async function run<Result>(words: string[], input?: string): Promise<Result> {
+    const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings }, input);
+    if (code !== 0) throw new Error(stderr);
+    return JSON.parse(stdout);
+  }
+
+  async function createClient(): Promise<Client & { organizationId: string }> {
+    const { organization, client } = await run<{
+      organization: { id: string };
+      client: { client_id: string; client_secret: string };
+    }>(["org", "create", `Relying party ${randomUUID()}`, "--plan", "growth"]);
+    await run(["client", "redirect-uris", organization.id, REDIRECT_URI]);
+    return { id: client.client_id, secret: client.client_secret, organizationId: organization.id };
+  }
+
+  const clients: [Client & { organizationId: string }, Client] = [await createClient(), await createClient()];
+  const user = { username: "suite-user", password: randomUUID() };
+  await run(
+    ["user", "create", user.username, "--org", clients[0].organizationId, "--role", "owner"],
+    user.password,
+  );
+  return {
+    issuer,
+    clients,
+    user,
+    async stop() {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
