@@ -12,7 +12,7 @@ const T: Comparison = {
   title: "Tokens issued",
   load: async ({ host, clients }) => ({ next: tokens(host, clients), expected: 200 }),
   references: {
-    memory: { atLeast: 0.75 },
+    memory: { atLeast: 0.8 },
     "node-oauth2-server": { atLeast: 2, onSlowDisks: true },
     "better-auth": {},
     "oidc-provider-knex": {},
@@ -25,7 +25,7 @@ const R: Comparison = {
   title: "Links created",
   load: createsLinks,
   references: {
-    floor: { atLeast: 0.9 },
+    floor: { atLeast: 0.75 },
     "node-oauth2-server": {},
     "better-auth": {},
     "oidc-provider-knex": {},
@@ -79,7 +79,7 @@ export const redirectRows = () =>
     noteForReadme("Redirects", measured);
     return [
       compare("redirect / bare Koa, cached SELECT, grouped count", measured, [OURS, "floor"], {
-        atLeast: 1.3,
+        atLeast: 1.5,
         note: workspace.syncNote(),
       }),
       ...againstRows("redirect", measured),

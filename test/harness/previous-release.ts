@@ -44,14 +44,18 @@ export function unpackPreviousRelease(): PreviousRelease {
 
 /** A release can't be expected to work with other major versions of its dependencies. */
 function assertSameMajors(file: string): void {
-  const { dependencies } = JSON.parse(readFileSync(file, "utf8")) as typeof manifest;
+  const previous = JSON.parse(readFileSync(file, "utf8")) as typeof manifest;
   const majorOf = (range = "") => /\d+/.exec(range)?.[0];
-  const current: Record<string, string> = manifest.dependencies;
-  const different = Object.entries(dependencies).filter(
+  const current = rangesOf(manifest);
+  const different = Object.entries(rangesOf(previous)).filter(
     ([name, range]) => majorOf(range) !== majorOf(current[name]),
   );
   if (different.length > 0) {
     const names = different.map(([name]) => name).join(", ");
     throw new Error(`the previous release needs another major version of ${names}: archive a later release`);
   }
+}
+
+function rangesOf({ dependencies, peerDependencies }: typeof manifest): Record<string, string> {
+  return { ...dependencies, ...peerDependencies };
 }
