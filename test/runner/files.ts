@@ -22,7 +22,7 @@ const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "!test/processes/rolling-restart.test.ts",
   "test/adapters/database/{migrations,newer-schema}.test.ts",
-  "test/conformance/**/*.test.ts",
+  "test/conformance/oidf/*.test.ts",
   "test/server/cli/**/*.test.ts",
   "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
   "test/server/keys/key-file.test.ts",
@@ -37,7 +37,7 @@ const IN_BROWSER = [
   "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
   "test/server/mail/pages.test.ts",
 ];
-const IN_CLIENTS = ["test/clients/*.test.ts"];
+const IN_CLIENTS = ["test/clients/*.test.ts", "test/conformance/mcp/*.test.ts"];
 const ON_SQLITE = [
   "test/**/*.test.ts",
   ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER, ...IN_CLIENTS]

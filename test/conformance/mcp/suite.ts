@@ -1,0 +1,70 @@
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type Ending, Program } from "../../harness/program.ts";
+
+const resolve = createRequire(import.meta.url).resolve;
+
+/** The versions of `@modelcontextprotocol/conformance`: the newest stable one, and the newest alpha. */
+export type Version = "mcp-conformance" | "mcp-conformance-alpha";
+
+export type Check = {
+  scenario: string;
+  id: string;
+  status: "SUCCESS" | "FAILURE" | "WARNING" | "INFO" | "SKIPPED";
+};
+
+/** Starts a command of the suite. */
+export function start(version: Version, args: string[]): Program {
+  return new Program(process.execPath, [resolve(`${version}/dist/index.js`), ...args]);
+}
+
+/** Runs a command of the suite until it ends, and returns its checks. */
+export async function run(version: Version, args: string[]): Promise<Ending & { checks: Check[] }> {
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-mcp-"));
+  try {
+    const ending = await start(version, [...args, "--output-dir", folder]).ended;
+    return { ...ending, checks: checksIn(folder) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Each scenario has a folder: `server-<scenario>-<time>`. */
+function checksIn(folder: string): Check[] {
+  return globSync("*/checks.json", { cwd: folder }).flatMap((file) => {
+    const scenario = file.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT.*$/, "");
+    const checks: Omit<Check, "scenario">[] = JSON.parse(readFileSync(path.join(folder, file), "utf8"));
+    return checks.map(({ id, status }) => ({ scenario, id, status }));
+  });
+}
+
+/** Adds a token to requests to the MCP endpoint: the suite has no option for one. Host and Origin stay as they are. */
+export async function startTokenProxy(port: number) {
+  let authorization: string | undefined;
+  const proxy = createServer((incoming, response) => {
+    const { method, url: path = "", headers } = incoming;
+    const added = path.startsWith("/mcp") && authorization ? { authorization } : {};
+    const options = { host: "127.0.0.1", port, path, method, headers: { ...headers, ...added } };
+    const outgoing = request(options, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    outgoing.once("error", () => response.destroy());
+    incoming.pipe(outgoing);
+  });
+  await new Promise<void>((listening) => proxy.listen(0, "localhost", listening));
+  return {
+    url: `http://localhost:${(proxy.address() as AddressInfo).port}`,
+    use(token: string): void {
+      authorization = `Bearer ${token}`;
+    },
+    close(): void {
+      proxy.close();
+      proxy.closeAllConnections();
+    },
+  };
+}
