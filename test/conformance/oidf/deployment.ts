@@ -6,7 +6,7 @@ import { addressOf, type Program, runCommand, startServer } from "../../harness/
 
 export const REDIRECT_URI = "https://suite.example.com/callback";
 
-export type Client = { id: string; secret: string };
+export type Client = { id: string; secret: string; organizationId: string };
 
 /** A server, as its operator would start it, with what the suite is configured with. */
 export type Deployment = {
@@ -14,6 +14,9 @@ export type Deployment = {
   /** The client under test, and that of another organization. */
   clients: [Client, Client];
   user: { username: string; password: string };
+  folder: string;
+  /** Runs a command of the operator. */
+  run<Result>(words: string[], input?: string): Promise<Result>;
   stop(): Promise<void>;
 };
 
@@ -30,7 +33,7 @@ export async function deploy(): Promise<Deployment> {
     return JSON.parse(stdout);
   }
 
-  async function createClient(): Promise<Client & { organizationId: string }> {
+  async function createClient(): Promise<Client> {
     const { organization, client } = await run<{
       organization: { id: string };
       client: { client_id: string; client_secret: string };
@@ -39,7 +42,7 @@ export async function deploy(): Promise<Deployment> {
     return { id: client.client_id, secret: client.client_secret, organizationId: organization.id };
   }
 
-  const clients: [Client & { organizationId: string }, Client] = [await createClient(), await createClient()];
+  const clients: [Client, Client] = [await createClient(), await createClient()];
   const user = { username: "suite-user", password: randomUUID() };
   await run(
     ["user", "create", user.username, "--org", clients[0].organizationId, "--role", "owner"],
@@ -49,6 +52,8 @@ export async function deploy(): Promise<Deployment> {
     issuer,
     clients,
     user,
+    folder,
+    run,
     async stop() {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -19,24 +19,29 @@ export type Authorization = {
   browser: TestBrowser;
 };
 
+/** Signs in, and presses a button of the consent page, wherever the pages ask for it. */
+export async function follow(
+  { issuer, user }: Deployment,
+  browser: TestBrowser,
+  opened: Page,
+  button = "Allow",
+): Promise<{ end: URL; shown: string[] }> {
+  const shown: string[] = [];
+  let page = opened;
+  for (let step = 0; step < 4 && page.url.startsWith(issuer) && page.status === 200; step++) {
+    const isSignIn = page.html.querySelector("#password") !== null;
+    shown.push(isSignIn ? "sign-in" : "consent");
+    page = isSignIn ? await browser.press(page, "Sign in", user) : await browser.press(page, button);
+  }
+  return { end: new URL(page.url), shown };
+}
+
 /** What the suite is: a client of the deployment. Its requests have PKCE, which linkgate requires of every client. */
 export async function createRelyingParty(deployment: Deployment) {
-  const { issuer, user } = deployment;
+  const { issuer } = deployment;
   const { body } = await read(fetch(`${issuer}/.well-known/openid-configuration`));
   const metadata = body as Metadata;
   const keys = createRemoteJWKSet(new URL(metadata.jwks_uri));
-
-  /** Signs in and allows access wherever the pages ask for it. */
-  async function follow(browser: TestBrowser, opened: Page): Promise<{ end: URL; shown: string[] }> {
-    const shown: string[] = [];
-    let page = opened;
-    for (let step = 0; step < 4 && page.url.startsWith(issuer) && page.status === 200; step++) {
-      const isSignIn = page.html.querySelector("#password") !== null;
-      shown.push(isSignIn ? "sign-in" : "consent");
-      page = isSignIn ? await browser.press(page, "Sign in", user) : await browser.press(page, "Allow");
-    }
-    return { end: new URL(page.url), shown };
-  }
 
   async function authorize(
     changes: Fields = {},
@@ -59,7 +64,7 @@ export async function createRelyingParty(deployment: Deployment) {
       method === "POST"
         ? await browser.open(endpoint, { method, body: parameters })
         : await browser.open(`${endpoint}?${parameters}`);
-    return { parameters, verifier, browser, ...(await follow(browser, page)) };
+    return { parameters, verifier, browser, ...(await follow(deployment, browser, page)) };
   }
 
   function redeem({ end, verifier }: Authorization, client: Client = deployment.clients[0]): Promise<Answer> {

@@ -1,0 +1,173 @@
+import { hash, randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from "jose";
+import { createDpopKey, type DpopKey, type Proof, signProof } from "../../harness/clients/dpop.ts";
+import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { postForm } from "../../harness/service.ts";
+import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
+import { follow } from "./relying-party.ts";
+
+const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+export const OTHER_REDIRECT_URI = `${REDIRECT_URI}?dummy1=lorem&dummy2=ipsum`;
+
+/** A client of the profile: it authenticates with a key (RFC 7523), and binds its tokens to another one (RFC 9449). */
+export type FapiClient = Client & { alg: string; privateKey: CryptoKey; dpop: DpopKey };
+
+/** What a request of a client has that others don't; `null` leaves the part out. */
+export type Variation = {
+  fields?: Fields;
+  assertion?: Record<string, unknown> | null;
+  /** The algorithm of the assertion, with the key that fits. */
+  signer?: Pick<FapiClient, "alg" | "privateKey">;
+  proof?: Proof | null;
+  dpop?: DpopKey;
+};
+
+export type PushedRequest = { verifier: string; requestUri: string; answer: Answer };
+
+const now = () => Math.floor(Date.now() / 1000);
+
+/** Gives a client a key instead of its secrets, and has its organization require DPoP. */
+export async function toFapiClient(
+  { run, folder }: Deployment,
+  client: Client,
+  alg = "ES256",
+): Promise<FapiClient> {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const file = path.join(folder, `${client.id}.jwk`);
+  writeFileSync(file, JSON.stringify(await exportJWK(publicKey)));
+  await run(["client", "add-key", client.organizationId, file]);
+  await run(["client", "remove-secrets", client.organizationId]);
+  await run(["client", "redirect-uris", client.organizationId, REDIRECT_URI, OTHER_REDIRECT_URI]);
+  await run(["org", "require-dpop", client.organizationId, "on"]);
+  return { ...client, alg, privateKey, dpop: await createDpopKey() };
+}
+
+/** The requests of a client, which has a server's endpoints from its metadata. */
+export function createFapiFlow(deployment: Deployment, metadata: Record<string, string>) {
+  const { issuer } = deployment;
+
+  async function post(
+    client: FapiClient,
+    url: string,
+    fields: Fields,
+    variation: Variation,
+  ): Promise<Answer> {
+    const { assertion = {}, signer = client, proof = {}, dpop = client.dpop } = variation;
+    const claims = {
+      iss: client.id,
+      sub: client.id,
+      aud: issuer,
+      jti: randomUUID(),
+      iat: now(),
+      exp: now() + 60,
+    };
+    const authentication = assertion && {
+      client_assertion_type: ASSERTION_TYPE,
+      client_assertion: await new SignJWT({ ...claims, ...assertion })
+        .setProtectedHeader({ alg: signer.alg })
+        .sign(signer.privateKey),
+    };
+    const form = formOf({ client_id: client.id, ...authentication, ...fields, ...variation.fields });
+    const headers = proof && {
+      dpop: await signProof(dpop, { ...proof, claims: { htm: "POST", htu: url, ...proof.claims } }),
+    };
+    return read(postForm(url, form, headers ?? {}));
+  }
+
+  /** RFC 9126. Without a proof of possession unless the variation has one. */
+  async function push(client: FapiClient, variation: Variation = {}): Promise<PushedRequest> {
+    const { verifier, challenge } = await pkce();
+    const fields = {
+      response_type: "code",
+      redirect_uri: REDIRECT_URI,
+      scope: "links:read offline_access",
+      prompt: "consent",
+      state: randomUUID(),
+      code_challenge: challenge,
+      code_challenge_method: "S256",
+    };
+    const url = String(metadata.pushed_authorization_request_endpoint);
+    const answer = await post(client, url, fields, { proof: null, ...variation });
+    return { verifier, requestUri: String(answer.body.request_uri), answer };
+  }
+
+  /** Opens a pushed request in a new browser, signs in, and presses a button of the consent page. */
+  async function open(
+    client: Pick<Client, "id">,
+    requestUri: string,
+    {
+      extra = {},
+      button = "Allow",
+      browser = new TestBrowser(issuer),
+    }: { extra?: Fields; button?: string; browser?: TestBrowser } = {},
+  ): Promise<URL> {
+    const query = formOf({ client_id: client.id, request_uri: requestUri, ...extra });
+    const page = await browser.open(`${metadata.authorization_endpoint}?${query}`);
+    return (await follow(deployment, browser, page, button)).end;
+  }
+
+  function redeem(
+    client: FapiClient,
+    code: string,
+    verifier: string,
+    variation: Variation = {},
+  ): Promise<Answer> {
+    const fields = {
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: REDIRECT_URI,
+      code_verifier: verifier,
+    };
+    return post(client, String(metadata.token_endpoint), fields, variation);
+  }
+
+  function refresh(client: FapiClient, token: string, variation: Variation = {}): Promise<Answer> {
+    return post(
+      client,
+      String(metadata.token_endpoint),
+      { grant_type: "refresh_token", refresh_token: token },
+      variation,
+    );
+  }
+
+  /** Pushes a request and has it allowed. */
+  async function codeOf(
+    client: FapiClient,
+    variation?: Variation,
+  ): Promise<{ code: string; verifier: string; end: URL }> {
+    const { requestUri, verifier, answer } = await push(client, variation);
+    if (answer.status !== 201) throw new Error(answer.text);
+    const end = await open(client, requestUri);
+    return { code: end.searchParams.get("code") ?? "", verifier, end };
+  }
+
+  async function tokensOf(client: FapiClient): Promise<Record<string, unknown>> {
+    const { code, verifier } = await codeOf(client);
+    const { status, body, text } = await redeem(client, code, verifier);
+    if (status !== 200) throw new Error(text);
+    return body;
+  }
+
+  /** Calls the API; the proof is valid but for the changes. */
+  async function call(
+    { dpop }: FapiClient,
+    token: unknown,
+    {
+      scheme = "DPoP",
+      proof = {},
+      key = dpop,
+    }: { scheme?: string; proof?: Proof | null; key?: DpopKey } = {},
+  ): Promise<number> {
+    const htu = `${issuer}/v1/links`;
+    const ath = hash("sha256", String(token), "base64url");
+    const headers = proof && {
+      dpop: await signProof(key, { ...proof, claims: { htm: "GET", htu, ath, ...proof.claims } }),
+    };
+    return (await fetch(htu, { headers: { authorization: `${scheme} ${token}`, ...headers } })).status;
+  }
+
+  return { push, open, redeem, refresh, codeOf, tokensOf, call };
+}
