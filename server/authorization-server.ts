@@ -28,7 +28,7 @@ import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
 import { acceptJson, completeResponses, oauthCors } from "./provider/responses.ts";
 import { useKeys } from "./provider/seams/key-store.ts";
-import { asksForSignIn, errorResponseLink } from "./provider/untrusted-redirects.ts";
+import { errorResponseLink, requiresSignIn } from "./provider/untrusted-redirects.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
 import { originsOf } from "./settings/public-urls.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
@@ -53,7 +53,7 @@ export function authorizationServer(
     renewRememberedGrant: createRememberedConsent(storage, appPolicyCheck),
     renderError: (ctx, out, error) => {
       const link = errorResponseLink(ctx, out);
-      if (link && asksForSignIn(ctx)) return redirectToLogin(ctx, { returnTo: ctx.originalUrl });
+      if (link && requiresSignIn(ctx)) return redirectToLogin(ctx, { returnTo: ctx.originalUrl });
       ctx.type = "html";
       ctx.body =
         error instanceof ExpiredRegistration

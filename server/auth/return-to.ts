@@ -2,12 +2,12 @@ export const HOME = "/dashboard";
 
 // Browsers read "//host" and "/\\host" as another host, and drop control characters.
 const OWN_PATH = /^\/(?![/\\])[\x21-\x7e]*$/;
-// Pages that require a session, and authorization requests. No others: a short link redirects to any site its owner chose.
+// Authorization requests, and pages that require a session. No others: a short link redirects to any site its owner chose.
 const PAGES = /^\/(dashboard($|\/)|interaction\/|oauth\/authorize$)/;
 // Any origin works: resolving against it shows whether the path would leave the origin.
 const PROBE = "https://own.invalid";
 
-/** Returns `HOME` unless the given path is a page that requires a session or an authorization request. */
+/** Returns `HOME` unless the path is an authorization request, or a page that requires a session. */
 export function safeReturnTo(text: unknown): string {
   if (typeof text !== "string" || !OWN_PATH.test(text)) return HOME;
   const url = URL.parse(text, PROBE);

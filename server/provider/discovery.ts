@@ -33,7 +33,7 @@ export function completeDiscovery({
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     for (const endpoint of ["token", "revocation", "introspection"]) {
-      // Public clients may not introspect tokens.
+      // Public clients cannot introspect tokens.
       document[`${endpoint}_endpoint_auth_methods_supported`] =
         endpoint === "introspection" ? methods.filter((method) => method !== "none") : methods;
       if (!isDocumentAccepted) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];

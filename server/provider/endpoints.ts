@@ -146,21 +146,21 @@ function unlessByAssertion(authenticateClient: Middleware): Middleware {
   };
 }
 
-/** Some clients choose `none` wherever it is listed. The answer is the same for clients that don't exist. */
+/** Some clients use `none` if the metadata lists it, even with a secret. Unknown clients get the same description. */
 function explainMissingCredentials(error: unknown, ctx: EndpointContext): unknown {
   const { client_secret: secret, client_assertion: assertion } = ctx.oidc.params ?? {};
   const hasCredentials = secret !== undefined || assertion !== undefined || ctx.get("authorization") !== "";
   if (error instanceof errors.InvalidClientAuth && !hasCredentials)
     error.error_description =
-      "client authentication failed: only public clients may send client_id alone; others send their secret (client_secret_basic or client_secret_post) or a client_assertion";
+      "client authentication failed: confidential clients must use client_secret_basic, client_secret_post or private_key_jwt";
   return error;
 }
 
-/** RFC 7662 §2.1: a request needs authorization, and a client_id alone is none. */
+/** RFC 7662 §2.1: introspection requires authorization, which a public client cannot prove. */
 function refusePublicClients({ oidc }: KoaContextWithOIDC): void {
   if (oidc.client?.tokenEndpointAuthMethod !== "none") return;
   const error = new errors.InvalidClientAuth("public client");
-  error.error_description = "client authentication failed: public clients may not introspect tokens";
+  error.error_description = "client authentication failed: public clients cannot introspect tokens";
   throw error;
 }
 

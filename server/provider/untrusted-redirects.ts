@@ -3,7 +3,7 @@ import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import { isKnownTarget } from "../clients/app-policy.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 
-// A sign-in carries the URL of the request, and servers accept 16 KB of headers.
+// The URL of the sign-in page contains this one, and Node.js accepts 16 KB of headers.
 const URL_MAX = 4096;
 
 /** The errors of a valid request with `prompt=none` (OpenID Connect Core §3.1.2.6). */
@@ -42,10 +42,10 @@ function isTrusted(ctx: KoaContextWithOIDC, error: { error: string }): boolean {
 }
 
 /**
- * Returns whether to ask for a sign-in, after which the same request is answered at its redirect URI (RFC 9700 §4.11.2).
- * Not if the request asks for no page, or would be refused for a reason of ours.
+ * Returns whether the user must sign in before the error is sent to the redirect URI (RFC 9700 §4.11.2). An error page is
+ * shown instead with `prompt=none`, after a server error, and for clients that registered themselves.
  */
-export function asksForSignIn(ctx: KoaContextWithOIDC): boolean {
+export function requiresSignIn(ctx: KoaContextWithOIDC): boolean {
   const { client, session, route } = ctx.oidc;
   if (route !== "authorization" || ctx.method !== "GET" || ctx.status >= 500) return false;
   if (ctx.originalUrl.length > URL_MAX) return false;

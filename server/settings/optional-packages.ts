@@ -1,7 +1,6 @@
-const DRIVERS: [url: RegExp, name: string][] = [
-  [/^postgres(ql)?:/, "pg"],
-  [/^(mysql|mariadb):/, "mysql2"],
-];
+import { type Engine, engineOf } from "../../adapters/database/engine.ts";
+
+const DRIVERS: Record<Engine, string[]> = { sqlite: [], postgres: ["pg"], mysql: ["mysql2"] };
 const OPENTELEMETRY = [
   "api",
   "context-async-hooks",
@@ -25,11 +24,7 @@ export function findMissingPackages({ DATABASE_URL, REDIS_URL }: Settings, hasTe
 
 /** @param setting the setting or option that contains the URL */
 export function describeMissingDriver(setting: string, databaseUrl: string): string | undefined {
-  const drivers = DRIVERS.filter(([url]) => url.test(databaseUrl));
-  return describeMissing(
-    setting,
-    drivers.map(([, name]) => name),
-  );
+  return describeMissing(setting, DRIVERS[engineOf(databaseUrl)]);
 }
 
 function describeMissing(setting: string, packages: string[]): string | undefined {

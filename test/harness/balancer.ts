@@ -1,5 +1,12 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** The ports behind one URL, by kind. Requests go to the ports of a kind in turn. */
@@ -36,7 +43,7 @@ export async function startBalancer(backends: Backends): Promise<Balancer> {
   }
 
   async function listen(choosePort: (req: IncomingMessage) => number): Promise<string> {
-    const server = createServer(KEEP_ALIVE, (req, res) => forward(req, res, choosePort(req), host));
+    const server = createServer(KEEP_ALIVE, (req, res) => forward(req, res, choosePort(req), { host }));
     server.listen(0, "127.0.0.1");
     servers.push(server);
     await once(server, "listening");
@@ -56,14 +63,20 @@ export async function startBalancer(backends: Backends): Promise<Balancer> {
   };
 }
 
-function forward(req: IncomingMessage, res: ServerResponse, port: number, host: string): void {
+/** Sends a request to a port with other headers, and its response back. */
+export function forward(
+  req: IncomingMessage,
+  res: ServerResponse,
+  port: number,
+  changed: OutgoingHttpHeaders,
+): void {
   const { method, url: path, headers } = req;
   const passed = request({
     port,
     host: "127.0.0.1",
     method,
     path,
-    headers: { ...headers, host },
+    headers: { ...headers, ...changed },
     agent: false,
   });
   passed.once("response", (answer) => {

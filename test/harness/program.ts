@@ -134,6 +134,17 @@ export function runCommand(words: string[], options: ProgramOptions, input = "")
   });
 }
 
+/** Runs a command of the CLI, and resolves to its JSON document. Throws its error output if it fails. */
+export async function resultOf<Result>(
+  words: string[],
+  options: ProgramOptions,
+  input?: string,
+): Promise<Result> {
+  const { code, stdout, stderr } = await runCommand([...words, "--json"], options, input);
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
 /** Runs a shell script until it exits, like a user who pastes it. */
 export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
   return new Program("bash", ["-c", script], options).ended;

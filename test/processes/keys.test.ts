@@ -14,7 +14,7 @@ import { codeFor, createApp, redeemCode } from "../harness/clients/oauth.ts";
 import type { TestBrowser } from "../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, resultOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { populate, type TestService } from "../harness/service.ts";
 
 // Two servers on one database, whose encryption keys are in one file. Clients reach them in turn, so what one process
@@ -56,11 +56,7 @@ test.after.always(async () => {
 });
 test.after.always(stopPrograms);
 
-async function linkgate(...words: string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings });
-  if (code !== 0) throw new Error(stderr);
-  return JSON.parse(stdout);
-}
+const linkgate = (...words: string[]) => resultOf<Record<string, unknown>>(words, { settings });
 
 async function fetchKeys(address: string): Promise<JSONWebKeySet> {
   const response = await fetch(`${address}/oauth/jwks`);

@@ -3,7 +3,7 @@ export type Baseline = { reason: string; checks: Record<string, string[]> }[];
 
 export const BASELINE: Baseline = [
   {
-    reason: "calls a tool of the suite's example server",
+    reason: "requires a tool of the suite's example server",
     checks: {
       "elicitation-sep1034-defaults": ["elicitation-sep1034-general"],
       "elicitation-sep1330-enums": ["elicitation-sep1330-general"],
@@ -42,7 +42,7 @@ export const BASELINE: Baseline = [
     },
   },
   {
-    reason: "needs prompts, which linkgate doesn't have",
+    reason: "prompts are not supported",
     checks: {
       caching: ["sep-2549-prompts-list-caching-hints"],
       "input-required-result-non-tool-request": ["sep-2322-non-tool-incomplete"],
@@ -54,7 +54,7 @@ export const BASELINE: Baseline = [
     },
   },
   {
-    reason: "needs resources, which linkgate doesn't have",
+    reason: "resources are not supported",
     checks: {
       caching: ["sep-2549-resources-list-caching-hints", "sep-2549-resources-templates-list-caching-hints"],
       "resources-list": ["resources-list"],
@@ -66,7 +66,7 @@ export const BASELINE: Baseline = [
     },
   },
   {
-    reason: "needs completions or logging, which linkgate doesn't have",
+    reason: "completions and logging are not supported",
     checks: {
       "completion-complete": ["completion-complete"],
       "logging-set-level": ["logging-set-level"],
@@ -74,7 +74,7 @@ export const BASELINE: Baseline = [
     },
   },
   {
-    reason: "needs the extension for tasks, which linkgate doesn't have",
+    reason: "the tasks extension is not supported",
     checks: {
       "tasks-capability-negotiation": [
         "tasks-extension-advertised",

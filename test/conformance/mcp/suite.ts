@@ -1,9 +1,10 @@
 import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, request } from "node:http";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { forward } from "../../harness/balancer.ts";
 import { type Ending, Program } from "../../harness/program.ts";
 
 const resolve = createRequire(import.meta.url).resolve;
@@ -45,17 +46,9 @@ function checksIn(folder: string): Check[] {
 /** Adds a token to requests to the MCP endpoint: the suite has no option for one. Host and Origin stay as they are. */
 export async function startTokenProxy(port: number) {
   let authorization: string | undefined;
-  const proxy = createServer((incoming, response) => {
-    const { method, url: path = "", headers } = incoming;
-    const added = path.startsWith("/mcp") && authorization ? { authorization } : {};
-    const options = { host: "127.0.0.1", port, path, method, headers: { ...headers, ...added } };
-    const outgoing = request(options, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
-    outgoing.once("error", () => response.destroy());
-    incoming.pipe(outgoing);
-  });
+  const proxy = createServer((req, res) =>
+    forward(req, res, port, authorization && req.url?.startsWith("/mcp") ? { authorization } : {}),
+  );
   await new Promise<void>((listening) => proxy.listen(0, "localhost", listening));
   return {
     url: `http://localhost:${(proxy.address() as AddressInfo).port}`,

@@ -23,16 +23,15 @@ function module(name: string, run: (t: ExecutionContext) => Promise<void>): void
   test(name, run);
 }
 
-const noScope = (scope: string) => `\`${scope}\` isn't in \`scopes_supported\`, so the suite skips it`;
+const noScope = (scope: string) => `\`${scope}\` is not supported, so the suite skips the module`;
 const NOT_APPLICABLE: Record<string, string> = {
-  "oidcc-idtoken-unsigned": "for clients that register themselves; every ID token is signed",
+  "oidcc-idtoken-unsigned": "requires dynamic registration; ID tokens are always signed",
   "oidcc-scope-profile": noScope("profile"),
   "oidcc-scope-email": noScope("email"),
   "oidcc-scope-address": noScope("address"),
   "oidcc-scope-phone": noScope("phone"),
-  "oidcc-scope-all": "the four scopes aren't in `scopes_supported`, so the suite skips it",
-  "oidcc-ensure-request-object-with-redirect-uri":
-    "request objects aren't supported, as `request_parameter_supported` says",
+  "oidcc-scope-all": "the scopes are not supported, so the suite skips the module",
+  "oidcc-ensure-request-object-with-redirect-uri": "request objects are not supported",
 };
 
 module("oidcc-server", async (t) => {

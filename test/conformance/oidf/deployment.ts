@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { addressOf, type Program, runCommand, startServer } from "../../harness/program.ts";
+import { addressOf, type Program, resultOf, startServer } from "../../harness/program.ts";
 
 export const REDIRECT_URI = "https://suite.example.com/callback";
 
@@ -27,11 +27,7 @@ export async function deploy(): Promise<Deployment> {
   const server: Program = startServer({ settings });
   const issuer = await addressOf(server);
 
-  async function run<Result>(words: string[], input?: string): Promise<Result> {
-    const { code, stdout, stderr } = await runCommand([...words, "--json"], { settings }, input);
-    if (code !== 0) throw new Error(stderr);
-    return JSON.parse(stdout);
-  }
+  const run = <Result>(words: string[], input?: string) => resultOf<Result>(words, { settings }, input);
 
   async function createClient(): Promise<Client> {
     const { organization, client } = await run<{

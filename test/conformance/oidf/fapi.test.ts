@@ -27,27 +27,28 @@ function module(name: string, run: (t: ExecutionContext) => Promise<void>): void
   test(PREFIX + name, run);
 }
 
-const OPENID = "for OpenID Connect; the profile is tested as plain OAuth";
+const OPENID = "applies to OpenID Connect";
 const NOT_APPLICABLE: Record<string, string> = {
   "ensure-authorization-request-without-nonce-success": OPENID,
   "ensure-authorization-request-with-64-char-nonce-success": OPENID,
   "ensure-authorization-request-with-long-nonce": OPENID,
   "ensure-different-nonce-inside-and-outside-request-object": OPENID,
   "test-claims-parameter-identity-claims": OPENID,
-  "ensure-registered-redirect-uri": "not part of the plan for `plain_fapi`",
+  "ensure-registered-redirect-uri": "not part of the `plain_fapi` plan",
 };
-const AUDIENCE = "accepted: the audience may be the issuer, the token endpoint or the endpoint itself";
+const AUDIENCE = "the issuer, the token endpoint and the called endpoint are accepted as audiences";
 const NOT_PASSED: Record<string, string> = {
-  "ensure-unsigned-authorization-request-without-using-par-fails": "pushing a request is a client's choice",
-  "ensure-signed-client-assertion-with-RS256-fails": "RS256 is accepted of a client that has an RSA key",
-  "par-test-array-as-audience-fails": "accepted: a list that has only the issuer",
+  "ensure-unsigned-authorization-request-without-using-par-fails":
+    "pushed authorization requests are optional",
+  "ensure-signed-client-assertion-with-RS256-fails": "RS256 is accepted from clients with an RSA key",
+  "par-test-array-as-audience-fails": "an array with one audience is accepted",
   "par-test-par-endpoint-url-as-audience-fails": AUDIENCE,
   "par-test-token-endpoint-url-as-audience-fails": AUDIENCE,
 };
 
 const WARNINGS: Record<string, string> = {
   "attempt-reuse-authorization-code-after-one-second":
-    "refused, but the access token is revoked by a reuse after 10 seconds only: responses get lost",
+    "the code is refused, but the access token stays valid if the reuse is within 10 seconds",
 };
 
 const RESULTS = [

@@ -85,19 +85,19 @@ for (const [who, client_id] of [
   ["an organization's client", clientId],
   ["an unknown client", "lgc_unknown"],
 ] as const) {
-  test(`the authentication method none of ${who} is refused with a sentence that says what to send`, async (t) => {
+  test(`the authentication method none of ${who} is refused with the methods that it must use`, async (t) => {
     const { status, body } = await postWith("token", {}, { client_id });
     t.is(status, 401);
     t.is(
       body.error_description,
-      "client authentication failed: only public clients may send client_id alone; others send their secret (client_secret_basic or client_secret_post) or a client_assertion",
+      "client authentication failed: confidential clients must use client_secret_basic, client_secret_post or private_key_jwt",
     );
     const wrong = await postWith("token", {}, { client_id, client_secret: "wrong" });
     t.is(wrong.body.error_description, "client authentication failed");
   });
 }
 
-test("client_secret_basic is the first of the authentication methods, which none is among", async (t) => {
+test("client_secret_basic is the first authentication method, and none is listed", async (t) => {
   const [first, ...others] =
     (await discover(service, app)).serverMetadata().token_endpoint_auth_methods_supported ?? [];
   t.is(first, "client_secret_basic");

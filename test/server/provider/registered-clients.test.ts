@@ -81,7 +81,7 @@ test("a public client can't introspect its own token", async (t) => {
   t.is(status, 401);
   t.like(refusal, {
     error: "invalid_client",
-    error_description: "client authentication failed: public clients may not introspect tokens",
+    error_description: "client authentication failed: public clients cannot introspect tokens",
   });
 });
 

@@ -28,7 +28,7 @@ const INVALID: [what: string, changes: Fields, error: string][] = [
   ["a repeated parameter", { scope: ["links:read", "links:read"] }, "invalid_request"],
 ];
 
-/** Opens a URL as somebody who isn't signed in, and signs in. */
+/** Opens a URL without a session, then signs in. */
 async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
   const browser = new TestBrowser(service.url);
   const page = await browser.open(url);
