@@ -1,4 +1,4 @@
-import { generateKeyPair, hkdfSync, randomBytes } from "node:crypto";
+import { createECDH, generateKeyPair, hkdfSync, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
 import { newSecret } from "../../adapters/crypto/ids.ts";
@@ -6,11 +6,15 @@ import type { KeyStore } from "../../adapters/crypto/keys.ts";
 import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../settings/lifetimes.ts";
 
 const RSA_BITS = 2048; // RFC 7518 §3.3: the minimum
+const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 // Clocks of processes and clients differ by less.
 const SKEW_MS = 60_000;
 
 export type Keys = {
-  /** RS256, which every OpenID Connect client can verify (OIDC Discovery §3). The first key signs. */
+  /**
+   * RS256, which every OpenID Connect client can verify (OIDC Discovery §3), and ES256, which FAPI 2.0 requires. The
+   * first key of each algorithm signs.
+   */
   jwks: { keys: JWK[] };
   /** The first one signs, all of them verify. */
   cookies: string[];
@@ -51,10 +55,9 @@ export async function loadStoredKeys(store: KeyStore): Promise<StoredKeys> {
 }
 
 export function keysAt({ signing, cookies, secret }: StoredKeys, now: number): Keys {
+  const inUse = keysInUse(signing, now, LIFETIME_MS.signing);
   return {
-    jwks: {
-      keys: keysInUse(signing, now, LIFETIME_MS.signing).map(({ active_from: _, ...jwk }) => jwk as JWK),
-    },
+    jwks: { keys: inUse.flatMap(({ active_from: _, ...jwk }) => [jwk as JWK, deriveEcKey(jwk as JWK)]) },
     cookies: keysInUse(cookies, now, LIFETIME_MS.cookies).map(({ key }) => key),
     signing: secret,
   };
@@ -108,6 +111,26 @@ async function generateJwk(): Promise<JWK> {
   const { privateKey } = await promisify(generateKeyPair)("rsa", { modulusLength: RSA_BITS });
   const kid = randomBytes(8).toString("base64url");
   return { ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg: "RS256" } as JWK;
+}
+
+/** Derives a key on P-256 from an RSA key, so that both are rotated as one (FIPS 186-5 §A.2.1). */
+function deriveEcKey({ d, kid }: JWK): JWK {
+  const seed = Buffer.from(hkdfSync("sha256", String(d), "", "linkgate id_token ES256", 48));
+  const scalar = (BigInt(`0x${seed.toString("hex")}`) % (P256_ORDER - 1n)) + 1n;
+  const privateKey = Buffer.from(scalar.toString(16).padStart(64, "0"), "hex");
+  const ecdh = createECDH("prime256v1");
+  ecdh.setPrivateKey(privateKey);
+  const point = ecdh.getPublicKey(); // uncompressed: 0x04, x, y
+  return {
+    kty: "EC",
+    crv: "P-256",
+    x: point.subarray(1, 33).toString("base64url"),
+    y: point.subarray(33).toString("base64url"),
+    d: privateKey.toString("base64url"),
+    kid: `${kid}-es256`,
+    use: "sig",
+    alg: "ES256",
+  };
 }
 
 /**

@@ -129,7 +129,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     clockTolerance: 0,
     formats: { bitsOfOpaqueRandomness: 256 },
     enabledJWA: {
-      idTokenSigningAlgValues: ["RS256"],
+      idTokenSigningAlgValues: ["RS256", "ES256"],
       clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
       dPoPSigningAlgValues: DPOP_ALGS,
     },

@@ -275,7 +275,8 @@ module("oidcc-discovery-endpoint-verification", async (t) => {
   for (const [name, value] of urls) t.true(String(value).startsWith(`${issuer}/`), name);
   const { body } = await read(fetch(metadata.jwks_uri));
   for (const key of body.keys as Record<string, unknown>[]) {
-    for (const name of ["kid", "kty", "n", "e"]) t.is(typeof key[name], "string", name);
+    const members = key.kty === "EC" ? ["kid", "crv", "x", "y"] : ["kid", "kty", "n", "e"];
+    for (const name of members) t.is(typeof key[name], "string", name);
     for (const name of ["d", "p", "q", "dp", "dq", "qi", "k"]) t.false(name in key, name);
   }
 });
