@@ -10,19 +10,15 @@ const CACHE_CONTROL = "public, max-age=3600";
 // draft-ietf-oauth-identity-assertion-authz-grant §7.2
 const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
-/** RFC 8414 §2. Omits the authentication methods of clients that are not accepted. */
+/** RFC 8414 §2. Omits the authentication method of public clients if none are accepted. */
 export function completeDiscovery({
   CIMD,
   DYNAMIC_REGISTRATION,
   IDP_ISSUER,
 }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
-  const isDocumentAccepted = CIMD.accepted !== "off";
-  const unlisted = new Set([
-    !isDocumentAccepted && "private_key_jwt",
-    !isDocumentAccepted && !canRegister && "none",
-  ]);
-  const isListed = (method: string) => !unlisted.has(method);
+  const hasPublicClients = canRegister || CIMD.accepted !== "off";
+  const isListed = (method: string) => hasPublicClients || method !== "none";
   return (ctx) => {
     const document = ctx.body as Record<string, unknown> | undefined;
     if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
@@ -36,7 +32,6 @@ export function completeDiscovery({
       // Public clients cannot introspect tokens.
       document[`${endpoint}_endpoint_auth_methods_supported`] =
         endpoint === "introspection" ? methods.filter((method) => method !== "none") : methods;
-      if (!isDocumentAccepted) delete document[`${endpoint}_endpoint_auth_signing_alg_values_supported`];
     }
   };
 }

@@ -74,8 +74,8 @@ for (const [setting, service] of Object.entries({ known, any })) {
 test("with CIMD=off, discovery omits them, and no such client is known", async (t) => {
   const { body } = await read(fetch(`${off.url}/.well-known/oauth-authorization-server`));
   t.falsy(body.client_id_metadata_document_supported);
-  t.deepEqual(body.token_endpoint_auth_methods_supported, ["client_secret_basic", "client_secret_post"]);
-  t.is(body.token_endpoint_auth_signing_alg_values_supported, undefined);
+  const methods = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
+  t.deepEqual(body.token_endpoint_auth_methods_supported, methods);
   await isRejected(t, authorize(off, publish({})));
   await isRejected(t, authorize(off, CLAUDE, CLAUDE_REDIRECT));
   await isRejected(t, authorize(off, `https://127.0.0.1:${port}/client.json`));
