@@ -4,13 +4,13 @@ import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from "jose";
 import * as oidc from "openid-client";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
+import { addKey, type KeyPair, signAssertion, withAssertion } from "../../harness/clients/client-key.ts";
 import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   allow,
   basic,
   createApp,
   type Fields,
-  formOf,
   isAcceptedByApi,
   pkce,
   read,
@@ -21,50 +21,20 @@ const service = await startTestService();
 const { clients } = service.storage;
 test.after.always(() => service.close());
 
-const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const TOKEN_ENDPOINT = `${service.url}/oauth/token`;
 
-type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
-
-async function addKey({ id }: TestOrganization, { publicKey }: KeyPair): Promise<string> {
-  const added = await clients.addKey(
-    id,
-    await parsePublicKey(JSON.stringify(await exportJWK(publicKey))),
-    OPERATOR,
-  );
-  if (typeof added === "string") throw new Error(added);
-  return added.id;
-}
+type Rest<F> = F extends (service: never, ...rest: infer R) => unknown ? R : never;
 
 /** Creates an organization whose client has a key. */
 async function createKeyed(alg = "ES256") {
   const created = await createApp(service);
   const pair = await generateKeyPair(alg);
-  return { ...created, pair, keyId: await addKey(created.app, pair) };
+  return { ...created, pair, keyId: await addKey(service, created.app, pair) };
 }
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** Signs an assertion; a claim set to undefined is left out. */
-function sign(
-  { clientId }: TestOrganization,
-  { privateKey }: KeyPair,
-  claims: object = {},
-  header: object = {},
-): Promise<string> {
-  const id = { iss: clientId, sub: clientId, aud: service.url, jti: crypto.randomUUID() };
-  return new SignJWT({ ...id, iat: now(), exp: now() + 60, ...claims })
-    .setProtectedHeader({ alg: "ES256", ...header })
-    .sign(privateKey);
-}
-
-const withAssertion = (assertion: string, changes: Fields = {}) =>
-  formOf({
-    grant_type: "client_credentials",
-    client_assertion_type: ASSERTION_TYPE,
-    client_assertion: assertion,
-    ...changes,
-  });
+const sign = (...args: Rest<typeof signAssertion>) => signAssertion(service, ...args);
 
 const request = (assertion: string, changes?: Fields) =>
   read(postForm(TOKEN_ENDPOINT, withAssertion(assertion, changes)));
@@ -134,7 +104,7 @@ test("the token endpoint is accepted as audience, and a list of one", async (t) 
 test("the key may have any name in the assertion, and both keys of a rotation work", async (t) => {
   const { app, pair, keyId } = await createKeyed();
   const next = await generateKeyPair("ES256");
-  await addKey(app, next);
+  await addKey(service, app, next);
   t.is((await request(await sign(app, pair, {}, { kid: "mine" }))).status, 200);
   t.is((await request(await sign(app, next))).status, 200);
   t.true(await clients.removeKey(app.id, keyId, { compromised: false }, OPERATOR));
