@@ -32,7 +32,7 @@ declare module "knex/types/tables.js" {
     client_keys: Table<oauth.ClientKeyRow>;
     client_secret_uses: Table<oauth.ClientSecretUseRow>;
     client_secrets: Table<oauth.ClientSecretRow>;
-    clients: Table<oauth.ClientRow, "generation">;
+    clients: Table<oauth.ClientRow, "generation" | "fapi">;
     deliveries: Table<rows.DeliveryRow, "attempts">;
     delivery_usage: Table<rows.DeliveryUsageRow>;
     events: Table<rows.EventRow>;

@@ -1,4 +1,4 @@
-import type { Json, Time } from "./tables.ts";
+import type { Flag, Json, Time } from "./tables.ts";
 
 export type ClientRow = {
   id: string;
@@ -11,6 +11,8 @@ export type ClientRow = {
   /** A user id or `operator`. */
   disabled_by: string | null;
   disabled_reason: string | null;
+  /** Whether the client follows the FAPI 2.0 Security Profile. */
+  fapi: Flag;
 };
 
 export type ClientSecretRow = {

@@ -11,6 +11,8 @@ export type Client = {
   version: string;
   organization: { id: string; name: string; plan: Plan; suspended: boolean; requiresDpop: boolean };
   disabled: boolean;
+  /** Whether it follows the FAPI 2.0 Security Profile, which requires DPoP. */
+  fapi: boolean;
   redirectUris: string[];
   generation: number;
   /** Unexpired secrets, newest first; at most two. */
@@ -40,6 +42,7 @@ export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
         suspendedAt: "o.suspended_at",
         requiresDpop: "o.require_dpop",
         disabledAt: "c.disabled_at",
+        fapi: "c.fapi",
         redirectUris: "c.redirect_uris",
         generation: "c.generation",
         secretId: "s.id",
@@ -59,6 +62,7 @@ export type JoinedClientRow = {
   suspendedAt: number | null;
   requiresDpop: Flag;
   disabledAt: number | null;
+  fapi: Flag;
   redirectUris: string;
   generation: number;
   secretId: string | null;
@@ -71,11 +75,12 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
   const [row] = rows;
   if (!row) return undefined;
   const { id, organizationId, name, plan, redirectUris, generation } = row;
-  const requiresDpop = Boolean(row.requiresDpop);
+  const fapi = Boolean(row.fapi);
+  const requiresDpop = fapi || Boolean(row.requiresDpop);
   const suspended = row.suspendedAt !== null;
   const disabled = row.disabledAt !== null;
   const secrets: Client["secrets"] = [];
-  let version = `${generation} ${plan} ${requiresDpop} ${suspended} ${disabled}`;
+  let version = `${generation} ${plan} ${requiresDpop} ${suspended} ${disabled} ${fapi}`;
   // Not ordered by the query: PostgreSQL looks up several clients together, in no order.
   const newestFirst = rows.toSorted((one, other) => (String(one.secretId) > String(other.secretId) ? -1 : 1));
   for (const { secretId, hash, expiresAt } of newestFirst) {
@@ -89,6 +94,7 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
     version: `${version}\n${redirectUris}\n${name}`,
     organization: { id: organizationId, name, plan, suspended, requiresDpop },
     disabled,
+    fapi,
     redirectUris: JSON.parse(redirectUris),
     generation,
     secrets,

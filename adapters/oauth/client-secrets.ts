@@ -5,6 +5,7 @@ import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { ChangeClient } from "./change-client.ts";
+import { forbidWithFapi } from "./fapi.ts";
 
 /** A client with a new secret. Only a hash of the secret is stored, so this is the only time it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
@@ -21,7 +22,10 @@ const MAX_CALLERS = 20;
 
 export function createClientSecretStore({ knex }: Database, changeClient: ChangeClient) {
   return {
-    /** The previous secret stays valid for `overlapMs`. `compromised` revokes it now, with all tokens and grants. */
+    /**
+     * The previous secret stays valid for `overlapMs`. `compromised` revokes it now, with all tokens and grants.
+     * Throws FapiConflict.
+     */
     rotateSecret: (
       organizationId: string,
       { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
@@ -29,6 +33,7 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
     ): Promise<Rotation | undefined> =>
       changeClient(organizationId, actor, undefined, async (client) => {
         const { trx, id } = client;
+        await forbidWithFapi(client, "new_secret");
         const now = Date.now();
         const expiresAt = compromised ? now : now + overlapMs;
         const secrets = () => trx("client_secrets").where({ client_id: id });

@@ -16,9 +16,11 @@ import {
   type NewClient,
   type SecretCaller,
 } from "./client-secrets.ts";
+import { createFapiStore, forbidWithFapi, isHttps } from "./fapi.ts";
 import { revokeGrants } from "./grants.ts";
 
 export type { NewClient, Rotation } from "./client-secrets.ts";
+export { FapiConflict } from "./fapi.ts";
 
 /** Who disabled a client, when and why. `at` is epoch milliseconds; `by` is a user id or `operator`. */
 export type Disabled = { at: number; by: string; reason: string | null };
@@ -38,6 +40,8 @@ export type ClientView = {
   }[];
   keys: KeyView[];
   disabled: Disabled | null;
+  /** Whether it follows the FAPI 2.0 Security Profile. */
+  fapi: boolean;
 };
 
 const DISABLED = ["disabled_at", "disabled_by", "disabled_reason"] as const;
@@ -53,13 +57,14 @@ export function createClientStore(database: Database, outbox: Outbox) {
   return {
     ...keyStore,
     ...createClientSecretStore(database, changeClient),
+    ...createFapiStore(changeClient),
 
     find: async (clientId: string) => toClient(await find(clientId)),
 
     async findByOrganization(organizationId: string): Promise<ClientView | undefined> {
       const client = await knex("clients")
         .where({ organization_id: organizationId })
-        .first("id", "redirect_uris", ...DISABLED);
+        .first("id", "redirect_uris", "fapi", ...DISABLED);
       if (!client) return undefined;
       const secrets = await knex("client_secrets")
         .where({ client_id: client.id })
@@ -81,11 +86,15 @@ export function createClientStore(database: Database, outbox: Outbox) {
         secrets: secrets.map((secret) => ({ ...secret, callers: callers.get(secret.id) ?? [] })),
         keys: keys.map(({ jwk: _, ...view }) => view),
         disabled: disabledOf(client),
+        fapi: Boolean(client.fapi),
       };
     },
 
+    /** Throws FapiConflict. */
     setRedirectUris: (organizationId: string, uris: string[], actor: Actor): Promise<boolean> =>
-      changeClient(organizationId, actor, false, async ({ trx, id, record }) => {
+      changeClient(organizationId, actor, false, async (client) => {
+        const { trx, id, record } = client;
+        if (!uris.every(isHttps)) await forbidWithFapi(client, "redirect_uris");
         await trx("clients")
           .where({ id })
           .update({ redirect_uris: JSON.stringify(uris) });

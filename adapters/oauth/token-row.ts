@@ -44,6 +44,7 @@ export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
         clientSuspendedAt: "co.suspended_at",
         clientDisabledAt: "c.disabled_at",
         clientRequiresDpop: "co.require_dpop",
+        clientFapi: "c.fapi",
         grantId: "g.id",
         grantPayload: knex.raw(
           "case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end",
@@ -81,6 +82,7 @@ export type JoinedTokenRow = {
   clientSuspendedAt: number | null;
   clientDisabledAt: number | null;
   clientRequiresDpop: Flag | null;
+  clientFapi: Flag | null;
   grantId: string | null;
   /** Only of codes and refresh tokens, whose grant is read next. */
   grantPayload: string | null;
@@ -126,7 +128,7 @@ export function isOutdated({ generation, clientGeneration }: JoinedTokenRow): bo
 }
 
 export function requiresDpop(row: JoinedTokenRow): boolean {
-  return Boolean(row.clientRequiresDpop || row.requiresDpop);
+  return Boolean(row.clientFapi || row.clientRequiresDpop || row.requiresDpop);
 }
 
 /** Returns the access token of a row and its parsed payload, or undefined if it is no longer active. */

@@ -151,6 +151,9 @@ export const EVENT_DATA_SCHEMAS = {
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
   "client.disabled": z.object({ client_id: z.string(), reason }),
   "client.enabled": z.object({ client_id: z.string() }),
+  "client.fapi_changed": client.extend({
+    enabled: z.boolean().describe("Whether the client follows the FAPI 2.0 Security Profile."),
+  }),
   "token.leaked": z.object({
     client_id: z.string(),
     user_id: z.string().nullable().describe("The user who authorized the client. `null` without one."),

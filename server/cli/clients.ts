@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { FapiConflict } from "../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { showDisabled, showKey, showRotation } from "../clients/client-view.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
@@ -35,7 +36,9 @@ export const clientCommands: Command[] = [
       if (compromised && options.overlap !== undefined)
         throw new CommandError("invalid_overlap", "Use either --overlap or --compromised.");
       const overlapMs = parseOverlap(options.overlap) * HOUR_MS;
-      const rotation = await storage.clients.rotateSecret(id, { overlapMs, compromised }, OPERATOR);
+      const rotation = await storage.clients
+        .rotateSecret(id, { overlapMs, compromised }, OPERATOR)
+        .catch(refuseConflict);
       if (!rotation) throw missingClient(id);
       return showRotation(rotation);
     },
@@ -54,7 +57,8 @@ export const clientCommands: Command[] = [
         );
         throw new CommandError("invalid_redirect_uri", lines.join("\n"));
       }
-      if (!(await context.storage.clients.setRedirectUris(id, uris, OPERATOR))) throw missingClient(id);
+      const { clients } = context.storage;
+      if (!(await clients.setRedirectUris(id, uris, OPERATOR).catch(refuseConflict))) throw missingClient(id);
       return { client_id: await clientIdOf(context), redirect_uris: uris };
     },
   }),
@@ -115,12 +119,18 @@ export const clientCommands: Command[] = [
   }),
 ];
 
-function missingClient(id: string): CommandError {
+/** Throws CommandError `fapi_conflict`. */
+export function refuseConflict(error: unknown): never {
+  if (error instanceof FapiConflict) throw new CommandError("fapi_conflict", error.message);
+  throw error;
+}
+
+export function missingClient(id: string): CommandError {
   const message = `Organization ${id} has no OAuth client, because it has never been on a paid plan.`;
   return new CommandError("no_client", message);
 }
 
-async function clientIdOf({
+export async function clientIdOf({
   storage,
   organization,
 }: CommandContext & { organization: { id: string } }): Promise<string | undefined> {

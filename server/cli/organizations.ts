@@ -3,6 +3,7 @@ import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
 import { showClient, showPlanChange } from "../clients/client-view.ts";
 import { NAME_MAX, normalizeName, validateName } from "../credentials/names.ts";
 import { showSuspension } from "../dashboard/membership-view.ts";
+import { clientIdOf, missingClient, refuseConflict } from "./clients.ts";
 import {
   type Command,
   CommandError,
@@ -66,13 +67,25 @@ export const organizationCommands: Command[] = [
       arguments: { "<on|off>": effect },
       example: "on",
       async run({ args: [id, word], storage, organization }) {
-        if (word !== "on" && word !== "off")
-          throw new CommandError("invalid_switch", "The second argument must be on or off.");
-        await storage[store].set(id, word === "on", OPERATOR);
-        return { organization, [name.replaceAll("-", "_")]: word === "on" };
+        const isOn = parseSwitch(word);
+        await storage[store].set(id, isOn, OPERATOR);
+        return { organization, [name.replaceAll("-", "_")]: isOn };
       },
     }),
   ),
+  organizationCommand({
+    name: "org fapi",
+    summary: "Restrict the client to the FAPI 2.0 Security Profile, or stop that",
+    arguments: { "<on|off>": "on requires a public key, no secrets, and only https redirect URIs" },
+    example: "on",
+    async run(context) {
+      const [id, word] = context.args;
+      const fapi = parseSwitch(word);
+      const isChanged = await context.storage.clients.setFapi(id, fapi, OPERATOR).catch(refuseConflict);
+      if (!isChanged) throw missingClient(id);
+      return { client_id: await clientIdOf(context), fapi };
+    },
+  }),
   {
     name: "org list",
     summary: "List the organizations",
@@ -124,6 +137,11 @@ export const organizationCommands: Command[] = [
     },
   }),
 ];
+
+function parseSwitch(word: unknown): boolean {
+  if (word === "on" || word === "off") return word === "on";
+  throw new CommandError("invalid_switch", "The second argument must be on or off.");
+}
 
 function parsePlan(word: unknown): Plan {
   if (isPlan(word)) return word;

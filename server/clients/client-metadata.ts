@@ -9,7 +9,7 @@ export const DASHBOARD = "dashboard";
 export const RESOURCE_SERVER = "resource-server";
 
 /** Fields that our storage adds to the metadata of a client. */
-export const EXTRA_METADATA = ["organization", "generation", "secrets", "disabled"];
+export const EXTRA_METADATA = ["organization", "generation", "secrets", "disabled", "fapi"];
 
 // Covers generated and registered ids, and URLs of metadata documents. RFC 6749 appendix A.1 would also allow spaces.
 const CLIENT_ID = /^[\x21-\x7e]{1,255}$/;

@@ -5,7 +5,7 @@ import type { PlanChange } from "../../adapters/organizations/store.ts";
 import { type AppIdentity, describeApp } from "./app-identity.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
-export function showClient({ clientId, redirectUris, secrets, keys, disabled }: ClientView) {
+export function showClient({ clientId, redirectUris, secrets, keys, disabled, fapi }: ClientView) {
   return {
     client_id: clientId,
     redirect_uris: redirectUris,
@@ -22,6 +22,7 @@ export function showClient({ clientId, redirectUris, secrets, keys, disabled }: 
       })),
     })),
     keys: keys.map(showKey),
+    fapi,
     ...(disabled && { disabled: showDisabled(disabled) }),
   };
 }

@@ -23,6 +23,8 @@ const NOTICES = {
   "uris-saved": "Redirect URIs saved.",
   "dpop-required": "DPoP is now required.",
   "dpop-optional": "DPoP is no longer required.",
+  "fapi-on": "The client now follows FAPI 2.0.",
+  "fapi-off": "The client no longer follows FAPI 2.0.",
   "secret-ended": "Secret revoked.",
   "secrets-removed": "All secrets removed.",
   "key-added": "Public key added.",

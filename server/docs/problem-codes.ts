@@ -153,6 +153,11 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The client already has two public keys.",
     next: "Remove a key first.",
   },
+  fapi_conflict: {
+    status: 409,
+    meaning: "FAPI 2.0 doesn't allow the client's credentials or redirect URIs.",
+    next: "Change what the detail names, or turn off FAPI 2.0.",
+  },
   trust_rule_limit: {
     status: 409,
     meaning: "The organization has reached the limit of trust rules.",

@@ -14,6 +14,7 @@ import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import { createClientKeys } from "../clients/client-keys.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
+import { checkAssertion, isFapi } from "./fapi.ts";
 import { isAboutUser } from "./identity-assertions.ts";
 import { requireUsableToIssue } from "./require-api-access.ts";
 import { createAuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
@@ -54,6 +55,7 @@ export function createAuthenticateByAssertion(
   async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {
     const { assertion, issuer } = given;
     if (isOfWorkload(given)) {
+      if (isFapi(client)) throw new InvalidJwt("FAPI 2.0 requires an assertion that the client signed");
       const workload = await authenticateWorkload(ctx, client, { assertion, issuer });
       const useOnce = () => workload.useOnce().catch((error) => refuse(error, given));
       return setWorkload(ctx, { ...workload, useOnce });
@@ -74,6 +76,7 @@ export function createAuthenticateByAssertion(
     // OpenID Connect Dynamic Client Registration §2: the client allows no other.
     const { clientAuthSigningAlg: alg } = client;
     if (alg && verified.header.alg !== alg) throw new InvalidJwt(`alg must be ${alg}`);
+    if (isFapi(client)) checkAssertion(verified, provider.issuer);
     await useJwtOnce(storage.replays, assertion, verified);
   }
 

@@ -4,6 +4,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { AuthenticateByAssertion } from "./client-assertions.ts";
 import { lacksKey } from "./dpop.ts";
+import { requireRedirectUri } from "./fapi.ts";
 import {
   normalizeAuthorizationParameters,
   normalizeTokenParameters,
@@ -76,6 +77,7 @@ const PUSHED_REQUEST_STEPS = [
     "assembleAuthorizationParams",
     step(rejectRequestUri),
     step(normalizeAuthorizationParameters),
+    step(requireRedirectUri),
     "rejectAuthorizationDupes, rejectUnsupported, stripOutsideJarParams, requestObjectRemapErrors",
     "processRequestObject, checkResponseMode, oneRedirectUriClients, oauthRequired, rejectRegistration",
     "checkResponseType, oidcRequired, checkPrompt, checkScope, checkOpenIdScope, checkRedirectUri",

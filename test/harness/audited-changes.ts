@@ -84,6 +84,11 @@ export const AUDITED_CHANGES: Record<string, Change> = {
     const { body } = await addKey({ base, owner });
     await owner.api.send("DELETE", `${base}/client/keys/${body.id}`);
   },
+  "client.fapi_changed": async ({ base, owner }) => {
+    await addKey({ base, owner });
+    await owner.api.send("DELETE", `${base}/client/secrets`);
+    await owner.api.send("PUT", `${base}/client/fapi`, { json: { fapi: true } });
+  },
   "trust_rule.created": createTrustRule,
   "trust_rule.deleted": async (team) => {
     const { id } = await createTrustRule(team);

@@ -10,9 +10,19 @@ import { oauth } from "./0004_oauth.ts";
 import { links } from "./0005_links.ts";
 import { events } from "./0006_events.ts";
 import { webhooks } from "./0007_webhooks.ts";
+import { fapi } from "./0008_fapi.ts";
 import type { Migration } from "./migration.ts";
 
-export const MIGRATIONS: Migration[] = [service, accounts, organizations, oauth, links, events, webhooks];
+export const MIGRATIONS: Migration[] = [
+  service,
+  accounts,
+  organizations,
+  oauth,
+  links,
+  events,
+  webhooks,
+  fapi,
+];
 
 // The first migration of the versions before 0.3.0, none of which was published.
 const UNPUBLISHED = "0001_initial";

@@ -21,7 +21,7 @@ export function clientAdapter(clients: ClientStore): ModelAdapter {
 
 /** Returns the metadata of a client (RFC 7591 §2), with the fields of ours. */
 export function toMetadata(client: Client): ClientMetadata {
-  const { id, organization, redirectUris, generation, secrets, disabled } = client;
+  const { id, organization, redirectUris, generation, secrets, disabled, fapi } = client;
   return {
     client_id: id,
     client_secret: SECRET_PLACEHOLDER,
@@ -37,5 +37,7 @@ export function toMetadata(client: Client): ClientMetadata {
     generation,
     secrets,
     disabled,
+    fapi,
+    ...(fapi && { require_pushed_authorization_requests: true, id_token_signed_response_alg: "ES256" }),
   };
 }

@@ -72,6 +72,7 @@ ${linkButton(`${sectionPath(membership.id, "overview")}/workload-identity`, "Man
 <button type="submit">Save redirect URIs</button>
 </form></section>
 ${dpopPanel(membership, requiresDpop)}
+${fapiPanel(membership, client)}
 <section class="panel"><h2>Endpoints</h2>
 <dl class="facts">${Object.entries(endpoints).map(
     ([name, url]) =>
@@ -93,6 +94,23 @@ function dpopPanel(membership: Membership, isRequired: boolean): Html {
     isRequired
       ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
       : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately."
+  }</p>
+${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+}
+
+function fapiPanel(membership: Membership, { fapi }: ClientView): Html {
+  const button = formButton({
+    action: `${sectionPath(membership.id, "client")}/fapi`,
+    text: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
+    look: fapi ? "quiet" : "danger",
+    fields: { fapi: String(!fapi) },
+  });
+  return html`<section class="panel"><h2>FAPI 2.0</h2>
+<p class="soft">The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.</p>
+<p>${
+    fapi
+      ? "The client follows FAPI 2.0. All other requests are rejected."
+      : "Add a public key, remove all secrets and all redirect URIs without https first. All requests that FAPI 2.0 doesn’t allow are then rejected."
   }</p>
 ${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
 }

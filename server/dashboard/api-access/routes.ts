@@ -9,7 +9,7 @@ import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
 import { formFieldsOf, isForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { addChange, addOwnerSwitch, type RouteModule } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { CLIENT, clientOf, refuseConflict } from "./client.ts";
 import { addSwitchRoutes } from "./client-switch.ts";
 import { addKeyRoutes } from "./keys.ts";
 import { clientPage, endpointsOf, noClientPage } from "./page.ts";
@@ -51,6 +51,15 @@ export const clientRoutes: RouteModule = (router, options) => {
     set: (_, isRequired, { organizationId, actor }) => dpopRequirement.set(organizationId, isRequired, actor),
     done: ["dpop-required", "dpop-optional"],
   });
+  addOwnerSwitch(router, allow, {
+    path: `${CLIENT}/fapi`,
+    section: "client",
+    field: "fapi",
+    set: (_, isOn, { organizationId, actor }) =>
+      clients.setFapi(organizationId, isOn, actor).catch(refuseConflict),
+    done: ["fapi-on", "fapi-off"],
+    show: (ctx, error) => show(ctx, error),
+  });
   addSwitchRoutes(router, options);
 
   const showUris: Show = async (ctx, error) =>
@@ -66,7 +75,7 @@ export const clientRoutes: RouteModule = (router, options) => {
       assertRedirectUris(redirect_uris);
       const { clientId: client_id } = await clientOf(ctx, clients);
       const { organizationId, actor } = actorOf(ctx);
-      await clients.setRedirectUris(organizationId, redirect_uris, actor);
+      await clients.setRedirectUris(organizationId, redirect_uris, actor).catch(refuseConflict);
       respondToChange(ctx, { to, done: "uris-saved", body: { client_id, redirect_uris } });
     },
   );

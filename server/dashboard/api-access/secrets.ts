@@ -13,7 +13,7 @@ import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { formFieldsOf, isForm, respondToChange, type Show, sendJson } from "../responses.ts";
 import { addChange, addForm, type RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { CLIENT, clientOf, refuseConflict } from "./client.ts";
 
 type Secret = ClientView["secrets"][number];
 /** What became of older secrets: when the previous one expires, or that all were revoked, or that there were none. */
@@ -55,7 +55,9 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
     async change(ctx) {
       const reason = await rotationOf(ctx);
       await clientOf(ctx, clients);
-      const rotated = await clients.rotateSecret(membershipOf(ctx).id, reason, actorOf(ctx).actor);
+      const rotated = await clients
+        .rotateSecret(membershipOf(ctx).id, reason, actorOf(ctx).actor)
+        .catch(refuseConflict);
       if (!rotated) throw notFound("client");
       if (!prefersHtml(ctx)) return sendJson(ctx, showRotation(rotated));
       const { clientId, clientSecret, previousExpiresAt: expiresAt } = rotated;
@@ -132,7 +134,7 @@ export function secretsSection(client: ClientView, path: string): Html {
   if (client.secrets.length === 0) {
     return html`<section class="group"><div class="title"><div><h2>Secrets</h2>
 <p class="intro">This client has no secret.</p></div>
-${linkButton(`${path}/rotate`, "Create secret", "quiet")}</div></section>`;
+${!client.fapi && linkButton(`${path}/rotate`, "Create secret", "quiet")}</div></section>`;
   }
   return html`<section class="group"><div class="title"><div><h2>Secrets</h2>
 <p class="intro">Each secret’s last four characters and recent callers. Issued tokens keep working until they expire.</p></div>

@@ -96,6 +96,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
   "client.disabled": ({ data }) => `disabled client ${data.client_id}${because(data)}`,
   "client.enabled": ({ data }) => `enabled client ${data.client_id}`,
+  "client.fapi_changed": ({ data }) =>
+    `turned the FAPI 2.0 Security Profile ${data.enabled ? "on" : "off"} for the client`,
   "token.leaked": ({ data, app }) =>
     `revoked ${data.token_type === "refresh_token" ? "a refresh token" : "an access token"} of ${app}, because it leaked${foundAt(data)}`,
   "trust_rule.created": ({ data }) =>

@@ -4,6 +4,7 @@ import { sha256 } from "../../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../../adapters/oauth/clients.ts";
 import { RESOURCE_SERVER, secretsOf } from "../../clients/client-metadata.ts";
 import { createSecretUseRecorder } from "../../clients/use-recorder.ts";
+import { refuseSecret } from "../fapi.ts";
 import { requireUsableToIssue } from "../require-api-access.ts";
 
 /**
@@ -17,6 +18,7 @@ export function compareHashedSecrets(provider: Provider, clients: ClientStore): 
   Object.assign(provider.Client.prototype, {
     async compareClientSecret(this: Client, secret: string): Promise<boolean> {
       const { ctx } = Provider;
+      refuseSecret(this);
       const secretId = findActiveSecret(this, secret);
       if (!secretId) return false;
       if (secretId !== RESOURCE_SERVER && ctx) recordUse(secretId, ctx);

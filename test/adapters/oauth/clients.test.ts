@@ -106,6 +106,7 @@ const ROW: JoinedClientRow = {
   suspendedAt: null,
   requiresDpop: false,
   disabledAt: null,
+  fapi: false,
   redirectUris: "[]",
   generation: 1,
   secretId: "sec_01",

@@ -91,6 +91,38 @@ test.serial("org require-dpop takes on or off", async (t) => {
   }
 });
 
+test.serial("org fapi takes on or off, and names what the client has to change first", async (t) => {
+  const { organization: made, client } = await answer("org", "create", "Bank", "--plan", "growth");
+  const refusal = async (...args: string[]) => {
+    const { code, stderr } = await runCommand(["org", "fapi", ...args, "--json"], { settings });
+    t.is(code, 1);
+    return JSON.parse(stderr).error;
+  };
+  t.deepEqual(await refusal(made.id, "on"), {
+    code: "fapi_conflict",
+    message: "A client that follows FAPI 2.0 needs a public key. Add one first.",
+  });
+  const file = path.join(folder, "fapi.pem");
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(file, publicKey.export({ type: "spki", format: "pem" }));
+  await answer("client", "add-key", made.id, file);
+  await answer("client", "remove-secrets", made.id);
+  const { client_id } = client;
+  t.deepEqual(await answer("org", "fapi", made.id, "on"), { client_id, fapi: true });
+  t.true((await answer("org", "show", made.id)).client.fapi);
+  for (const words of [
+    ["client", "rotate", made.id],
+    ["client", "redirect-uris", made.id, "http://127.0.0.1/callback"],
+  ]) {
+    const { stderr } = await runCommand([...words, "--json"], { settings });
+    t.is(JSON.parse(stderr).error.code, "fapi_conflict");
+  }
+  t.deepEqual(await answer("org", "fapi", made.id, "off"), { client_id, fapi: false });
+  t.is((await refusal(made.id, "yes")).code, "invalid_switch");
+  t.is((await refusal("org_none", "on")).code, "not_found");
+  t.is((await refusal((await answer("org", "create", "Free")).organization.id, "on")).code, "no_client");
+});
+
 test.serial("org require-second-factor takes on or off", async (t) => {
   const { organization: made } = await answer("org", "create", "Strict");
   for (const [word, require_second_factor] of [
@@ -149,6 +181,7 @@ test.serial("org list and org show never return a secret", async (t) => {
         },
       ],
       keys: [],
+      fapi: false,
     },
   });
   t.notRegex(JSON.stringify([list, shown]), /lgs_/);

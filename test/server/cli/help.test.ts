@@ -29,6 +29,7 @@ const COMMANDS = [
   "org list",
   "org show",
   "org require-dpop",
+  "org fapi",
   "org enterprise-authorization",
   "org member-apps",
   "app list",

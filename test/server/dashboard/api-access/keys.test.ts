@@ -125,6 +125,45 @@ test("an owner requires DPoP and stops requiring it; both are audited", async (t
   );
 });
 
+test("an owner turns on FAPI 2.0 once the client qualifies; then it gets no secret", async (t) => {
+  const { owner, admin, base, path, add, look } = await withClient();
+  const set = (fapi: boolean, { api } = owner) => api.send("PUT", `${path}/fapi`, { json: { fapi } });
+  isProblem(t, await set(true), { status: 409, code: "fapi_conflict" });
+  await add(jwk());
+  isProblem(t, await set(true), { status: 409, code: "fapi_conflict" });
+  await owner.api.send("DELETE", `${path}/secrets`);
+  isProblem(t, await set(true, admin), { status: 403, code: "role_required" });
+  t.deepEqual((await set(true)).body as unknown, { fapi: true });
+  t.like(await look(), { fapi: true, secrets: [] });
+  const rotated = await owner.api.send("POST", `${path}/rotate`, { json: {} });
+  isProblem(t, rotated, { status: 409, code: "fapi_conflict" });
+  const json = { redirect_uris: ["http://localhost/callback"] };
+  isProblem(t, await owner.api.send("PUT", `${path}/redirect-uris`, { json }), {
+    status: 409,
+    code: "fapi_conflict",
+  });
+  t.deepEqual((await set(false)).body as unknown, { fapi: false });
+  const { body } = await owner.api.get<Audit>(`${base}/audit?type=client.fapi_changed`);
+  t.like(
+    body.data.map(({ data }) => data),
+    [{ enabled: false }, { enabled: true }],
+  );
+});
+
+test("in a browser, the page says what the client has to change first", async (t) => {
+  const { owner, path, add } = await withClient();
+  await add(jwk());
+  const { browser } = await browserOf(service, owner);
+  const open = () => browser.open(`${service.url}${path}`);
+  const refused = await browser.press(await open(), "Turn on FAPI 2.0");
+  t.is(refused.status, 409);
+  t.regex(refused.text, /must not have secrets\. Remove them first\./);
+  await owner.api.send("DELETE", `${path}/secrets`);
+  const on = await browser.press(await open(), "Turn on FAPI 2.0");
+  t.regex(on.text, /The client now follows FAPI 2\.0\./);
+  t.notRegex(on.text, /Create secret/);
+});
+
 const INVALID: [what: string, json: object, code: string][] = [
   ["no value", {}, "invalid_require_dpop"],
   ["a word", { require_dpop: "true" }, "invalid_require_dpop"],

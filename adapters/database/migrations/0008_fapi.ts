@@ -1,0 +1,13 @@
+import type { Migration } from "./migration.ts";
+
+/** Adds the clients that follow the FAPI 2.0 Security Profile. */
+export const fapi: Migration = {
+  name: "0008_fapi",
+  oldestCompatible: "0007_webhooks",
+  async up(knex) {
+    if (await knex.schema.hasColumn("clients", "fapi")) return;
+    await knex.schema.alterTable("clients", (table) => {
+      table.boolean("fapi").notNullable().defaultTo(false);
+    });
+  },
+};

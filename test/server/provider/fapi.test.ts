@@ -1,0 +1,277 @@
+import { generateKeyPairSync } from "node:crypto";
+import test, { type ExecutionContext } from "ava";
+import { decodeProtectedHeader } from "jose";
+import * as oidc from "openid-client";
+import { FapiConflict } from "../../../adapters/oauth/clients.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import {
+  createKeyFor,
+  type KeyPair,
+  signAssertion,
+  withAssertion,
+} from "../../harness/clients/client-key.ts";
+import { createDpopKey, type DpopKey, signProof } from "../../harness/clients/dpop.ts";
+import { REDIRECT_URI } from "../../harness/clients/flow.ts";
+import {
+  type Answer,
+  allow,
+  authorizeUrl,
+  basic,
+  createApp,
+  type Fields,
+  pkce,
+  read,
+} from "../../harness/clients/oauth.ts";
+import { bearer, postForm, startTestService, type TestOrganization } from "../../harness/service.ts";
+
+const service = await startTestService();
+const { clients } = service.storage;
+test.after.always(() => service.close());
+
+const TOKEN = `${service.url}/oauth/token`;
+const PAR = `${service.url}/oauth/par`;
+
+type Client = { app: TestOrganization; pair: KeyPair; dpop: DpopKey };
+
+/** Creates an organization whose client follows FAPI 2.0. */
+async function createFapiApp(alg = "ES256") {
+  const created = await createApp(service);
+  const pair = await createKeyFor(service, created.app, alg);
+  await clients.removeSecrets(created.app.id, OPERATOR);
+  await clients.setFapi(created.app.id, true, OPERATOR);
+  return { ...created, pair, dpop: await createDpopKey() };
+}
+
+type Request = { assertion?: string; fields?: Fields; headers?: Record<string, string>; url?: string };
+
+/** Sends a request with a proof; without changes, it is one of client credentials that succeeds. */
+async function request(
+  { app, pair, dpop }: Client,
+  { assertion, fields, headers, url = TOKEN }: Request = {},
+) {
+  const proof = await signProof(dpop, { claims: { htm: "POST", htu: url } });
+  const form = withAssertion(assertion ?? (await signAssertion(service, app, pair)), fields);
+  return read(postForm(url, form, { dpop: proof, ...headers }));
+}
+
+function refused(t: ExecutionContext, { status, body }: Answer, error: string, description: RegExp): void {
+  t.is(status, error === "invalid_client" ? 401 : 400);
+  t.is(body.error, error);
+  t.regex(String(body.error_description), description);
+}
+
+for (const alg of ["PS256", "ES256", "EdDSA"]) {
+  test(`openid-client with an ${alg} key pushes, redeems, calls, refreshes and revokes`, async (t) => {
+    const { app, user, pair } = await createFapiApp(alg);
+    const config = await oidc.discovery(
+      new URL(service.url),
+      app.clientId,
+      { id_token_signed_response_alg: "ES256" },
+      oidc.PrivateKeyJwt(pair.privateKey),
+      { execute: [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks] },
+    );
+    const DPoP = oidc.getDPoPHandle(config, await oidc.randomDPoPKeyPair());
+    const { verifier, challenge } = await pkce();
+    const parameters = {
+      redirect_uri: REDIRECT_URI,
+      scope: "openid offline_access links:read",
+      code_challenge: challenge,
+      code_challenge_method: "S256",
+    };
+    const url = await oidc.buildAuthorizationUrlWithPAR(config, parameters, { DPoP });
+    const callback = await allow(service, user, url.href);
+    const tokens = await oidc.authorizationCodeGrant(
+      config,
+      callback,
+      { pkceCodeVerifier: verifier },
+      undefined,
+      {
+        DPoP,
+      },
+    );
+    t.is(tokens.token_type, "dpop");
+    t.is(decodeProtectedHeader(String(tokens.id_token)).alg, "ES256");
+    t.is(tokens.claims()?.sub, user.id);
+    const call = (token: string) =>
+      oidc.fetchProtectedResource(
+        config,
+        token,
+        new URL(`${service.url}/v1/links`),
+        "GET",
+        undefined,
+        undefined,
+        {
+          DPoP,
+        },
+      );
+    t.is((await call(tokens.access_token)).status, 200);
+    const refreshed = await oidc.refreshTokenGrant(config, String(tokens.refresh_token), undefined, { DPoP });
+    t.is((await call(refreshed.access_token)).status, 200);
+    t.like(await oidc.tokenIntrospection(config, refreshed.access_token), {
+      active: true,
+      scope: "openid links:read",
+    });
+    await oidc.tokenRevocation(config, String(tokens.refresh_token));
+    await t.throwsAsync(call(refreshed.access_token));
+  });
+}
+
+test("an authorization request that was not pushed is refused", async (t) => {
+  const { app, user } = await createFapiApp();
+  const callback = await allow(service, user, authorizeUrl(service, app, {}));
+  t.is(callback.searchParams.get("error"), "invalid_request");
+  t.regex(callback.searchParams.get("error_description") ?? "", /Pushed Authorization Request must be used/);
+});
+
+test("a pushed request without a redirect URI is refused, even with one registered", async (t) => {
+  const client = await createFapiApp();
+  const { challenge } = await pkce();
+  const { clientId: client_id } = client.app;
+  const fields = {
+    client_id,
+    response_type: "code",
+    code_challenge: challenge,
+    code_challenge_method: "S256",
+  };
+  const answer = await request(client, { url: PAR, fields });
+  refused(t, answer, "invalid_request", /^redirect_uri is required: the client follows FAPI 2\.0$/);
+  const complete = await request(client, { url: PAR, fields: { ...fields, redirect_uri: REDIRECT_URI } });
+  t.is(complete.status, 201, complete.text);
+});
+
+test("a secret is refused, in the header and in the body", async (t) => {
+  const { app } = await createFapiApp();
+  const fields = { grant_type: "client_credentials", client_id: app.clientId };
+  const description =
+    /^client authentication failed: the client follows FAPI 2\.0 and must use private_key_jwt$/;
+  refused(t, await read(postForm(TOKEN, fields, basic(app))), "invalid_client", description);
+  const inBody = { ...fields, client_secret: app.clientSecret };
+  refused(t, await read(postForm(TOKEN, inBody)), "invalid_client", description);
+});
+
+const AUDIENCE = /FAPI 2\.0 requires aud to be the issuer, as a string$/;
+const AUDIENCES: [name: string, aud: string | string[]][] = [
+  ["a list with the issuer", [service.url]],
+  ["the token endpoint", TOKEN],
+  ["the pushed authorization request endpoint", PAR],
+];
+for (const [name, aud] of AUDIENCES) {
+  test(`an assertion for ${name} is refused, at both endpoints`, async (t) => {
+    const client = await createFapiApp();
+    for (const url of [TOKEN, PAR]) {
+      const assertion = await signAssertion(service, client.app, client.pair, { aud });
+      const { status, body } = await request(client, { url, assertion });
+      t.is(status, 401);
+      t.is(body.error, "invalid_client");
+      if (aud !== PAR || url === PAR) t.regex(String(body.error_description), AUDIENCE);
+    }
+  });
+}
+
+for (const [alg, key] of [
+  ["RS256", "PS256"],
+  ["ES384", "ES384"],
+] as const) {
+  test(`an assertion signed with ${alg} is refused`, async (t) => {
+    const client = await createFapiApp(key);
+    const { privateKey } = client.pair;
+    const jwk = await crypto.subtle.exportKey("jwk", privateKey);
+    const { name } = privateKey.algorithm;
+    const algorithm =
+      alg === "RS256" ? { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" } : { name, namedCurve: "P-384" };
+    const { alg: _, ...bare } = jwk;
+    const signer = {
+      ...client.pair,
+      privateKey: await crypto.subtle.importKey("jwk", bare, algorithm, true, ["sign"]),
+    };
+    const assertion = await signAssertion(service, client.app, signer, {}, { alg });
+    refused(
+      t,
+      await request(client, { assertion }),
+      "invalid_client",
+      /FAPI 2\.0 requires alg to be PS256, ES256 or EdDSA$/,
+    );
+  });
+}
+
+test("a request without a proof is refused, and bearer tokens from before are rejected", async (t) => {
+  const { app } = await createApp(service);
+  const pair = await createKeyFor(service, app);
+  const form = async () => withAssertion(await signAssertion(service, app, pair));
+  const { body } = await read(postForm(TOKEN, await form()));
+  const call = () => fetch(`${service.url}/v1/links`, { headers: bearer(String(body.access_token)) });
+  t.is((await call()).status, 200);
+  await clients.removeSecrets(app.id, OPERATOR);
+  await clients.setFapi(app.id, true, OPERATOR);
+  t.is((await call()).status, 401);
+  refused(t, await read(postForm(TOKEN, await form())), "invalid_dpop_proof", /requires DPoP/);
+  await clients.setFapi(app.id, false, OPERATOR);
+  t.is((await call()).status, 200);
+});
+
+const conflict = (rule: string) => ({ instanceOf: FapiConflict, message: new RegExp(rule) });
+
+test("a client without a key, with a secret or with a redirect URI without https can't follow FAPI 2.0", async (t) => {
+  const { app } = await createApp(service, ["http://127.0.0.1/callback"]);
+  const turnOn = () => clients.setFapi(app.id, true, OPERATOR);
+  await t.throwsAsync(turnOn(), conflict("needs a public key"));
+  await createKeyFor(service, app);
+  await t.throwsAsync(turnOn(), conflict("must not have secrets. Remove them first"));
+  await clients.removeSecrets(app.id, OPERATOR);
+  await t.throwsAsync(turnOn(), conflict("only have https redirect URIs"));
+  await clients.setRedirectUris(app.id, [REDIRECT_URI], OPERATOR);
+  t.true(await turnOn());
+  t.true((await clients.findByOrganization(app.id))?.fapi);
+});
+
+test("a client that follows FAPI 2.0 gets neither a secret nor a redirect URI without https", async (t) => {
+  const { app } = await createFapiApp();
+  const before = await clients.findByOrganization(app.id);
+  await t.throwsAsync(
+    clients.rotateSecret(app.id, { overlapMs: 0, compromised: false }, OPERATOR),
+    conflict("must not have secrets"),
+  );
+  for (const uri of ["http://127.0.0.1/callback", "com.example.app:/callback"])
+    await t.throwsAsync(
+      clients.setRedirectUris(app.id, [REDIRECT_URI, uri], OPERATOR),
+      conflict("https redirect URIs"),
+    );
+  t.deepEqual(await clients.findByOrganization(app.id), before);
+  await service.storage.organizations.setPlan(app.id, "free", OPERATOR);
+  t.is((await service.storage.organizations.setPlan(app.id, "growth", OPERATOR))?.client, undefined);
+});
+
+test("of turning FAPI 2.0 on and creating a secret at the same time, one is refused", async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const { app } = await createApp(service);
+    await createKeyFor(service, app);
+    await clients.removeSecrets(app.id, OPERATOR);
+    const results = await Promise.allSettled([
+      clients.setFapi(app.id, true, OPERATOR),
+      clients.rotateSecret(app.id, { overlapMs: 0, compromised: false }, OPERATOR),
+    ]);
+    t.is(results.filter(({ status }) => status === "rejected").length, 1);
+    const client = await clients.findByOrganization(app.id);
+    t.not(client?.fapi, client?.secrets.length === 1);
+  }
+});
+
+test("tokens of workloads are refused", async (t) => {
+  const client = await createFapiApp();
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const pair = { ...client.pair, privateKey: await importPrivate(privateKey.export({ format: "jwk" })) };
+  const assertion = await signAssertion(service, client.app, pair, {
+    iss: "https://token.actions.githubusercontent.com",
+  });
+  const fields = { client_id: client.app.clientId };
+  refused(
+    t,
+    await request(client, { assertion, fields }),
+    "invalid_client",
+    /an assertion that the client signed/,
+  );
+});
+
+function importPrivate(jwk: JsonWebKey) {
+  return crypto.subtle.importKey("jwk", jwk, { name: "ECDSA", namedCurve: "P-256" }, true, ["sign"]);
+}
