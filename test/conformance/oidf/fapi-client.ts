@@ -29,7 +29,7 @@ export type PushedRequest = { verifier: string; requestUri: string; answer: Answ
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** Gives a client a key instead of its secrets, and has its organization require DPoP. */
+/** Gives a client a key instead of its secrets, and restricts it to the profile. */
 export async function toFapiClient(
   { run, folder }: Deployment,
   client: Client,
@@ -41,7 +41,7 @@ export async function toFapiClient(
   await run(["client", "add-key", client.organizationId, file]);
   await run(["client", "remove-secrets", client.organizationId]);
   await run(["client", "redirect-uris", client.organizationId, REDIRECT_URI, OTHER_REDIRECT_URI]);
-  await run(["org", "require-dpop", client.organizationId, "on"]);
+  await run(["org", "fapi", client.organizationId, "on"]);
   return { ...client, alg, privateKey, dpop: await createDpopKey() };
 }
 

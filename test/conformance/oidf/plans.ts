@@ -61,6 +61,7 @@ export const FAPI: Plan = {
     "ensure-authorization-request-without-state-success",
     "ensure-authorization-request-without-nonce-success",
     "ensure-authorization-request-with-64-char-nonce-success",
+    "ensure-other-scope-order-succeeds",
     "test-claims-parameter-identity-claims",
     "access-token-type-header-case-sensitivity",
     "check-dpop-proof-nbf-exp",
@@ -78,6 +79,7 @@ export const FAPI: Plan = {
     "state-only-outside-request-object-not-used",
     "ensure-request-object-without-redirect-uri-fails",
     "ensure-registered-redirect-uri",
+    "plain-fapi-tolerate-unregistered-redirect-uri",
     "ensure-unsigned-authorization-request-without-using-par-fails",
     "ensure-redirect-uri-in-authorization-request",
     "ensure-response-type-code-idtoken-fails",
@@ -110,5 +112,26 @@ export const FAPI: Plan = {
     "par-test-array-as-audience-fails",
     "par-test-par-endpoint-url-as-audience-fails",
     "par-test-token-endpoint-url-as-audience-fails",
+  ],
+};
+
+// The same release, fapi2spfinal/FAPI2MessageSigningFinalTestPlan.java, without what the plan above has.
+export const MESSAGE_SIGNING: Plan = {
+  name: "fapi2-message-signing-final-test-plan",
+  modules: [
+    "ensure-request-object-with-multiple-aud-succeeds",
+    "ensure-request-object-with-nbf-8-seconds-in-the-future-is-accepted",
+    "ensure-request-object-without-exp-fails",
+    "ensure-request-object-without-nbf-fails",
+    "ensure-expired-request-object-fails",
+    "ensure-request-object-with-bad-aud-fails",
+    "ensure-request-object-with-exp-over-60-fails",
+    "ensure-request-object-with-nbf-over-60-fails",
+    "ensure-signed-request-object-with-RS256-fails",
+    "ensure-request-object-signature-algorithm-is-not-none",
+    "ensure-request-object-with-invalid-signature-fails",
+    "ensure-matching-key-in-authorization-request",
+    "ensure-unsigned-request-at-par-endpoint-fails",
+    "par-authorization-request-containing-request_uri",
   ],
 };
