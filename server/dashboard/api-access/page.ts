@@ -110,7 +110,7 @@ function fapiPanel(membership: Membership, { fapi }: ClientView): Html {
 <p>${
     fapi
       ? "The client follows FAPI 2.0. All other requests are rejected."
-      : "Add a public key, remove all secrets and all redirect URIs without https first. All requests that FAPI 2.0 doesn’t allow are then rejected."
+      : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately."
   }</p>
 ${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
 }
