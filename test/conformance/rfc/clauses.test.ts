@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+import test from "ava";
+import { ROOT } from "../../harness/program.ts";
+import { reportTable } from "../report.ts";
+import type { Standard } from "./clause.ts";
+
+const names = readdirSync(import.meta.dirname).filter((name) => /^\d+\.ts$/.test(name));
+const standards: Standard[] = await Promise.all(
+  names.map(async (name) => (await import(`./${name}`)).standard),
+);
+
+const sources = new Map<string, string>();
+function sourceOf(file: string): string {
+  const source = sources.get(file) ?? readFileSync(`${ROOT}test/${file}.test.ts`, "utf8");
+  sources.set(file, source);
+  return source;
+}
+
+for (const { rfc, clauses } of standards) {
+  test(`RFC ${rfc}: each requirement has a test that exists, or a reason`, (t) => {
+    t.true(clauses.length > 0);
+    t.is(new Set(clauses.map(({ section, rule }) => section + rule)).size, clauses.length);
+    for (const clause of clauses) {
+      t.regex(clause.section, /^[0-9A-Z]+(\.\d+)*$/);
+      if ("why" in clause) continue;
+      for (const reference of clause.tests) {
+        const [file = "", ...title] = reference.split(": ");
+        t.true(sourceOf(file).includes(title.join(": ")), reference);
+      }
+    }
+  });
+}
+
+test("the documentation has the counts", (t) => {
+  const rows = standards.map(({ rfc, name, clauses }) => {
+    const untested = clauses.filter((clause) => "why" in clause).length;
+    return [`${name} (RFC ${rfc})`, String(clauses.length - untested), String(untested)];
+  });
+  reportTable(t, "requirements", [["Standard", "Tested", "Not testable"], ...rows], "standards");
+});
