@@ -2,6 +2,7 @@ import { appCommands, grantCommands } from "./apps.ts";
 import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
+import { conformanceCommand } from "./conformance.ts";
 import { databaseCommands } from "./database.ts";
 import { doctorCommand } from "./doctor.ts";
 import { keyCommands } from "./keys.ts";
@@ -25,6 +26,7 @@ const commands: Command[] = [
   ...grantCommands,
   ...auditCommands,
   ...mcpCommands,
+  conformanceCommand,
 ];
 
 async function main(argv: string[]): Promise<void> {
@@ -49,8 +51,9 @@ async function main(argv: string[]): Promise<void> {
   }
 }
 
-function toText(result: object, isJson: boolean, { isDocument }: Command): string {
+function toText(result: object, isJson: boolean, { isDocument, describe }: Command): string {
   if (isJson) return JSON.stringify(result);
+  if (describe) return describe(result);
   return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");
 }
 
@@ -66,8 +69,9 @@ function toLines(value: object, indent = ""): string[] {
 }
 
 function hasFailed(result: object): boolean {
-  const { checks = [], logs = [] } = result as { checks?: { ok: boolean }[]; logs?: { ok: boolean }[] };
-  return [...checks, ...logs].some(({ ok }) => !ok);
+  type Outcome = { ok?: boolean; verdict?: string };
+  const { checks = [], logs = [] } = result as { checks?: Outcome[]; logs?: Outcome[] };
+  return [...checks, ...logs].some(({ ok, verdict }) => ok === false || verdict === "failed");
 }
 
 await main(process.argv.slice(2));

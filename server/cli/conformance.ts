@@ -1,0 +1,93 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { startBrowser } from "../conformance/browser.ts";
+import type { Result } from "../conformance/check.ts";
+import { wellKnown } from "../conformance/checks/metadata.ts";
+import { countOf, type Report, toJunit, toText } from "../conformance/report.ts";
+import { runChecks } from "../conformance/run.ts";
+import type { Metadata, Target } from "../conformance/target.ts";
+import { type Command, CommandError, type CommandInput } from "./command.ts";
+
+const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
+const configuration = credentials.extend({
+  other_client: credentials.optional(),
+  scope: z.string().optional(),
+  resource: z.url().optional(),
+  resource_indicator: z.url().optional(),
+  mcp: z.url().optional(),
+  redirect_uri: z.url({ hostname: /^(localhost|127\.0\.0\.1|\[::1\])$/ }).optional(),
+});
+
+/** Checks a running authorization server from outside, whoever made it. */
+export const conformanceCommand: Command = {
+  name: "conformance",
+  summary: "Check a running authorization server against its standards, with requests only",
+  arguments: { "<base-url>": "the issuer" },
+  options: {
+    "--config <file>": "JSON: client_id, client_secret and what else the checks may use",
+    "--junit <file>": "also write the results as JUnit XML",
+  },
+  example: "https://links.example.com --config conformance.json",
+  describe: (report) => toText(report as Report),
+  async runAlone({ args: [base], options, note }) {
+    const given = await readConfiguration(options.config);
+    const { url, metadata } = await findMetadata(base);
+    const browser = given.redirect_uri ? await startBrowser(given.redirect_uri) : undefined;
+    const target: Target = {
+      issuer: base === `${metadata.issuer}/` || `${base}/` === metadata.issuer ? metadata.issuer : base,
+      metadata,
+      metadataUrl: url,
+      client: { client_id: given.client_id, client_secret: given.client_secret },
+      other: given.other_client,
+      scope: given.scope,
+      resource: given.resource,
+      audience: given.resource_indicator,
+      mcp: given.mcp,
+      redirectUri: browser?.redirectUri,
+      browser,
+    };
+    if (browser) note(`Open ${browser.address} in a browser, and sign in when it asks you to.`);
+    const checks = await runChecks(target, progressOf(note)).finally(() => browser?.close());
+    const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
+    if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
+    return report;
+  },
+};
+
+/** Throws CommandError that names the field. */
+async function readConfiguration(file: CommandInput["options"][string]) {
+  if (typeof file !== "string") throw new CommandError("usage", "--config is missing.");
+  const text = await readFile(file, "utf8").catch(() => {
+    throw new CommandError("file_not_found", `Can't read ${file}.`);
+  });
+  try {
+    return configuration.parse(JSON.parse(text));
+  } catch (error) {
+    const [issue] = error instanceof z.ZodError ? error.issues : [];
+    const problem = issue ? `${issue.path.join(".") || "the object"}: ${issue.message}` : "it is not JSON";
+    throw new CommandError("invalid_config", `${file} is invalid: ${problem}.`);
+  }
+}
+
+/** Finds the metadata of an issuer (RFC 8414 §3, OpenID Connect Discovery §4). Throws CommandError. */
+async function findMetadata(base: string): Promise<{ url: string; metadata: Metadata }> {
+  if (!URL.canParse(base)) throw new CommandError("invalid_url", `${base} is not a URL.`);
+  const openid = `${base.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  for (const url of [wellKnown(base, "oauth-authorization-server"), openid]) {
+    const response = await fetch(url).catch(() => undefined);
+    const metadata = response?.ok && (await response.json().catch(() => undefined));
+    if (metadata?.issuer) return { url, metadata };
+  }
+  throw new CommandError("no_metadata", `${base} publishes no authorization server metadata.`);
+}
+
+/** Shows how far the checks are, on one line of a terminal. */
+function progressOf(note: (text: string) => void) {
+  let done = 0;
+  return ({ id }: Result, total: number) => {
+    done++;
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r\u001b[K${done} of ${total} ${id}${done === total ? "\r\u001b[K" : ""}`);
+    else if (done % 25 === 0 || done === total) note(`${done} of ${total} checks`);
+  };
+}

@@ -1,0 +1,44 @@
+import type { Conversation, Exchange } from "./conversation.ts";
+
+/** `warning`: a recommendation (SHOULD) is not followed. `skipped`: the server doesn't offer what the check is about. */
+export type Verdict = "passed" | "failed" | "warning" | "skipped";
+
+export type Check = {
+  /** Unique, such as `token-no-store`. */
+  id: string;
+  title: string;
+  /** The requirement, such as `RFC 6749 §5.1`. */
+  clause: string;
+  /** Whether the clause recommends (SHOULD). */
+  isRecommended?: boolean;
+  /** Throws Violation or NotApplicable. */
+  run(conversation: Conversation): Promise<void>;
+};
+
+export type Result = Pick<Check, "id" | "title" | "clause"> & {
+  verdict: Verdict;
+  /** Why it didn't pass. */
+  detail?: string;
+  exchanges: Exchange[];
+};
+
+/** The server does not do what the clause requires. */
+export class Violation extends Error {
+  override readonly name = "Violation";
+}
+
+/** The server doesn't offer what the check is about. */
+export class NotApplicable extends Error {
+  override readonly name = "NotApplicable";
+}
+
+/** Throws Violation unless the condition holds. */
+export function expect(condition: unknown, problem: string): asserts condition {
+  if (!condition) throw new Violation(problem);
+}
+
+/** Throws NotApplicable unless the server or the configuration has what a check needs. */
+export function needs<T>(value: T | undefined | null | false, reason: string): T {
+  if (value === undefined || value === null || value === false) throw new NotApplicable(reason);
+  return value;
+}
