@@ -92,6 +92,15 @@ test("client authentication methods are listed for each endpoint", async (t) => 
   }
 });
 
+test("each endpoint that accepts client assertions lists their algorithms, and never none", async (t) => {
+  const { body } = await metadata();
+  for (const endpoint of ["token", "revocation", "introspection"]) {
+    t.true((body[`${endpoint}_endpoint_auth_methods_supported`] as string[]).includes("private_key_jwt"));
+    const algorithms = body[`${endpoint}_endpoint_auth_signing_alg_values_supported`] as string[];
+    t.deepEqual(algorithms, ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"], endpoint);
+  }
+});
+
 for (const document of ["oauth-authorization-server", "openid-configuration"]) {
   test(`${document} is also served with the path of the MCP server, to every origin`, async (t) => {
     const url = `${service.url}/.well-known/${document}`;
