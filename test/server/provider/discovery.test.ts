@@ -48,6 +48,13 @@ for (const path of PATHS) {
   });
 }
 
+test("the metadata has neither empty lists nor members without a value", async (t) => {
+  for (const [name, value] of Object.entries((await metadata()).body)) {
+    t.true(value !== null && value !== "", name);
+    if (Array.isArray(value)) t.true(value.length > 0, name);
+  }
+});
+
 for (const path of ["/.well-known/nothing", "/.well-known/oauth-protected-resource/nothing"]) {
   test(`the 404 of ${path} can be read from every origin, and is not cached`, async (t) => {
     const response = await fetch(service.url + path, { headers: { origin: "https://app.example.com" } });
