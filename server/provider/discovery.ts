@@ -28,7 +28,9 @@ export function completeDiscovery({
     if (IDP_ISSUER) document.authorization_grant_profiles_supported = [ID_JAG_PROFILE];
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
+    const algorithms = document.token_endpoint_auth_signing_alg_values_supported;
     for (const endpoint of ["token", "revocation", "introspection"]) {
+      document[`${endpoint}_endpoint_auth_signing_alg_values_supported`] = algorithms;
       // Public clients cannot introspect tokens.
       document[`${endpoint}_endpoint_auth_methods_supported`] =
         endpoint === "introspection" ? methods.filter((method) => method !== "none") : methods;

@@ -49,6 +49,14 @@ for (const [path, resource, scopes] of documents) {
     t.is(typeof body.resource_name, "string");
   });
 
+  test(`${path} has neither empty lists nor members without a value`, async (t) => {
+    const { body } = await api.get<Record<string, unknown>>(path);
+    for (const [name, value] of Object.entries(body)) {
+      t.true(value !== null && value !== "", name);
+      if (Array.isArray(value)) t.true(value.length > 0, name);
+    }
+  });
+
   test(`${path} lists the scopes of the resource, and not offline_access`, async (t) => {
     const { body } = await api.get<{ scopes_supported: string[] }>(path);
     t.deepEqual(body.scopes_supported, scopes);

@@ -48,6 +48,13 @@ for (const path of PATHS) {
   });
 }
 
+test("the metadata has neither empty lists nor members without a value", async (t) => {
+  for (const [name, value] of Object.entries((await metadata()).body)) {
+    t.true(value !== null && value !== "", name);
+    if (Array.isArray(value)) t.true(value.length > 0, name);
+  }
+});
+
 for (const path of ["/.well-known/nothing", "/.well-known/oauth-protected-resource/nothing"]) {
   test(`the 404 of ${path} can be read from every origin, and is not cached`, async (t) => {
     const response = await fetch(service.url + path, { headers: { origin: "https://app.example.com" } });
@@ -89,6 +96,15 @@ test("client authentication methods are listed for each endpoint", async (t) => 
   })) {
     const listed = body[`${endpoint}_endpoint_auth_methods_supported`] as string[];
     t.deepEqual(listed.toSorted(), methods.toSorted(), endpoint);
+  }
+});
+
+test("each endpoint that accepts client assertions lists their algorithms, and never none", async (t) => {
+  const { body } = await metadata();
+  for (const endpoint of ["token", "revocation", "introspection"]) {
+    t.true((body[`${endpoint}_endpoint_auth_methods_supported`] as string[]).includes("private_key_jwt"));
+    const algorithms = body[`${endpoint}_endpoint_auth_signing_alg_values_supported`] as string[];
+    t.deepEqual(algorithms, ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"], endpoint);
   }
 });
 

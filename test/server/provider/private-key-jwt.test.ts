@@ -101,6 +101,27 @@ test("the token endpoint is accepted as audience, and a list of one", async (t) 
   t.is((await request(await sign(app, pair, { aud: [service.url] }))).status, 200);
 });
 
+test("the issuer, the token endpoint and itself are audiences of the pushed authorization request endpoint", async (t) => {
+  const { app, pair } = await createKeyed();
+  const { challenge } = await pkce();
+  const par = `${service.url}/oauth/par`;
+  const push = async (aud: string) => {
+    const fields = {
+      grant_type: undefined,
+      client_id: app.clientId,
+      response_type: "code",
+      redirect_uri: REDIRECT_URI,
+      code_challenge: challenge,
+      code_challenge_method: "S256",
+    };
+    return read(postForm(par, withAssertion(await sign(app, pair, { aud }), fields)));
+  };
+  for (const audience of [service.url, TOKEN_ENDPOINT, par])
+    t.is((await push(audience)).status, 201, audience);
+  t.is((await push(`${service.url}/oauth/authorize`)).status, 401);
+  t.is((await request(await sign(app, pair, { aud: par }))).status, 401, "elsewhere it is none");
+});
+
 test("the key may have any name in the assertion, and both keys of a rotation work", async (t) => {
   const { app, pair, keyId } = await createKeyed();
   const next = await generateKeyPair("ES256");

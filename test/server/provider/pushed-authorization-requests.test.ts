@@ -65,6 +65,15 @@ test("a pushed request gets 201 and a request_uri that is valid for one minute",
   t.regex(headers.get("cache-control") ?? "", /no-store/);
 });
 
+test("equal pushed requests get request_uris that are random throughout", async (t) => {
+  const pushed = await Promise.all(Array.from({ length: 16 }, () => requestUriFor()));
+  const values = pushed.map((uri) => uri.split(":").at(-1) ?? "");
+  t.is(new Set(values).size, values.length);
+  for (let index = 0; index < 43; index++) {
+    t.true(new Set(values.map((value) => value[index])).size > 1, `character ${index}`);
+  }
+});
+
 test("a nonce pushed without openid is ignored", async (t) => {
   const callback = await allow(service, user, urlFor(await requestUriFor({ nonce: "n-0S6_WzA2Mj" })));
   const { status, body } = await redeemCode(service, app, String(callback.searchParams.get("code")));

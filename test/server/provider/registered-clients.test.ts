@@ -118,6 +118,18 @@ test("the authorization request of a registered client needs PKCE", async (t) =>
   t.is(new URL(String(headers.get("location"))).searchParams.get("error"), "invalid_request");
 });
 
+test("a registered client can push a request with its redirect URI, and with no other", async (t) => {
+  const { clientId } = await registerExample();
+  const push = (redirect_uri: string) => {
+    const [, query] = authorizeUrl(service, { clientId }, { redirect_uri }).split("?");
+    return read(postForm(`${service.url}/oauth/par`, new URLSearchParams(query)));
+  };
+  t.is((await push(CALLBACK)).status, 201);
+  const { status, body } = await push("https://evil.example/callback");
+  t.is(status, 400);
+  t.regex(String(body.error), /^invalid_(request|redirect_uri)$/);
+});
+
 const MISTAKES: [what: string, changes: Record<string, string | undefined>, error: string][] = [
   ["prompt=none", { prompt: "none" }, "login_required"],
   ["no PKCE", { code_challenge: undefined, code_challenge_method: undefined }, "invalid_request"],

@@ -75,6 +75,7 @@ const REPLACED: [string, Record<string, unknown>][] = [
   ["null members", { client_name: null, grant_types: null, token_endpoint_auth_method: null }],
   ["a client id of its own", { client_id: "lgc_other", client_secret: "x", client_secret_expires_at: 0 }],
   ["pages and contacts", { client_uri: "https://example.com", logo_uri: "x", contacts: [1] }],
+  ["metadata that no standard has", { example_extension: "x", pages: { first: 1 } }],
   ["a localized name", { "client_name#ja": "例" }],
   ["keys", { jwks: { keys: [] }, jwks_uri: "https://example.com/jwks" }],
 ];
