@@ -25,6 +25,7 @@ export const conformanceCommand: Command = {
   arguments: { "<base-url>": "the issuer" },
   options: {
     "--config <file>": "JSON: client_id, client_secret and what else the checks may use",
+    "--only <prefix...>": "only checks whose ID starts with a prefix, such as dpop",
     "--junit <file>": "also write the results as JUnit XML",
   },
   example: "https://links.example.com --config conformance.json",
@@ -47,7 +48,9 @@ export const conformanceCommand: Command = {
       browser,
     };
     if (browser) note(`Open ${browser.address} in a browser, and sign in when it asks you to.`);
-    const checks = await runChecks(target, progressOf(note)).finally(() => browser?.close());
+    const checks = await runChecks(target, options.only as string[] | undefined, progressOf(note)).finally(
+      () => browser?.close(),
+    );
     const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
     if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
     return report;

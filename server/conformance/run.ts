@@ -3,16 +3,20 @@ import { CHECKS } from "./checks/index.ts";
 import { Conversation } from "./conversation.ts";
 import type { Target } from "./target.ts";
 
-/** Runs all checks one after the other. `onResult` hears each result with the number of all checks. */
+/** Runs the checks whose ID starts with one of the prefixes, or all. `onResult` hears each result, and how many come. */
 export async function runChecks(
   target: Target,
-  onResult: (result: Result, total: number) => void,
+  prefixes: readonly string[] = [],
+  onResult: (result: Result, total: number) => void = () => {},
 ): Promise<Result[]> {
   const results: Result[] = [];
-  for (const check of CHECKS) {
+  const isChosen = ({ id }: Check) =>
+    prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix));
+  const chosen = CHECKS.filter(isChosen);
+  for (const check of chosen) {
     const result = await runCheck(check, target);
     results.push(result);
-    onResult(result, CHECKS.length);
+    onResult(result, chosen.length);
   }
   return results;
 }
