@@ -7,16 +7,16 @@ import { describeWait } from "../rate-limits/counters.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { HOME } from "./return-to.ts";
 
+/** RFC 9110 §11.6.1: a 401 names the authentication scheme. RFC 6750 §3: it has a parameter. */
+const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="dashboard"' };
+
 export class SignInRequired extends Problem {
   readonly returnTo: string;
   readonly again: boolean;
 
   constructor(returnTo: string, { again }: { again: boolean }) {
     if (again) super(403, "reauthentication_required", "For your security, please sign in again.");
-    else {
-      // RFC 9110 §11.6.1: a 401 names the authentication scheme
-      super(401, "sign_in_required", "Sign in first.", { headers: { "WWW-Authenticate": "Bearer" } });
-    }
+    else super(401, "sign_in_required", "Sign in first.", { headers: CHALLENGE });
     this.returnTo = returnTo;
     this.again = again;
   }
@@ -28,9 +28,8 @@ export function enforceLimit(wait: number, what = "requests"): void {
     throw retryLater(429, "too_many_requests", `Too many ${what}. Try again in ${describeWait(wait)}.`, wait);
 }
 
-/** RFC 9110 §11.6.1: a 401 names the authentication scheme. */
 export function unauthorized(code: string, detail: string): Problem {
-  return new Problem(401, code, detail, { headers: { "WWW-Authenticate": "Bearer" } });
+  return new Problem(401, code, detail, { headers: CHALLENGE });
 }
 
 export const SIGN_IN: PageLink = { href: "/auth/login", text: "Sign in" };

@@ -102,7 +102,7 @@ function isSampled(status: number, share: number): boolean {
 function rejectReader(ctx: Context, { token }: OperatorAccess): void {
   ctx.status = token === undefined ? 403 : 401;
   ctx.set("Cache-Control", "no-store");
-  if (token !== undefined) ctx.set("WWW-Authenticate", "Bearer");
+  if (token !== undefined) ctx.set("WWW-Authenticate", 'Bearer realm="metrics"');
   ctx.body = {
     error: "access_denied",
     error_description:

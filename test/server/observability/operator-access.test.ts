@@ -75,7 +75,7 @@ test("METRICS_TOKEN lets another machine read /metrics", async (t) => {
     sendRaw(withToken.address, "/metrics", { headers: [...PUBLIC, ...headers] });
   const refused = await read([]);
   t.is(refused.status, 401);
-  t.is(refused.headers["www-authenticate"], "Bearer");
+  t.is(refused.headers["www-authenticate"], 'Bearer realm="metrics"'); // RFC 6750 §3: with a parameter
   for (const wrong of [`Bearer ${METRICS_TOKEN.slice(0, -1)}`, "Bearer ", `Basic ${METRICS_TOKEN}`]) {
     t.is((await read(["authorization", wrong])).status, 401, wrong);
   }

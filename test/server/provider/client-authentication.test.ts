@@ -41,6 +41,7 @@ const basicOf = (id: string, secret: string) => basic({ clientId: id, clientSecr
 const INVALID_CREDENTIALS: [what: string, headers: object, fields: Fields][] = [
   ["no credentials", {}, {}],
   ["only a client id", {}, { client_id: clientId }],
+  ["only a secret", {}, { client_secret: clientSecret }],
   ["an empty secret", {}, { client_id: clientId, client_secret: "" }],
   ["another client's secret", basicOf(clientId, other.clientSecret), {}],
   ["a truncated secret", basicOf(clientId, clientSecret.slice(0, -1)), {}],

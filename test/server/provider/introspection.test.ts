@@ -56,6 +56,16 @@ for (const hint of [undefined, "access_token", "refresh_token", "bogus"]) {
   });
 }
 
+for (const hint of [undefined, "access_token", "refresh_token", "id_token", "bogus", ""]) {
+  test(`a client's tokens of every kind are found with the hint ${JSON.stringify(hint)}`, async (t) => {
+    const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+    for (const token of [accessToken, refreshToken, await service.token(app)]) {
+      t.true((await introspect(token, app, hint)).active, token);
+    }
+    t.true((await introspect(accessToken, resourceServer, hint)).active);
+  });
+}
+
 const JWT = "eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
 const INVALID_TOKENS = [
   JWT,

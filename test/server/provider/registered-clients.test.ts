@@ -1,7 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
-import { authorizeUrl, openConsent, read } from "../../harness/clients/oauth.ts";
+import { allow, authorizeUrl, openConsent, read, VERIFIER } from "../../harness/clients/oauth.ts";
 import {
   connectRegistered,
   type RegisteredClient,
@@ -214,6 +214,23 @@ test("a registered client can neither redeem, refresh, introspect nor revoke wha
   t.true(await isAccepted());
   t.is((await send("revoke", owner, access)).status, 200);
   t.false(await isAccepted());
+});
+
+test("the code of a registered client is redeemed with its own client ID only", async (t) => {
+  const owner = await registerExample();
+  const { clientId } = await register(service, { client_name: "Other", redirect_uris: [CALLBACK] });
+  const callback = await allow(service, user, authorizeUrl(service, owner, { redirect_uri: CALLBACK }));
+  const redeem = (client_id: string | undefined) =>
+    requestTokens(service, owner, {
+      grant_type: "authorization_code",
+      code: String(callback.searchParams.get("code")),
+      redirect_uri: CALLBACK,
+      code_verifier: VERIFIER,
+      client_id,
+    });
+  t.is((await redeem(clientId)).body.error, "invalid_grant");
+  t.is((await redeem(undefined)).body.error, "invalid_request");
+  t.is((await redeem(owner.clientId)).status, 200);
 });
 
 test("the consent page quotes the name, says that it is not verified, and warns of local apps", async (t) => {

@@ -1,0 +1,43 @@
+import test from "ava";
+import { challengesIn } from "../../harness/clients/challenge.ts";
+import { createApp, runCodeFlow } from "../../harness/clients/oauth.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+const { app, user } = await createApp(service);
+const { accessToken } = await runCodeFlow(service, app, user, { changes: { scope: "webhooks:read" } });
+test.after.always(() => service.close());
+
+const REFUSED: Record<string, [path: string, headers: Record<string, string>]> = {
+  "without a token": ["", {}],
+  "with an unknown token": ["", bearer("lga_unknown")],
+  "with a malformed token": ["", bearer('é "\\" é')],
+  "with a second token in the query": ["?access_token=x", bearer(accessToken)],
+};
+const LACKS_SCOPE: typeof REFUSED = { "with a token that lacks the scope": ["", bearer(accessToken)] };
+
+const VALUE = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
+
+for (const [path, method, requests] of [
+  ["/v1/links", "GET", { ...REFUSED, ...LACKS_SCOPE }],
+  ["/mcp", "POST", REFUSED],
+  ["/oauth/userinfo", "GET", { ...REFUSED, ...LACKS_SCOPE }],
+  ["/dashboard/me", "GET", REFUSED],
+] as const) {
+  for (const [what, [query, headers]] of Object.entries(requests)) {
+    test(`${path} answers a request ${what} with a challenge of well-formed parameters, none repeated`, async (t) => {
+      const response = await fetch(service.url + path + query, {
+        method,
+        headers: { accept: "application/json", ...headers },
+      });
+      t.true([400, 401, 403].includes(response.status), String(response.status));
+      // It throws if a scheme has no parameter, or a parameter is repeated.
+      const { Bearer } = challengesIn(response.headers.get("www-authenticate") ?? "");
+      t.truthy(Bearer);
+      for (const [name, value] of Object.entries(Bearer ?? {})) {
+        t.regex(value, name === "scope" ? SCOPE : VALUE, name);
+      }
+    });
+  }
+}
