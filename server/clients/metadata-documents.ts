@@ -20,10 +20,10 @@ const OUTCOME_LIFETIME_MS = 30_000;
 const MAX_OUTCOMES = 500;
 const MAX_CONCURRENT = 20;
 
-// RFC 7591 §2, without `scope`, which names scopes of other servers as well, and without fields that start requests
-// or change what is issued. Secrets stay, because oidc-provider rejects documents that have one.
+// RFC 7591 §2 and RFC 9449 §5.2, without `scope`, which names scopes of other servers as well, and without fields that
+// start requests or change what is issued. Secrets stay, because oidc-provider rejects documents that have one.
 const FIELDS = `client_id client_name redirect_uris token_endpoint_auth_method token_endpoint_auth_signing_alg
-  jwks jwks_uri client_secret client_secret_expires_at`.split(/\s+/);
+  jwks jwks_uri client_secret client_secret_expires_at dpop_bound_access_tokens`.split(/\s+/);
 
 const CODE = "authorization_code";
 

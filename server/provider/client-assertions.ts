@@ -100,7 +100,7 @@ export function createAuthenticateByAssertion(
   };
 }
 
-/** oidc-provider rejects malformed assertions, and those beside other authentication. */
+/** oidc-provider rejects assertions beside other authentication. */
 function findAssertion(ctx: KoaContextWithOIDC): Assertion | undefined {
   const params = ctx.oidc.params as Params;
   if (params.client_secret !== undefined || ctx.get("authorization")) return undefined;
@@ -112,9 +112,11 @@ function findClientAssertion(params: Params): Assertion | undefined {
   const { client_assertion: assertion, client_assertion_type: type } = params;
   if (typeof assertion !== "string" || type !== JWT_BEARER_CLIENT) return undefined;
   const claims = decode(assertion);
+  // RFC 7523 §3.2. oidc-provider would respond with invalid_request.
+  if (!claims) refuse(new InvalidJwt("the JWT is malformed"), { isGrant: false });
   // The subject is the client, but for tokens of workloads, which name their own (RFC 7523 §3).
-  const clientId = params.client_id ?? claims?.sub;
-  if (!claims || typeof clientId !== "string") return undefined;
+  const clientId = params.client_id ?? claims.sub;
+  if (typeof clientId !== "string") return undefined;
   return { clientId, assertion, issuer: claims.iss, isGrant: false };
 }
 
@@ -153,7 +155,7 @@ function keysOf({ jwks, jwksUri }: Client, keySets: KeySets): JWTVerifyGetKey {
 }
 
 /** RFC 7521 §4.1.1 and §4.2.1: the error depends on what the assertion was sent as. Rethrows other errors. */
-function refuse(error: unknown, { isGrant }: Assertion): never {
+function refuse(error: unknown, { isGrant }: Pick<Assertion, "isGrant">): never {
   if (!(error instanceof InvalidJwt)) throw error;
   const { message } = error;
   const refusal = isGrant ? new errors.InvalidGrant(message) : new errors.InvalidClientAuth(message);

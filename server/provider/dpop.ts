@@ -8,14 +8,17 @@ export function dPoP(keys: Keys) {
   return { enabled: true, nonceSecret: nonceSecretOf(keys), requireNonce: () => false, allowReplay: false };
 }
 
-/** Throws InvalidDpopProof if the organization requires DPoP and the request has no proof. */
+/** Throws InvalidDpopProof if the organization or the client requires DPoP and the request has no proof. */
 export function requireProof(
   ctx: KoaContextWithOIDC,
   organization: Pick<StoredClient["organization"], "requiresDpop"> | undefined,
 ): void {
   // oidc-provider has verified the proof, if there is one.
-  if (!organization?.requiresDpop || ctx.get("DPoP")) return;
-  throw new errors.InvalidDpopProof("the organization requires DPoP: send a proof in the DPoP header");
+  if (ctx.get("DPoP")) return;
+  // RFC 9449 §5.2
+  const requiring = ctx.oidc.client?.dpopBoundAccessTokens ? "client" : "organization";
+  if (requiring === "organization" && !organization?.requiresDpop) return;
+  throw new errors.InvalidDpopProof(`the ${requiring} requires DPoP: send a proof in the DPoP header`);
 }
 
 export function lacksKey({ requiresDpop, jkt }: ActiveToken): boolean {

@@ -38,7 +38,10 @@ export function registerJwtBearer(provider: Provider, options: IdentityAssertion
   const keySets = createKeySets(options.fetchFromProvider);
 
   async function handle(ctx: KoaContextWithOIDC): Promise<void> {
-    if (!isAboutUser(ctx.oidc.params?.assertion))
+    const { assertion: given } = ctx.oidc.params ?? {};
+    // RFC 7523 §3.1
+    if (typeof given === "string" && !headerOf(given)) throw invalidGrant("the JWT is malformed");
+    if (!isAboutUser(given))
       throw new errors.InvalidRequest("an assertion must be sent with client_id and no other authentication");
     const client = ctx.oidc.client as Client;
     requireProof(ctx, organizationOf(client));
@@ -57,12 +60,17 @@ export function registerJwtBearer(provider: Provider, options: IdentityAssertion
 
 export function isAboutUser(assertion: unknown): boolean {
   if (typeof assertion !== "string") return false;
+  // RFC 7515 §4.1.9: a media type, in any case, whose `application/` may be omitted.
+  const typ: unknown = headerOf(assertion)?.typ;
+  return typeof typ === "string" && typ.toLowerCase().replace(/^application\//, "") === ID_JAG;
+}
+
+/** Undefined if it is no JWT. */
+function headerOf(assertion: string): ReturnType<typeof decodeProtectedHeader> | undefined {
   try {
-    // RFC 7515 §4.1.9: a media type, in any case, whose `application/` may be omitted.
-    const typ: unknown = decodeProtectedHeader(assertion).typ;
-    return typeof typ === "string" && typ.toLowerCase().replace(/^application\//, "") === ID_JAG;
+    return decodeProtectedHeader(assertion);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -1,6 +1,10 @@
 import type { Provider } from "oidc-provider";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 
+// How far in the future the `iat` of a proof may be, and the skew between processes. Such a proof is accepted for longer
+// than oidc-provider remembers it.
+const FUTURE_S = 330;
+
 /**
  * Seam: one INSERT decides which of several uses of a DPoP proof is the first.
  * No option: oidc-provider finds a row and then stores one, so that concurrent uses are all the first; an adapter that
@@ -10,6 +14,6 @@ import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 export function detectReplaysAtOnce({ ReplayDetection }: Provider, replays: ReplayStore): void {
   Object.assign(ReplayDetection, {
     unique: (issuer: string, jti: string, exp: number) =>
-      replays.useOnce({ issuer, jti, expiresAt: exp * 1000 }),
+      replays.useOnce({ issuer, jti, expiresAt: (exp + FUTURE_S) * 1000 }),
   });
 }

@@ -214,6 +214,13 @@ test("every error code is documented at its type", (t) => {
   );
 });
 
+test("every error code of the API is documented with its status", (t) => {
+  for (const [code, { status }] of Object.entries(PROBLEM_CODES)) {
+    const row = html.querySelector(`[id="${code}"]`)?.closest("tr");
+    t.is(row?.querySelectorAll("td, th")[1]?.text.trim(), String(status), code);
+  }
+});
+
 /** Returns every error code that the source throws. */
 function thrownCodes(): string[] {
   return ["resources", "server"].flatMap((folder) =>

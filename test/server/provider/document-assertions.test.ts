@@ -9,6 +9,7 @@ import {
   postAsDocument,
   signAssertion,
 } from "../../harness/clients/document-client.ts";
+import { createDpopKey, signProof } from "../../harness/clients/dpop.ts";
 import { allow, isAcceptedByApi, read, VERIFIER } from "../../harness/clients/oauth.ts";
 import { startPublisher } from "../../harness/publisher.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
@@ -140,6 +141,46 @@ test.serial("the only algorithm that a document allows is required", async (t) =
   t.is(status, 401);
   t.is(body.error_description, "client_assertion is invalid: alg must be ES384");
 });
+
+test.serial(
+  "a client whose document says that it always uses DPoP gets no token without a proof",
+  async (t) => {
+    const bound = { ...client, clientId: "https://agent.example/bound.json" };
+    const key = await createDpopKey();
+    publisher.publish(bound.clientId, {
+      body: {
+        client_id: bound.clientId,
+        redirect_uris: [client.redirectUri],
+        grant_types: ["authorization_code", "refresh_token"],
+        token_endpoint_auth_method: "private_key_jwt",
+        jwks_uri: KEYS,
+        dpop_bound_access_tokens: true,
+      },
+    });
+    const callback = await allow(service, user, authorizeUrlOf(service, bound));
+    const fields = {
+      grant_type: "authorization_code",
+      code: callback.searchParams.get("code") ?? "",
+      redirect_uri: client.redirectUri,
+      code_verifier: VERIFIER,
+    };
+    const withProof = async (more: Record<string, string>) => {
+      const htu = `${service.url}/oauth/token`;
+      const dpop = await signProof(key, { claims: { htm: "POST", htu } });
+      const client_assertion = await signAssertion(service, bound);
+      return read(
+        postForm(htu, { client_assertion_type: ASSERTION_TYPE, client_assertion, ...more }, { dpop }),
+      );
+    };
+    t.is((await postAsDocument(service, "token", bound, fields)).status, 400);
+    const first = await withProof(fields);
+    t.is(first.status, 200, first.text);
+    t.is(first.body.token_type, "DPoP");
+    const again = { grant_type: "refresh_token", refresh_token: String(first.body.refresh_token) };
+    t.is((await postAsDocument(service, "token", bound, again)).status, 400);
+    t.is((await withProof(again)).body.token_type, "DPoP");
+  },
+);
 
 test.serial(
   "a client with a document introspects its own tokens only, and gets none for itself",

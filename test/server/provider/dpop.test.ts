@@ -1,4 +1,5 @@
 import test from "ava";
+import { exportJWK, SignJWT } from "jose";
 import * as oidc from "openid-client";
 import { athOf, createDpopKey, requestWithProof, signProof } from "../../harness/clients/dpop.ts";
 import { discover, REDIRECT_URI } from "../../harness/clients/flow.ts";
@@ -8,6 +9,7 @@ import {
   basic,
   codeFor,
   createApp,
+  type Fields,
   formOf,
   postAsClient,
   read,
@@ -23,6 +25,7 @@ const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 test.after.always(() => service.close());
 
 const TOKEN_URL = `${service.url}/oauth/token`;
+const PAR_URL = `${service.url}/oauth/par`;
 const API = new URL(`${service.url}/v1/links`);
 const now = () => Math.floor(Date.now() / 1000);
 
@@ -81,6 +84,7 @@ const REFUSED: [what: string, proof: Parameters<typeof signProof>[1], error: str
   ["another typ", { header: { typ: "JWT" } }, "invalid_dpop_proof"],
   ["no jwk", { header: { jwk: undefined } }, "invalid_dpop_proof"],
   ["the jwk of another key", { header: { jwk: otherKey.jwk } }, "invalid_dpop_proof"],
+  ["a private key as the jwk", { header: { jwk: await exportJWK(key.privateKey) } }, "invalid_dpop_proof"],
   ["another method", { claims: { htm: "GET" } }, "invalid_dpop_proof"],
   ["the URL of another endpoint", { claims: { htu: `${service.url}/oauth/par` } }, "invalid_dpop_proof"],
   ["the URL of another host", { claims: { htu: "https://evil.example/oauth/token" } }, "invalid_dpop_proof"],
@@ -96,6 +100,43 @@ for (const [what, proof, error] of REFUSED) {
     const { status, body } = await requestWithProof(service, app, key, { proof });
     t.is(status, 400);
     t.is(body.error, error);
+  });
+}
+
+/** Signs a valid proof for the token endpoint. */
+const proofForTokens = async (alg = "ES256") =>
+  signProof(await createDpopKey(alg), { claims: { htm: "POST", htu: TOKEN_URL } });
+
+async function unsignedProof() {
+  const [header = "", payload] = (await proofForTokens()).split(".");
+  const { typ, jwk } = JSON.parse(Buffer.from(header, "base64url").toString());
+  return `${Buffer.from(JSON.stringify({ alg: "none", typ, jwk })).toString("base64url")}.${payload}.`;
+}
+
+async function symmetricProof() {
+  const secret = Buffer.alloc(32, 7);
+  const jwk = await exportJWK(secret);
+  return new SignJWT({ jti: "a-jti", iat: now(), htm: "POST", htu: TOKEN_URL })
+    .setProtectedHeader({ alg: "HS256", typ: "dpop+jwt", jwk })
+    .sign(secret);
+}
+
+const UNUSABLE: [what: string, proof: () => Promise<string>][] = [
+  ["a word", async () => "proof"],
+  ["two JWTs", async () => `${await proofForTokens()}, ${await proofForTokens()}`],
+  ["a JWT without a signature", unsignedProof],
+  ["a JWT signed with a secret", symmetricProof],
+  ["a JWT signed with ES384", () => proofForTokens("ES384")],
+  ["a JWT signed with RS256", () => proofForTokens("RS256")],
+  ["a JWT with a changed signature", async () => (await proofForTokens()).replace(/[^.]+$/, "A".repeat(86))],
+];
+
+for (const [what, proof] of UNUSABLE) {
+  test(`a token request with ${what} as the proof is rejected`, async (t) => {
+    const headers = { ...basic(app), dpop: await proof() };
+    const reply = await read(postForm(TOKEN_URL, { grant_type: "client_credentials" }, headers));
+    t.is(reply.status, 400);
+    t.is(reply.body.error, "invalid_dpop_proof");
   });
 }
 
@@ -188,6 +229,53 @@ test("a pushed request with a proof binds the code to its key", async (t) => {
   const callback = await allow(service, user, `${service.url}/oauth/authorize?${query}`);
   const code = String(callback.searchParams.get("code"));
   t.is((await redeemWithProof(code, otherKey)).body.error, "invalid_grant");
+});
+
+/** Pushes an authorization request, with a proof if there is one. */
+function push(changes: Fields, dpop?: string) {
+  const form = new URL(authorizeUrl(service, app, changes)).searchParams;
+  return read(postForm(PAR_URL, form, { ...basic(app), ...(dpop && { dpop }) }));
+}
+
+const proofToPush = (claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}) =>
+  signProof(key, { claims: { htm: "POST", htu: PAR_URL, ...claims }, header });
+
+test("a pushed request may name the key of its code", async (t) => {
+  for (const [signer, status] of [
+    [otherKey, 400],
+    [key, 200],
+  ] as const) {
+    const { body } = await push({ dpop_jkt: key.jkt });
+    const query = formOf({ client_id: app.clientId, request_uri: String(body.request_uri) });
+    const callback = await allow(service, user, `${service.url}/oauth/authorize?${query}`);
+    t.is((await redeemWithProof(String(callback.searchParams.get("code")), signer)).status, status);
+  }
+});
+
+test("a pushed request with a proof of another key than it names is rejected", async (t) => {
+  const { status, body } = await push({ dpop_jkt: otherKey.jkt }, await proofToPush());
+  t.is(status, 400);
+  t.is(body.error, "invalid_request");
+  t.is((await push({ dpop_jkt: key.jkt }, await proofToPush())).status, 201);
+});
+
+test("a pushed request with an invalid proof is rejected", async (t) => {
+  for (const [claims, header] of [
+    [{ htu: TOKEN_URL }],
+    [{ htm: "GET" }],
+    [{ jti: undefined }],
+    [{ iat: undefined }],
+    [{ iat: now() - 360 }],
+    [{}, { typ: "JWT" }],
+    [{}, { jwk: otherKey.jwk }],
+  ]) {
+    const { status, body } = await push({}, await proofToPush(claims, header));
+    t.is(status, 400, JSON.stringify([claims, header]));
+    t.regex(String(body.error), /^(invalid_dpop_proof|use_dpop_nonce)$/);
+  }
+  const proof = await proofToPush();
+  t.is((await push({}, proof)).status, 201);
+  t.is((await push({}, proof)).status, 400, "a proof that was used");
 });
 
 test("browsers of allowed origins may send proofs and read nonces", async (t) => {

@@ -342,6 +342,7 @@ const REFUSED: Refusal[] = [
     /too old/,
   ],
   ["an ID token", "invalid_request", (member) => idp.sign(claimsOf(member))],
+  ["no JWT", "invalid_grant", async () => "a.b.c", /malformed/],
   ["another key", "invalid_grant", (member) => signWithForeignIdJag(member)],
   [
     "a tenant that is another organization",

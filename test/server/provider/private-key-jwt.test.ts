@@ -166,6 +166,7 @@ const REFUSED: [
     (app, pair) => sign(app, pair, { iat: now() + 90, exp: now() + 120 }),
     /in the future/,
   ],
+  ["not valid yet", (app, pair) => sign(app, pair, { nbf: now() + 90 }), /is not valid yet/],
   ["no id", (app, pair) => sign(app, pair, { jti: undefined }), /jti is missing/],
 ];
 
@@ -203,12 +204,25 @@ test("an assertion beside a secret is refused, in the body and in the header", a
 
 test("malformed assertions are refused", async (t) => {
   const { app } = await createKeyed();
-  for (const assertion of ["", "a", "a.b.c", "..", "a".repeat(5000)]) {
-    const { status } = await request(assertion, { client_id: app.clientId });
-    t.true(status === 400 || status === 401, `${assertion.slice(0, 10)}: ${status}`);
+  for (const assertion of ["a", "a.b.c", "..", "a".repeat(5000)]) {
+    const { status, body } = await request(assertion, { client_id: app.clientId });
+    t.is(status, 401, assertion.slice(0, 10));
+    t.is(body.error, "invalid_client");
   }
+  t.is((await request("", { client_id: app.clientId })).body.error, "invalid_client");
   const { status, body } = await request("a.b.c", { client_assertion_type: "something else" });
   t.true(status === 400 || status === 401, JSON.stringify(body));
+});
+
+test("two assertions in one request are refused, and both can still be used", async (t) => {
+  const { app, pair } = await createKeyed();
+  const [one, other] = [await sign(app, pair), await sign(app, pair)];
+  for (const client_assertion of [[one, other], `${one},${other}`, `${one} ${other}`]) {
+    const { status } = await request("", { client_assertion, client_id: app.clientId });
+    t.true(status === 400 || status === 401, String(status));
+  }
+  t.is((await request(one)).status, 200);
+  t.is((await request(other)).status, 200);
 });
 
 test("a client without a key can't use an assertion, and is refused like one with another key", async (t) => {

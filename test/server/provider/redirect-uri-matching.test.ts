@@ -95,6 +95,22 @@ test("a loopback redirect URI matches with any port", async (t) => {
   }
 });
 
+test("any port matches for each name of the loopback interface", async (t) => {
+  for (const host of ["localhost", "127.0.0.1", "[::1]"]) {
+    const native = await createApp(service, [`http://${host}:3000/cb`]);
+    for (const port of ["", ":3000", ":50123"]) {
+      const uri = `http://${host}${port}/cb`;
+      const callback = await allow(
+        service,
+        native.user,
+        authorizeUrl(service, native.app, { redirect_uri: uri }),
+      );
+      t.is(callback.href.split("?")[0], uri);
+      t.truthy(callback.searchParams.get("code"), uri);
+    }
+  }
+});
+
 for (const registered of ["http://127.0.0.1:33418", "http://127.0.0.1:33418/"]) {
   test(`${registered} matches with and without the trailing slash, in both requests`, async (t) => {
     const native = await createApp(service, [registered]);
