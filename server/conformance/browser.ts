@@ -29,8 +29,8 @@ document.getElementById("start").onclick = async ({ target }) => {
   none.onclick = () => fetch("/none");
   const view = window.open("about:blank", "conformance", "popup,width=600,height=800");
   for (;;) {
-    const response = await fetch("/next");
-    if (response.status !== 200) break;
+    const response = await fetch("/next").catch(() => undefined);
+    if (response?.status !== 200) break;
     view.location = (await response.json()).url;
   }
   view.close();

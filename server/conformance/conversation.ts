@@ -124,7 +124,9 @@ export class Conversation {
   /** Whether a token works: at introspection if there is one, else at the resource. */
   async isActive(token: string): Promise<boolean> {
     if (!this.target.metadata.introspection_endpoint) return (await this.call(token)).status < 400;
-    return (await this.introspect(token)).body.active === true;
+    const { status, body } = await this.introspect(token);
+    expect(status === 200, `the response to introspection is ${status}`);
+    return body.active === true;
   }
 
   /** Returns the parameters of a valid authorization request. */

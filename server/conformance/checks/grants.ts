@@ -2,6 +2,8 @@ import { type Check, expect, needs } from "../check.ts";
 import { type Conversation, encode, expectError, type Tokens } from "../conversation.ts";
 
 const MEASURED = 200;
+/** Longer than a request takes. */
+const LATE_MS = 500;
 const CONCURRENT = 20;
 
 /** Returns tokens with a refresh token; some servers issue one only for `offline_access`. */
@@ -245,24 +247,25 @@ export const revocationChecks: Check[] = [
   },
   {
     id: "revocation-latency",
-    title: `A revocation counts at the next request: the slowest of ${MEASURED}, at the 99th percentile`,
+    title: `A revocation counts at the next request, for 99 % of ${MEASURED} tokens`,
     clause: "RFC 7009 §2",
     async run(conversation) {
       const useToken = conversation.target.resource
         ? async (token: string) => (await conversation.call(token)).status < 400
         : (token: string) => conversation.isActive(token);
       const delays: number[] = [];
-      for (let number = 0; number < MEASURED; number++) {
+      const isSlow = (delay: number) => delay >= LATE_MS;
+      while (delays.length < MEASURED && delays.filter(isSlow).length <= MEASURED / 100) {
         const token = await conversation.accessToken();
-        if (number === 0) await useToken(token);
+        expect(await useToken(token), "the token doesn't work before");
         await conversation.revoke(token);
         const revokedAt = performance.now();
-        while ((await useToken(token)) && performance.now() - revokedAt < 5000);
+        while ((await useToken(token)) && performance.now() - revokedAt < 10 * LATE_MS);
         delays.push(performance.now() - revokedAt);
         conversation.exchanges.length = 0;
       }
-      const p99 = delays.toSorted((one, other) => one - other)[Math.ceil(MEASURED * 0.99) - 1] ?? 0;
-      expect(p99 < 500, `99 % of the revoked tokens are rejected after ${Math.round(p99)} ms`);
+      const p99 = delays.toSorted((one, other) => other - one)[MEASURED / 100] ?? 0;
+      expect(p99 < LATE_MS, `revoked tokens still worked ${Math.round(p99)} ms later`);
     },
   },
   {

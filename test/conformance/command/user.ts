@@ -10,8 +10,8 @@ export async function useBrowser(address: string, issuer: string, { fields, butt
   const { origin } = new URL(address);
   const browser = new TestBrowser(new URL(issuer).origin);
   for (;;) {
-    const response = await fetch(`${origin}/next`);
-    if (response.status !== 200) return;
+    const response = await fetch(`${origin}/next`).catch(() => undefined);
+    if (response?.status !== 200) return; // the checks are over
     const { url } = (await response.json()) as { url: string };
     let page = await browser.open(url);
     for (

@@ -1,0 +1,109 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import type { Report } from "../../../server/conformance/report.ts";
+import { Program, ROOT, runCommand } from "../../harness/program.ts";
+import { deploy } from "../oidf/deployment.ts";
+import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
+import { useBrowser } from "./user.ts";
+
+const deployment = await deploy();
+const { issuer, folder, clients, user, run } = deployment;
+test.after.always(() => deployment.stop());
+
+function start(words: string[]): Program {
+  const cli = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`];
+  return new Program(process.execPath, [...cli, ...words]);
+}
+
+function configure(name: string, content: object): string {
+  const file = path.join(folder, name);
+  writeFileSync(file, JSON.stringify(content));
+  return file;
+}
+
+test("a deployment of linkgate passes every check", async (t) => {
+  const [client, other] = clients.map(({ id, secret }) => ({ client_id: id, client_secret: secret }));
+  await run(["client", "redirect-uris", clients[0].organizationId, "http://127.0.0.1/callback"]);
+  const config = configure("conformance.json", {
+    ...client,
+    other_client: other,
+    scope: "links:read",
+    resource: `${issuer}/v1/links`,
+    resource_indicator: `${issuer}/v1`,
+    mcp: `${issuer}/mcp`,
+    redirect_uri: "http://127.0.0.1/callback",
+  });
+  const junit = path.join(folder, "junit.xml");
+  const command = start(["conformance", issuer, "--config", config, "--junit", junit]);
+  const [, address = ""] = await command.says(/^Open (http:\/\/\S+) in a browser/m, "stderr");
+  await useBrowser(address, issuer, { fields: user, buttons: ["Sign in", "Allow"] });
+  const { code, stdout, stderr } = await command.ended;
+  t.is(code, 0, stdout);
+  t.regex(stdout, /^\d+ checks: \d+ passed, 0 failed, 0 warnings, \d+ skipped$/m, stdout);
+  t.regex(stderr, /^(\d+) of \1 checks$/m);
+  const xml = readFileSync(junit, "utf8");
+  t.regex(
+    xml,
+    /^<\?xml .+\?>\n<testsuite name="http:\/\/localhost:\d+" tests="\d+" failures="0" skipped="\d+">/,
+  );
+  for (const secret of clients.map(({ secret }) => secret)) t.false((stdout + xml).includes(secret));
+});
+
+test("a flaw is reported with clause, request and response, and the exit code is 1", async (t) => {
+  const server = await startExampleServer({ resource: { hasNoChallenge: true } });
+  t.teardown(server.close);
+  const config = configure("example.json", { ...CLIENT, other_client: OTHER, resource: server.resource });
+  const words = ["conformance", server.issuer, "--config", config, "--only", "resource-no-token", "jwks"];
+  const { code, stdout } = await runCommand([...words, "--json"], {});
+  t.is(code, 1);
+  const { checks, ...counts } = JSON.parse(stdout) as Report;
+  t.deepEqual(counts, { issuer: server.issuer, passed: 3, failed: 1, warning: 0, skipped: 0 });
+  const found = checks.find(({ verdict }) => verdict === "failed");
+  t.like(found, {
+    id: "resource-no-token",
+    clause: "RFC 6750 §3, §3.1",
+    detail: "WWW-Authenticate has no challenge for Bearer or DPoP",
+  });
+  const [exchange] = found?.exchanges ?? [];
+  t.is(exchange?.request, `GET ${server.resource}`);
+  t.regex(exchange?.response ?? "", /^HTTP 401\n/);
+  const text = await runCommand(words, {});
+  t.is(text.code, 1);
+  t.regex(
+    text.stdout,
+    /^failed resource-no-token: .+ \(RFC 6750 §3, §3\.1\)\n {2}WWW-Authenticate has no challenge/,
+  );
+  t.regex(text.stdout, /^4 checks: 3 passed, 1 failed, 0 warnings, 0 skipped$/m);
+});
+
+const WRONG: [what: string, content: object | undefined, code: string, message: RegExp][] = [
+  ["no file", undefined, "file_not_found", /^Can't read /],
+  ["no secret", { client_id: "client" }, "invalid_config", /client_secret/],
+  ["an unknown field", { ...CLIENT, secret: "x" }, "invalid_config", /secret/],
+  [
+    "a redirect URI elsewhere",
+    { ...CLIENT, redirect_uri: "https://app.example/" },
+    "invalid_config",
+    /redirect_uri/,
+  ],
+];
+for (const [what, content, code, message] of WRONG) {
+  test(`a configuration is refused: ${what}`, async (t) => {
+    const file = content
+      ? configure(`${code}-${what.length}.json`, content)
+      : path.join(folder, "missing.json");
+    const ended = await runCommand(["conformance", issuer, "--config", file, "--json"], {});
+    t.is(ended.code, 1);
+    const { error } = JSON.parse(ended.stderr);
+    t.is(error.code, code);
+    t.regex(error.message, message);
+  });
+}
+
+test("a server without metadata is named", async (t) => {
+  const config = configure("client.json", CLIENT);
+  const { code, stderr } = await runCommand(["conformance", `${issuer}/nowhere`, "--config", config], {});
+  t.is(code, 1);
+  t.regex(stderr, /nowhere publishes no authorization server metadata/);
+});
