@@ -6,6 +6,7 @@ import { wellKnown } from "../conformance/checks/metadata.ts";
 import { countOf, type Report, toJunit, toText } from "../conformance/report.ts";
 import { runChecks } from "../conformance/run.ts";
 import type { Metadata, Target } from "../conformance/target.ts";
+import { attest } from "./attestation.ts";
 import { type Command, CommandError, type CommandInput } from "./command.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
@@ -18,7 +19,7 @@ const configuration = credentials.extend({
   redirect_uri: z.url({ hostname: /^(localhost|127\.0\.0\.1|\[::1\])$/ }).optional(),
 });
 
-/** Checks a running authorization server from outside, whoever made it. */
+/** Checks a running authorization server, of linkgate or another one, from outside. */
 export const conformanceCommand: Command = {
   name: "conformance",
   summary: "Check a running authorization server against its standards, with requests only",
@@ -26,6 +27,7 @@ export const conformanceCommand: Command = {
   options: {
     "--config <file>": "JSON: client_id, client_secret and what else the checks may use",
     "--only <prefix...>": "only checks whose ID starts with a prefix, such as dpop",
+    "--attest <file>": "also sign the results with the key of this server, as an in-toto statement",
     "--junit <file>": "also write the results as JUnit XML",
   },
   example: "https://links.example.com --config conformance.json",
@@ -53,6 +55,7 @@ export const conformanceCommand: Command = {
     );
     const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
     if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
+    if (typeof options.attest === "string") await attest(report, metadata.jwks_uri, options.attest);
     return report;
   },
 };

@@ -1,4 +1,5 @@
 import { appCommands, grantCommands } from "./apps.ts";
+import { verifyAttestationCommand } from "./attestation.ts";
 import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
 import { type Command, CommandError } from "./command.ts";
@@ -27,6 +28,7 @@ const commands: Command[] = [
   ...auditCommands,
   ...mcpCommands,
   conformanceCommand,
+  verifyAttestationCommand,
 ];
 
 async function main(argv: string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, needs } from "./check.ts";
+import { expect, needs } from "./expect.ts";
 import { describeRequest, describeResponse } from "./redaction.ts";
 import type { Credentials, Target } from "./target.ts";
 

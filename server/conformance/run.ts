@@ -1,6 +1,7 @@
-import { type Check, NotApplicable, type Result, Violation } from "./check.ts";
+import type { Check, Result } from "./check.ts";
 import { CHECKS } from "./checks/index.ts";
 import { Conversation } from "./conversation.ts";
+import { NotApplicable, Violation } from "./expect.ts";
 import type { Target } from "./target.ts";
 
 /** Runs the checks whose ID starts with one of the prefixes, or all. `onResult` hears each result, and how many come. */

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { SignJWT } from "jose";
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { type Conversation, encode, expectError } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 

@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, jwtVerify } from "jose";
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { type Callback, type Conversation, challengeOf, expectError, type Fields } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const CONCURRENT = 10;
 const STATES = ["a b+c%20&d=e", "é~\"'<>"];

@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { type Conversation, expectError, type Reply } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 type Key = { privateKey: CryptoKey; jwk: JWK; jkt: string };
 type Claims = Record<string, unknown>;

@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { type Conversation, encode, expectError, type Tokens } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const MEASURED = 200;
 /** Longer than a request takes. */

@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { type Conversation, encode, type Options } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const VERSION = "2025-06-18";
 

@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import type { Conversation } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 const AUTHENTICATED = ["token", "introspection", "revocation"];

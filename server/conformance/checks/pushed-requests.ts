@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { basic, type Conversation, encode, expectError, type Fields, type Reply } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 async function push(conversation: Conversation, changes: Fields = {}, headers?: Record<string, string>) {
   const url = conversation.endpoint("pushed_authorization_request");

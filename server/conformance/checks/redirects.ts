@@ -1,5 +1,6 @@
-import { type Check, expect } from "../check.ts";
+import type { Check } from "../check.ts";
 import type { Conversation, Fields, Reply } from "../conversation.ts";
+import { expect } from "../expect.ts";
 
 const EXACT = "RFC 9700 §2.1, RFC 6749 §3.1.2.3";
 const NO_REDIRECT = "RFC 6749 §4.1.2.1";

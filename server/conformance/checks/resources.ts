@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { basic, type Conversation, encode, type Reply } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 const ORIGIN = "https://app.example";
 

@@ -1,5 +1,6 @@
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import { basic, type Conversation, expectError, type Fields } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 type Refusal = [id: string, title: string, clause: string, fields: Fields, ...codes: string[]];
 

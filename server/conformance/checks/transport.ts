@@ -1,6 +1,7 @@
 import { connect, type SecureVersion } from "node:tls";
-import { type Check, expect, needs } from "../check.ts";
+import type { Check } from "../check.ts";
 import type { Conversation, Reply } from "../conversation.ts";
+import { expect, needs } from "../expect.ts";
 
 /** Resolves to whether the server accepts a connection with this version of TLS at most. */
 function accepts(url: URL, version: SecureVersion): Promise<boolean> {

@@ -46,6 +46,8 @@ const COMMANDS = [
   "audit verify",
   "audit accept",
   "mcp server-json",
+  "conformance",
+  "verify-attestation",
 ];
 
 for (const words of [[], ["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
