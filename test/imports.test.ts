@@ -5,7 +5,7 @@ import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-crui
 import config from "../.dependency-cruiser.json" with { type: "json" };
 import { ROOT } from "./harness/program.ts";
 
-const FOLDERS = ["server", "resources", "adapters"];
+const FOLDERS = ["server", "resources", "adapters", "certification"];
 const files = FOLDERS.flatMap((folder) =>
   readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .map((file) => path.join(folder, file))
@@ -64,6 +64,10 @@ const VIOLATIONS: Record<string, [file: string, source: string][]> = {
   "resources-import-only-resources": [
     ["resources/a.ts", 'import type { B } from "../adapters/b.ts";\nexport type A = B;'],
     ["adapters/b.ts", "export type B = string;"],
+  ],
+  "certification-imports-only-certification": [
+    ["certification/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
+    ["server/b.ts", "export type B = string;"],
   ],
   "adapters-do-not-import-server": [
     ["adapters/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],

@@ -2,22 +2,22 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import type { JWK } from "oidc-provider";
+import type { JWK } from "jose";
 import {
   createStatement,
   type Envelope,
   signStatement,
   summarizeHeads,
   verifyEnvelope,
-} from "../conformance/attestation.ts";
-import type { Report } from "../conformance/report.ts";
+} from "../../certification/attestation.ts";
+import type { Report } from "../../certification/report.ts";
 import { keysAt, loadStoredKeys } from "../keys/shared-keys.ts";
 import { withoutSecrets } from "../settings/public-settings.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError } from "./command.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-const PACKAGE = ["adapters", "package.json", "resources", "server"];
+const PACKAGE = ["adapters", "certification", "package.json", "resources", "server"];
 
 /** Signs a report with the key of the server, which is that of the settings. Throws CommandError `other_server`. */
 export async function attest(report: Report, jwksUri: string, file: string): Promise<void> {
@@ -28,7 +28,7 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
     isReadOnly: true,
     async run({ settings, storage }) {
       const { jwks } = keysAt(await loadStoredKeys(storage.keys), Date.now());
-      const key = jwks.keys.find(({ alg }) => alg === "ES256") as JWK;
+      const key = jwks.keys.find(({ alg }) => alg === "ES256") as unknown as JWK;
       if (!published.keys.some(({ kid, x }) => kid === key.kid && x === key.x))
         throw new CommandError(
           "other_server",

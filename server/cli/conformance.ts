@@ -1,11 +1,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { startBrowser } from "../conformance/browser.ts";
-import type { Result } from "../conformance/check.ts";
-import { wellKnown } from "../conformance/checks/metadata.ts";
-import { countOf, type Report, toJunit, toText } from "../conformance/report.ts";
-import { runChecks } from "../conformance/run.ts";
-import type { Metadata, Target } from "../conformance/target.ts";
+import { startBrowser } from "../../certification/browser.ts";
+import type { Result } from "../../certification/check.ts";
+import { wellKnown } from "../../certification/checks/metadata.ts";
+import { countOf, type Report, toJunit, toText } from "../../certification/report.ts";
+import { runChecks } from "../../certification/run.ts";
+import type { Metadata, Target } from "../../certification/target.ts";
 import { attest } from "./attestation.ts";
 import { type Command, CommandError, type CommandInput } from "./command.ts";
 

@@ -18,7 +18,7 @@ import { type Import, importsOf } from "./imports.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const CACHE = path.join(ROOT, "node_modules/.cache/linkgate-tests");
-const PRODUCT = ["server", "adapters", "resources"];
+const PRODUCT = ["server", "adapters", "resources", "certification"];
 const SOURCES = `{${PRODUCT}}/**/*.{ts,js}`;
 const INPUTS = [SOURCES, "{package,package-lock}.json", "test/runner/bundle.ts"];
 // The product imports files of this package by names that it computes.

@@ -112,7 +112,7 @@ test("in production, a warning says that plans are free to choose; no demo organ
 
 test("npm start runs the server, and SIGTERM to npm stops it", async (t) => {
   const cwd = emptyFolder("npm");
-  for (const name of ["package.json", "server", "adapters", "resources", "node_modules"]) {
+  for (const name of ["package.json", "server", "adapters", "resources", "certification", "node_modules"]) {
     symlinkSync(path.join(ROOT, name), path.join(cwd, name));
   }
   const npm = new Program("npm", ["start"], { cwd, settings: { PORT: "0", LOG_LEVEL: "silent" } });

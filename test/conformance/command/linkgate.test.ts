@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
+import type { Report } from "../../../certification/report.ts";
 import manifest from "../../../package.json" with { type: "json" };
-import type { Report } from "../../../server/conformance/report.ts";
 import { Program, ROOT, runCommand, runShell } from "../../harness/program.ts";
 import { deploy } from "../oidf/deployment.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
@@ -129,7 +129,7 @@ test("an attestation is verified offline, contains no secret, and can't be chang
   t.is(code, 0);
   const { subject, predicate } = JSON.parse(stdout);
   const files =
-    "find adapters resources server package.json -type f | LC_ALL=C sort | xargs -d '\\n' sha256sum | sha256sum";
+    "find adapters certification resources server package.json -type f | LC_ALL=C sort | xargs -d '\\n' sha256sum | sha256sum";
   const digest = (await runShell(`cd "${ROOT}" && ${files}`)).stdout.slice(0, 64);
   t.deepEqual(subject, [{ name: `linkgate ${manifest.version}`, digest: { sha256: digest } }]);
   t.is(predicate.result, "PASSED");

@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
-import type { JWK } from "oidc-provider";
+import type { JWK } from "jose";
 import type { Report } from "./report.ts";
 
 const PAYLOAD_TYPE = "application/vnd.in-toto+json";
