@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
+import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { calculateJwkThumbprint, EmbeddedJWK, exportJWK, generateKeyPair, jwtVerify } from "jose";
 import type { Context, Middleware } from "koa";
@@ -30,6 +31,8 @@ export type Flaw = {
   change?(provider: Provider): void;
   middleware?: Middleware;
   resource?: ResourceFlaws;
+  /** Serves https. */
+  tls?: ServerOptions;
 };
 
 export type ExampleServer = { issuer: string; resource: string; close(): Promise<unknown> };
@@ -40,10 +43,11 @@ const signingKey = { ...(await exportJWK(privateKey)), kid: "key", use: "sig", a
 /** oidc-provider with its development pages, a resource beside it, and at most one flaw. */
 export async function startExampleServer(flaw: Partial<Flaw> = {}): Promise<ExampleServer> {
   let handle: (request: IncomingMessage, response: ServerResponse) => void = () => {};
-  const server: Server = createServer((request, response) => handle(request, response));
+  const serve = (request: IncomingMessage, response: ServerResponse) => handle(request, response);
+  const server: Server = flaw.tls ? createTlsServer(flaw.tls, serve) : createServer(serve);
   server.listen(0, "localhost");
   await once(server, "listening");
-  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const issuer = `${flaw.tls ? "https" : "http"}://localhost:${(server.address() as AddressInfo).port}`;
   const resource = `${issuer}/api`;
 
   const configuration = configurationOf(resource);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
+import { generate } from "selfsigned";
 import type { Report } from "../../../certification/report.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import { Program, ROOT, runCommand, runShell } from "../../harness/program.ts";
@@ -167,3 +168,29 @@ test("another server than that of the settings is not attested", async (t) => {
   await t.throwsAsync(run(words), { message: /"other_server"/ });
   t.false(existsSync(file));
 });
+
+for (const [what, options, failed] of [
+  ["TLS 1.0 and 1.1", { minVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0" }, ["tls-tlsv1", "tls-tlsv1.1"]],
+  ["no TLS before 1.2", {}, []],
+] as const) {
+  test(`a server is checked that accepts ${what}`, async (t) => {
+    const { private: key, cert } = await generate([{ name: "commonName", value: "localhost" }], {
+      keySize: 2048,
+      extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
+    });
+    const server = await startExampleServer({ tls: { key, cert, ...options } });
+    t.teardown(server.close);
+    const trusted = path.join(folder, `${failed.length}.pem`);
+    writeFileSync(trusted, cert);
+    const config = configure("tls.json", CLIENT);
+    const words = ["conformance", server.issuer, "--config", config, "--only", "tls", "--json"];
+    const { stdout, stderr } = await runCommand(words, { settings: { NODE_EXTRA_CA_CERTS: trusted } });
+    t.is(stderr, "");
+    const { checks } = JSON.parse(stdout) as Report;
+    const idsOf = (verdict: string) =>
+      checks.filter((check) => check.verdict === verdict).map(({ id }) => id);
+    t.deepEqual(idsOf("failed"), [...failed]);
+    t.deepEqual(idsOf("warning"), ["tls-hsts"]);
+    t.is(idsOf("passed").length, 3 - failed.length);
+  });
+}
