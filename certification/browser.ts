@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-// A user signs in and allows access at the first request. Later ones end by themselves.
-const FIRST_TIMEOUT_MS = 5 * 60_000;
-const TIMEOUT_MS = 20_000;
+// The user signs in at the first request. Later ones end by themselves, or by pressing a button.
+const FIRST_TIMEOUT_MS = 10 * 60_000;
+const TIMEOUT_MS = 60_000;
 
 /** The user's browser, which opens one authorization request after the other. */
 export type Browser = {
@@ -16,70 +16,52 @@ export type Browser = {
   close(): void;
 };
 
-const PAGE = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Conformance checks</title>
-<body><h1>Conformance checks</h1><p>The checks open authorization requests in a window. Sign in and allow access there.</p>
-<button id="start">Start</button> <button id="none" disabled>The window shows an error</button>
-<p id="status" role="status"></p><script type="module">
-const status = document.getElementById("status");
-document.getElementById("start").onclick = async ({ target }) => {
-  target.disabled = true;
-  status.textContent = "Running";
-  const none = document.getElementById("none");
-  none.disabled = false;
-  none.onclick = () => fetch("/none");
-  const view = window.open("about:blank", "conformance", "popup,width=600,height=800");
-  for (;;) {
-    const response = await fetch("/next").catch(() => undefined);
-    if (response?.status !== 200) break;
-    view.location = (await response.json()).url;
-  }
-  view.close();
-  status.textContent = "Done. The results are in the terminal.";
-};
-</script></body></html>`;
+const page = (content: string) =>
+  `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Conformance checks</title><style>body{font:1rem/1.5 system-ui;max-width:36rem;margin:3rem auto;padding:0 1rem}</style>
+<h1>Conformance checks</h1>${content}</html>`;
+
+const START =
+  page(`<p>The checks open authorization requests in a new tab, one after the other. Sign in and allow access there.</p>
+<p><a href="/next" target="_blank" rel="noopener">Start</a></p>
+<p>If the tab shows an error instead of the next request, close it and <a href="/none" target="_blank" rel="noopener">continue without a redirect</a>.</p>`);
+const DONE = page("<p>All requests are done. The results are in the terminal.</p>");
+
+type Pending = { url: string; isSent: boolean; resolve(callback: URLSearchParams | undefined): void };
 
 /** Listens on the loopback interface for the redirects of a registered redirect URI, at its port if it has one. */
 export async function startBrowser(registered: string): Promise<Browser> {
   const { hostname, port, pathname } = new URL(registered);
-  let pending:
-    | { url: string; isSent: boolean; resolve(callback: URLSearchParams | undefined): void }
-    | undefined;
-  let waiting: ServerResponse | undefined;
+  let pending: Pending | undefined;
+  // The tab waits for its next request.
+  let tab: ServerResponse | undefined;
   let isFirst = true;
   let isClosed = false;
 
-  function offer(): void {
-    if (!waiting) return;
-    if (isClosed) waiting.writeHead(204).end();
-    else if (pending && !pending.isSent) {
+  function sendNext(): void {
+    if (isClosed) tab?.writeHead(200, { "content-type": "text/html" }).end(DONE);
+    else if (tab && pending && !pending.isSent) {
       pending.isSent = true;
-      waiting
-        .writeHead(200, { "content-type": "application/json" })
-        .end(JSON.stringify({ url: pending.url }));
+      tab.writeHead(303, { location: pending.url }).end();
     } else return;
-    waiting = undefined;
+    tab = undefined;
   }
 
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
-    if (url.pathname === "/next") {
-      waiting = response;
-      return offer();
-    }
-    if (url.pathname === "/none") {
-      pending?.resolve(undefined);
-      return response.writeHead(204).end();
-    }
     const isCallback = url.pathname === pathname;
-    if (isCallback) pending?.resolve(url.searchParams);
-    const type = isCallback ? "text/plain" : "text/html";
-    response.writeHead(200, { "content-type": `${type}; charset=utf-8` });
-    response.end(isCallback ? "The checks continue." : PAGE);
+    if (isCallback || url.pathname === "/none") {
+      pending?.resolve(isCallback ? url.searchParams : undefined);
+      response.writeHead(303, { location: "/next" }).end();
+    } else if (url.pathname === "/next") {
+      tab?.writeHead(204).end();
+      tab = response;
+      sendNext();
+    } else response.writeHead(200, { "content-type": "text/html" }).end(START);
   });
   server.listen(Number(port) || 0, hostname.replace(/^\[|\]$/g, ""));
   await once(server, "listening");
-  const { port: actual } = server.address() as AddressInfo;
-  const origin = `http://${hostname}:${actual}`;
+  const origin = `http://${hostname}:${(server.address() as AddressInfo).port}`;
 
   return {
     address: `${origin}${pathname === "/" ? "/start" : "/"}`,
@@ -89,7 +71,7 @@ export async function startBrowser(registered: string): Promise<Browser> {
       pending = { url, isSent: false, resolve };
       const timer = setTimeout(() => resolve(undefined), isFirst ? FIRST_TIMEOUT_MS : TIMEOUT_MS);
       isFirst = false;
-      offer();
+      sendNext();
       const callback = await promise;
       clearTimeout(timer);
       pending = undefined;
@@ -97,7 +79,7 @@ export async function startBrowser(registered: string): Promise<Browser> {
     },
     close() {
       isClosed = true;
-      offer();
+      sendNext();
       server.close();
       server.closeIdleConnections();
     },

@@ -9,11 +9,14 @@ const MAX_PAGES = 4;
 export async function useBrowser(address: string, issuer: string, { fields, buttons }: User): Promise<void> {
   const { origin } = new URL(address);
   const browser = new TestBrowser(new URL(issuer).origin);
+  let next = `${origin}/next`;
   for (;;) {
-    const response = await fetch(`${origin}/next`).catch(() => undefined);
-    if (response?.status !== 200) return; // the checks are over
-    const { url } = (await response.json()) as { url: string };
-    let page = await browser.open(url);
+    const response = await fetch(next, { redirect: "manual" }).catch(() => undefined);
+    const location = response?.headers.get("location");
+    if (!location) return; // the checks are over
+    next = new URL(location, origin).href;
+    if (next.startsWith(`${origin}/`)) continue;
+    let page = await browser.open(next);
     for (
       let pages = 0;
       pages < MAX_PAGES && page.status === 200 && !page.url.startsWith(`${origin}/`);
@@ -25,6 +28,6 @@ export async function useBrowser(address: string, issuer: string, { fields, butt
       const isSignIn = page.html.querySelector("input[type=password]") !== null;
       page = await browser.press(page, button, isSignIn ? fields : {});
     }
-    await fetch(page.url.startsWith(`${origin}/`) ? page.url : `${origin}/none`);
+    next = page.url.startsWith(`${origin}/`) ? page.url : `${origin}/none`;
   }
 }
