@@ -8,6 +8,9 @@ export const REDIRECT_URI = "https://suite.example.com/callback";
 
 export type Client = { id: string; secret: string; organizationId: string };
 
+/** Runs a command of the operator. */
+export type Run = <Result>(words: string[], input?: string) => Promise<Result>;
+
 /** A server, as its operator would start it, with what the suite is configured with. */
 export type Deployment = {
   issuer: string;
@@ -15,8 +18,7 @@ export type Deployment = {
   clients: [Client, Client];
   user: { username: string; password: string };
   folder: string;
-  /** Runs a command of the operator. */
-  run<Result>(words: string[], input?: string): Promise<Result>;
+  run: Run;
   stop(): Promise<void>;
 };
 
@@ -27,18 +29,8 @@ export async function deploy(): Promise<Deployment> {
   const server: Program = startServer({ settings });
   const issuer = await addressOf(server);
 
-  const run = <Result>(words: string[], input?: string) => resultOf<Result>(words, { settings }, input);
-
-  async function createClient(): Promise<Client> {
-    const { organization, client } = await run<{
-      organization: { id: string };
-      client: { client_id: string; client_secret: string };
-    }>(["org", "create", `Relying party ${randomUUID()}`, "--plan", "growth"]);
-    await run(["client", "redirect-uris", organization.id, REDIRECT_URI]);
-    return { id: client.client_id, secret: client.client_secret, organizationId: organization.id };
-  }
-
-  const clients: [Client, Client] = [await createClient(), await createClient()];
+  const run: Run = (words, input) => resultOf(words, { settings }, input);
+  const clients: [Client, Client] = [await createClient(run), await createClient(run)];
   const user = { username: "suite-user", password: randomUUID() };
   await run(
     ["user", "create", user.username, "--org", clients[0].organizationId, "--role", "owner"],
@@ -55,4 +47,14 @@ export async function deploy(): Promise<Deployment> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Creates an organization with a client. */
+export async function createClient(run: Run, redirectUris = [REDIRECT_URI]): Promise<Client> {
+  const { organization, client } = await run<{
+    organization: { id: string };
+    client: { client_id: string; client_secret: string };
+  }>(["org", "create", `Relying party ${randomUUID()}`, "--plan", "growth"]);
+  await run(["client", "redirect-uris", organization.id, ...redirectUris]);
+  return { id: client.client_id, secret: client.client_secret, organizationId: organization.id };
 }

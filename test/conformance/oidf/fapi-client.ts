@@ -31,22 +31,26 @@ const now = () => Math.floor(Date.now() / 1000);
 
 /** Gives a client a key instead of its secrets, and restricts it to the profile. */
 export async function toFapiClient(
-  { run, folder }: Deployment,
+  { run, folder }: Pick<Deployment, "run" | "folder">,
   client: Client,
   alg = "ES256",
+  redirectUris = [REDIRECT_URI, OTHER_REDIRECT_URI],
 ): Promise<FapiClient> {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const file = path.join(folder, `${client.id}.jwk`);
   writeFileSync(file, JSON.stringify(await exportJWK(publicKey)));
   await run(["client", "add-key", client.organizationId, file]);
   await run(["client", "remove-secrets", client.organizationId]);
-  await run(["client", "redirect-uris", client.organizationId, REDIRECT_URI, OTHER_REDIRECT_URI]);
+  await run(["client", "redirect-uris", client.organizationId, ...redirectUris]);
   await run(["org", "fapi", client.organizationId, "on"]);
   return { ...client, alg, privateKey, dpop: await createDpopKey() };
 }
 
 /** The requests of a client, which has a server's endpoints from its metadata. */
-export function createFapiFlow(deployment: Deployment, metadata: Record<string, string>) {
+export function createFapiFlow(
+  deployment: Pick<Deployment, "issuer" | "user">,
+  metadata: Record<string, string>,
+) {
   const { issuer } = deployment;
 
   async function post(

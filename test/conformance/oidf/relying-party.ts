@@ -21,7 +21,7 @@ export type Authorization = {
 
 /** Signs in, and presses a button of the consent page, wherever the pages ask for it. */
 export async function follow(
-  { issuer, user }: Deployment,
+  { issuer, user }: Pick<Deployment, "issuer" | "user">,
   browser: TestBrowser,
   opened: Page,
   button = "Allow",
