@@ -1,7 +1,8 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { calculateJwkThumbprint, type JWK } from "jose";
+import { calculateJwkThumbprint, importJWK, type JWK } from "jose";
+import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 
-/** A JWK with only its public members. */
+/** A JWK with only its public members and its `alg`, if it names one. */
 export type PublicKey = { jwk: Record<string, unknown>; thumbprint: string };
 
 // RFC 7518 §3.3: at least 2048 bits. A larger modulus than the other bound only costs time.
@@ -23,10 +24,15 @@ export async function parsePublicKey(text: string): Promise<PublicKey> {
   if (trimmed === "") throw new InvalidKey("is required");
   if (trimmed.length > MAX_LENGTH)
     throw new InvalidKey(`must be at most ${MAX_LENGTH.toLocaleString("en")} characters`);
-  const key = trimmed.startsWith("{") ? readJwk(trimmed) : readPem(trimmed);
+  const { key, alg } = trimmed.startsWith("{") ? readJwk(trimmed) : { key: readPem(trimmed) };
   validateType(key);
   const jwk = key.export({ format: "jwk" });
-  return { jwk: { ...jwk }, thumbprint: await calculateJwkThumbprint(jwk as JWK) };
+  // RFC 8725 §3.1: a key that names its algorithm is used with no other.
+  if (alg !== undefined) await validateAlgorithm(jwk as JWK, alg);
+  return {
+    jwk: { ...jwk, ...(alg !== undefined && { alg }) },
+    thumbprint: await calculateJwkThumbprint(jwk as JWK),
+  };
 }
 
 function readPem(text: string): KeyObject {
@@ -40,7 +46,7 @@ function readPem(text: string): KeyObject {
   }
 }
 
-function readJwk(text: string): KeyObject {
+function readJwk(text: string): { key: KeyObject; alg?: unknown } {
   let jwk: Record<string, unknown>;
   try {
     jwk = JSON.parse(text);
@@ -52,10 +58,17 @@ function readJwk(text: string): KeyObject {
   if (jwk.kty === "oct") throw new InvalidKey("must be a public key, not a shared secret");
   if (jwk.use !== undefined && jwk.use !== "sig") throw new InvalidKey("must be a key for signatures");
   try {
-    return createPublicKey({ key: jwk, format: "jwk" });
+    return { key: createPublicKey({ key: jwk, format: "jwk" }), alg: jwk.alg };
   } catch {
     throw new InvalidKey(FORMS);
   }
+}
+
+async function validateAlgorithm(jwk: JWK, alg: unknown): Promise<void> {
+  const isAccepted = SIGNING_ALGORITHMS.some((accepted) => accepted === alg);
+  const isUsable = isAccepted && (await importJWK(jwk, String(alg)).then(Boolean, () => false));
+  if (!isUsable)
+    throw new InvalidKey(`must have an alg that fits it, one of ${SIGNING_ALGORITHMS.join(", ")}`);
 }
 
 /** Throws InvalidKey for a key that no accepted algorithm uses. */

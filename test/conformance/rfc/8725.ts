@@ -29,8 +29,8 @@ export const standard: Standard = {
     },
     {
       section: "3.1",
-      rule: "An organization's RSA key is used with exactly one algorithm.",
-      why: "not met: the key is stored without its algorithm, so it verifies both RS256 and PS256",
+      rule: "An organization's key that names its algorithm is used with no other.",
+      tests: ["server/provider/private-key-jwt: a key that names its algorithm verifies no other"],
     },
     {
       section: "3.2",

@@ -54,3 +54,20 @@ for (const [name, text, message] of REFUSED) {
     await t.throwsAsync(parsePublicKey(text), { instanceOf: InvalidKey, message });
   });
 }
+
+for (const [what, alg] of [
+  ["does not fit the key", "RS256"],
+  ["is not accepted", "ES256K"],
+  ["is symmetric", "HS256"],
+  ["is none", "none"],
+  ["is no text", 256],
+] as const) {
+  test(`a JWK is refused whose alg ${what}`, async (t) => {
+    const jwk = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
+    const error = await t.throwsAsync(parsePublicKey(JSON.stringify({ ...jwk, alg })), {
+      instanceOf: InvalidKey,
+    });
+    t.regex(error?.message ?? "", /^must have an alg that fits it/);
+    t.is((await parsePublicKey(JSON.stringify({ ...jwk, alg: "ES256" }))).jwk.alg, "ES256");
+  });
+}

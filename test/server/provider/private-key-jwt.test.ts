@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
-import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from "jose";
+import { type CryptoKey, decodeJwt, exportJWK, generateKeyPair, importJWK, SignJWT } from "jose";
 import * as oidc from "openid-client";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
@@ -192,6 +192,23 @@ test("an unsigned assertion and one signed with the public key as a secret are r
     const { status, body } = await request(assertion);
     t.is(status, 401, String(body.error_description));
   }
+});
+
+test("a key that names its algorithm verifies no other", async (t) => {
+  const { app } = await createApp(service);
+  const { publicKey, privateKey } = await generateKeyPair("PS256", { extractable: true });
+  const jwk = { ...(await exportJWK(publicKey)), alg: "PS256" };
+  const added = await clients.addKey(app.id, await parsePublicKey(JSON.stringify(jwk)), OPERATOR);
+  t.is(typeof added, "object");
+  const [ps256, rs256] = await Promise.all(
+    ["PS256", "RS256"].map(async (alg) => {
+      const key = await importJWK(await exportJWK(privateKey), alg);
+      const pair = { publicKey, privateKey: key as CryptoKey };
+      return request(await sign(app, pair, {}, { alg }));
+    }),
+  );
+  t.is(ps256?.status, 200);
+  t.is(rs256?.status, 401);
 });
 
 test("an assertion beside a secret is refused, in the body and in the header", async (t) => {
