@@ -64,7 +64,8 @@ export const standard: Standard = {
     {
       section: "3",
       rule: "The subject of a workload's token, sent as client authentication, is the client ID.",
-      why: "not met on purpose: platforms choose the subject, and a trust rule of the client must match it",
+      deviation:
+        "the tokens of workloads name their own subject, which a trust rule of the client must match",
     },
     {
       section: "3",

@@ -149,8 +149,8 @@ export const standard: Standard = {
     },
     {
       section: "3.3",
-      rule: "This also holds for the copies at the path and the host of the MCP server.",
-      why: "clients that take the MCP server for the issuer look there; they learn the real issuer, and strict ones ignore the copy",
+      rule: "The copies of the metadata at the path and the host of the MCP server name the identifier that their address is built from.",
+      deviation: "the copy for clients that take the MCP server for the issuer names the real one",
     },
     {
       section: "4",

@@ -20,8 +20,8 @@ export const standard: Standard = {
     },
     {
       section: "2",
-      rule: "This also holds for clients that follow FAPI 2.0.",
-      why: "FAPI 2.0 accepts the issuer only",
+      rule: "The issuer and both endpoints are also accepted as audiences from clients that follow FAPI 2.0.",
+      deviation: "clients that follow FAPI 2.0 may name the issuer only, as that profile requires",
     },
     {
       section: "2.1",

@@ -258,7 +258,8 @@ export const standard: Standard = {
     {
       section: "11.3",
       rule: "Once a client was given a nonce, its proofs without one are rejected.",
-      why: "not met on purpose: nonces are offered to clients with a wrong clock, and never required. Other proofs are accepted once, within 5 minutes of their iat",
+      deviation:
+        "nonces help clients with a wrong clock and are never required; each proof is accepted once, within 5 minutes",
     },
     {
       section: "11.5",

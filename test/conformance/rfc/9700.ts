@@ -208,7 +208,8 @@ export const standard: Standard = {
     {
       section: "4.11.2",
       rule: "The user is also authenticated before an error is sent to loopback or to a known AI client.",
-      why: "not met on purpose: such a redirect leads to no website that a stranger chose",
+      deviation:
+        "without a sign-in, errors are redirected to the user's own computer and to known clients only",
     },
     {
       section: "4.12",

@@ -100,7 +100,7 @@ export const standard: Standard = {
     {
       section: "3.3",
       rule: "The resource that a challenge of the API leads to is the URL that was requested.",
-      why: "all paths of the API are one resource, and each challenge names it",
+      deviation: "all paths of the API are one resource, `/v1`, and each challenge names it",
     },
     {
       section: "6",

@@ -10,6 +10,8 @@ export type Clause = {
   | { tests: [Reference, ...Reference[]] }
   /** Why no test can show it from outside, or why it does not apply. */
   | { why: string }
+  /** What linkgate does instead, and why. */
+  | { deviation: string }
 );
 
 export type Standard = { rfc: number; name: string; clauses: Clause[] };
