@@ -80,7 +80,8 @@ export function authorizationServer(
   const isSignedIn = async (ctx: Context) =>
     Boolean(await signedInAccount(ctx, { sessions, accounts: storage.accounts }));
 
-  const complete = completeResponses(settings);
+  let currentKeys = keys;
+  const complete = completeResponses(settings, () => currentKeys);
   const serve = serveEndpoints(provider);
   const fastPath = (path: string): FastPath => ({
     method: "POST",
@@ -90,7 +91,10 @@ export function authorizationServer(
   });
   return {
     app: provider,
-    useKeys: (latest: Keys) => useKeys(provider, latest),
+    useKeys(latest: Keys) {
+      currentKeys = latest;
+      useKeys(provider, latest);
+    },
     close: signInAudit.close,
     fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [

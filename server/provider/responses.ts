@@ -1,18 +1,22 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
+import type { Keys } from "../keys/shared-keys.ts";
 import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
+import { signRevocation } from "./revocation-statements.ts";
+
+const JWT = "application/jwt";
 
 /** Completes the responses of oidc-provider where it has no option for it. */
-export function completeResponses(settings: Settings): Middleware {
-  const steps = new Map<string, (ctx: Context) => void>([
+export function completeResponses(settings: Settings, currentKeys: () => Keys): Middleware {
+  const steps = new Map<string, (ctx: Context) => void | Promise<void>>([
     ["/.well-known/openid-configuration", completeDiscovery(settings)],
     ["/.well-known/oauth-authorization-server", completeDiscovery(settings)],
     ["/oauth/jwks", completeKeySet],
     ["/oauth/token", completeTokenResponse],
-    ["/oauth/revoke", completeRevocation],
+    ["/oauth/revoke", (ctx) => completeRevocation(ctx, currentKeys())],
     ["/oauth/introspect", completeIntrospection],
   ]);
   return function completeResponse(ctx, next) {
@@ -49,10 +53,15 @@ function isOffline({ entities, params, requestParamScopes }: KoaContextWithOIDC[
 }
 
 /** RFC 7009 §2.2: an unknown token is no error. Clients that parse every response as JSON get an empty object. */
-function completeRevocation(ctx: Context): void {
+async function completeRevocation(ctx: Context, keys: Keys): Promise<void> {
   ctx.set("Cache-Control", "no-store");
+  ctx.vary("Accept");
   if (isUnsupportedToken(ctx)) ctx.status = 200;
-  if (ctx.status === 200) ctx.body = {};
+  if (ctx.status !== 200) return;
+  ctx.body = {};
+  if (!String(ctx.state.accept).includes(JWT)) return;
+  ctx.body = await signRevocation(ctx as unknown as KoaContextWithOIDC, keys);
+  ctx.type = JWT;
 }
 
 /**
@@ -77,8 +86,12 @@ export function oauthCors(origins: ReadonlySet<string>): Middleware {
   };
 }
 
-/** Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's. */
-export const acceptJson: Middleware = function replaceAcceptHeader({ req }, next) {
+/**
+ * Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's. What
+ * they accept is kept in `ctx.state.accept`.
+ */
+export const acceptJson: Middleware = function replaceAcceptHeader({ req, state }, next) {
+  state.accept = req.headers.accept;
   req.headers.accept = "application/json";
   return next();
 };
