@@ -101,6 +101,23 @@ export const refreshChecks: Check[] = [
     },
   },
   {
+    id: "refresh-race",
+    title: `Of ${CONCURRENT} concurrent refreshes, at most one leaves a new refresh token that works`,
+    clause: "RFC 9700 §2.2.2, §4.14.2",
+    async run(conversation) {
+      const { refresh_token: first } = await refreshable(conversation);
+      const send = () => conversation.refresh(first);
+      const replies = await Promise.all(Array.from({ length: CONCURRENT }, send));
+      const issued = replies
+        .map(({ body }) => body.refresh_token)
+        .filter((token) => typeof token === "string");
+      const next = [...new Set(issued)].filter((token) => token !== first);
+      let working = 0;
+      for (const token of next) if ((await conversation.refresh(token)).status === 200) working++;
+      expect(working <= 1, `${working} new refresh tokens work`);
+    },
+  },
+  {
     id: "refresh-reuse",
     title: "If refresh tokens are rotated, the reuse of an earlier one ends the grant",
     clause: "RFC 9700 §2.2.2, §4.14.2",
