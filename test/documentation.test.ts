@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { glob } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import { scopesOfRole } from "../resources/access/scopes.ts";
 import { toSteps } from "../server/dashboard/connect/guides.ts";
 import { HOSTS } from "../server/dashboard/connect/hosts.ts";
@@ -217,12 +217,83 @@ test("the table states each security requirement once, in order", (t) => {
   t.is(new Set(rows.map(({ requirement }) => requirement)).size, REQUIREMENTS);
 });
 
+/** Returns the tests that a cell names. The names of other things in code have no slash, or an extension. */
+function testsIn(cell: string): string[] {
+  return [...cell.matchAll(/`([a-z\d-]+(?:\/[a-z\d-]+)+|flow)`/g)].map(([, name]) => `${name}.test.ts`);
+}
+
+function namesTests(t: ExecutionContext, cell: string, row: string): void {
+  const named = testsIn(cell);
+  t.is(new Set(named).size, named.length, `${row} names a test twice`);
+  for (const file of named) t.true(files.includes(file), `${row}: there is no ${file}`);
+}
+
 test("each security requirement names tests that exist, or says why there is none", (t) => {
   for (const { number, tests } of rows) {
-    const named = [...tests.matchAll(/`([^`]+)`/g)].map(([, name]) => `${name}.test.ts`);
     if (tests.startsWith("– ")) continue;
-    t.true(named.length > 0, `requirement ${number} names no test`);
-    t.is(new Set(named).size, named.length, `requirement ${number} names a test twice`);
-    for (const file of named) t.true(files.includes(file), `requirement ${number}: there is no ${file}`);
+    const row = `requirement ${number}`;
+    t.true(testsIn(tests).length > 0, `${row} names no test`);
+    t.is(testsIn(tests).length, tests.split(", ").length, `${row} names something else`);
+    namesTests(t, tests, row);
   }
+});
+
+const STRIDE =
+  /^(Spoofing|Tampering|Repudiation|Information disclosure|Denial of service|Elevation of privilege)$/;
+
+test("each threat has a mitigation and tests that exist, or says why there is none", (t) => {
+  const boundaries = read("docs/security/threat-model.md")
+    .split(/^## (?=[A-Z]: )/m)
+    .slice(1);
+  t.is(boundaries.length, 11);
+  for (const boundary of boundaries) {
+    const [letter] = boundary;
+    const threats = (boundary.match(/^\| .* \|$/gm) ?? []).slice(1);
+    t.true(threats.length > 0, letter);
+    for (const [index, line] of threats.entries()) {
+      const [id = "", kind = "", threat = "", mitigation = "", tests = "", ...more] = line
+        .slice(2, -2)
+        .split(" | ");
+      t.deepEqual([id, more], [`${letter}${index + 1}`, []]);
+      t.regex(kind, STRIDE, id);
+      t.regex(threat, /^[A-Z`].{15,}\.$/, id);
+      t.regex(mitigation, /^\S.{15,}[^.]$/, id);
+      if (!tests.startsWith("– ")) t.true(testsIn(tests).length > 0, `${id} names no test`);
+      namesTests(t, tests, id);
+    }
+  }
+});
+
+/** Of ASVS 5.0.0, by level. */
+const ASVS_REQUIREMENTS = { 1: 70, 2: 183 };
+
+test("each ASVS requirement of levels 1 and 2 has a status, and evidence or a reason", (t) => {
+  const [summary = "", ...chapters] = read("docs/security/asvs.md").split(/^## (?=V\d+ )/m);
+  const requirements = chapters.flatMap((chapter) =>
+    [...chapter.matchAll(/^\| (V\S*) \| (\S*) \| (.*?) \| (.*?) \| (.*) \|$/gm)].map((cells) => {
+      const [, id = "", level = "", requirement = "", status = "", shown = ""] = cells;
+      return { id, level: Number(level), requirement, status, shown, chapter: chapter.split(" ", 1)[0] };
+    }),
+  );
+  t.is(new Set(requirements.map(({ id }) => id)).size, requirements.length);
+  for (const { id, chapter, requirement, status, shown } of requirements) {
+    t.regex(id, /^V([1-9]|1[0-7])\.[1-9]\.[1-9]\d?$/);
+    t.is(id.split(".", 1)[0], chapter, id);
+    t.regex(requirement, /^.{4,}[^.]$/, id);
+    t.regex(status, /^(met|not met|n\/a)$/, id);
+    t.regex(shown, /^.{7,}[^.]$/, id);
+    if (status === "met") t.true(testsIn(shown).length > 0 || /\]\(/.test(shown), `${id} has no evidence`);
+    namesTests(t, shown, id);
+  }
+  for (const [level, total] of Object.entries(ASVS_REQUIREMENTS)) {
+    const ofLevel = requirements.filter((requirement) => requirement.level === Number(level));
+    t.is(ofLevel.length, total, `level ${level}`);
+    const counts = ["met", "not met", "n/a"].map(
+      (one) => ofLevel.filter(({ status }) => status === one).length,
+    );
+    t.true(summary.includes(`\n| ${level} | ${counts.join(" | ")} |\n`), `level ${level}: ${counts}`);
+  }
+  const highest = requirements.filter(({ level }) => level === 3);
+  t.true(highest.every(({ status }) => status === "met"));
+  t.true(summary.includes(`Of level 3, ${highest.length} requirements`), `level 3: ${highest.length}`);
 });

@@ -77,6 +77,20 @@ test("a login token ends with the password that it was issued for", async (t) =>
   isProblem(t, refused as never, { status: 401, code: "invalid_credentials" });
 });
 
+test("after a password reset, the second factor is still asked for", async (t) => {
+  const user = await createProtected(service);
+  const token = await service.storage.accounts.createResetToken(user.id, 60_000);
+  const password = "an entirely new password";
+  const { status } = await fetch(`${service.url}/auth/reset-password/${token}`, {
+    method: "POST",
+    body: new URLSearchParams({ password }),
+  });
+  t.is(status, 200);
+  const asked = await logIn(service, { ...user, password });
+  t.like(asked.body, { status: 403, code: "second_factor_required", access_token: undefined });
+  t.is((await proveFactor(service, asked.body.login_token, { totp: user.code() })).status, 200);
+});
+
 test("of ten concurrent uses of a code, one succeeds", async (t) => {
   const user = await createProtected(service);
   const tokens = await Promise.all(Array.from({ length: 10 }, async () => (await logIn(service, user)).body));

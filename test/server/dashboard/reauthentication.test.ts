@@ -58,6 +58,25 @@ test.serial(
   },
 );
 
+test.serial("changes to how a user signs in require a sign-in within the last ten minutes", async (t) => {
+  const user = await createColleague(service, undefined);
+  advanceClock(11 * MINUTE_MS);
+  for (const [method, path] of [
+    ["POST", "/totp"],
+    ["POST", "/totp/confirm"],
+    ["DELETE", "/totp"],
+    ["POST", "/passkeys"],
+    ["DELETE", "/passkeys/psk_1"],
+    ["POST", "/recovery-codes"],
+    ["POST", "/email"],
+    ["POST", "/email/delete"],
+    ["POST", "/identities/delete"],
+  ] as const) {
+    const reply = await user.api.send(method, `/dashboard/account${path}`, { json: {} });
+    isProblem(t, reply, { status: 403, code: "reauthentication_required" });
+  }
+});
+
 test.serial("in a browser, the user signs in again and returns to the form", async (t) => {
   const { base, owner } = await createTeam(service);
   const { browser } = await browserOf(service, owner);
