@@ -69,9 +69,14 @@ const kidsOf = ({ keys }: JSONWebKeySet) => keys.map(({ kid }) => kid);
 
 /** Waits until both servers publish these keys, in any order. */
 async function published(kids: string[]): Promise<void> {
+  // Each key has one on P-256 beside it.
+  const expected = kids
+    .flatMap((kid) => [kid, `${kid}-es256`])
+    .sort()
+    .join();
   for (;;) {
     const sets = await Promise.all(addresses.map(fetchKeys));
-    if (sets.every((set) => kidsOf(set).sort().join() === [...kids].sort().join())) return;
+    if (sets.every((set) => kidsOf(set).sort().join() === expected)) return;
     await pause(100);
   }
 }
