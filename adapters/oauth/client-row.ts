@@ -76,7 +76,7 @@ export function toClient(rows: JoinedClientRow[]): Client | undefined {
   if (!row) return undefined;
   const { id, organizationId, name, plan, redirectUris, generation } = row;
   const fapi = Boolean(row.fapi);
-  const requiresDpop = fapi || Boolean(row.requiresDpop);
+  const requiresDpop = Boolean(row.requiresDpop);
   const suspended = row.suspendedAt !== null;
   const disabled = row.disabledAt !== null;
   const secrets: Client["secrets"] = [];

@@ -38,6 +38,10 @@ export function toMetadata(client: Client): ClientMetadata {
     secrets,
     disabled,
     fapi,
-    ...(fapi && { require_pushed_authorization_requests: true, id_token_signed_response_alg: "ES256" }),
+    ...(fapi && {
+      require_pushed_authorization_requests: true,
+      dpop_bound_access_tokens: true,
+      id_token_signed_response_alg: "ES256",
+    }),
   };
 }

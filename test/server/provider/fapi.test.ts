@@ -204,7 +204,12 @@ test("a request without a proof is refused, and bearer tokens from before are re
   await clients.removeSecrets(app.id, OPERATOR);
   await clients.setFapi(app.id, true, OPERATOR);
   t.is((await call()).status, 401);
-  refused(t, await read(postForm(TOKEN, await form())), "invalid_dpop_proof", /requires DPoP/);
+  refused(
+    t,
+    await read(postForm(TOKEN, await form())),
+    "invalid_dpop_proof",
+    /^the client requires DPoP: send a proof/,
+  );
   await clients.setFapi(app.id, false, OPERATOR);
   t.is((await call()).status, 200);
 });
