@@ -192,16 +192,6 @@ export const tokenChecks: Check[] = [
       expect(!String(reply.body.scope).includes("unknown:scope"), "an unknown scope is granted");
     },
   },
-  {
-    id: "token-scope",
-    title: "The scope of a token is named if it is not the requested one",
-    clause: "RFC 6749 §5.1",
-    async run(conversation) {
-      const { scope } = needs(conversation.target, "no scope is configured");
-      const { body } = await conversation.token();
-      expect(body.scope !== undefined || scope !== undefined, "scope is missing");
-    },
-  },
   ...REFUSED.map(([id, title, clause, fields, ...codes]) => ({
     id,
     title,

@@ -35,12 +35,17 @@ const replies: Record<string, (conversation: Conversation) => Promise<Reply>> = 
 };
 
 export const transportChecks: Check[] = [
-  ...(["TLSv1", "TLSv1.1"] as const).map((version) => ({
+  ...(
+    [
+      ["TLSv1", "TLS 1.0", "RFC 8996 §4"],
+      ["TLSv1.1", "TLS 1.1", "RFC 8996 §5"],
+    ] as const
+  ).map(([version, name, clause]) => ({
     id: `tls-${version.toLowerCase()}`,
-    title: `${version.replace("v1", " 1")} is not accepted`.replace("TLS 1 ", "TLS 1.0 "),
-    clause: "RFC 8996 §4, §5",
+    title: `${name} is not accepted`,
+    clause,
     async run(conversation: Conversation) {
-      expect(!(await accepts(httpsOf(conversation), version)), `${version} is accepted`);
+      expect(!(await accepts(httpsOf(conversation), version)), `${name} is accepted`);
     },
   })),
   {
