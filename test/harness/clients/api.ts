@@ -34,8 +34,9 @@ export type Api = {
  */
 export function apiAt(url: string, token?: string): Api {
   async function send<Body>(method: string, path: string, { json, body, headers = {} }: SendOptions = {}) {
+    const address = new URL(url + path);
     const reply = await read<Body>(
-      await fetch(url + path, {
+      await fetch(address, {
         method,
         headers: {
           ...(token && { authorization: `Bearer ${token}` }),
@@ -46,7 +47,9 @@ export function apiAt(url: string, token?: string): Api {
         redirect: "manual",
       }),
     );
-    if (path.startsWith("/v1/")) (await contractOf(url)).check(method, path, reply);
+    // Segments such as ".." are resolved before a request is sent.
+    const sent = address.pathname + address.search;
+    if (sent.startsWith("/v1/")) (await contractOf(url)).check(method, sent, reply);
     return reply;
   }
   return {

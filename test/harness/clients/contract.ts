@@ -4,9 +4,11 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import type { OperationObject } from "../../../resources/openapi/operation-object.ts";
 import type { Reply } from "./api.ts";
 
-/** The OpenAPI document of a service, with a check of its responses. */
+/** The OpenAPI document of a service, with checks of requests and responses. */
 export type Contract = {
   document: OpenApiDocument;
+  /** Returns whether the document describes the body of a request, and allows it. */
+  allows(method: string, path: string, body: unknown): boolean;
   /** @throws Error if the document does not describe the status, type, headers or body of a response */
   check(method: string, path: string, reply: Reply<unknown>): void;
 };
@@ -38,6 +40,20 @@ async function readContract(url: string): Promise<Contract> {
 
   return {
     document,
+    allows(method, path, body) {
+      const found = find(method, path);
+      if (!found?.operation.requestBody) return false;
+      const parts = [
+        "paths",
+        found.template,
+        found.method,
+        "requestBody",
+        "content",
+        "application/json",
+        "schema",
+      ];
+      return validate(pointerOf(parts), body) === undefined;
+    },
     check(method, path, reply) {
       const found = find(method, path);
       const said =
@@ -104,7 +120,12 @@ function complaint(
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   if (!(type in response.content)) return `the type ${type}`;
   const parts = ["paths", template, method, "responses", String(status), "content", type, "schema"];
-  return validate(`/${parts.map((part) => part.replaceAll("/", "~1")).join("/")}`, body);
+  return validate(pointerOf(parts), body);
+}
+
+/** Returns a JSON pointer (RFC 6901). */
+function pointerOf(parts: string[]): string {
+  return `/${parts.map((part) => part.replaceAll("/", "~1")).join("/")}`;
 }
 
 /**

@@ -76,18 +76,21 @@ export const MCP_HEADERS = {
   accept: "application/json, text/event-stream",
 };
 
-/** Posts a message unchanged. `rpc` is the first message of the response, which may be an event stream. */
+/** Posts a message unchanged. `rpc` is the first of the `messages` of the response, which may be an event stream. */
 export async function postMcp(
   url: string,
   message: unknown,
   headers: Record<string, string> = {},
-): Promise<Reply<unknown> & { rpc: RpcBody | undefined }> {
+): Promise<Reply<unknown> & { rpc: RpcBody | undefined; messages: RpcBody[] }> {
   const body = typeof message === "string" ? message : JSON.stringify(message);
-  const reply = await read<RpcBody>(
+  const reply = await read<RpcBody | RpcBody[]>(
     await fetch(url, { method: "POST", headers: { ...MCP_HEADERS, ...headers }, body }),
   );
-  const [, data] = /^data: (.*)$/m.exec(reply.text) ?? [];
-  return { ...reply, rpc: data === undefined ? reply.body : (JSON.parse(data) as RpcBody) };
+  // Lines end as the standard of event streams says: other separators may be part of the JSON.
+  const lines = reply.text.split(/[\r\n]+/).filter((line) => line.startsWith("data: "));
+  const events = lines.map((line) => JSON.parse(line.slice("data: ".length)) as RpcBody);
+  const messages = events.length > 0 ? events : [reply.body ?? []].flat();
+  return { ...reply, rpc: messages[0], messages };
 }
 
 type ModernParams = {
