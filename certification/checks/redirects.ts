@@ -39,7 +39,7 @@ function outcomeOf({ status, headers }: Reply, base: string): string {
   return `${status} ${origin}${pathname.replaceAll(/[\w-]{16,}/g, "*")}`;
 }
 
-/** Throws Violation if the browser is redirected to the redirect URI, or the request goes on like a valid one. */
+/** Throws Violation if the browser is redirected to the redirect URI, or the request is accepted like a valid one. */
 async function isRefused(conversation: Conversation, changes: Fields): Promise<void> {
   const base = conversation.endpoint("authorization");
   const { fields } = conversation.authorizationRequest(changes);
