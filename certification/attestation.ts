@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
+import { createPrivateKey, createPublicKey, hash, sign, verify } from "node:crypto";
 import type { JWK } from "jose";
 import type { Report } from "./report.ts";
 
@@ -97,5 +97,5 @@ function describe(name: string, content: object) {
 }
 
 function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text, "hex");
 }

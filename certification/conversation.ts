@@ -69,7 +69,7 @@ export class Conversation {
   }
 
   endpoint(name: string): string {
-    return needs(this.target.metadata[`${name}_endpoint`] as string | undefined, `no ${name}_endpoint`);
+    return needs(this.target.metadata[`${name}_endpoint`], `no ${name}_endpoint`);
   }
 
   /** Requests a token; the client authenticates unless `fields` or `options` say otherwise. */

@@ -2,9 +2,28 @@ import type { Browser } from "./browser.ts";
 
 export type Credentials = { client_id: string; client_secret: string };
 
-/** RFC 8414 §2, of which a server under test may have anything. */
-// biome-ignore lint/suspicious/noExplicitAny: the checks find out what the values are
-export type Metadata = Record<string, any>;
+type Authenticated = "token" | "introspection" | "revocation";
+
+/** The lists of the metadata that the checks read. */
+export type MetadataList =
+  | "code_challenge_methods_supported"
+  | "dpop_signing_alg_values_supported"
+  | "grant_types_supported"
+  | "id_token_signing_alg_values_supported"
+  | "request_object_signing_alg_values_supported"
+  | "response_types_supported"
+  | "scopes_supported"
+  | `${Authenticated}_endpoint_auth_methods_supported`
+  | `${Authenticated}_endpoint_auth_signing_alg_values_supported`;
+
+/** RFC 8414 §2, as far as the checks read it. */
+export type Metadata = Partial<Record<MetadataList, string[]>> & {
+  issuer: string;
+  jwks_uri?: string;
+  authorization_response_iss_parameter_supported?: boolean;
+  client_id_metadata_document_supported?: boolean;
+  [endpoint: `${string}_endpoint`]: string | undefined;
+};
 
 /** The deployment under test, and what its operator configured. */
 export type Target = {

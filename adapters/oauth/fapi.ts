@@ -11,11 +11,8 @@ const RULES = {
 /** A change would leave a client that contradicts the FAPI 2.0 Security Profile. The message names the rule. */
 export class FapiConflict extends Error {
   override readonly name = "FapiConflict";
-  readonly rule: keyof typeof RULES;
-
   constructor(rule: keyof typeof RULES) {
     super(RULES[rule]);
-    this.rule = rule;
   }
 }
 

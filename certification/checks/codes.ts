@@ -335,7 +335,7 @@ export const codeChecks: Check[] = [
       const tokens = await conversation.userTokens({ scope: `openid ${scope}`.trim(), nonce });
       const { id_token: token } = tokens as unknown as { id_token?: string };
       expect(token, "the response has no ID token");
-      const keys = createRemoteJWKSet(new URL(metadata.jwks_uri));
+      const keys = createRemoteJWKSet(new URL(needs(metadata.jwks_uri, "no jwks_uri")));
       const { payload } = await jwtVerify(token, keys, { issuer, audience: client.client_id });
       expect(payload.nonce === nonce, `nonce is ${payload.nonce}`);
       expect(payload.exp && payload.iat && payload.sub, "exp, iat or sub is missing");

@@ -23,7 +23,7 @@ function sign({ privateKey, jwk }: Key, claims: Claims, header: Header = {}): Pr
 }
 
 function requireDpop({ target }: Conversation): void {
-  const algs = (target.metadata.dpop_signing_alg_values_supported as string[] | undefined) ?? [];
+  const algs = target.metadata.dpop_signing_alg_values_supported ?? [];
   needs(algs.includes(ALG), "no DPoP with ES256");
 }
 

@@ -69,7 +69,7 @@ export const refreshChecks: Check[] = [
       const { refresh_token, scope = "" } = await refreshable(conversation);
       const { metadata } = conversation.target;
       const granted = scope.split(" ");
-      const more = (metadata.scopes_supported as string[] | undefined)?.find((one) => !granted.includes(one));
+      const more = metadata.scopes_supported?.find((one) => !granted.includes(one));
       const reply = await conversation.refresh(refresh_token, {
         scope: `${scope} ${more ?? "unknown:scope"}`.trim(),
       });

@@ -1,9 +1,10 @@
 import type { Check } from "../check.ts";
 import type { Conversation } from "../conversation.ts";
 import { expect, needs } from "../expect.ts";
+import type { MetadataList } from "../target.ts";
 
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-const AUTHENTICATED = ["token", "introspection", "revocation"];
+const AUTHENTICATED = ["token", "introspection", "revocation"] as const;
 
 export function wellKnown(issuer: string, name: string): string {
   const { origin, pathname } = new URL(issuer);
@@ -16,12 +17,12 @@ function isSecure(url: unknown): boolean {
   return typeof url === "string" && URL.canParse(url) && (url.startsWith("https://") || isLoopback(url));
 }
 
-function listOf({ target }: Conversation, name: string): string[] {
-  return (target.metadata[name] as string[] | undefined) ?? [];
+function listOf({ target }: Conversation, name: MetadataList): string[] {
+  return target.metadata[name] ?? [];
 }
 
 async function keysOf(conversation: Conversation) {
-  const uri = needs(conversation.target.metadata.jwks_uri as string | undefined, "no jwks_uri");
+  const uri = needs(conversation.target.metadata.jwks_uri, "no jwks_uri");
   const { status, body } = await conversation.send(uri);
   expect(status === 200 && Array.isArray(body.keys), "jwks_uri returns no JWK Set");
   return body.keys as Record<string, unknown>[];

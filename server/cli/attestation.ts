@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -11,7 +11,7 @@ import {
   verifyEnvelope,
 } from "../../certification/attestation.ts";
 import type { Report } from "../../certification/report.ts";
-import { keysAt, loadStoredKeys } from "../keys/shared-keys.ts";
+import { keysAt, loadStoredKeys, statementKeyOf } from "../keys/shared-keys.ts";
 import { withoutSecrets } from "../settings/public-settings.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError } from "./command.ts";
@@ -27,8 +27,7 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
     summary: "",
     isReadOnly: true,
     async run({ settings, storage }) {
-      const { jwks } = keysAt(await loadStoredKeys(storage.keys), Date.now());
-      const key = jwks.keys.find(({ alg }) => alg === "ES256") as unknown as JWK;
+      const key = statementKeyOf(keysAt(await loadStoredKeys(storage.keys), Date.now())) as JWK;
       if (!published.keys.some(({ kid, x }) => kid === key.kid && x === key.x))
         throw new CommandError(
           "other_server",
@@ -64,7 +63,7 @@ function filesOf(root: string, folder: string): string[] {
 }
 
 function sha256(content: string | Buffer): string {
-  return createHash("sha256").update(content).digest("hex");
+  return hash("sha256", content, "hex");
 }
 
 export const verifyAttestationCommand: Command = {

@@ -55,7 +55,7 @@ export const conformanceCommand: Command = {
     );
     const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
     if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
-    if (typeof options.attest === "string") await attest(report, metadata.jwks_uri, options.attest);
+    if (typeof options.attest === "string") await attest(report, String(metadata.jwks_uri), options.attest);
     return report;
   },
 };

@@ -2,8 +2,8 @@ import { type Client, errors, type KoaContextWithOIDC } from "oidc-provider";
 import { InvalidJwt, type VerifiedJwt } from "../assertions/verify-jwt.ts";
 
 /**
- * The FAPI 2.0 Security Profile for the clients that follow it. Pushed requests are required by their metadata, DPoP by
- * their organization; PKCE, `iss` and codes of 60 seconds apply to every client.
+ * The FAPI 2.0 Security Profile for the clients that follow it. Their metadata requires pushed requests and
+ * DPoP (`adapters/oauth/oidc/clients.ts`); PKCE, `iss` and codes of 60 seconds apply to every client.
  */
 
 const ALGS = ["PS256", "ES256", "EdDSA", "Ed25519"];

@@ -1,8 +1,8 @@
 import { createPrivateKey, randomUUID } from "node:crypto";
-import { type JWK as JoseJwk, SignJWT } from "jose";
+import { SignJWT } from "jose";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import type { Keys } from "../keys/shared-keys.ts";
+import { type Keys, statementKeyOf } from "../keys/shared-keys.ts";
 
 // Explicitly typed, so that it can't be taken for an ID token (RFC 8725 §3.11).
 const TYPE = "revocation-statement+jwt";
@@ -14,8 +14,8 @@ type Revoked = "token" | "grant" | null;
  * Signs what the request revoked. Call it after the revocation was committed: no request that begins after
  * `revoked_at` succeeds with the token.
  */
-export async function signRevocation({ oidc }: KoaContextWithOIDC, { jwks }: Keys): Promise<string> {
-  const key = jwks.keys.find(({ alg }) => alg === "ES256") as JoseJwk;
+export async function signRevocation({ oidc }: KoaContextWithOIDC, keys: Keys): Promise<string> {
+  const key = statementKeyOf(keys);
   const { client, params, issuer, entities } = oidc as typeof oidc & {
     entities: Record<string, { clientId?: string }>;
   };

@@ -13,7 +13,8 @@ export async function useBrowser(address: string, issuer: string, { fields, butt
   for (;;) {
     const response = await fetch(next, { redirect: "manual" }).catch(() => undefined);
     const location = response?.headers.get("location");
-    if (!location) return; // the checks are over
+    // The last response is a page.
+    if (!location) return;
     next = new URL(location, origin).href;
     if (next.startsWith(`${origin}/`)) continue;
     let page = await browser.open(next);

@@ -6,7 +6,7 @@ export const standard: Standard = {
   clauses: [
     {
       section: "2.2",
-      rule: "A client ID alone doesn't authenticate a client.",
+      rule: "A client ID without a credential doesn't authenticate a client.",
       tests: [
         "server/provider/client-authentication: a request with ${what} is rejected at ${endpoint}",
         "server/provider/client-authentication: a code or refresh token is not redeemed without the client secret",
@@ -594,7 +594,7 @@ export const standard: Standard = {
     },
     {
       section: "10.3",
-      rule: "Nobody else can create, modify or guess a valid access token.",
+      rule: "Unauthorized parties cannot produce valid access tokens.",
       tests: [
         "server/provider/token-endpoint: a modified token is rejected",
         "server/provider/token-endpoint: tokens are random from the end of their time on",
@@ -620,7 +620,7 @@ export const standard: Standard = {
     },
     {
       section: "10.4",
-      rule: "Nobody else can create, modify or guess a valid refresh token.",
+      rule: "Unauthorized parties cannot produce valid refresh tokens.",
       tests: [
         "server/provider/refresh-tokens: a modified refresh token is rejected",
         "server/provider/token-endpoint: tokens, codes, ids and secrets are long and use only URL-safe characters",
@@ -734,7 +734,7 @@ export const standard: Standard = {
     },
     {
       section: "10.16",
-      rule: "Sign-in of users doesn't rely on the implicit grant alone.",
+      rule: "The implicit grant is not used to authenticate users without a further check.",
       why: "the implicit grant is not supported",
     },
     {

@@ -30,7 +30,7 @@ export const standard: Standard = {
     },
     {
       section: "4.4",
-      rule: "Nobody else can read the challenge from the response.",
+      rule: "The response doesn't disclose the challenge.",
       tests: [
         "conformance/rfc/7636: the code challenge can't be read from the authorization response",
         "server/provider/authorization-endpoint: a response to a request without a state contains none",

@@ -117,7 +117,7 @@ export const standard: Standard = {
     },
     {
       section: "4",
-      rule: "Resource servers authenticate, so that nobody can try out tokens.",
+      rule: "Resource servers authenticate, which prevents token scanning.",
       tests: [
         "server/provider/introspection: resource-server must authenticate with its secret",
         "server/provider/introspection: without RESOURCE_SERVER_SECRET the client resource-server does not exist",
@@ -137,7 +137,7 @@ export const standard: Standard = {
     },
     {
       section: "5",
-      rule: "Personal data in the response is disclosed to nobody that it isn't meant for.",
+      rule: "Personal data in the response is disclosed to its intended recipients only.",
       tests: [
         "server/provider/introspection: another client's tokens are inactive with the hint ${hint}",
         "server/provider/introspection: only resource-server sees the organization and its plan",

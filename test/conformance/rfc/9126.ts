@@ -68,7 +68,7 @@ export const standard: Standard = {
     },
     {
       section: "2.2",
-      rule: "A request_uri has a part that nobody can guess.",
+      rule: "A request_uri has a part that is generated at random and cannot be guessed.",
       tests: [
         "server/provider/pushed-authorization-requests: equal pushed requests get request_uris that are random throughout",
         "server/provider/pushed-authorization-requests: a pushed request gets 201 and a request_uri that is valid for one minute",
@@ -122,7 +122,7 @@ export const standard: Standard = {
     },
     {
       section: "7.2",
-      rule: "Only authenticated clients can push redirect URIs that aren't registered; here nobody can.",
+      rule: "Only authenticated clients can push unregistered redirect URIs; linkgate accepts none.",
       tests: [
         "server/provider/pushed-authorization-requests: a pushed request with ${what} is rejected immediately",
         "server/provider/registered-clients: a registered client can push a request with its redirect URI, and with no other",
