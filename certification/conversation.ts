@@ -74,6 +74,8 @@ export class Conversation {
 
   /** Requests a token; the client authenticates unless `fields` or `options` say otherwise. */
   async token(fields: Fields = {}, options: Options = {}, client = this.target.client): Promise<Reply> {
+    const isAuthentic = client === this.target.client && !options.headers?.authorization;
+    if (isAuthentic && !("grant_type" in fields)) this.needsClientCredentials();
     const form = {
       grant_type: "client_credentials",
       scope: this.target.scope,
@@ -87,12 +89,15 @@ export class Conversation {
     });
   }
 
+  /** Throws NotApplicable unless the server lists the grant. */
+  needsClientCredentials(): void {
+    const grants = this.target.metadata.grant_types_supported;
+    needs(grants?.includes("client_credentials"), "no client_credentials grant");
+  }
+
   /** Returns a token of the client for itself. */
   async accessToken(client = this.target.client): Promise<string> {
-    needs(
-      this.target.metadata.grant_types_supported?.includes("client_credentials"),
-      "no client_credentials grant",
-    );
+    this.needsClientCredentials();
     const { status, body } = await this.token({}, {}, client);
     expect(status === 200 && typeof body.access_token === "string", "the client gets no token");
     return body.access_token;

@@ -43,6 +43,7 @@ export const clientChecks: Check[] = [
     title: "A client authenticates in the form, if client_secret_post is listed",
     clause: "RFC 6749 §2.3.1, RFC 8414 §2",
     async run(conversation) {
+      conversation.needsClientCredentials();
       needs(lists(conversation, "client_secret_post"), "client_secret_post is not listed");
       const { status } = await withoutHeader(conversation, credentialsOf(conversation));
       expect(status === 200, `the response is ${status}`);
@@ -53,6 +54,7 @@ export const clientChecks: Check[] = [
     title: "The client ID may be percent-encoded in HTTP Basic",
     clause: "RFC 6749 §2.3.1",
     async run(conversation) {
+      conversation.needsClientCredentials();
       const { client_id: id, client_secret: secret } = conversation.target.client;
       const encoded = [...id]
         .map((char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`)

@@ -49,7 +49,9 @@ export const conformanceCommand: Command = {
       redirectUri: browser?.redirectUri,
       browser,
     };
-    if (browser) note(`Open ${browser.address} in a browser, and sign in when it asks you to.`);
+    // With --json, too: without the address the checks could not continue.
+    if (browser)
+      process.stderr.write(`Open ${browser.address} in a browser, and sign in when it asks you to.\n`);
     const checks = await runChecks(target, options.only as string[] | undefined, progressOf(note)).finally(
       () => browser?.close(),
     );
