@@ -24,6 +24,24 @@ test("of the example server, nothing is reported but what is true", async (t) =>
   for (const { clause, title } of results) t.truthy(clause && title);
 });
 
+test("a grant that the server doesn't offer is not reported", async (t) => {
+  const results = await checkExample({
+    what: "no client credentials",
+    found: "",
+    configure: ({ clients = [], features }) => {
+      if (features?.clientCredentials) features.clientCredentials.enabled = false;
+      for (const client of clients) client.grant_types = ["authorization_code", "refresh_token"];
+    },
+  });
+  const found = results.filter(({ verdict }) => verdict === "failed" || verdict === "warning");
+  t.deepEqual(
+    found.map(({ id }) => id),
+    ["resource-metadata-challenge"],
+    JSON.stringify(found),
+  );
+  t.true(results.some(({ detail }) => detail === "no client_credentials grant"));
+});
+
 for (const flaw of FLAWS) {
   test(`a flaw is found: ${flaw.what}`, async (t) => {
     const results = await checkExample(flaw, [flaw.found]);
