@@ -13,8 +13,10 @@
 // --titles=<file> writes the titles of the tests, which test/titles.ts compares.
 // --verbose writes each test that passes.
 //
-// TEST_DATABASE limits the run to one database. TEST_SOURCES=1 loads the sources instead of a bundle of the product.
+// TEST_DATABASE limits the run to one database. TEST_SEED repeats the random requests of another run, which printed it.
+// TEST_SOURCES=1 loads the sources instead of a bundle of the product.
 
+import { randomInt } from "node:crypto";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -77,6 +79,9 @@ async function bundleFor(files: string[]): Promise<string | undefined> {
   return bundleProduct({ unlessCached: files.length < MANY_FILES ? "skip" : "build" });
 }
 
+const { TEST_SEED = String(randomInt(2 ** 31)) } = process.env;
+console.log(`TEST_SEED=${TEST_SEED}`);
+
 const skipped: string[] = [];
 const titles: string[] = [];
 let hasPassed = true;
@@ -101,7 +106,7 @@ for (const run of runs) {
     // A cluster opens up to 40 connections, and PostgreSQL allows 100 by default.
     concurrency: options.processes && run.engine === "postgres" ? 2 : undefined,
     isVerbose: options.verbose,
-    environment: { TEST_ROUNDS: options.races ? "many" : "few" },
+    environment: { TEST_ROUNDS: options.races ? "many" : "few", TEST_SEED },
   });
   titles.push(...result.titles);
   hasPassed &&= result.hasPassed;

@@ -5,3 +5,6 @@
 export function rounds(few: number, many: number): number {
   return process.env.TEST_ROUNDS === "many" ? many : few;
 }
+
+/** The seed of random requests. The runner chooses and prints one; `TEST_SEED` repeats a run. */
+export const SEED = Number(process.env.TEST_SEED ?? 0);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { atOnce } from "../database/storage.ts";
+import { SEED } from "../rounds.ts";
 
 // Long enough for a request to depend on earlier ones, short enough to find out on which.
 const LENGTH = 50;
@@ -14,15 +15,13 @@ const NEVER = 1_000_000_000;
 
 /**
  * Sends a number of random requests, in sequences. `start` prepares one and returns how its requests are sent. A failure
- * reports the shortest failing sequence and its seed; `TEST_SEED` repeats it.
+ * reports the shortest failing sequence and its seed.
  */
 export async function sendSequences<Request>(
   requests: fc.Arbitrary<Request>,
   count: number,
   start: () => Promise<(request: Request) => Promise<void>>,
 ): Promise<void> {
-  const first = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`TEST_SEED=${first}`);
   const steps = fc.oneof(
     { weight: AGAIN_ONE_IN, arbitrary: requests },
     { weight: 1, arbitrary: fc.constant("again") },
@@ -36,7 +35,7 @@ export async function sendSequences<Request>(
       if (step !== null && last !== undefined) await send(last);
     }
   });
-  const seeds = Array.from({ length: count / LENGTH }, (_, index) => first + index).values();
+  const seeds = Array.from({ length: count / LENGTH }, (_, index) => SEED + index).values();
   await atOnce(CONCURRENCY, async () => {
     for (const seed of seeds)
       await fc.assert(property, {
