@@ -2,6 +2,7 @@ import { hash, randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from "jose";
+import * as oidc from "openid-client";
 import { createDpopKey, type DpopKey, type Proof, signProof } from "../../harness/clients/dpop.ts";
 import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
@@ -15,7 +16,17 @@ export const OTHER_REDIRECT_URI = `${REDIRECT_URI}?dummy1=lorem&dummy2=ipsum`;
 /** A client of the profile: it authenticates with a key (RFC 7523), and binds its tokens to another one (RFC 9449). */
 export type FapiClient = Client & { alg: string; privateKey: CryptoKey; dpop: DpopKey };
 
-/** What a request of a client has that others don't; `null` leaves the part out. */
+/** What a valid authorization of openid-client has that others don't. */
+export type Choices = {
+  parameters?: Fields;
+  /** Claims of each assertion and each proof of possession. */
+  assertion?: Record<string, number>;
+  proof?: Record<string, number>;
+  /** Whether the pushed request has a proof of possession, too. */
+  isBoundEarly?: boolean;
+};
+
+/** What a request that openid-client would not send differs in; `null` leaves the part out. */
 export type Variation = {
   fields?: Fields;
   assertion?: Record<string, unknown> | null;
@@ -26,6 +37,20 @@ export type Variation = {
 };
 
 export type PushedRequest = { verifier: string; requestUri: string; answer: Answer };
+
+/** A valid request that openid-client pushed. */
+export type Prepared = {
+  config: oidc.Configuration;
+  DPoP: oidc.DPoPHandle;
+  url: URL;
+  requestUri: string;
+  verifier: string;
+  state: string | undefined;
+};
+
+function withClaims(claims: Record<string, number>): oidc.ModifyAssertionOptions {
+  return { [oidc.modifyAssertion]: (_, payload) => void Object.assign(payload, claims) };
+}
 
 const now = () => Math.floor(Date.now() / 1000);
 
@@ -137,22 +162,53 @@ export function createFapiFlow(
     );
   }
 
-  /** Pushes a request and has it allowed. */
-  async function codeOf(
+  /** Pushes a valid request with openid-client. */
+  async function prepare(
     client: FapiClient,
-    variation?: Variation,
-  ): Promise<{ code: string; verifier: string; end: URL }> {
-    const { requestUri, verifier, answer } = await push(client, variation);
-    if (answer.status !== 201) throw new Error(answer.text);
-    const end = await open(client, requestUri);
-    return { code: end.searchParams.get("code") ?? "", verifier, end };
+    { parameters = {}, assertion = {}, proof = {}, isBoundEarly = false }: Choices = {},
+  ): Promise<Prepared> {
+    const authentication = oidc.PrivateKeyJwt(client.privateKey, withClaims(assertion));
+    const config = await oidc.discovery(new URL(issuer), client.id, undefined, authentication, {
+      execute: [oidc.allowInsecureRequests],
+    });
+    const DPoP = oidc.getDPoPHandle(config, client.dpop, withClaims(proof));
+    const { verifier, challenge } = await pkce();
+    const sent = formOf({
+      redirect_uri: REDIRECT_URI,
+      scope: "links:read offline_access",
+      prompt: "consent",
+      state: randomUUID(),
+      code_challenge: challenge,
+      code_challenge_method: "S256",
+      ...parameters,
+    });
+    const url = await oidc.buildAuthorizationUrlWithPAR(config, sent, isBoundEarly ? { DPoP } : {});
+    const state = sent.get("state") ?? undefined;
+    return { config, DPoP, url, verifier, state, requestUri: String(url.searchParams.get("request_uri")) };
   }
 
-  async function tokensOf(client: FapiClient): Promise<Record<string, unknown>> {
-    const { code, verifier } = await codeOf(client);
-    const { status, body, text } = await redeem(client, code, verifier);
-    if (status !== 200) throw new Error(text);
-    return body;
+  /** Redeems a code with openid-client, which checks the response to the authorization request. */
+  function exchange({ config, DPoP, verifier, state }: Prepared, end: URL) {
+    const checks = { pkceCodeVerifier: verifier, ...(state !== undefined && { expectedState: state }) };
+    return oidc.authorizationCodeGrant(config, end, checks, undefined, { DPoP });
+  }
+
+  /** Calls the API with openid-client. */
+  async function fetchLinks({ config, DPoP }: Prepared, token: string): Promise<number> {
+    const url = new URL(`${issuer}/v1/links`);
+    return (await oidc.fetchProtectedResource(config, token, url, "GET", null, undefined, { DPoP })).status;
+  }
+
+  /** Has a valid request allowed. */
+  async function codeOf(client: FapiClient, choices?: Choices) {
+    const prepared = await prepare(client, choices);
+    const end = await open(client, prepared.requestUri);
+    return { ...prepared, code: end.searchParams.get("code") ?? "", end };
+  }
+
+  async function tokensOf(client: FapiClient) {
+    const authorized = await codeOf(client);
+    return { ...authorized, ...(await exchange(authorized, authorized.end)) };
   }
 
   /** Calls the API; the proof is valid but for the changes. */
@@ -173,5 +229,5 @@ export function createFapiFlow(
     return (await fetch(htu, { headers: { authorization: `${scheme} ${token}`, ...headers } })).status;
   }
 
-  return { push, open, redeem, refresh, codeOf, tokensOf, call };
+  return { push, open, redeem, refresh, call, prepare, exchange, fetchLinks, codeOf, tokensOf };
 }

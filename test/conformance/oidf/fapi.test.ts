@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { type CryptoKey, exportJWK, importJWK, SignJWT } from "jose";
+import * as oidc from "openid-client";
 import { createDpopKey } from "../../harness/clients/dpop.ts";
 import { type Answer, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { reportTable } from "../report.ts";
 import { deploy, REDIRECT_URI } from "./deployment.ts";
-import { createFapiFlow, OTHER_REDIRECT_URI, toFapiClient } from "./fapi-client.ts";
+import { type Choices, createFapiFlow, OTHER_REDIRECT_URI, toFapiClient } from "./fapi-client.ts";
 import { FAPI, MESSAGE_SIGNING } from "./plans.ts";
 
 const deployment = await deploy();
@@ -15,7 +16,10 @@ const client = await toFapiClient(deployment, deployment.clients[0]);
 const other = await toFapiClient(deployment, deployment.clients[1], "PS256");
 const { body } = await read(fetch(`${issuer}/.well-known/oauth-authorization-server`));
 const metadata = body as Record<string, string>;
-const { push, open, redeem, refresh, codeOf, tokensOf, call } = createFapiFlow(deployment, metadata);
+// openid-client sends what is valid; what it would not send is sent without it.
+const flow = createFapiFlow(deployment, metadata);
+const { prepare, exchange, fetchLinks, codeOf, tokensOf, open } = flow;
+const { push, redeem, refresh, call } = flow;
 test.after.always(() => deployment.stop());
 
 const PREFIX = "fapi2-security-profile-final-";
@@ -79,35 +83,35 @@ module("discovery-end-point-verification", async (t) => {
 });
 
 module("happy-flow", async (t) => {
-  for (const [one, redirect_uri] of [
-    [client, REDIRECT_URI],
-    [other, OTHER_REDIRECT_URI],
-  ] as const) {
-    const { requestUri, verifier, answer } = await push(one, { fields: { redirect_uri } });
-    t.is(answer.status, 201, answer.text);
-    t.true(Number(answer.body.expires_in) >= 5 && Number(answer.body.expires_in) < 600);
-    const end = await open(one, requestUri);
-    t.true(end.href.startsWith(redirect_uri));
-    t.is(end.searchParams.get("iss"), issuer);
-    const code = String(end.searchParams.get("code"));
-    const { status, body: tokens } = await redeem(one, code, verifier, { fields: { redirect_uri } });
-    t.is(status, 200, JSON.stringify(tokens));
-    t.is(tokens.token_type, "DPoP");
-    t.is(await call(one, tokens.access_token), 200);
-  }
+  const authorized = await codeOf(client);
+  t.true(authorized.end.href.startsWith(REDIRECT_URI));
+  t.is(authorized.end.searchParams.get("iss"), issuer);
+  const tokens = await exchange(authorized, authorized.end);
+  t.is(tokens.token_type, "dpop");
+  t.is(await fetchLinks(authorized, tokens.access_token), 200);
+
+  const second = await codeOf(other, { parameters: { redirect_uri: OTHER_REDIRECT_URI } });
+  t.true(second.end.href.startsWith(OTHER_REDIRECT_URI));
+  // openid-client leaves out the query of the redirect URI.
+  const fields = { redirect_uri: OTHER_REDIRECT_URI };
+  const { status, text, body } = await redeem(other, second.code, second.verifier, { fields });
+  t.is(status, 200, text);
+  t.is(body.token_type, "DPoP");
+  t.is(await call(other, body.access_token), 200);
 });
 
 module("user-rejects-authentication", async (t) => {
-  const { requestUri } = await push(client);
-  const end = await open(client, requestUri, { button: "Cancel" });
-  t.is(end.searchParams.get("error"), "access_denied");
+  const prepared = await prepare(client);
+  const end = await open(client, prepared.requestUri, { button: "Cancel" });
   t.is(end.searchParams.get("iss"), issuer);
+  const error = await t.throwsAsync(exchange(prepared, end));
+  t.is((error as oidc.AuthorizationResponseError).error, "access_denied");
 });
 
 module("ensure-authorization-request-without-state-success", async (t) => {
-  const { end } = await codeOf(client, { fields: { state: undefined } });
-  t.truthy(end.searchParams.get("code"));
-  t.is(end.searchParams.get("state"), null);
+  const authorized = await codeOf(client, { parameters: { state: undefined } });
+  t.is(authorized.end.searchParams.get("state"), null);
+  t.truthy((await exchange(authorized, authorized.end)).access_token);
 });
 
 module("access-token-type-header-case-sensitivity", async (t) => {
@@ -124,10 +128,9 @@ const ACCEPTED_PROOFS: Record<string, () => Record<string, number>> = {
 };
 for (const [name, claims] of Object.entries(ACCEPTED_PROOFS)) {
   module(name, async (t) => {
-    const { code, verifier } = await codeOf(client, { proof: { claims: claims() } });
-    const { status, body: tokens } = await redeem(client, code, verifier, { proof: { claims: claims() } });
-    t.is(status, 200, JSON.stringify(tokens));
-    t.is(await call(client, tokens.access_token, { proof: { claims: claims() } }), 200);
+    const authorized = await codeOf(client, { proof: claims(), isBoundEarly: true });
+    const tokens = await exchange(authorized, authorized.end);
+    t.is(await fetchLinks(authorized, tokens.access_token), 200);
   });
 }
 
@@ -138,7 +141,7 @@ module("ensure-mismatched-dpop-jkt-fails", async (t) => {
 });
 
 module("ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt", async (t) => {
-  const { code, verifier } = await codeOf(client, { proof: {} });
+  const { code, verifier } = await codeOf(client, { isBoundEarly: true });
   refused(
     t,
     await redeem(client, code, verifier, { dpop: await createDpopKey() }),
@@ -148,26 +151,30 @@ module("ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt", async (t) =
 
 module("ensure-token-endpoint-fails-with-mismatched-dpop-jkt", async (t) => {
   const { jkt } = await createDpopKey();
-  const { code, verifier } = await codeOf(client, { fields: { dpop_jkt: jkt } });
+  const { code, verifier } = await codeOf(client, { parameters: { dpop_jkt: jkt } });
   refused(t, await redeem(client, code, verifier), /^invalid_(grant|dpop_proof|request)$/);
 });
 
-module("ensure-dpopproof-at-par-endpoint-binding-success", async (t) => {
-  const { code, verifier } = await codeOf(client, { proof: {} });
-  t.is((await redeem(client, code, verifier)).status, 200);
-});
-
-module("ensure-dpop-auth-code-binding-success", async (t) => {
-  const { code, verifier } = await codeOf(client, { fields: { dpop_jkt: client.dpop.jkt }, proof: {} });
-  t.is((await redeem(client, code, verifier)).status, 200);
-});
+const BOUND_EARLY: Record<string, Choices> = {
+  "ensure-dpopproof-at-par-endpoint-binding-success": { isBoundEarly: true },
+  "ensure-dpop-auth-code-binding-success": {
+    isBoundEarly: true,
+    parameters: { dpop_jkt: client.dpop.jkt },
+  },
+};
+for (const [name, choices] of Object.entries(BOUND_EARLY)) {
+  module(name, async (t) => {
+    const authorized = await codeOf(client, choices);
+    t.truthy((await exchange(authorized, authorized.end)).access_token);
+  });
+}
 
 for (const [name, pushed] of [
   ["ensure-different-state-inside-and-outside-request-object", "inside"],
   ["state-only-outside-request-object-not-used", undefined],
 ] as const) {
   module(name, async (t) => {
-    const { requestUri } = await push(client, { fields: { state: pushed } });
+    const { requestUri } = await prepare(client, { parameters: { state: pushed } });
     const end = await open(client, requestUri, { extra: { state: "outside" } });
     if (end.searchParams.get("code")) t.is(end.searchParams.get("state"), pushed ?? null);
     else withoutCode(t, end, /^invalid_request$/);
@@ -176,8 +183,9 @@ for (const [name, pushed] of [
 
 module("ensure-authorization-request-with-long-state", async (t) => {
   const state = "s".repeat(1024);
-  const { end } = await codeOf(client, { fields: { state } });
-  t.is(end.searchParams.get("state"), state);
+  const authorized = await codeOf(client, { parameters: { state } });
+  t.is(authorized.end.searchParams.get("state"), state);
+  t.truthy((await exchange(authorized, authorized.end)).access_token);
 });
 
 for (const name of [
@@ -216,11 +224,10 @@ module("ensure-authorization-code-is-bound-to-client", async (t) => {
 });
 
 module("attempt-reuse-authorization-code-after-one-second", async (t) => {
-  const { code, verifier } = await codeOf(client);
-  const { body: tokens } = await redeem(client, code, verifier);
+  const { code, verifier, access_token } = await tokensOf(client);
   await sleep(1000); // as the suite does
   refused(t, await redeem(client, code, verifier), /^invalid_grant$/);
-  t.is(await call(client, tokens.access_token), 200);
+  t.is(await call(client, access_token), 200);
 });
 
 module("ensure-token-endpoint-fails-with-expired-auth-code", async (t) => {
@@ -267,17 +274,17 @@ module("dpop-negative-tests", async (t) => {
 });
 
 module("refresh-token", async (t) => {
-  const { refresh_token: token } = await tokensOf(client);
-  const refreshed = await refresh(client, String(token));
-  t.is(refreshed.status, 200, refreshed.text);
-  t.is(await call(client, refreshed.body.access_token), 200);
+  const authorized = await tokensOf(client);
+  const { config, DPoP, refresh_token: token } = authorized;
+  const refreshed = await oidc.refreshTokenGrant(config, String(token), undefined, { DPoP });
+  t.is(await fetchLinks(authorized, refreshed.access_token), 200);
   refused(t, await refresh(client, String(token), { proof: null }), /^invalid_(dpop_proof|request|grant)$/);
   const { refresh_token: foreign } = await tokensOf(other);
   refused(t, await refresh(client, String(foreign)), /^invalid_grant$/);
 });
 
 module("par-ensure-reused-request-uri-prior-to-auth-completion-succeeds", async (t) => {
-  const { requestUri } = await push(client);
+  const { requestUri } = await prepare(client);
   const browser = new TestBrowser(issuer);
   await browser.open(
     `${metadata.authorization_endpoint}?${formOf({ client_id: client.id, request_uri: requestUri })}`,
@@ -286,20 +293,20 @@ module("par-ensure-reused-request-uri-prior-to-auth-completion-succeeds", async 
 });
 
 module("par-attempt-reuse-request_uri", async (t) => {
-  const { requestUri } = await push(client);
+  const { requestUri } = await prepare(client);
   t.truthy((await open(client, requestUri)).searchParams.get("code"));
   withoutCode(t, await open(client, requestUri), /^invalid_request(_uri)?$/);
 });
 
 module("par-attempt-to-use-expired-request_uri", async (t) => {
   const { requestUri, answer } = await push(client);
+  t.true(Number(answer.body.expires_in) >= 5 && Number(answer.body.expires_in) < 600);
   await sleep((Number(answer.body.expires_in) + 1) * 1000); // as the suite does
   withoutCode(t, await open(client, requestUri), /^invalid_request(_uri)?$/);
 });
 
 module("par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted", async (t) => {
-  const { answer } = await push(client, { assertion: { nbf: second(8) } });
-  t.is(answer.status, 201, answer.text);
+  t.truthy((await prepare(client, { assertion: { nbf: second(8) } })).requestUri);
 });
 
 module("par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails", async (t) => {
@@ -310,7 +317,7 @@ module("par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails
 });
 
 module("par-attempt-to-use-request_uri-for-different-client", async (t) => {
-  const { requestUri } = await push(client);
+  const { requestUri } = await prepare(client);
   withoutCode(t, await open(other, requestUri), /^invalid_request(_uri)?$|^invalid_client$/);
 });
 
@@ -353,8 +360,7 @@ for (const [name, code_verifier] of [
 }
 
 module("par-without-duplicate-parameters", async (t) => {
-  const { end } = await codeOf(client);
-  t.truthy(end.searchParams.get("code"));
+  t.truthy((await tokensOf(client)).access_token);
 });
 
 module("ensure-unsigned-authorization-request-without-using-par-fails", async (t) => {

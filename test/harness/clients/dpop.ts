@@ -4,13 +4,13 @@ import { postForm, type TestOrganization, type TestService } from "../service.ts
 import { type Fields, formOf, read } from "./oauth.ts";
 
 /** A key pair of a client that uses DPoP. `jkt` is the thumbprint of the public key. */
-export type DpopKey = { alg: string; privateKey: CryptoKey; jwk: JWK; jkt: string };
+export type DpopKey = { alg: string; privateKey: CryptoKey; publicKey: CryptoKey; jwk: JWK; jkt: string };
 
 /** Generates the key of a client. */
 export async function createDpopKey(alg = "ES256"): Promise<DpopKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
   const jwk = await exportJWK(publicKey);
-  return { alg, privateKey, jwk, jkt: await calculateJwkThumbprint(jwk) };
+  return { alg, privateKey, publicKey, jwk, jkt: await calculateJwkThumbprint(jwk) };
 }
 
 /** What a proof says; `undefined` removes a member that a valid proof has. */
