@@ -87,7 +87,8 @@ export function showPage(ctx: Context, { section, error, ...content }: PageConte
     section,
     notice: noticeOf(ctx.query.done),
     error,
-    banner: noticesBanner(notices ?? []),
+    notices: notices?.length ?? 0,
+    banner: section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);

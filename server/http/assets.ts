@@ -1,15 +1,19 @@
 import { readFileSync } from "node:fs";
 import type { Context, Middleware } from "koa";
 import { isAt, requireRead } from "../../resources/http/routing.ts";
-import { BASE_CSS, DASHBOARD_CSS } from "../ui/css/index.ts";
+import { DASHBOARD_CSS, STYLE_CSS } from "../ui/css/index.ts";
 
-const ICON = new URL("../ui/icon.svg", import.meta.url);
+const ICON = new URL("../ui/assets/icon.svg", import.meta.url);
 
-const ASSETS: Record<string, { type: string; body: string }> = {
-  "/assets/style.css": { type: "text/css", body: BASE_CSS },
+const ASSETS: Record<string, { type: string; body: string | Buffer }> = {
+  "/assets/style.css": { type: "text/css", body: STYLE_CSS },
   "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
   "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
   "/assets/app.js": { type: "text/javascript", body: read(new URL("../ui/app.js", import.meta.url)) },
+  "/assets/shortcuts.js": {
+    type: "text/javascript",
+    body: read(new URL("../ui/shortcuts.js", import.meta.url)),
+  },
   "/assets/passkeys.js": {
     type: "text/javascript",
     body:
@@ -17,6 +21,14 @@ const ASSETS: Record<string, { type: string; body: string }> = {
       read(new URL("../ui/passkeys.js", import.meta.url)),
   },
   "/assets/icon.svg": { type: "image/svg+xml", body: read(ICON) },
+  "/assets/icons.svg": {
+    type: "image/svg+xml",
+    body: read(new URL("../ui/assets/icons.svg", import.meta.url)),
+  },
+  "/assets/inter.woff2": {
+    type: "font/woff2",
+    body: readFileSync(new URL("../ui/assets/inter.woff2", import.meta.url)),
+  },
 };
 
 export const assets: Middleware = async function serveAsset(ctx, next) {

@@ -7,6 +7,8 @@ const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
   "img-src 'self'",
+  "font-src 'self'",
+  "connect-src 'self'",
   // Explicit, so that oidc-provider can add the hash of the script that it needs.
   "script-src 'self'",
   "frame-ancestors 'none'",

@@ -6,7 +6,7 @@ import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { copyable, linkButton } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { document } from "../ui/page.ts";
+import { BRAND, document } from "../ui/page.ts";
 
 const HEADLINE = "Short links for your team, your apps and your agents";
 const DESCRIPTION =
@@ -58,7 +58,7 @@ function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): 
   return document(
     "Short links with an API",
     html`<body class="dashboard landing">
-<header class="top"><span class="brand"><img src="/assets/icon.svg" alt="" width="24" height="24"> linkgate</span></header>
+<header class="top"><span class="brand">${BRAND}</span></header>
 <main>
 <h1>${HEADLINE}</h1>
 <p class="lead">${DESCRIPTION}</p>

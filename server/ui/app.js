@@ -1,15 +1,119 @@
 // Progressive enhancement: every page works without this script.
 
-for (const button of document.querySelectorAll("button[data-copy]")) {
-  button.hidden = false;
-  const label = button.innerHTML;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
-    setTimeout(() => {
-      button.innerHTML = label;
-    }, 2000);
+/** Reveals copy buttons. */
+function prepareCopying(root) {
+  for (const button of root.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    const label = button.innerHTML;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+      setTimeout(() => {
+        button.innerHTML = label;
+      }, 2000);
+    });
+  }
+}
+
+const MINUTE_MS = 60_000;
+const UNITS = [
+  ["day", 24 * 60],
+  ["hour", 60],
+  ["minute", 1],
+];
+const RECENT_MINUTES = 7 * 24 * 60;
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const DAY = new Intl.DateTimeFormat("en-US", { dateStyle: "medium" });
+const TIME = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeStyle: "short" });
+
+/** Shows times in the reader's zone, and the exact time in UTC on hover. Recent days are relative. */
+function localizeTimes(root) {
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(element.dateTime);
+    const isDay = element.dataset.precision === "day";
+    element.title = `${element.dateTime.slice(0, 19).replace("T", " ")} UTC`;
+    element.textContent = (isDay && relative(at)) || (isDay ? DAY : TIME).format(at);
+  }
+}
+
+function relative(at) {
+  const minutes = (at - Date.now()) / MINUTE_MS;
+  if (Math.abs(minutes) >= RECENT_MINUTES) return undefined;
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(minutes) >= length) ?? UNITS.at(-1);
+  return RELATIVE.format(Math.trunc(minutes / length), unit);
+}
+
+/** Counts the selected rows, and selects all of them. */
+function prepareSelection(root) {
+  const form = root.querySelector(".linklist");
+  if (!form) return;
+  const all = form.querySelector("[data-all]");
+  const boxes = [...form.querySelectorAll("tbody [type=checkbox]")];
+  all.hidden = false;
+  const show = () => {
+    const count = boxes.filter(({ checked }) => checked).length;
+    all.checked = count === boxes.length;
+    all.indeterminate = count > 0 && count < boxes.length;
+    form.querySelector(".chosen").textContent = `${count} selected`;
+  };
+  all.addEventListener("change", () => {
+    for (const box of boxes) box.checked = all.checked;
+    show();
   });
+  for (const box of boxes) box.addEventListener("change", show);
+  show();
+}
+
+function prepare(root) {
+  prepareCopying(root);
+  localizeTimes(root);
+  prepareSelection(root);
+}
+
+prepare(document);
+
+const FILTER_DELAY_MS = 200;
+
+/** Filters a list while the user types. */
+function prepareFilter(form) {
+  let timer;
+  let request;
+  form.querySelector("[data-apply]").hidden = true;
+  form.addEventListener("input", ({ target }) => {
+    clearTimeout(timer);
+    timer = setTimeout(apply, target.matches("select") ? 0 : FILTER_DELAY_MS);
+  });
+
+  async function apply() {
+    request?.abort();
+    request = new AbortController();
+    const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+    const url = `${form.action}?${new URLSearchParams(fields)}`;
+    try {
+      const response = await fetch(url, { headers: { accept: "text/html" }, signal: request.signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const results = page.querySelector("[data-results]");
+      if (!results) return form.submit();
+      document.querySelector("[data-results]").replaceWith(results);
+      history.replaceState(null, "", url);
+      prepare(results);
+    } catch (error) {
+      if (error.name !== "AbortError") form.submit();
+    }
+  }
+}
+
+for (const form of document.querySelectorAll("[data-filter]")) prepareFilter(form);
+
+const TOAST_MS = 6000;
+
+// A confirmation disappears by itself, and isn't repeated when the page is loaded again.
+for (const notice of document.querySelectorAll("[data-toast]")) {
+  notice.classList.add("toast");
+  const url = new URL(location.href);
+  url.searchParams.delete("done");
+  history.replaceState(null, "", url);
+  setTimeout(() => notice.remove(), TOAST_MS);
 }
 
 // Ignores the second click of a double click on a submit button.

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { type Html, html, trusted } from "./html.ts";
 
 // Escaped values can't contain it.
@@ -10,6 +11,19 @@ export const CSRF_FIELD = trusted(CSRF_PLACE);
 export function withCsrf(page: string, csrf: string | undefined): string {
   const field = csrf ? html`<input type="hidden" name="csrf" value="${csrf}">` : html``;
   return page.replaceAll(CSRF_PLACE, () => field.toString());
+}
+
+/** Renders an icon of `assets/icons.svg`. It says nothing to screen readers, so a name stands beside it. */
+export function icon(name: string): Html {
+  return html`<svg class="icon" aria-hidden="true"><use href="/assets/icons.svg#${name}"/></svg>`;
+}
+
+const HUES = 8;
+
+/** Renders the first letter of a name on a tile, whose color depends on the name. */
+export function initial(name: string): Html {
+  const hue = hash("sha256", name, "buffer").readUInt8() % HUES;
+  return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>`;
 }
 
 type Look = "primary" | "quiet" | "danger";
@@ -139,6 +153,11 @@ export function copyButton(value: string, label: string): Html {
   return html`<button type="button" class="quiet small" data-copy="${value}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
 }
 
+/** Like `copyButton`, with an icon. */
+export function copyIcon(value: string, label: string): Html {
+  return html`<button type="button" class="glyph" data-copy="${value}" hidden>${icon("copy")}<span class="visually-hidden">Copy ${label}</span></button>`;
+}
+
 /** Renders a time such as “Nov 22, 2026, 14:05 UTC”, or “never” for null. */
 export function time(at: number | null): Html {
   if (at === null) return html`<span class="soft">never</span>`;
@@ -146,7 +165,7 @@ export function time(at: number | null): Html {
 }
 
 export function day(at: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}">${formatDay(at)}</time>`;
+  return html`<time datetime="${new Date(at).toISOString()}" data-precision="day">${formatDay(at)}</time>`;
 }
 
 /** Returns a time as plain text, such as “Nov 22, 2026, 14:05 UTC”. */

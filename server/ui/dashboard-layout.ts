@@ -1,7 +1,7 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { CSRF_FIELD, time } from "./controls.ts";
+import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
-import { document } from "./page.ts";
+import { BRAND, document } from "./page.ts";
 
 export type DashboardFrame = {
   username: string;
@@ -12,21 +12,31 @@ export type DashboardFrame = {
   supportContact?: string | undefined;
   notice?: string | undefined;
   error?: string | undefined;
-  banner: Html;
+  /** How many security notices the user hasn't dismissed. */
+  notices: number;
+  banner?: Html | undefined;
 };
 
-/** The sections of an organization's dashboard: path segment → name. */
+/** The sections of an organization's dashboard: path segment → name and icon. */
 const SECTIONS = {
-  overview: "Overview",
-  links: "Links",
-  webhooks: "Webhooks",
-  connect: "Connect",
-  client: "API access",
-  apps: "Apps",
-  members: "Members",
-  plan: "Plan",
-  audit: "Audit log",
+  overview: ["Overview", "house"],
+  links: ["Links", "link-2"],
+  analytics: ["Analytics", "chart-column"],
+  connect: ["Connect", "plug"],
+  client: ["API access", "key-round"],
+  webhooks: ["Webhooks", "webhook"],
+  apps: ["Apps", "blocks"],
+  members: ["Members", "users"],
+  plan: ["Plan", "credit-card"],
+  audit: ["Audit log", "scroll-text"],
 } as const;
+
+/** The groups of the navigation: heading → sections. */
+const PARTS = {
+  "": ["overview", "links", "analytics"],
+  Developers: ["connect", "client", "webhooks", "apps"],
+  Organization: ["members", "plan", "audit"],
+} satisfies Record<string, Section[]>;
 
 export type Section = keyof typeof SECTIONS;
 const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
@@ -63,7 +73,8 @@ ${body}
 </body>`,
     html`
 <link rel="stylesheet" href="/assets/dashboard.css">
-<script src="/assets/app.js" defer></script>`,
+<script src="/assets/app.js" defer></script>
+<script src="/assets/shortcuts.js" defer></script>`,
   );
 }
 
@@ -77,45 +88,54 @@ export function isManager({ role }: Pick<Membership, "role">): boolean {
   return role !== "member";
 }
 
-function header({ username, organizations, organization }: DashboardFrame): Html {
+function header({ username, organizations, organization, notices }: DashboardFrame): Html {
   return html`<header class="top">
-<a class="brand" href="/dashboard">linkgate</a>
+<a class="brand" href="/dashboard">${BRAND}</a>
 ${organizations.length > 0 && switcher(organizations, organization)}
+<div class="end">
+<a class="tool" href="/docs">${icon("book-open")}<span class="name">Docs</span></a>
+<a class="tool" href="/dashboard/notices">${icon("bell")}<span class="visually-hidden">Security notices</span>${
+    notices > 0 && html`<span class="count">${notices}<span class="visually-hidden"> new</span></span>`
+  }</a>
 <details class="menu account">
-<summary><span class="visually-hidden">Account: </span><span class="name"><bdi>${username}</bdi></span><span class="initial" aria-hidden="true">${username.slice(0, 1).toUpperCase()}</span></summary>
+<summary><span class="visually-hidden">Account: </span>${initial(username)}<span class="name"><bdi>${username}</bdi></span>${icon("chevron-down")}</summary>
 <div class="sheet">
-<a href="/dashboard/account">Your account</a>
-<a href="/dashboard/notices">Security notices</a>
-<a href="/docs">API documentation</a>
-<form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit" class="plain">Sign out</button></form>
+<a href="/dashboard/account">${icon("circle-user")}Your account</a>
+<a href="/dashboard/notices">${icon("bell")}Security notices</a>
+<a href="/docs">${icon("book-open")}API documentation</a>
+<form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit" class="plain">${icon("log-out")}Sign out</button></form>
 </div>
 </details>
+</div>
 </header>`;
 }
 
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
+  const name = current?.name ?? "Organizations";
   return html`<details class="menu">
-<summary><span class="visually-hidden">Organization: </span><span class="name"><bdi>${current?.name ?? "Organizations"}</bdi></span></summary>
+<summary><span class="visually-hidden">Organization: </span>${initial(name)}<span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
 <div class="sheet">
 ${organizations.map(
   ({ id, name }) =>
     html`<a href="${sectionPath(id, "overview")}"${id === current?.id && html` aria-current="true"`}><bdi>${name}</bdi></a>`,
 )}
-<a class="apart" href="/dashboard/organizations/new">New organization</a>
+<a class="apart" href="/dashboard/organizations/new">${icon("plus")}New organization</a>
 </div>
 </details>`;
 }
 
 function navigation(organization: Membership, current: Section | undefined): Html {
-  const sections = (Object.keys(SECTIONS) as Section[]).filter(
-    (section) => isManager(organization) || !MANAGERS_ONLY.includes(section),
-  );
+  const mayOpen = (section: Section) => isManager(organization) || !MANAGERS_ONLY.includes(section);
   return html`<nav class="sections" aria-label="${organization.name}"><ul>
-${sections.map(
-  (section) =>
-    html`<li><a href="${sectionPath(organization.id, section)}"${
-      section === current && html` aria-current="page"`
-    }>${SECTIONS[section]}</a></li>`,
+${Object.entries(PARTS).map(
+  ([part, sections]: [string, Section[]]) =>
+    html`${part && html`<li class="part">${part}</li>`}${sections.filter(mayOpen).map(
+      (section) =>
+        html`<li><a href="${sectionPath(organization.id, section)}"${
+          section === current && html` aria-current="page"`
+        }>${icon(SECTIONS[section][1])}${SECTIONS[section][0]}</a></li>
+`,
+    )}`,
 )}
 </ul></nav>`;
 }
@@ -131,7 +151,7 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
 }
 
 function messages({ notice, error, banner }: DashboardFrame): Html {
-  return html`${banner}${notice && html`<p class="notice" role="status">${notice}</p>`}${
+  return html`${banner}${notice && html`<p class="notice" role="status" data-toast>${notice}</p>`}${
     error && html`<p class="alert" role="alert" id="error">${error}</p>`
   }`;
 }

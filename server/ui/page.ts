@@ -3,6 +3,7 @@ import { BASE_CSS } from "./css/index.ts";
 import { type Html, html, trusted } from "./html.ts";
 
 const LINKED = html`<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<link rel="preload" href="/assets/inter.woff2" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="/assets/style.css">`;
 const EMBEDDED = html`<style>${trusted(BASE_CSS)}</style>`;
 
@@ -25,12 +26,15 @@ ${body}
 `.toString();
 }
 
+/** The name of the service with its logo. */
+export const BRAND = html`<img src="/assets/icon.svg" alt="" width="24" height="24">linkgate`;
+
 export function page(title: string, body: Html, style?: Html): string {
   return document(
     title,
     html`<body>
 <main class="card">
-<p class="brand">linkgate</p>
+<p class="brand">${style ? "linkgate" : BRAND}</p>
 ${body}
 </main>
 </body>`,

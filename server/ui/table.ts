@@ -1,8 +1,10 @@
+import { icon } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 
 type Cell<Row> = (row: Row) => Html | string;
-/** The columns of a table: heading → the content of a row's cell. */
-export type Columns<Row> = Record<string, Cell<Row>>;
+type Column<Row> = Cell<Row> | { number: (row: Row) => number };
+/** The columns of a table: heading → the content of a row's cell, or its number, which is aligned to the end. */
+export type Columns<Row> = Record<string, Column<Row>>;
 
 /**
  * Renders a table; on narrow screens each row becomes a list of headings and values. Only screen readers get the
@@ -14,18 +16,23 @@ export function table<Row>(
   rows: readonly Row[],
   actions?: Cell<Row>,
 ): Html {
-  const cells = Object.entries(actions ? { ...columns, Actions: actions } : columns);
+  const cells = Object.entries<Column<Row>>(actions ? { ...columns, Actions: actions } : columns);
+  const end = (column: Column<Row>) => typeof column !== "function" && html` class="end"`;
   return html`<table>
 <caption class="visually-hidden">${caption}</caption>
-<thead><tr>${Object.keys(columns).map((head) => html`<th scope="col">${head}</th>`)}${
+<thead><tr>${Object.entries(columns).map(([head, column]) => html`<th scope="col"${end(column)}>${head}</th>`)}${
     actions && html`<th scope="col"><span class="visually-hidden">Actions</span></th>`
   }</tr></thead>
 <tbody>${rows.map(
     (row) =>
-      html`<tr>${cells.map(([head, cell]) => html`<td data-head="${head}"><div class="cell">${cell(row)}</div></td>`)}</tr>
+      html`<tr>${cells.map(([head, column]) => html`<td data-head="${head}"${end(column)}><div class="cell">${contentOf(column, row)}</div></td>`)}</tr>
 `,
   )}</tbody>
 </table>`;
+}
+
+function contentOf<Row>(column: Column<Row>, row: Row): Html | string {
+  return typeof column === "function" ? column(row) : column.number(row).toLocaleString("en");
 }
 
 /** Renders what a page shows while it has no content: what belongs here and how to start. */
@@ -33,19 +40,31 @@ export function emptyState(title: string, text: Html | string, action: Html = ht
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`;
 }
 
-export function pagination(
-  path: string,
-  query: Record<string, string | undefined>,
-  nextCursor: string | null | undefined,
-): Html {
-  const { cursor, ...filter } = query;
-  const pathWith = (page: Record<string, string>) => {
-    const search = new URLSearchParams(page);
-    for (const [name, value] of Object.entries(filter)) if (value) search.set(name, value);
-    return search.size > 0 ? `${path}?${search}` : path;
-  };
-  if (!cursor && !nextCursor) return html``;
-  return html`<nav class="pages" aria-label="Pages">${
-    cursor && html`<a class="button quiet" href="${pathWith({})}">First page</a>`
-  }${nextCursor && html`<a class="button quiet" href="${pathWith({ cursor: nextCursor })}">Next page</a>`}</nav>`;
+type Paging = {
+  path: string;
+  query: Record<string, string | undefined>;
+  previousCursor?: string | null | undefined;
+  nextCursor: string | null | undefined;
+};
+
+/** Renders the way to the other pages of a list; `summary` says what is shown. */
+export function pagination({ path, query, previousCursor, nextCursor }: Paging, summary = html``): Html {
+  const { cursor, done: _, ...filter } = query;
+  const hrefOf = (page: Record<string, string>) => pathWith(path, { ...filter, ...page });
+  if (!cursor && !nextCursor && !summary.toString()) return html``;
+  return html`<nav class="pages" aria-label="Pages">${summary}${
+    cursor && !previousCursor && html`<a class="button quiet" href="${hrefOf({})}">First page</a>`
+  }${
+    previousCursor &&
+    html`<a class="button quiet" rel="prev" href="${hrefOf({ cursor: previousCursor })}">${icon("chevron-left")}Previous</a>`
+  }${
+    nextCursor &&
+    html`<a class="button quiet" rel="next" href="${hrefOf({ cursor: nextCursor })}">Next${icon("chevron-right")}</a>`
+  }</nav>`;
+}
+
+/** Returns a path with the parameters that have a value. */
+export function pathWith(path: string, query: Record<string, string | undefined>): string {
+  const set = Object.entries(query).filter(([, value]) => value) as [string, string][];
+  return set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path;
 }

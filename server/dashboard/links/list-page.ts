@@ -1,46 +1,98 @@
 import type { Link } from "../../../resources/links/types.ts";
-import {
-  badge,
-  breakable,
-  CSRF_FIELD,
-  copyButton,
-  day,
-  field,
-  linkButton,
-  select,
-} from "../../ui/controls.ts";
+import { badge, breakable, CSRF_FIELD, copyIcon, day, icon, initial, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
+import { emptyState, pagination, pathWith } from "../../ui/table.ts";
+
+type Query = Record<string, string | undefined>;
 
 type LinksPage = {
   path: string;
-  query: Record<string, string | undefined>;
+  query: Query;
   errors: Partial<Record<string, string>>;
   links: Link[];
+  previousCursor?: string | null;
   nextCursor: string | null;
+  /** How many links the organization has. */
+  total: number;
+  /** Tags to choose from. */
+  tags: string[];
   shortUrl: string;
 };
 
 // The page of a link shows all of its tags.
-const MAX_TAGS_IN_LIST = 5;
+const MAX_TAGS_IN_LIST = 2;
 
-export function linksPage({ path, query, errors, links, nextCursor, shortUrl }: LinksPage): Html {
-  const isFiltered = Boolean(query.search || query.tag || query.archived);
+/** Returns the list of links, and the form for a new one, which stands beside the heading. */
+export function linksPage(page: LinksPage): { actions: Html; body: Html } {
+  const { path, query, errors, links } = page;
+  const isFiltered = Boolean(query.search || query.tag || query.archived || query.sort);
   const isEmpty = links.length === 0 && !isFiltered && !query.cursor && Object.keys(errors).length === 0;
-  if (isEmpty)
-    return html`${quickForm(path)}\n${emptyState("No links yet", "Paste a URL above to create a short link you can share, print as a QR code and track.")}`;
-  const results =
-    links.length > 0
-      ? html`<div class="links">${table("Links", columnsOf(path, shortUrl), links)}</div>`
-      : noMatches(path);
-  return html`${quickForm(path)}
-${filterForm(path, query, errors)}
-${results}
-${pagination(path, query, nextCursor)}`;
+  const actions = quickForm(path);
+  if (isEmpty) {
+    const text = "Paste a URL above to create a short link you can share, print as a QR code and track.";
+    return {
+      actions,
+      body: emptyState("No links yet", text, linkButton(`${path}/import`, "Import links", "quiet")),
+    };
+  }
+  return {
+    actions,
+    body: html`${filterForm(page)}
+<div data-results>${links.length > 0 ? results(page) : noMatches(path)}</div>`,
+  };
+}
+
+function results({ path, query, links, previousCursor, nextCursor, total, shortUrl }: LinksPage): Html {
+  const isWhole = !query.search && !query.tag && query.archived === "all";
+  const count = `${links.length.toLocaleString("en")} of ${total.toLocaleString("en")} links`;
+  const summary = html`<span class="soft">${isWhole || total < links.length ? count : `${links.length.toLocaleString("en")} shown`}</span>`;
+  const most = Math.max(1, ...links.map(({ clicks }) => clicks));
+  return html`<form method="post" action="${path}/selection" class="linklist">${CSRF_FIELD}
+<input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
+<table>
+<caption class="visually-hidden">Links</caption>
+<thead><tr><th scope="col"><input type="checkbox" data-all aria-label="Select all" hidden><span class="visually-hidden">Select</span></th><th scope="col">Link</th><th scope="col">Tags</th><th scope="col" class="end">Clicks</th><th scope="col">Last click</th><th scope="col">Created</th></tr></thead>
+<tbody>
+${links.map((link) => row(link, { path, shortUrl, most }))}</tbody>
+</table>
+${selectionBar()}
+</form>
+${pagination({ path, query, previousCursor, nextCursor }, summary)}`;
+}
+
+function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: string; most: number }): Html {
+  const { id, slug, url, title, clicks, lastClickedAt, createdAt } = link;
+  const name = displayUrl(link, shortUrl);
+  return html`<tr>
+<td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
+<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${copyIcon(`${shortUrl}/${slug}`, name)}${statusBadge(link)}</span>
+<span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
+<td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
+<td class="end"><span class="count"><svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.ceil((clicks / most) * 100)}" height="4"/></svg><span>${clicks.toLocaleString("en")}</span></span></td>
+<td>${lastClickedAt === null ? html`<span class="soft">–</span>` : day(lastClickedAt)}</td>
+<td>${day(createdAt)}</td>
+</tr>
+`;
+}
+
+/** Renders the actions on selected links; the style sheet shows them while a row is selected. */
+function selectionBar(): Html {
+  return html`<div class="selection" role="group" aria-label="Selected links"><span class="chosen" role="status">Selected</span>
+<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>
+<button type="submit" name="action" value="restore" class="quiet">Restore</button>
+<input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
+<button type="submit" name="action" value="add-tag" class="quiet">${icon("tag")}Add</button>
+<button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
+<button type="submit" name="action" value="export" class="quiet">${icon("download")}Export</button>
+<button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div>`;
 }
 
 export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): string {
   return `${shortUrl.replace(/^https?:\/\//, "")}/${slug}`;
+}
+
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^www\./, "");
 }
 
 /** Renders the reason that a link doesn't redirect, if any. */
@@ -61,14 +113,15 @@ export function tagList({ tags }: Link, path: string, max = Infinity): Html {
     .slice(0, max)
     .map(
       (tag) => html`<a class="badge" href="${path}?${new URLSearchParams({ tag })}">${tag}</a> `,
-    )}${hidden > 0 && html`<span class="soft">and ${hidden} more</span>`}</span>`;
+    )}${hidden > 0 && html`<span class="soft rest" title="${tags.slice(max).join(", ")}">+${hidden}<span class="visually-hidden"> more tags</span></span>`}</span>`;
 }
 
 function quickForm(path: string): Html {
-  return html`<form method="post" action="${path}" class="panel row quick">${CSRF_FIELD}
-${field({ name: "url", label: "Shorten a URL", type: "url", attributes: html`required maxlength="2048" placeholder="https://example.com/page" autocomplete="off"` })}
-<button type="submit">Create link</button>
-${linkButton(`${path}/new`, "More options", "quiet")}
+  return html`<form method="post" action="${path}" class="quick">${CSRF_FIELD}
+<div class="field"><label for="url" class="visually-hidden">Shorten a URL</label>
+<input id="url" name="url" type="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>
+<button type="submit">${icon("plus")}Create link</button>
+<a class="button quiet" href="${path}/new" data-create>More options</a>
 </form>`;
 }
 
@@ -80,36 +133,44 @@ function noMatches(path: string): Html {
   );
 }
 
-function filterForm(path: string, query: LinksPage["query"], errors: LinksPage["errors"]): Html {
-  return html`<form method="get" action="${path}" class="row" role="search" aria-label="Links">
-${field({ name: "search", label: "Search", type: "search", value: query.search, error: errors.search, attributes: html`maxlength="255" placeholder="URL, slug or title"` })}
-${field({ name: "tag", label: "Tag", value: query.tag, error: errors.tag, attributes: html`maxlength="50" autocapitalize="none"` })}
-${select({
-  name: "archived",
-  label: "Show",
-  value: query.archived ?? "false",
-  error: errors.archived,
-  options: [
-    ["false", "Active"],
-    ["true", "Archived"],
-    ["all", "All"],
-  ],
-})}
-<button type="submit" class="quiet">Search</button>
+const SORTS = [
+  ["created_at", "Newest first"],
+  ["clicks", "Most clicks"],
+  ["last_clicked_at", "Last clicked"],
+] as const;
+const STATES = [
+  ["false", "Active"],
+  ["true", "Archived"],
+  ["all", "All"],
+] as const;
+
+function filterForm({ path, query, errors, tags }: LinksPage): Html {
+  return html`<form method="get" action="${path}" class="filters" role="search" aria-label="Links" data-filter>
+<div class="field find">${icon("search")}<label for="search" class="visually-hidden">Search</label>
+<input id="search" name="search" type="search" value="${query.search}" maxlength="255" placeholder="Search URL, slug or title"${errors.search && html` aria-invalid="true" aria-describedby="search-error"`}>${
+    errors.search && html`<p class="error" id="search-error">${errors.search}</p>`
+  }</div>
+<div class="field"><label for="tag" class="visually-hidden">Tag</label>
+<input id="tag" name="tag" value="${query.tag}" maxlength="50" list="tags" placeholder="Any tag" autocapitalize="none" autocomplete="off"${errors.tag && html` aria-invalid="true" aria-describedby="tag-error"`}>${
+    errors.tag && html`<p class="error" id="tag-error">${errors.tag}</p>`
+  }</div>
+<datalist id="tags">${tags.map((tag) => html`<option value="${tag}"></option>`)}</datalist>
+${filter("archived", "Show", query.archived ?? "false", STATES)}
+${filter("sort", "Sort", query.sort ?? "created_at", SORTS)}
+<button type="submit" class="quiet" data-apply>Apply</button>
+<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}${linkButton(pathWith(`${path}.csv`, { ...query, cursor: undefined, done: undefined }), "Export", "quiet", "as CSV")}</span>
 </form>`;
 }
 
-function columnsOf(path: string, shortUrl: string): Columns<Link> {
-  return {
-    "Short link": (link) =>
-      html`<span class="copyable short"><a href="${path}/${link.id}">${breakable(displayUrl(link, shortUrl))}</a>${copyButton(
-        `${shortUrl}/${link.slug}`,
-        displayUrl(link, shortUrl),
-      )}</span>`,
-    Destination: (link) =>
-      html`<div class="target">${link.title && html`<strong>${link.title}</strong>`}<span class="soft clipped" title="${link.url}">${link.url}</span>${statusBadge(link)}${tagList(link, path, MAX_TAGS_IN_LIST)}</div>`,
-    // The API's `clicks` include known bots; analytics leave them out and have that name here.
-    Visits: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
-    Created: ({ createdAt }) => day(createdAt),
-  };
+function filter(
+  name: string,
+  label: string,
+  value: string,
+  options: readonly (readonly [string, string])[],
+): Html {
+  return html`<div class="field"><label for="${name}" class="visually-hidden">${label}</label>
+<select id="${name}" name="${name}">${options.map(
+    ([option, text]) =>
+      html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+  )}</select></div>`;
 }

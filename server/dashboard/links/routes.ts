@@ -35,7 +35,6 @@ const LINK = `${LINKS}/:link_id`;
 // ISO/IEC 18004 requires a quiet zone of four modules. Error correction level M tolerates 15% of damage.
 const QR_RENDERING = { border: 4, ecc: "M" } as const;
 
-const INTRO = "Create and manage your organization's short links.";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
@@ -48,23 +47,28 @@ export const links: RouteModule = (router, options) => {
   deleteRoutes(router, options);
 };
 
-const listRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
+const listRoutes: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
   const show: Show = async (ctx, _error, problem) => {
     if (!prefersHtml(ctx)) {
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
       return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
     }
     const { error, errors } = queryErrors(problem, ["search", "tag", "archived"]);
-    const page = await links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx));
-    const body = linksPage({
+    const [page, { usage }] = await Promise.all([
+      links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx)),
+      showOrganization(membershipOf(ctx).id),
+    ]);
+    const content = linksPage({
       path: pathOf(ctx),
       query: problem ? {} : (ctx.query as Record<string, string>),
       errors,
       shortUrl: urls.short,
+      total: usage.links,
+      tags: [],
       ...page,
     });
-    const intro = isPaid(membershipOf(ctx).plan) ? INTRO : `${INTRO} ${FREE_PLAN_NOTE}`;
-    showPage(ctx, { title: "Links", intro, section: "links", error, body });
+    const intro = isPaid(membershipOf(ctx).plan) ? undefined : FREE_PLAN_NOTE;
+    showPage(ctx, { title: "Links", ...(intro && { intro }), section: "links", error, ...content });
   };
   router.get(LINKS, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
 };

@@ -147,7 +147,7 @@ function showAuditPage(ctx: Context, { entries, nextCursor, head }: Page): void 
   );
   const body = html`${filterForm(path, query)}
 ${entries.length > 0 ? table("Audit log", COLUMNS, entries) : emptyState("No events found", "No entry matches the filter.")}
-${pagination(path, query, nextCursor)}
+${pagination({ path, query, nextCursor })}
 ${head && proof(head)}`;
   const actions = linkButton(`${path}.csv${filter.size > 0 ? `?${filter}` : ""}`, "Export CSV", "quiet");
   const kept = retentionOf(membershipOf(ctx).plan);

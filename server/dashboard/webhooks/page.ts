@@ -115,7 +115,7 @@ ${
 }</div></details></li>
 `,
   )}</ol>
-${pagination(path, query, nextCursor)}`;
+${pagination({ path, query, nextCursor })}`;
 }
 
 const COLUMNS: Columns<Delivery["attempts"][number]> = {

@@ -1,26 +1,15 @@
 import { readFileSync } from "node:fs";
 
 // The order within a list decides between rules of equal specificity.
-const BASE = ["base", "page", "fields", "controls"];
-const DASHBOARD = [
-  "layout",
-  "header",
-  "panel",
-  "notices",
-  "plans",
-  "forms",
-  "values",
-  "table",
-  "links",
-  "chart",
-  "deliveries",
-  "connect",
-  "landing",
-];
+const BASE = ["tokens", "base", "controls"];
+const DASHBOARD = ["layout", "content", "table", "links", "chart"];
 
+/** The style of pages that load nothing. */
 export const BASE_CSS = concatenate(BASE);
 
-/** The style sheet that dashboard pages load after `BASE_CSS`. */
+export const STYLE_CSS = concatenate(["font", ...BASE]);
+
+/** The style sheet that dashboard pages load after `STYLE_CSS`. */
 export const DASHBOARD_CSS = concatenate(DASHBOARD);
 
 function concatenate(names: string[]): string {
