@@ -8,14 +8,13 @@ const POLICY = [
   "style-src 'self'",
   "img-src 'self'",
   "font-src 'self'",
-  "connect-src 'self'",
   // Explicit, so that oidc-provider can add the hash of the script that it needs.
   "script-src 'self'",
   "frame-ancestors 'none'",
   "base-uri 'none'",
   "object-src 'none'",
 ].join("; ");
-const PAGE_POLICY = `${POLICY}; form-action 'self'`;
+const PAGE_POLICY = `${POLICY}; form-action 'self'; connect-src 'self'`;
 
 // Chromium applies `form-action` to every redirect that follows a form. Consent redirects to the app, whose callback may
 // redirect to any origin or private scheme. These pages escape every value, so they cannot contain a foreign form.

@@ -1,5 +1,5 @@
 import type { Link } from "../../../resources/links/types.ts";
-import { badge, breakable, CSRF_FIELD, copyIcon, day, icon, initial, linkButton } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
 

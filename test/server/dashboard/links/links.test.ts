@@ -247,7 +247,7 @@ test("the page of a link shows its QR code and offers it for download", async (t
   const { browser, create, open } = await linksInBrowser(service);
   const link = await create({ slug: "spring" });
   const page = await open(`/${link.id}`);
-  const image = page.html.querySelector("img");
+  const image = page.html.querySelector(".qr img");
   t.regex(image?.attributes.alt ?? "", /^QR code for localhost:\d+\/spring$/);
   t.is(readQr((await browser.open(service.url + image?.attributes.src)).text), link.short_url);
   const download = await browser.open(service.url + page.html.querySelector("a[download]")?.attributes.href);

@@ -154,7 +154,7 @@ test("a member sees no sections or forms for managers", async (t) => {
   const { base, member } = await createTeam(service);
   const { browser, page } = await browserOf(service, member);
   const sections = page.html.querySelectorAll(".sections a").map(({ text }) => text);
-  t.deepEqual(sections, ["Overview", "Links", "Connect", "Apps", "Members", "Plan"]);
+  t.deepEqual(sections, ["Overview", "Links", "Analytics", "Connect", "Apps", "Members", "Plan"]);
   for (const path of ["", "/members", "/plan"]) {
     const { html } = await browser.open(service.url + base + path);
     const forms = html.querySelectorAll("main form").map(({ attributes }) => attributes.action);
