@@ -4,7 +4,7 @@ import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
 import { badge } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { document as wholePage } from "../ui/page.ts";
+import { BRAND, document as wholePage } from "../ui/page.ts";
 import { type Codes, codesView } from "./codes.ts";
 import { exampleOf } from "./examples.ts";
 import { type Chapter, guide } from "./guide.ts";
@@ -49,7 +49,7 @@ export function docsPage({ document, tools, urls, codes }: DocsContent): string 
     "API documentation",
     html`<body class="dashboard docs">
 <a class="skip" href="#content">Skip to content</a>
-<header class="top"><a class="brand" href="/docs">linkgate</a> <span class="soft">API ${document.info.version}</span>
+<header class="top"><a class="brand" href="/docs">${BRAND}</a> <span class="soft">API ${document.info.version}</span>
 <nav class="links" aria-label="Related"><a href="/v1/openapi.json">OpenAPI</a> <a href="/dashboard">Dashboard</a></nav></header>
 <div class="columns">
 <nav class="sections" aria-label="Contents"><ul>

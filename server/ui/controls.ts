@@ -18,6 +18,11 @@ export function icon(name: string): Html {
   return html`<svg class="icon" aria-hidden="true"><use href="/assets/icons.svg#${name}"/></svg>`;
 }
 
+/** Renders a bar that is filled to a share, from 0 to 1. The number stands beside it. */
+export function meter(share: number): Html {
+  return html`<svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.ceil(share * 100)}" height="4"/></svg>`;
+}
+
 const HUES = 8;
 
 /** Renders the first letter of a name on a tile, whose color depends on the name. */

@@ -1,5 +1,5 @@
 import type { Link } from "../../../resources/links/types.ts";
-import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
 
@@ -68,7 +68,7 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
 <td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${copyIcon(`${shortUrl}/${slug}`, name)}${statusBadge(link)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
-<td class="end"><span class="count"><svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.ceil((clicks / most) * 100)}" height="4"/></svg><span>${clicks.toLocaleString("en")}</span></span></td>
+<td class="end"><span class="count">${meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
 <td>${lastClickedAt === null ? html`<span class="soft">–</span>` : day(lastClickedAt)}</td>
 <td>${day(createdAt)}</td>
 </tr>

@@ -7,7 +7,7 @@ import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts"
 import { showPlanChange } from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { retentionOf } from "../../settings/lifetimes.ts";
-import { badge, formButton, linkButton } from "../../ui/controls.ts";
+import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
@@ -77,7 +77,7 @@ function plansPage(membership: Membership, usage: Usage, isSelfService: boolean)
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent && html` ${badge("current", "good")}`}</h2>
-<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${!isPaid(plan) && html`<li class="missing">No API, MCP or webhooks</li>`}</ul>
+${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${!isPaid(plan) && html`<li class="missing">No API, MCP or webhooks</li>`}</ul>
 ${canChange && !isCurrent && changeButton(membership, plan)}
 </li>`;
   })}</ul>
@@ -89,8 +89,8 @@ function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
   return html`<div class="panel">
 <h2>Usage</h2>
 <dl class="facts">
-<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}</dd>
-<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}</dd>
+<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)} ${meter(links / limits.links)}</dd>
+<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)} ${meter(link_bytes / limits.link_bytes)}</dd>
 </dl></div>`;
 }
 
@@ -105,17 +105,20 @@ function benefits(plan: Plan): string[] {
   const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
   const always = [
     `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
-    `${shown(limits.members)} members, with roles`,
+    `${shown(limits.members)} members`,
     `Audit log, kept for ${retentionOf(plan)}`,
   ];
   if (!isPaid(plan)) return always;
-  return [
+  const larger = [
     ...always,
+    `${shown(requests_per_minute)} requests per minute`,
+    `${shown(deliveries_per_day)} webhook deliveries per day`,
+  ];
+  if (plan === "premium") return larger;
+  return [
+    ...larger,
     "REST API and MCP, with your own OAuth client",
-    `${requests_per_minute.toLocaleString("en")} requests per minute`,
-    `${links_per_bulk} links per bulk request`,
-    `${webhooks} webhooks`,
-    `${deliveries_per_day.toLocaleString("en")} webhook deliveries per day`,
+    `${webhooks} webhooks, and ${links_per_bulk} links per bulk request`,
   ];
 }
 
