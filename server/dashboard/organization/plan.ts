@@ -89,8 +89,8 @@ function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
   return html`<div class="panel">
 <h2>Usage</h2>
 <dl class="facts">
-<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)} ${meter(links / limits.links)}</dd>
-<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)} ${meter(link_bytes / limits.link_bytes)}</dd>
+<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}${meter(links / limits.links)}</dd>
+<dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}${meter(link_bytes / limits.link_bytes)}</dd>
 </dl></div>`;
 }
 
