@@ -98,7 +98,7 @@ ${organizations.length > 0 && switcher(organizations, organization)}
     notices > 0 && html`<span class="count">${notices}<span class="visually-hidden"> new</span></span>`
   }</a>
 <details class="menu account">
-<summary><span class="visually-hidden">Account: </span>${initial(username)}<span class="name"><bdi>${username}</bdi></span>${icon("chevron-down")}</summary>
+<summary>${initial(username)}<span class="visually-hidden">Account: </span><span class="name"><bdi>${username}</bdi></span>${icon("chevron-down")}</summary>
 <div class="sheet">
 <a href="/dashboard/account">${icon("circle-user")}Your account</a>
 <a href="/dashboard/notices">${icon("bell")}Security notices</a>
@@ -113,7 +113,7 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
   const name = current?.name ?? "Organizations";
   return html`<details class="menu">
-<summary><span class="visually-hidden">Organization: </span>${initial(name)}<span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
+<summary>${initial(name)}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
 <div class="sheet">
 ${organizations.map(
   ({ id, name }) =>

@@ -182,7 +182,7 @@ inChromium("the content and the menus are reachable with the keyboard only", asy
   t.is(await page.locator(":focus").getAttribute("id"), "content");
 
   await page.reload();
-  await tabTo(page, `Account: ${user.username}${user.username.slice(0, 1).toUpperCase()}`);
+  await tabTo(page, `${user.username.slice(0, 1).toUpperCase()}Account: ${user.username}`);
   const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
   t.is(outline, "solid", "focus is visible");
   await page.keyboard.press("Enter");
