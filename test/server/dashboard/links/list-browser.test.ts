@@ -1,0 +1,109 @@
+import test from "ava";
+import type { Browser } from "playwright-core";
+import { openPage, useChromium } from "../../../harness/browser/chromium.ts";
+import { openSignedIn } from "../../../harness/browser/readable.ts";
+import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { startTestService } from "../../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+const inChromium = useChromium();
+
+type Team = Awaited<ReturnType<typeof createTeam>>;
+
+async function createLink({ base, owner }: Team, slug?: string): Promise<void> {
+  await owner.api.send("POST", `${base}/links`, { json: { url: "https://example.com/", slug } });
+}
+
+/** Opens the list of three links: docs, news and shop. */
+async function openList(browser: Browser) {
+  const team = await createTeam(service);
+  const slugs = ["docs", "news", "shop"].map((name) => `${name}-${team.organization.id.slice(-8)}`);
+  for (const slug of slugs) await createLink(team, slug);
+  const page = await openSignedIn(browser, service.url, team.owner);
+  await page.goto(`${team.base}/links`);
+  return { page, slugs, base: team.base };
+}
+
+inChromium("the list is filtered while the user types", async (t, browser) => {
+  const { page, slugs } = await openList(browser);
+  await page.evaluate("window.isSamePage = true");
+  t.is(await page.locator("tbody tr").count(), 3);
+  t.false(await page.getByRole("button", { name: "Apply" }).isVisible());
+  await page.getByLabel("Search").pressSequentially(slugs[1] as string);
+  await page.waitForURL((url) => url.searchParams.get("search") === slugs[1]);
+  t.is(await page.locator("tbody tr").count(), 1);
+  t.true(await page.evaluate("window.isSamePage"));
+  await page.reload();
+  t.is(await page.locator("tbody tr").count(), 1);
+});
+
+inChromium("selected rows have actions, and say how many they are", async (t, browser) => {
+  const { page, slugs } = await openList(browser);
+  const bar = page.getByRole("group", { name: "Selected links" });
+  t.false(await bar.isVisible());
+  await page.getByLabel(`/${slugs[0]}`).check();
+  t.true(await bar.isVisible());
+  t.is(await bar.getByRole("status").textContent(), "1 selected");
+  await page.getByLabel("Select all").check();
+  t.is(await bar.getByRole("status").textContent(), "3 selected");
+  await bar.getByRole("button", { name: "Archive" }).click();
+  await page.getByText("3 links archived.").waitFor();
+  t.is(await page.locator("tbody tr").count(), 0);
+});
+
+inChromium("keys search, create, move, select and go anywhere", async (t, browser) => {
+  const { page, slugs, base } = await openList(browser);
+  const focused = () =>
+    page.evaluate<string>("document.activeElement.id || document.activeElement.textContent");
+  await page.keyboard.press("/");
+  t.is(await focused(), "search");
+  await page.keyboard.press("j");
+  t.is(await page.getByLabel("Search").inputValue(), "j");
+  await page.getByLabel("Search").fill("");
+  await page.locator("h1").click();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  t.true((await focused()).endsWith(`/${slugs[1]}`));
+  await page.keyboard.press("k");
+  await page.keyboard.press("x");
+  t.true(await page.getByLabel(`/${slugs[2]}`).isChecked());
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await page.keyboard.press("Escape");
+
+  await page.keyboard.press("Control+k");
+  const box = page.getByRole("dialog", { name: "Go to a page or link" });
+  await box.getByLabel("Go to").pressSequentially(slugs[0] as string);
+  await box.getByRole("link", { name: `/${slugs[0]}` }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/links\/lnk_\w+$/);
+  await page.goto(`${base}/links`);
+  await page.keyboard.press("c");
+  await page.waitForURL(/\/links\/new$/);
+});
+
+inChromium("times are local, and exact on hover", async (t, browser) => {
+  const { page, complaints } = await openPage(browser, { timezoneId: "Asia/Tokyo" });
+  const team = await createTeam(service);
+  await createLink(team);
+  await page.goto(`${service.url}/auth/login`);
+  await page.getByLabel("Username").fill(team.owner.username);
+  await page.getByLabel("Password").fill(team.owner.password);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/dashboard/);
+  await page.goto(`${service.url}${team.base}/links`);
+  const created = page.locator("tbody time").last();
+  t.regex((await created.textContent()) ?? "", /^(this minute|\d min\. ago)$/);
+  t.regex((await created.getAttribute("title")) ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
+  await page.locator("tbody a").first().click();
+  const exact = page.locator(".facts time").first();
+  const at = new Date((await exact.getAttribute("datetime")) ?? "");
+  const inTokyo = at.toLocaleString("en-US", {
+    dateStyle: "medium",
+    timeStyle: "short",
+    timeZone: "Asia/Tokyo",
+  });
+  t.is(await exact.textContent(), inTokyo);
+  t.deepEqual(complaints, []);
+});
