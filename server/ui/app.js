@@ -110,10 +110,12 @@ const TOAST_MS = 6000;
 // A confirmation disappears by itself, and isn't repeated when the page is loaded again.
 for (const notice of document.querySelectorAll("[data-toast]")) {
   notice.classList.add("toast");
-  const url = new URL(location.href);
-  url.searchParams.delete("done");
-  history.replaceState(null, "", url);
-  setTimeout(() => notice.remove(), TOAST_MS);
+  setTimeout(() => {
+    notice.remove();
+    const url = new URL(location.href);
+    url.searchParams.delete("done");
+    history.replaceState(null, "", url);
+  }, TOAST_MS);
 }
 
 // Ignores the second click of a double click on a submit button.
@@ -137,8 +139,21 @@ const sections = document.querySelector(".sections");
 const current = sections?.querySelector("[aria-current]");
 if (current) sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
 
-// After a rejected form, typing starts in the first field to fix.
-document.querySelector("[aria-invalid='true']")?.focus();
+// After a rejected form, typing starts in the field to fix; with several of them, the summary links to each.
+const invalid = [...document.querySelectorAll("[aria-invalid='true']")];
+const summary = document.querySelector("#error");
+if (summary && invalid.length > 1) {
+  summary.append(...invalid.flatMap((field) => [" ", linkTo(field)]));
+  summary.tabIndex = -1;
+  summary.focus();
+} else invalid[0]?.focus();
+
+function linkTo(field) {
+  const link = document.createElement("a");
+  link.href = `#${field.id}`;
+  link.textContent = field.labels?.[0]?.textContent ?? field.name;
+  return link;
+}
 
 const menus = document.querySelectorAll("details.menu");
 

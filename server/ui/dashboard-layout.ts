@@ -152,6 +152,6 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
 
 function messages({ notice, error, banner }: DashboardFrame): Html {
   return html`${banner}${notice && html`<p class="notice" role="status" data-toast>${notice}</p>`}${
-    error && html`<p class="alert" role="alert" id="error">${error}</p>`
+    error && html`<p class="alert bad" role="alert" id="error">${error}</p>`
   }`;
 }

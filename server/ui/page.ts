@@ -86,7 +86,7 @@ export function expiredRegistrationPage(): string {
 
 export function alert(message: string | undefined, id?: string): Html {
   if (!message) return html``;
-  return html`<p class="alert" role="alert"${id && html` id="${id}"`}>${message}</p>`;
+  return html`<p class="alert bad" role="alert"${id && html` id="${id}"`}>${message}</p>`;
 }
 
 /** Links a field to its hint and to the error above the form, for screen readers. */
