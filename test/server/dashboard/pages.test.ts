@@ -35,6 +35,11 @@ const PAGES: GalleryPage[] = [
   ...dashboardPages(gallery, receiver),
 ];
 
+const MAX_BYTES = 150 * 1024;
+/** What the network sends for a page, with its style, font, icons and scripts. */
+const BYTES = `["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
+  .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`;
+
 const visitors = new Map<GalleryPage[1], Promise<Page>>();
 const visited = new Set<string>();
 const linked = new Map<string, { page: Page; from: string; href: string }>();
@@ -68,6 +73,7 @@ for (const [name, who, open] of PAGES) {
       await (typeof open === "string" ? page.goto(open) : open(page));
       t.is(await page.locator("h1").count(), 1);
       await isReadable(t, page, name);
+      t.true((await page.evaluate<number>(BYTES)) < MAX_BYTES, `${await page.evaluate(BYTES)} bytes`);
       visited.add(kindOf(page.url()));
       const links = await page.evaluate<string[]>("[...document.links].map(({ href }) => href)");
       for (const href of links)
