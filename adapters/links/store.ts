@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
 import type { EventType } from "../../resources/events/types.ts";
-import type { Link, LinkChanges, LinkConflict, LinkFields, LinkStore } from "../../resources/links/types.ts";
+import type {
+  Link,
+  LinkChanges,
+  LinkConflict,
+  LinkFields,
+  LinkStore,
+  ListPart,
+} from "../../resources/links/types.ts";
 import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
@@ -31,19 +38,28 @@ export function createLinkStore(
     return toLink(await liveLinks(knex, organizationId).where(key).first());
   }
 
-  const list: LinkStore["list"] = async (organizationId, filter, limit, before) => {
+  const list: LinkStore["list"] = async (organizationId, filter, limit, part = {}) => {
     await clicks.settled();
-    const isFiltered = Object.values(filter).some((value) => value !== undefined);
-    const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
-    if (before) query.where("id", "<", before);
     try {
-      const rows = await (isFiltered ? search(organizationId, filter, limit, before) : query);
+      const isFiltered = Object.values(filter).some((value) => value !== undefined);
+      const isSearch = isFiltered || (part.sort ?? "created_at") !== "created_at";
+      const rows = await (isSearch
+        ? search(organizationId, filter, limit, part)
+        : readPart(organizationId, limit, part));
       return rows.map((row) => toLink(row) as Link);
     } catch (error) {
       if (error instanceof SearchTimeout) return "timeout";
       throw error;
     }
   };
+
+  function readPart(organizationId: string, limit: number, { from, isBackward }: ListPart) {
+    const links = liveLinks(knex, organizationId)
+      .orderBy("id", isBackward ? "asc" : "desc")
+      .limit(limit);
+    if (from) links.where("id", isBackward ? ">=" : "<", from.id);
+    return links;
+  }
 
   const update: LinkStore["update"] = async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
