@@ -12,16 +12,19 @@ import type {
 import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import type { LinkRow } from "../database/tables.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
 import { prepareResolve } from "./resolve.ts";
-import { ERASED, ROW_COLUMNS, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
 
 // A change can exceed only this quota.
 const GROWN = { links: 0, link_bytes: 1 };
+// The tags of a thousand links take milliseconds.
+const TAGS_MS = 1000;
 
 export function createLinkStore(
   database: Database,
@@ -70,7 +73,7 @@ export function createLinkStore(
         if (!before) return undefined;
         if (before.disabledAt !== null) return "disabled";
         if (version !== undefined && before.version !== version) return "stale";
-        const changed = changedFields(before, changes);
+        const changed = changedFields(before, typeof changes === "function" ? changes(before) : changes);
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
         const revision = { version: before.version + 1, updatedAt: Date.now() };
@@ -112,12 +115,22 @@ export function createLinkStore(
     create: prepareCreate(database, outbox, limitsOf),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
+    async findMany(organizationId, ids) {
+      await clicks.settled();
+      const rows = await liveLinks(knex, organizationId).whereIn("id", ids).orderBy("id", "desc");
+      return rows.map((row) => toLink(row) as Link);
+    },
     list,
     update,
     remove,
     resolve: prepareResolve(database),
     click,
     analytics: stats.read,
+    async newestTags(organizationId, count) {
+      const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
+      const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);
+      return rows.map(({ tags }) => readTags(tags));
+    },
     usage: (organizationId) => readUsage(knex, organizationId),
   };
 }

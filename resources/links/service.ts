@@ -9,6 +9,7 @@ import type { Limits } from "../plans.ts";
 import { createTurns } from "../turns.ts";
 import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
+import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
 import {
   assertEnabled,
@@ -31,7 +32,12 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 export type LinkService = ReturnType<typeof createLinkService>;
 
 // Enough for an app that searches in parallel. Each read may take seconds in a large organization.
-const MAX_WAITING_READS = 30; /** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
+const MAX_WAITING_READS = 30;
+// Few organizations use a tag that none of these has, and they are read in milliseconds.
+const LINKS_WITH_SUGGESTED_TAGS = 1000;
+const SUGGESTED_TAGS = 100;
+
+/** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
 export function createLinkService({ store, cursors, ...reserved }: LinksOptions) {
   const schemas = linkSchemas(reserved);
   // Reads may take seconds, on a thread of their own; other work takes milliseconds of this one.
@@ -70,7 +76,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   async function change(
     { organizationId, actor }: Caller,
     id: string,
-    changes: LinkChanges,
+    changes: LinkChanges | ((link: Link) => LinkChanges),
     version?: number,
   ): Promise<Link> {
     const updated = await withQuotaProblems(store.update(organizationId, id, changes, actor, version));
@@ -106,6 +112,29 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,
+    /** Archives, restores, tags or deletes up to 100 links, each as a request of its own would. */
+    changeMany: (caller: Caller, input: unknown): Promise<ChangeResult[]> =>
+      turns.work(caller.organizationId, () =>
+        changeLinks(input, {
+          update: (id, changes) =>
+            change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
+          remove: (id) => remove(caller, id),
+        }),
+      ),
+    /** Returns those of up to 100 links that exist, newest first. */
+    getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
+      const { ids } = validate(selectionSchema, input);
+      return turns.work(organizationId, () => store.findMany(organizationId, ids));
+    },
+    /** Suggests tags: those of the newest links, most used first. */
+    async suggestTags({ organizationId }: Caller): Promise<string[]> {
+      const counts = new Map<string, number>();
+      for (const tag of (await store.newestTags(organizationId, LINKS_WITH_SUGGESTED_TAGS)).flat()) {
+        counts.set(tag, (counts.get(tag) ?? 0) + 1);
+      }
+      const mostUsed = [...counts].sort(([, one], [, other]) => other - one);
+      return mostUsed.slice(0, SUGGESTED_TAGS).map(([tag]) => tag);
+    },
     isReserved: (slug: string) => isReserved(slug, reserved),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {

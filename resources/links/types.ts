@@ -71,12 +71,14 @@ export type LinkStore = {
     limit: number,
     part?: ListPart,
   ): Promise<Link[] | "timeout">;
+  /** Finds those that exist, newest first. */
+  findMany(organizationId: string, ids: string[]): Promise<Link[]>;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
   /** `"disabled"`: by the operator; `"stale"`: another `version`. Changing no value keeps it and stores no event. */
   update(
     organizationId: string,
     id: string,
-    changes: LinkChanges,
+    changes: LinkChanges | ((link: Link) => LinkChanges),
     actor: Actor,
     version?: number,
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
@@ -87,6 +89,8 @@ export type LinkStore = {
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
+  /** Returns the tags of each of the newest links. */
+  newestTags(organizationId: string, count: number): Promise<string[][]>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };
