@@ -28,6 +28,7 @@ import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
+import { selection } from "./selection.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
@@ -43,6 +44,7 @@ const EDIT_CONFLICT =
 export const links: RouteModule = (router, options) => {
   listRoutes(router, options);
   createRoutes(router, options);
+  selection(router, options);
   detailRoutes(router, options);
   updateRoutes(router, options);
   deleteRoutes(router, options);
