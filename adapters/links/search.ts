@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { LinkFilter } from "../../resources/links/types.ts";
+import type { Boundary, LinkFilter, LinkSort, ListPart } from "../../resources/links/types.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { isCanceled } from "../database/retry.ts";
@@ -10,12 +10,12 @@ export class SearchTimeout extends Error {
   override readonly name = "SearchTimeout";
 }
 
-/** Finds the links that match a filter, newest first, below the id `before`. @throws SearchTimeout */
+/** Finds the links that match a filter, in the order of a part of their list. @throws SearchTimeout */
 export type SearchLinks = (
   organizationId: string,
   filter: LinkFilter,
   limit: number,
-  before?: string,
+  part: ListPart,
 ) => Promise<LinkRow[]>;
 
 const SEARCH_MS = 10_000;
@@ -24,32 +24,91 @@ const PIECE: Record<Engine, number> = { sqlite: 4000, postgres: 4000, mysql: 16_
 // After every id. Databases may order other characters than those of ids in their own way.
 const LAST_ID = `lnk_${"Z".repeat(27)}`;
 
+// The order of creation is that of the ids.
+const VALUES: Record<LinkSort, string> = {
+  created_at: "0",
+  clicks: "clicks",
+  last_clicked_at: "coalesce(last_clicked_at, 0)",
+};
+
+/** Some ids: from `start` upward if `isUp`, otherwise below it; up to `end`, or all that follow. */
+type Ids = { start: string; end?: string | undefined; isUp: boolean };
+
 /** Creates the search. It compares an organization's links in pieces, or finds them in PostgreSQL's index. */
 export function createSearch({ knex, engine, readAside }: Database): SearchLinks {
   // MariaDB would otherwise read all entries of the organization to find the end of a piece.
   const table = engine === "mysql" ? knex.raw("links force index (links_organization_id_id_index)") : "links";
 
-  return async (organizationId, filter, limit, before = LAST_ID) => {
-    const deadline = performance.now() + SEARCH_MS;
-    const found: LinkRow[] = [];
+  return async (organizationId, filter, limit, { sort = "created_at", from, isBackward = false }) => {
     // No text of a link contains it.
-    if (filter.search?.includes(SEPARATOR_OF_TEXTS)) return found;
-    for (let below = before; ; ) {
-      const end = idsBelow(organizationId, below).offset(PIECE[engine] - 1);
-      const [last] = await read<{ id: string }>(end.limit(1));
-      found.push(...(await readPage(matchesInPiece(organizationId, filter, below, last?.id))));
-      if (!last || found.length === limit) return found;
-      below = last.id;
-      // The newest links have filled no page, so few match, or old ones.
-      if (engine === "postgres" && isSelective(filter) && (await hasSearchIndex(knex))) {
-        const left = limit - found.length;
-        return [...found, ...(await readPage(matchesInIndex(organizationId, filter, below, left)))];
+    if (filter.search?.includes(SEPARATOR_OF_TEXTS)) return [];
+    const deadline = performance.now() + SEARCH_MS;
+    for (;;) {
+      const found = await findFirst();
+      const rows = await readRows(found);
+      // Otherwise one was deleted in between, and another link takes its place.
+      if (rows.length === found.length) return rows;
+    }
+
+    /** Finds the first links of the part. Those of a list in the order of creation are in the first pieces. */
+    async function findFirst(): Promise<Boundary[]> {
+      const isByCreation = sort === "created_at";
+      let found: Boundary[] = [];
+      const add = async (matches: Knex.QueryBuilder) => {
+        found = [...found, ...(await read<Boundary>(firstOf(matches)))].sort(compare).slice(0, limit);
+      };
+      const isUp = isByCreation && isBackward;
+      let start = (isByCreation && from?.id) || LAST_ID;
+      for (;;) {
+        const ends = idsFrom(organizationId, { start, isUp }).offset(PIECE[engine] - (isUp ? 0 : 1));
+        const [end] = await read<{ id: string }>(ends.limit(1));
+        await add(matchesInPiece(organizationId, filter, { start, end: end?.id, isUp }));
+        if (!end || (isByCreation && found.length === limit)) return found;
+        start = end.id;
+        // The first piece has filled no page, so few match, or old ones.
+        if (engine === "postgres" && isSelective(filter) && (await hasSearchIndex(knex))) {
+          await add(matchesInIndex(organizationId, filter, { start, isUp }));
+          return found;
+        }
       }
     }
 
-    function readPage(links: Knex.QueryBuilder): Promise<LinkRow[]> {
-      const page = links.orderBy("id", "desc").limit(limit - found.length);
-      return read<LinkRow>(page.select("links.*"));
+    function firstOf(matches: Knex.QueryBuilder): Knex.QueryBuilder {
+      const value = VALUES[sort];
+      const order = isBackward ? "asc" : "desc";
+      if (from) {
+        const { id } = from;
+        const [beyond, further] = isBackward ? [">=", ">"] : ["<", "<"];
+        if (sort === "created_at") matches.where("id", beyond, id);
+        else
+          matches.whereRaw(`(${value} ${further} ? or (${value} = ? and id ${beyond} ?))`, [
+            from.value,
+            from.value,
+            id,
+          ]);
+      }
+      if (sort !== "created_at") matches.orderByRaw(`${value} ${order}`);
+      return matches
+        .orderBy("id", order)
+        .limit(limit)
+        .select("id", knex.raw(`${value} as value`));
+    }
+
+    function compare(one: Boundary, other: Boundary): number {
+      const difference = other.value - one.value || (one.id < other.id ? 1 : -1);
+      return isBackward ? -difference : difference;
+    }
+
+    /** Reads links with the values that they were found by, which may have changed since. */
+    async function readRows(found: Boundary[]): Promise<LinkRow[]> {
+      const ids = found.map(({ id }) => id);
+      const rows = await read<LinkRow>(liveLinks(organizationId, undefined).whereIn("id", ids).select("*"));
+      const byId = new Map(rows.map((row) => [row.id, row]));
+      return found.flatMap(({ id, value }) => {
+        const row = byId.get(id);
+        if (!row || sort === "created_at") return row ?? [];
+        return sort === "clicks" ? { ...row, clicks: value } : { ...row, last_clicked_at: value || null };
+      });
     }
 
     async function read<Row>(query: Knex.QueryBuilder): Promise<Row[]> {
@@ -63,9 +122,11 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
     }
   };
 
-  function idsBelow(organizationId: string, below: string): Knex.QueryBuilder {
+  function idsFrom(organizationId: string, ids: Ids): Knex.QueryBuilder {
     const links = knex(table as string).where({ organization_id: organizationId });
-    return links.where("id", "<", below).orderBy("id", "desc").select("id");
+    return within(links, ids)
+      .orderBy("id", ids.isUp ? "asc" : "desc")
+      .select("id");
   }
 
   function liveLinks(organizationId: string, archived: boolean | undefined): Knex.QueryBuilder {
@@ -73,21 +134,15 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
     return archived === undefined ? links : links.where({ archived });
   }
 
-  /** Selects the links of a piece that match. @param last the last id of the piece, if more links follow */
   function matchesInPiece(
     organizationId: string,
     { search, tag, archived }: LinkFilter,
-    below: string,
-    last: string | undefined,
+    piece: Ids,
   ): Knex.QueryBuilder {
     const links = liveLinks(organizationId, archived);
-    if (engine === "postgres") {
-      // PostgreSQL may read the links of all organizations in a range of ids.
-      links.whereRaw("id = any(array(?))", [idsBelow(organizationId, below).limit(PIECE[engine])]);
-    } else {
-      links.where("id", "<", below);
-      if (last !== undefined) links.where("id", ">=", last);
-    }
+    // PostgreSQL may read the links of all organizations in a range of ids.
+    if (engine === "postgres") links.whereRaw("id = any(array(?))", [idsFrom(organizationId, piece)]);
+    else within(links, piece);
     if (tag !== undefined) links.whereRaw(containsText(engine), ["tags", tagPattern(tag)]);
     if (search !== undefined) links.whereRaw(containsText(engine), ["searched", foldText(search)]);
     return links;
@@ -97,15 +152,19 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
   function matchesInIndex(
     organizationId: string,
     { search, tag, archived }: LinkFilter,
-    below: string,
-    limit: number,
+    ids: Ids,
   ): Knex.QueryBuilder {
     const links = liveLinks(organizationId, archived);
     if (tag !== undefined) links.whereLike("tags", likePattern(tagPattern(tag)));
     if (search !== undefined) links.whereLike("searched", likePattern(foldText(search)));
-    const page = knex.select("id").from("matches").where("id", "<", below).orderBy("id", "desc").limit(limit);
-    return knex("links").withMaterialized("matches", links.select("id")).whereIn("id", page);
+    const matches = links.select("id", "clicks", "last_clicked_at");
+    return within(knex("matches").withMaterialized("matches", matches), ids);
   }
+}
+
+function within(links: Knex.QueryBuilder, { start, end, isUp }: Ids): Knex.QueryBuilder {
+  links.where("id", isUp ? ">=" : "<", start);
+  return end === undefined ? links : links.where("id", isUp ? "<" : ">=", end);
 }
 
 export async function hasSearchIndex(knex: Knex): Promise<boolean> {

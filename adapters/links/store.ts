@@ -1,20 +1,30 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
 import type { EventType } from "../../resources/events/types.ts";
-import type { Link, LinkChanges, LinkConflict, LinkFields, LinkStore } from "../../resources/links/types.ts";
+import type {
+  Link,
+  LinkChanges,
+  LinkConflict,
+  LinkFields,
+  LinkStore,
+  ListPart,
+} from "../../resources/links/types.ts";
 import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import type { LinkRow } from "../database/tables.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
 import { prepareResolve } from "./resolve.ts";
-import { ERASED, ROW_COLUMNS, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
 
 // A change can exceed only this quota.
 const GROWN = { links: 0, link_bytes: 1 };
+// The tags of a thousand links take milliseconds.
+const TAGS_MS = 1000;
 
 export function createLinkStore(
   database: Database,
@@ -31,19 +41,28 @@ export function createLinkStore(
     return toLink(await liveLinks(knex, organizationId).where(key).first());
   }
 
-  const list: LinkStore["list"] = async (organizationId, filter, limit, before) => {
+  const list: LinkStore["list"] = async (organizationId, filter, limit, part = {}) => {
     await clicks.settled();
-    const isFiltered = Object.values(filter).some((value) => value !== undefined);
-    const query = liveLinks(knex, organizationId).orderBy("id", "desc").limit(limit);
-    if (before) query.where("id", "<", before);
     try {
-      const rows = await (isFiltered ? search(organizationId, filter, limit, before) : query);
+      const isFiltered = Object.values(filter).some((value) => value !== undefined);
+      const isSearch = isFiltered || (part.sort ?? "created_at") !== "created_at";
+      const rows = await (isSearch
+        ? search(organizationId, filter, limit, part)
+        : readPart(organizationId, limit, part));
       return rows.map((row) => toLink(row) as Link);
     } catch (error) {
       if (error instanceof SearchTimeout) return "timeout";
       throw error;
     }
   };
+
+  function readPart(organizationId: string, limit: number, { from, isBackward }: ListPart) {
+    const links = liveLinks(knex, organizationId)
+      .orderBy("id", isBackward ? "asc" : "desc")
+      .limit(limit);
+    if (from) links.where("id", isBackward ? ">=" : "<", from.id);
+    return links;
+  }
 
   const update: LinkStore["update"] = async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
@@ -54,7 +73,7 @@ export function createLinkStore(
         if (!before) return undefined;
         if (before.disabledAt !== null) return "disabled";
         if (version !== undefined && before.version !== version) return "stale";
-        const changed = changedFields(before, changes);
+        const changed = changedFields(before, typeof changes === "function" ? changes(before) : changes);
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
         const revision = { version: before.version + 1, updatedAt: Date.now() };
@@ -96,12 +115,22 @@ export function createLinkStore(
     create: prepareCreate(database, outbox, limitsOf),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
+    async findMany(organizationId, ids) {
+      await clicks.settled();
+      const rows = await liveLinks(knex, organizationId).whereIn("id", ids).orderBy("id", "desc");
+      return rows.map((row) => toLink(row) as Link);
+    },
     list,
     update,
     remove,
     resolve: prepareResolve(database),
     click,
     analytics: stats.read,
+    async newestTags(organizationId, count) {
+      const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
+      const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);
+      return rows.map(({ tags }) => readTags(tags));
+    },
     usage: (organizationId) => readUsage(knex, organizationId),
   };
 }

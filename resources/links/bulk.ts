@@ -94,8 +94,11 @@ export async function createLinksInBulk(
 }
 
 function toBulkResultView(result: BulkResult, shortUrl: string): BulkResultView {
-  if (!(result instanceof Problem)) return { status: 201, link: toView(result, shortUrl) };
-  const { status, code, message, errors } = result;
+  return result instanceof Problem ? problemView(result) : { status: 201, link: toView(result, shortUrl) };
+}
+
+/** Shows why one of several links failed. */
+export function problemView({ status, code, message, errors }: Problem) {
   return { status, error: { code, detail: message, ...(errors && { errors }) } };
 }
 

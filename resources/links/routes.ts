@@ -7,8 +7,9 @@ import type { Declare, Operation } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
 import { bulkBody, bulkResults, bulkResultsSchema } from "./bulk.ts";
+import { listQuery } from "./list.ts";
 import { createdLink, LINK_EXAMPLE, linkPageSchema, linkResponse, linkSchema, toView } from "./schema.ts";
-import { type LinkService, listQuery } from "./service.ts";
+import type { LinkService } from "./service.ts";
 
 type RestOptions = { links: LinkService; shortUrl: string };
 
@@ -51,7 +52,8 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     method: "get",
     path: "/v1/links",
     summary: "List links",
-    description: "Returns links, newest first.",
+    description:
+      "Returns links, by default newest first. If you sort by clicks, a link that is clicked between two requests can move to another page.",
     query: listQuery,
     responses: { 200: { description: "A page of links.", body: linkPageSchema } },
     async handler(ctx) {

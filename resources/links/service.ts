@@ -1,16 +1,15 @@
-import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
 import type { Precondition } from "../http/etag.ts";
-import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
-import { found, notFound, Problem, retryLater } from "../http/problem.ts";
+import type { Cursors } from "../http/pagination.ts";
+import { found, notFound, Problem } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
-import { hasAtMost, isText } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { createTurns } from "../turns.ts";
 import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
+import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
 import {
   assertEnabled,
@@ -20,36 +19,12 @@ import {
   tryCreateLink,
   upsertLink,
 } from "./create.ts";
+import { createLinkList } from "./list.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
-import { linkSchemas, tag, toFields, withExternalId } from "./schema.ts";
-import type { Link, LinkFilter, LinkStore, ResolvedLink } from "./types.ts";
+import { linkSchemas, toFields, withExternalId } from "./schema.ts";
+import type { Link, LinkChanges, LinkStore, ResolvedLink } from "./types.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
-
-const MAX_SEARCH_LENGTH = 255;
-const SEARCH_TIMEOUT = "The search took too long. Try again, or search for a longer text.";
-const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
-
-export const listQuery = pageQuery.extend({
-  limit: pageQuery.shape.limit.describe(
-    "The maximum number of links to return. A page of large links may have fewer.",
-  ),
-  cursor: pageQuery.shape.cursor.describe("The `next_cursor` of the previous page, with the same filter."),
-  search: z
-    .string()
-    .refine((text) => text !== "" && hasAtMost(MAX_SEARCH_LENGTH, text), SEARCH_RULE)
-    .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
-    .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
-    .optional()
-    .describe(
-      "Returns links whose URL, slug or title contains this text. Letters match in either case; accents count.",
-    ),
-  tag: tag.optional().describe("Returns links with this tag."),
-  archived: z
-    .boolean({ error: "must be true or false" })
-    .optional()
-    .describe("true: only archived links; false: only links that aren't archived."),
-});
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
@@ -58,10 +33,9 @@ export type LinkService = ReturnType<typeof createLinkService>;
 
 // Enough for an app that searches in parallel. Each read may take seconds in a large organization.
 const MAX_WAITING_READS = 30;
-// 100 links of the largest size take 5 MB, and more than 60 ms. Of the usual size, they fit.
-const PAGE_LENGTH = 256 * 1024;
-// Links have up to 60 KB, so the first ones of a long list tell how many to read next.
-const FIRST_PART = 10;
+// Few organizations use a tag that none of these has, and they are read in milliseconds.
+const LINKS_WITH_SUGGESTED_TAGS = 1000;
+const SUGGESTED_TAGS = 100;
 
 /** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
 export function createLinkService({ store, cursors, ...reserved }: LinksOptions) {
@@ -76,41 +50,6 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
 
   async function get({ organizationId }: Caller, id: string): Promise<Link> {
     return found(await store.find(organizationId, id), "link");
-  }
-
-  /** A page ends where its JSON text would have more than `maxLength` characters. */
-  async function list({ organizationId }: Caller, query: unknown, maxLength = PAGE_LENGTH) {
-    const { limit, cursor, ...filter } = validate(listQuery, query);
-    const binding = JSON.stringify([organizationId, filter satisfies LinkFilter]);
-    const isSearch = Object.values(filter).some((value) => value !== undefined);
-    const readPart = (count: number, before?: string) => {
-      const read = () => store.list(organizationId, filter, count, before);
-      return isSearch ? turns.reads(organizationId, read) : read();
-    };
-
-    async function readPage() {
-      let before = cursor === undefined ? undefined : cursors.read(cursor, binding);
-      const links: Link[] = [];
-      let length = 0;
-      let count = limit > DEFAULT_LIMIT ? FIRST_PART : limit;
-      while (count > 0) {
-        const part = await readPart(count + 1, before);
-        if (part === "timeout") throw retryLater(503, "temporarily_unavailable", SEARCH_TIMEOUT, 1);
-        for (const link of part.slice(0, count)) {
-          if (length >= maxLength) break;
-          links.push(link);
-          length += JSON.stringify(link).length;
-        }
-        if (part.length === 0 || links.at(-1) === part.at(-1)) return { links, nextCursor: null };
-        before = links.at(-1)?.id;
-        const left = ((maxLength - length) * links.length) / length;
-        count = Math.min(limit - links.length, Math.ceil(Math.max(0, left)));
-      }
-      return { links, nextCursor: cursors.write(before as string, binding) };
-    }
-
-    const isLarge = !isSearch && limit > DEFAULT_LIMIT;
-    return isLarge ? turns.work(organizationId, readPage) : readPage();
   }
 
   async function checkVersion(caller: Caller, id: string, precondition?: Precondition) {
@@ -134,11 +73,27 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     return { status: link.redirectType, location };
   }
 
+  async function change(
+    { organizationId, actor }: Caller,
+    id: string,
+    changes: LinkChanges | ((link: Link) => LinkChanges),
+    version?: number,
+  ): Promise<Link> {
+    const updated = await withQuotaProblems(store.update(organizationId, id, changes, actor, version));
+    return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link"))));
+  }
+
+  async function remove(caller: Caller, id: string, precondition?: Precondition): Promise<void> {
+    const version = await checkVersion(caller, id, precondition);
+    const removed = assertNotStale(await store.remove(caller.organizationId, id, caller.actor, version));
+    if (!removed) throw notFound("link");
+  }
+
   return {
     schemas,
     create,
     get,
-    list,
+    list: createLinkList(store, cursors, turns),
     follow,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
@@ -149,21 +104,36 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       ),
     async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Link> {
       const changes = toFields(validate(schemas.update, input));
-      const version = await checkVersion(caller, id, precondition);
-      const updated = await withQuotaProblems(
-        store.update(caller.organizationId, id, changes, caller.actor, version),
-      );
-      return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link"))));
+      return change(caller, id, changes, await checkVersion(caller, id, precondition));
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
       const fields = validate(withExternalId(schemas.create, externalId), input);
       return upsertLink(store, caller, externalId, fields, precondition);
     },
-    async remove(caller: Caller, id: string, precondition?: Precondition): Promise<void> {
-      const version = await checkVersion(caller, id, precondition);
-      const removed = assertNotStale(await store.remove(caller.organizationId, id, caller.actor, version));
-      if (!removed) throw notFound("link");
+    remove,
+    /** Archives, restores, tags or deletes up to 100 links, each as a request of its own would. */
+    changeMany: (caller: Caller, input: unknown): Promise<ChangeResult[]> =>
+      turns.work(caller.organizationId, () =>
+        changeLinks(input, {
+          update: (id, changes) =>
+            change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
+          remove: (id) => remove(caller, id),
+        }),
+      ),
+    /** Returns those of up to 100 links that exist, newest first. */
+    getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
+      const { ids } = validate(selectionSchema, input);
+      return turns.work(organizationId, () => store.findMany(organizationId, ids));
+    },
+    /** Suggests tags: those of the newest links, most used first. */
+    async suggestTags({ organizationId }: Caller): Promise<string[]> {
+      const counts = new Map<string, number>();
+      for (const tag of (await store.newestTags(organizationId, LINKS_WITH_SUGGESTED_TAGS)).flat()) {
+        counts.set(tag, (counts.get(tag) ?? 0) + 1);
+      }
+      const mostUsed = [...counts].sort(([, one], [, other]) => other - one);
+      return mostUsed.slice(0, SUGGESTED_TAGS).map(([tag]) => tag);
     },
     isReserved: (slug: string) => isReserved(slug, reserved),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */

@@ -45,24 +45,40 @@ export type LinkFilter = {
   archived?: boolean | undefined;
 };
 
+export type LinkSort = "created_at" | "clicks" | "last_clicked_at";
+
+/** A boundary between two links of a list: below the link with this id, when it had the value that sorts the list. */
+export type Boundary = { id: string; value: number };
+
+/** The part of a list on one side of a boundary. */
+export type ListPart = {
+  /** Descending; `created_at` by default. Links that were never clicked are last. */
+  sort?: LinkSort;
+  from?: Boundary | undefined;
+  /** Whether the links above the boundary are read, the closest one first. */
+  isBackward?: boolean;
+};
+
 /** The storage port of links of one organization. Every change is stored with an event, `{link, changed?}`. */
 export type LinkStore = {
   /** Creates a link; resolves to the conflict if a unique value is taken. @throws QuotaExceeded, as `update` */
   create(organizationId: string, actor: Actor, fields: LinkFields, id?: string): Promise<Link | LinkConflict>;
   find(organizationId: string, id: string): Promise<Link | undefined>;
-  /** Lists links, newest first, before the link with an id. Resolves to `"timeout"` if a search takes too long. */
+  /** Lists links, by default newest first. Resolves to `"timeout"` if a search takes too long. */
   list(
     organizationId: string,
     filter: LinkFilter,
     limit: number,
-    before?: string,
+    part?: ListPart,
   ): Promise<Link[] | "timeout">;
+  /** Finds those that exist, newest first. */
+  findMany(organizationId: string, ids: string[]): Promise<Link[]>;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
   /** `"disabled"`: by the operator; `"stale"`: another `version`. Changing no value keeps it and stores no event. */
   update(
     organizationId: string,
     id: string,
-    changes: LinkChanges,
+    changes: LinkChanges | ((link: Link) => LinkChanges),
     actor: Actor,
     version?: number,
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
@@ -73,6 +89,8 @@ export type LinkStore = {
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
+  /** Returns the tags of each of the newest links. */
+  newestTags(organizationId: string, count: number): Promise<string[][]>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };

@@ -74,6 +74,21 @@ const NOTICES = {
 
 export type Done = keyof typeof NOTICES;
 
+/** The confirmation of a change of several links: `done` in the URL ends with their number. */
+const COUNTED_NOTICES = {
+  "links-archived": (links: string) => `${links} archived.`,
+  "links-restored": (links: string) => `${links} restored.`,
+  "links-deleted": (links: string) => `${links} deleted.`,
+  "links-tagged": (links: string) => `Tag added to ${links}.`,
+  "links-untagged": (links: string) => `Tag removed from ${links}.`,
+} as const;
+
+export type CountedDone = keyof typeof COUNTED_NOTICES;
+
+export function countLinks(count: number): string {
+  return `${count} ${count === 1 ? "link" : "links"}`;
+}
+
 export type PageContent = Content & { section?: Section | undefined; error?: string | undefined };
 
 export function showPage(ctx: Context, { section, error, ...content }: PageContent): void {
@@ -95,7 +110,11 @@ export function showPage(ctx: Context, { section, error, ...content }: PageConte
 }
 
 function noticeOf(done: unknown): string | undefined {
-  return typeof done === "string" && Object.hasOwn(NOTICES, done) ? NOTICES[done as Done] : undefined;
+  if (typeof done !== "string") return undefined;
+  if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
+  const [, name = "", count] = /^(.+)-(\d{1,3})$/.exec(done) ?? [];
+  if (!Object.hasOwn(COUNTED_NOTICES, name)) return undefined;
+  return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
 }
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */

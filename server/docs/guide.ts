@@ -89,7 +89,7 @@ function pagination({ api }: PublicUrls): Html {
   return html`<p>Lists are sorted from newest to oldest and return up to <code>limit</code> items per page (1 to 100, default 25):
 <code>{"data": […], "next_cursor": "…"}</code>. To get the next page, pass <code>next_cursor</code> as <code>cursor</code> with the
 same filters. The last page has a <code>next_cursor</code> of <code>null</code>. Items created in the meantime don’t shift the
-pages.</p>
+pages. Links can also be sorted by <code>clicks</code> or <code>last_clicked_at</code>, with <code>sort</code>.</p>
 ${listing("Next page", `curl "${api}/links?limit=100&cursor=$CURSOR" \\\n  -H "Authorization: Bearer $TOKEN"`)}`;
 }
 

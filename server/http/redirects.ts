@@ -26,6 +26,7 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
   /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
+  /^(\/dashboard\/organizations\/[^/]+\/links)\/selection$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
 ];
 

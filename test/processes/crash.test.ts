@@ -72,7 +72,9 @@ async function crashDuring(server: Program, api: Api, round: number, answers: nu
 async function linksOf(organizationId: string): Promise<Link[]> {
   const links: Link[] = [];
   for (;;) {
-    const page = (await storage.links.list(organizationId, {}, 100, links.at(-1)?.id)) as Link[];
+    const last = links.at(-1);
+    const from = last && { id: last.id, value: 0 };
+    const page = (await storage.links.list(organizationId, {}, 100, { from })) as Link[];
     if (page.length === 0) return links;
     links.push(...page);
   }

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { analyticsQuery, analyticsSchema } from "../../links/analytics.ts";
 import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
+import { listQuery } from "../../links/list.ts";
 import { createdLink, linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
-import { type LinkService, listQuery } from "../../links/service.ts";
+import type { LinkService } from "../../links/service.ts";
 import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
 import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
 
@@ -30,8 +31,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       ...reads,
       name: "list_links",
       title: "List links",
-      description:
-        "Lists links, newest first. Pass next_cursor as cursor, with the same filter, for the next page.",
+      description: "Lists links, by default newest first.",
       input: listQuery,
       output: linkPageSchema.extend({ data: z.array(sameAs("get_link", "A link")) }),
       run: async (caller, query) => {

@@ -3,8 +3,8 @@ import { renderSVG } from "uqr";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
+import { listQuery } from "../../../resources/links/list.ts";
 import { toView } from "../../../resources/links/schema.ts";
-import { listQuery } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
@@ -28,6 +28,7 @@ import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
+import { selection } from "./selection.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
@@ -42,6 +43,7 @@ const EDIT_CONFLICT =
 export const links: RouteModule = (router, options) => {
   listRoutes(router, options);
   createRoutes(router, options);
+  selection(router, options);
   detailRoutes(router, options);
   updateRoutes(router, options);
   deleteRoutes(router, options);

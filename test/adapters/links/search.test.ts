@@ -2,8 +2,9 @@ import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_links.ts";
 import { openStorage } from "../../../adapters/index.ts";
+import { createSearch } from "../../../adapters/links/search.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import type { Link, LinkFilter } from "../../../resources/links/types.ts";
+import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
@@ -38,8 +39,12 @@ test.before(async () => {
     title: number % 3 === 0 ? `${WORDS[number % WORDS.length]} ${number}` : null,
     tags: number % 5 === 0 ? ["news", `tag-${number % 50}`] : [],
     archived: number % 11 === 0,
+    clicks: (number * 31) % 200,
+    lastClickedAt: number % 200 === 0 ? null : Date.UTC(2030, 0, number % 28),
   }));
   for (const link of links) byId.set(link.id, link);
+  // As the server does by itself within a minute.
+  if (engine === "postgres") await database.knex.raw("analyze links");
 });
 
 function isMatch(link: Link, { search, tag, archived }: LinkFilter): boolean {
@@ -53,17 +58,24 @@ function isMatch(link: Link, { search, tag, archived }: LinkFilter): boolean {
 
 const lower = (text: string) => text.toLowerCase().replace(/ς/g, "σ");
 
-function expected(filter: LinkFilter, limit: number, before = "z"): string[] {
-  const matches = [...byId.values()].filter((link) => link.id < before && isMatch(link, filter));
-  return matches
-    .map(({ id }) => id)
-    .sort()
-    .reverse()
-    .slice(0, limit);
+const sortedValue = ({ clicks, lastClickedAt }: Link, sort: LinkSort) =>
+  ({ created_at: 0, clicks, last_clicked_at: lastClickedAt ?? 0 })[sort];
+
+function expected(filter: LinkFilter, limit: number, part: ListPart = {}): string[] {
+  const { sort = "created_at", from, isBackward } = part;
+  const isBelow = (link: Link, { value, id }: Boundary) =>
+    sortedValue(link, sort) < value || (sortedValue(link, sort) === value && link.id < id);
+  const matches = [...byId.values()]
+    .filter((link) => isMatch(link, filter) && (!from || isBelow(link, from) === !isBackward))
+    .sort((one, other) => (isBelow(one, { id: other.id, value: sortedValue(other, sort) }) ? 1 : -1))
+    .map(({ id }) => id);
+  return (isBackward ? matches.reverse() : matches).slice(0, limit);
 }
 
-async function found(filter: LinkFilter, limit: number, before?: string): Promise<string[]> {
-  const page = await first.links.list(organization.id, filter, limit, before);
+const below = (id: string): ListPart => ({ from: { id, value: 0 } });
+
+async function found(filter: LinkFilter, limit: number, part?: ListPart): Promise<string[]> {
+  const page = await first.links.list(organization.id, filter, limit, part);
   if (page === "timeout") throw new Error("the search timed out");
   return page.map(({ id }) => id);
 }
@@ -103,13 +115,13 @@ const FILTERS: LinkFilter[] = [
   { search: "summer", tag: "tag-25" },
 ];
 
-const PAGES = [undefined, oldLinkId(COUNT / 2), oldLinkId(3), "lnk_00"];
+const PAGES = [{}, below(oldLinkId(COUNT / 2)), below(oldLinkId(3)), below("lnk_00")];
 
-async function compareAll(t: ExecutionContext, pages = PAGES) {
-  for (const filter of FILTERS) {
-    for (const before of pages) {
-      const wanted = expected(filter, 30, before);
-      t.deepEqual(await found(filter, 30, before), wanted, `${JSON.stringify(filter)} before ${before}`);
+async function compareAll(t: ExecutionContext, parts: ListPart[] = PAGES, filters = FILTERS) {
+  for (const filter of filters) {
+    for (const part of parts) {
+      const message = JSON.stringify([filter, part]);
+      t.deepEqual(await found(filter, 30, part), expected(filter, 30, part), message);
     }
   }
 }
@@ -118,6 +130,53 @@ test.serial("a search finds the same links as comparing all of them, on every pa
   const all = expected({ search: "shop" }, COUNT);
   t.deepEqual(await found({ search: "shop" }, COUNT), all);
   await compareAll(t);
+});
+
+// More links have the first value of clicks than a page shows, and the last one is that of links without clicks.
+const SORTED: ListPart[] = (["clicks", "last_clicked_at"] as const).flatMap((sort) =>
+  [undefined, 7, Date.UTC(2030, 0, 14), 0].map((value) => ({
+    sort,
+    from: value === undefined ? value : { id: oldLinkId(COUNT / 2), value },
+  })),
+);
+const BACKWARD = [...PAGES.slice(1), ...SORTED.filter(({ from }) => from)].map((part) => ({
+  ...part,
+  isBackward: true,
+}));
+
+test.serial("a sorted search finds the same links as sorting all of them, on every page", async (t) => {
+  await compareAll(t, SORTED, [{}, ...FILTERS.slice(0, 4), ...FILTERS.slice(-7)]);
+});
+
+test.serial("a list read backward has the links above its boundary, the closest one first", async (t) => {
+  await compareAll(t, BACKWARD, [{}, ...FILTERS.slice(0, 4), ...FILTERS.slice(-7)]);
+});
+
+test.serial("a sorted link shows the value by which it was sorted", async (t) => {
+  for (const sort of ["clicks", "last_clicked_at"] as const) {
+    const page = (await first.links.list(organization.id, {}, COUNT, { sort })) as Link[];
+    t.deepEqual(
+      page,
+      expected({}, COUNT, { sort }).map((id) => byId.get(id) as Link),
+    );
+  }
+});
+
+test.serial("a link that is deleted during a search is replaced by the next one", async (t) => {
+  const [doomed = "", ...others] = expected({}, 4, { sort: "clicks" });
+  const search = createSearch({
+    ...database,
+    async readAside(query, timeoutMs) {
+      const readsLinks = / in \(/.test(query.toString());
+      if (readsLinks && byId.delete(doomed)) await first.links.remove(organization.id, doomed, OPERATOR);
+      return database.readAside(query, timeoutMs);
+    },
+  });
+  const rows = await search(organization.id, {}, 3, { sort: "clicks" });
+  t.deepEqual(
+    rows.map(({ id }) => id),
+    others,
+  );
 });
 
 test.serial("a link is found by its new text after a change, and not by the old one", async (t) => {
@@ -156,7 +215,7 @@ test.serial("changed links are found by comparing all of them", async (t) => {
     }),
   );
   t.is((await found({ search: "changed number" }, 200)).length, 120);
-  await compareAll(t, [undefined]);
+  await compareAll(t, [{}]);
 });
 
 test.serial("another organization's links are never found", async (t) => {
@@ -192,7 +251,7 @@ if (engine === "postgres") {
     t.false(await searched.hasSearchIndex());
     const { id } = (await searched.organizations.create("Scanned", "growth", OPERATOR)).organization;
     const links = await storeManyLinks(owner.knex, id, 4100, (number) => ({ title: `link ${number}` }));
-    const search = () => searched.links.list(id, { search: "LINK 12" }, 1, oldLinkId(50));
+    const search = () => searched.links.list(id, { search: "LINK 12" }, 1, below(oldLinkId(50)));
     t.deepEqual(await search(), [links.find(({ title }) => title === "link 12")] as Link[]);
 
     for (const statement of CREATE_SEARCH_INDEX) await owner.knex.raw(statement);
@@ -201,6 +260,6 @@ if (engine === "postgres") {
 
   test.serial("a search without the index on PostgreSQL finds the same links", async (t) => {
     await database.knex.raw("drop index links_search");
-    await compareAll(t, [undefined]);
+    await compareAll(t, [{}]);
   });
 }

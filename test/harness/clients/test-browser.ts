@@ -89,8 +89,7 @@ function defaultsOf(form: HTMLElement): URLSearchParams {
     const { name, value = "", type } = input.attributes;
     if (!name || (["radio", "checkbox"].includes(type ?? "") && input.attributes.checked === undefined))
       continue;
-    if (type === "checkbox") body.append(name, value);
-    else body.set(name, value);
+    body.append(name, value);
   }
   for (const area of form.querySelectorAll("textarea")) body.set(area.attributes.name ?? "", area.text);
   for (const list of form.querySelectorAll("select")) {

@@ -16,16 +16,16 @@ export async function storeManyLinks(
   knex: Knex,
   organizationId: string,
   count: number,
-  fieldsOf: (number: number) => Partial<LinkFields>,
+  fieldsOf: (number: number) => Partial<LinkFields & Pick<Link, "clicks" | "lastClickedAt">>,
 ): Promise<Link[]> {
   const links = Array.from(
     { length: count },
     (_, number): Link => ({
+      clicks: 0,
+      lastClickedAt: null,
       ...linkFields({ slug: `${organizationId.slice(-8)}-${number}`, ...fieldsOf(number) }),
       id: oldLinkId(number),
       organizationId,
-      clicks: 0,
-      lastClickedAt: null,
       version: 1,
       createdBy: "lgc_filler",
       createdVia: null,

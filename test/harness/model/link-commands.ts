@@ -261,7 +261,12 @@ const follow = command(
 );
 
 const filter: fc.Arbitrary<Filter> = fc.record(
-  { search: fc.constantFrom("spring", "100%", "_", "EXAMPLE.ORG", "-A"), tag, archived: fc.boolean() },
+  {
+    search: fc.constantFrom("spring", "100%", "_", "EXAMPLE.ORG", "-A"),
+    tag,
+    archived: fc.boolean(),
+    sort: fc.constantFrom("created_at", "clicks"),
+  },
   { requiredKeys: [] },
 );
 const list = command(

@@ -9,7 +9,7 @@ export type ModelLink = { view: LinkBody; version: number; isDeleted: boolean };
 export type Expected = { status: number; codes?: string[] };
 /** The kinds of `If-Match` headers. */
 export type Match = "none" | "current" | "stale" | "weak" | "listed" | "any";
-export type Filter = { search?: string; tag?: string; archived?: boolean };
+export type Filter = { search?: string; tag?: string; archived?: boolean; sort?: "created_at" | "clicks" };
 
 const DEFAULTS = {
   title: null,
@@ -121,8 +121,8 @@ export class LinkModel {
     link.view.clicks++;
   }
 
-  /** Returns the matching links, newest first: ids sort by creation time. */
-  list({ search, tag, archived }: Filter): LinkBody[] {
+  /** Returns the matching links, newest first or by clicks: ids sort by creation time. */
+  list({ search, tag, archived, sort }: Filter): LinkBody[] {
     const matches = (text: string | null) => text?.toLowerCase().includes((search ?? "").toLowerCase());
     return this.existing()
       .map(({ view }) => view)
@@ -131,7 +131,7 @@ export class LinkModel {
       )
       .filter((view) => tag === undefined || view.tags.includes(tag))
       .filter((view) => archived === undefined || view.archived === archived)
-      .sort((a, b) => (a.id < b.id ? 1 : -1));
+      .sort((a, b) => (sort === "clicks" ? b.clicks - a.clicks : 0) || (a.id < b.id ? 1 : -1));
   }
 }
 

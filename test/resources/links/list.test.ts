@@ -124,7 +124,10 @@ const invalid: [query: string, field: string][] = [
   ]),
   ["offset=5", "offset"],
   ["organization_id=org_x", "organization_id"],
-  ["sort=clicks", "sort"],
+  ...["", "title", "clicks,id", "clicks&sort=clicks"].map((value): [string, string] => [
+    `sort=${value}`,
+    "sort",
+  ]),
   ["__proto__=x", "__proto__"],
 ];
 for (const [query, field] of invalid) {

@@ -53,6 +53,7 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["POST", "/workload-identity/trs_1/delete", {}, MANAGERS, 404],
   ["GET", "/links", undefined, ALL, 200],
   ["POST", "/links", {}, ALL, 422],
+  ["POST", "/links/selection", {}, ALL, 422],
   ["GET", "/links/lnk_1", undefined, ALL, 404],
   ["PATCH", "/links/lnk_1", { title: "One" }, ALL, 404],
   ["DELETE", "/links/lnk_1", undefined, ALL, 404],

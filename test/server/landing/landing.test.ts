@@ -219,6 +219,7 @@ for (const [guess, page] of [
   [`${ORGANIZATION}/invitations/inv_1/delete`, ORGANIZATION],
   [`${ORGANIZATION}/client/redirect-uris`, `${ORGANIZATION}/client`],
   [`${ORGANIZATION}/client/secrets/sec_1/delete`, `${ORGANIZATION}/client`],
+  [`${ORGANIZATION}/links/selection`, `${ORGANIZATION}/links`],
   [`${ORGANIZATION}/webhooks/whk_1/test`, `${ORGANIZATION}/webhooks/whk_1`],
   [`${ORGANIZATION}/webhooks/whk_1/deliveries/dlv_1/resend`, `${ORGANIZATION}/webhooks/whk_1`],
 ] as const) {

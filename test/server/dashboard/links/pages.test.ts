@@ -179,7 +179,8 @@ const INVALID_QUERIES: [query: string, field: string][] = [
   ["?cursor=invalid", "cursor"],
   ["?archived=perhaps", "archived"],
   [`?search=${"a".repeat(256)}`, "search"],
-  ["?sort=clicks", "sort"],
+  ["?sort=title", "sort"],
+  ["?order=asc", "order"],
 ];
 
 for (const [query, field] of INVALID_QUERIES) {

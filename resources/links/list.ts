@@ -1,0 +1,125 @@
+import { z } from "zod";
+import type { Caller } from "../access/actor.ts";
+import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
+import { type Problem, retryLater } from "../http/problem.ts";
+import { hasAtMost, isText } from "../http/text.ts";
+import { validate } from "../http/validate.ts";
+import type { InTurn } from "../turns.ts";
+import { tag } from "./schema.ts";
+import type { Boundary, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
+
+const MAX_SEARCH_LENGTH = 255;
+const SEARCH_TIMEOUT = "The search took too long. Try again, or search for a longer text.";
+const SORT_TIMEOUT = "Sorting your links took too long. Try again, or sort by created_at.";
+const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
+
+export const listQuery = pageQuery.extend({
+  limit: pageQuery.shape.limit.describe(
+    "The maximum number of links to return. A page of large links may have fewer.",
+  ),
+  cursor: pageQuery.shape.cursor.describe(
+    "The previous page's `next_cursor`, with the same filter and sort.",
+  ),
+  sort: z
+    .enum(["created_at", "clicks", "last_clicked_at"] satisfies LinkSort[])
+    .default("created_at")
+    .describe("Descending. Links without clicks are last."),
+  search: z
+    .string()
+    .refine((text) => text !== "" && hasAtMost(MAX_SEARCH_LENGTH, text), SEARCH_RULE)
+    .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
+    .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
+    .optional()
+    .describe(
+      "Returns links whose URL, slug or title contains this text. Letters match in either case; accents count.",
+    ),
+  tag: tag.optional().describe("Returns links with this tag."),
+  archived: z
+    .boolean({ error: "must be true or false" })
+    .optional()
+    .describe("true: only archived links; false: only the others."),
+});
+
+/** A page, with the cursors of the pages beside it. */
+export type LinkPage = { links: Link[]; previousCursor: string | null; nextCursor: string | null };
+
+// 100 links of the largest size take 5 MB, and more than 60 ms. Of the usual size, they fit.
+const PAGE_LENGTH = 256 * 1024;
+// Links have up to 60 KB, so the first ones of a long list tell how many to read next.
+const FIRST_PART = 10;
+
+/** Creates the list of links. Searches and long pages wait for their turns. */
+export function createLinkList(
+  store: Pick<LinkStore, "list">,
+  cursors: Cursors,
+  turns: { reads: InTurn; work: InTurn },
+) {
+  /** A page ends where its JSON text would have more than `maxLength` characters. */
+  return async function list(caller: Caller, query: unknown, maxLength = PAGE_LENGTH): Promise<LinkPage> {
+    const { organizationId } = caller;
+    const { cursor, ...listed } = validate(listQuery, query);
+    const { limit, sort, ...filter } = listed;
+    const binding = JSON.stringify([organizationId, sort, filter satisfies LinkFilter]);
+    const cursorAt = (boundary: Boundary | undefined, backward: boolean) =>
+      boundary ? cursors.write(JSON.stringify([boundary.id, boundary.value, backward]), binding) : null;
+    const [start, isBackward = false] =
+      cursor === undefined ? [] : readPosition(cursors.read(cursor, binding));
+    const isSearch = sort !== "created_at" || Object.values(filter).some((value) => value !== undefined);
+    const readPart = (count: number, from?: Boundary) => {
+      const read = () => store.list(organizationId, filter, count, { sort, from, isBackward });
+      return isSearch ? turns.reads(organizationId, read) : read();
+    };
+
+    /** Resolves to links in the direction of the cursor, and to the boundary behind them if more follow. */
+    async function readLinks(): Promise<[links: Link[], end: Boundary | undefined]> {
+      const links: Link[] = [];
+      let from = start;
+      let length = 0;
+      let count = limit > DEFAULT_LIMIT ? FIRST_PART : limit;
+      while (count > 0) {
+        const part = await readPart(count + 1, from);
+        if (part === "timeout") throw timeout(sort);
+        let taken = 0;
+        for (const link of part.slice(0, count)) {
+          if (length >= maxLength) break;
+          links.push(link);
+          length += JSON.stringify(link).length;
+          taken++;
+        }
+        if (taken === part.length) return [links, undefined];
+        // Backward, the boundary is below the first link that isn't on the page.
+        from = boundaryBelow(part[isBackward ? taken : taken - 1] as Link, sort);
+        const left = ((maxLength - length) * links.length) / length;
+        count = Math.min(limit - links.length, Math.ceil(Math.max(0, left)));
+      }
+      return [links, from];
+    }
+
+    const isLarge = !isSearch && limit > DEFAULT_LIMIT;
+    const [links, end] = await (isLarge ? turns.work(organizationId, readLinks) : readLinks());
+    if (!isBackward)
+      return { links, previousCursor: cursorAt(start, true), nextCursor: cursorAt(end, false) };
+    // Those of the previous page were deleted, so the next one is the first.
+    if (links.length === 0) return list(caller, listed, maxLength);
+    return {
+      links: links.reverse(),
+      previousCursor: cursorAt(end, true),
+      nextCursor: cursorAt(start, false),
+    };
+  };
+}
+
+function readPosition(position: string): [Boundary, isBackward: boolean] {
+  const [id, value, isBackward] = JSON.parse(position) as [string, number, boolean];
+  return [{ id, value }, isBackward];
+}
+
+function boundaryBelow({ id, clicks, lastClickedAt }: Link, sort: LinkSort): Boundary {
+  const values: Record<LinkSort, number> = { created_at: 0, clicks, last_clicked_at: lastClickedAt ?? 0 };
+  return { id, value: values[sort] };
+}
+
+function timeout(sort: LinkSort): Problem {
+  const detail = sort === "created_at" ? SEARCH_TIMEOUT : SORT_TIMEOUT;
+  return retryLater(503, "temporarily_unavailable", detail, 1);
+}
