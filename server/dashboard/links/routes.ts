@@ -56,8 +56,9 @@ const listRoutes: RouteModule = (router, { services: { links, showOrganization }
       return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
     }
     const { error, errors } = queryErrors(problem, ["search", "tag", "archived"]);
-    const [page, { usage }] = await Promise.all([
+    const [page, tags, { usage }] = await Promise.all([
       links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx)),
+      links.suggestTags(actorOf(ctx)),
       showOrganization(membershipOf(ctx).id),
     ]);
     const content = linksPage({
@@ -66,7 +67,7 @@ const listRoutes: RouteModule = (router, { services: { links, showOrganization }
       errors,
       shortUrl: urls.short,
       total: usage.links,
-      tags: [],
+      tags,
       ...page,
     });
     const intro = isPaid(membershipOf(ctx).plan) ? undefined : FREE_PLAN_NOTE;
