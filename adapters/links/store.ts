@@ -8,7 +8,7 @@ import type { Database } from "../database/index.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
-import { prepareResolve } from "./resolve.ts";
+import { prepareFindFallback, prepareResolve } from "./resolve.ts";
 import { ERASED, ROW_COLUMNS, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
@@ -100,6 +100,7 @@ export function createLinkStore(
     update,
     remove,
     resolve: prepareResolve(database),
+    findFallback: prepareFindFallback(database),
     click,
     analytics: stats.read,
     usage: (organizationId) => readUsage(knex, organizationId),

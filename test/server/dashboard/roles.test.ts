@@ -19,6 +19,8 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["PATCH", "", {}, MANAGERS, 422],
   ["POST", "", {}, MANAGERS, 422],
   ["POST", "/delete", {}, OWNERS, 422],
+  ["PUT", "/fallback-url", {}, MANAGERS, 422],
+  ["POST", "/fallback-url", {}, MANAGERS, 422],
   ["GET", "/members", undefined, ALL, 200],
   ["PATCH", `/members/${UNKNOWN_ID}`, { role: "member" }, MANAGERS, 404],
   ["DELETE", `/members/${UNKNOWN_ID}`, undefined, MANAGERS, 404],
