@@ -116,7 +116,9 @@ export function linkSchemas(reserved: ReservedNames) {
     slug: stringThat((text) => validateSlug(text, reserved), { pattern: SLUG.source }).describe(
       "The path of the short URL. Defaults to a random slug.",
     ),
-    title: singleLine(TEXT_MAX).nullable().describe("A display name, not shown to visitors."),
+    title: singleLine(TEXT_MAX)
+      .nullable()
+      .describe("A display name, shown to visitors only on the preview page."),
     tags: tags.describe("Labels to filter links by."),
     external_id: singleLine(TEXT_MAX)
       .nullable()

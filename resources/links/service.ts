@@ -56,7 +56,10 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 
 const UNAVAILABLE = "The link has expired or was removed by its owner.";
 
-type Redirect = { status: RedirectType; location: string };
+export type Redirect = { status: RedirectType; location: string };
+
+/** What visitors may know about a link: where it leads, its title, and when it was created. */
+export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt">;
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -145,12 +148,22 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     return { status: 302, location: toLocation(fallback) };
   }
 
+  /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
+  async function preview(slug: string): Promise<LinkPreview> {
+    const resolved = await resolve(slug);
+    const isFound = isActive(resolved, Date.now());
+    const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
+    if (!link) throw gone(UNAVAILABLE);
+    return { slug, url: toLocation(link.url), title: link.title, createdAt: link.createdAt };
+  }
+
   return {
     schemas,
     create,
     get,
     list,
     follow,
+    preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
       turns.work(caller.organizationId, () =>

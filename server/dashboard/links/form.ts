@@ -153,7 +153,7 @@ ${field({
     : "Changing this breaks the old short link.",
   attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
-${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, not to visitors.", attributes: html`maxlength="255" autocomplete="off"` })}
+${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${field({ ...state("tags"), label: LABELS.tags, hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
 }
 
