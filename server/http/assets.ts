@@ -10,6 +10,11 @@ const ASSETS: Record<string, { type: string; body: string }> = {
   "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
   "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
   "/assets/app.js": { type: "text/javascript", body: read(new URL("../ui/app.js", import.meta.url)) },
+  "/assets/link-form.js": {
+    type: "text/javascript",
+    body: read(new URL("../ui/link-form.js", import.meta.url)),
+  },
+  "/assets/utm.js": { type: "text/javascript", body: read(new URL("../ui/utm.js", import.meta.url)) },
   "/assets/passkeys.js": {
     type: "text/javascript",
     body:
