@@ -1,8 +1,7 @@
 import type { Context } from "koa";
-import { renderSVG } from "uqr";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
-import { readQuery } from "../../../resources/http/validate.ts";
+import { readQuery, validate } from "../../../resources/http/validate.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import { listQuery } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
@@ -28,12 +27,10 @@ import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
+import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
-
-// ISO/IEC 18004 requires a quiet zone of four modules. Error correction level M tolerates 15% of damage.
-const QR_RENDERING = { border: 4, ecc: "M" } as const;
 
 const INTRO = "Create and manage your organization's short links.";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
@@ -97,12 +94,15 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
     showPage(ctx, { title, section: "links", ...linkPage(page) });
   });
 
-  router.get(`${LINK}/qr.svg`, allow(), async (ctx) => {
-    const { slug } = await findLink(ctx, services);
-    if (ctx.query.download !== undefined) ctx.attachment(`${slug}.svg`);
-    ctx.type = "image/svg+xml";
-    ctx.body = renderSVG(`${urls.short}/${slug}`, QR_RENDERING);
-  });
+  for (const format of Object.keys(QR_FORMATS) as QrFormat[])
+    router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
+      const { slug } = await findLink(ctx, services);
+      const { download, ...options } = validate(qrQuery, ctx.state.query);
+      if (download !== undefined) ctx.attachment(`${slug}.${format}`);
+      const { type, render } = QR_FORMATS[format];
+      ctx.type = type;
+      ctx.body = await render(`${urls.short}/${slug}`, options);
+    });
 };
 
 const updateRoutes: RouteModule = (router, { services, urls, allow }) => {

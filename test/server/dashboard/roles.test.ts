@@ -59,6 +59,7 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["PATCH", "/links/lnk_1", { title: "One" }, ALL, 404],
   ["DELETE", "/links/lnk_1", undefined, ALL, 404],
   ["GET", "/links/lnk_1/qr.svg", undefined, ALL, 404],
+  ["GET", "/links/lnk_1/qr.png", undefined, ALL, 404],
   ["GET", "/links/lnk_1/analytics", undefined, ALL, 404],
   ["GET", "/analytics", undefined, ALL, 200],
   ["GET", "/webhooks", undefined, MANAGERS, 200],

@@ -1,6 +1,9 @@
+import { buffer } from "node:stream/consumers";
 import test from "ava";
 import { openPage, tabTo, useChromium } from "../../../harness/browser/chromium.ts";
 import { fill, press } from "../../../harness/browser/page-actions.ts";
+import { readQrPng } from "../../../harness/browser/qr.ts";
+import { openSignedIn } from "../../../harness/browser/readable.ts";
 import type { LinkBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -104,5 +107,23 @@ inChromium(
     await page.waitForURL(/done=link-saved/);
     t.is((await read()).expires_at, null);
     t.deepEqual(complaints, []);
+  },
+);
+
+inChromium(
+  "a QR code is downloaded in the chosen size and color, and browsers show it",
+  async (t, browser) => {
+    const json = { url: "https://example.com/", slug: "scanned" };
+    const { id, short_url } = (await member.api.send<LinkBody>("POST", `${base}/links`, { json })).body;
+    const page = await openSignedIn(browser, service.url, member);
+    await page.goto(`${base}/links/${id}`);
+    await page.getByText("Size and color").click();
+    await fill(page, { size: "300", color: "#1f5fbf" });
+    const [download] = await Promise.all([page.waitForEvent("download"), press(page, "Download PNG")]);
+    t.is(download.suggestedFilename(), "scanned.png");
+    const png = await buffer(await download.createReadStream());
+    t.deepEqual(readQrPng(png), { text: short_url, size: 300, color: "1f5fbf" });
+    await page.goto(`${base}/links/${id}/qr.png?size=300`);
+    t.is(await page.evaluate<number>("document.images[0].naturalWidth"), 300);
   },
 );

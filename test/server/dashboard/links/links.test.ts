@@ -1,5 +1,5 @@
 import test from "ava";
-import { readQr } from "../../../harness/browser/qr.ts";
+import { readQr, readQrPng } from "../../../harness/browser/qr.ts";
 import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { linksInBrowser } from "../../../harness/clients/pages.ts";
@@ -103,6 +103,7 @@ test("a link of another organization is not found by any request", async (t) => 
     ["GET", `${theirs}/edit`],
     ["GET", `${theirs}/delete`],
     ["GET", `${theirs}/qr.svg`],
+    ["GET", `${theirs}/qr.png`],
     ["GET", `${theirs}/analytics`],
     ["GET", `${base}/links/${link.id}`],
   ];
@@ -159,7 +160,55 @@ test("the page of a link shows its QR code and offers it for download", async (t
   const download = await browser.open(service.url + page.html.querySelector("a[download]")?.attributes.href);
   t.is(download.headers.get("content-disposition"), 'attachment; filename="spring.svg"');
   t.is(readQr(download.text), link.short_url);
+  const links = page.html.querySelectorAll("a[download]").map(({ attributes }) => attributes.href ?? "");
+  t.is(links.length, 2);
+  const png = await browser.open(service.url + links[1]);
+  t.is(png.headers.get("content-type"), "image/png");
+  t.is(png.headers.get("content-disposition"), 'attachment; filename="spring.png"');
 });
+
+const QR_OPTIONS: [query: string, size: number | undefined, color: string][] = [
+  ["", undefined, "000000"],
+  ["size=128", 128, "000000"],
+  ["size=1000&color=1F5FBF", 1000, "1f5fbf"],
+  ["size=2048&color=%23b3261e&download=1", 2048, "b3261e"],
+];
+for (const [query, size, color] of QR_OPTIONS) {
+  test(`a QR code with the query “${query}” is the same as SVG and as PNG`, async (t) => {
+    const { member, path, create } = await linksInBrowser(service);
+    const link = await create();
+    const svg = (await member.api.send("GET", `${path}/${link.id}/qr.svg?${query}`)).text;
+    t.is(readQr(svg), link.short_url);
+    t.is(/<svg width="(\d+)" height="\1"/.exec(svg)?.[1], size?.toString());
+    t.true(svg.includes(`<path fill="#${color}"`));
+    const response = await fetch(`${service.url}${path}/${link.id}/qr.png?${query}`, {
+      headers: { authorization: `Bearer ${member.token}` },
+    });
+    const png = readQrPng(Buffer.from(await response.arrayBuffer()));
+    t.deepEqual(png, { text: link.short_url, size: size ?? 512, color });
+  });
+}
+
+const INVALID_QR_OPTIONS: [query: string, field: string][] = [
+  ["size=127", "size"],
+  ["size=2049", "size"],
+  ["size=large", "size"],
+  ["size=1e3", "size"],
+  ["color=red", "color"],
+  ["color=ffffff", "color"],
+  ["color=9e9e9e", "color"],
+  ["color=%22/%3E%3Cscript%3E", "color"],
+];
+for (const [query, field] of INVALID_QR_OPTIONS) {
+  test(`a QR code with ${query} is rejected`, async (t) => {
+    const { member, path, create } = await linksInBrowser(service);
+    const { id } = await create();
+    for (const format of ["svg", "png"]) {
+      const reply = await member.api.send("GET", `${path}/${id}/qr.${format}?${query}`);
+      isProblem(t, reply, { status: 422, code: `invalid_${field}`, fields: [field] });
+    }
+  });
+}
 
 test("the QR code of a link stays correct when it is archived or its slug changes", async (t) => {
   const { member, path, create } = await linksInBrowser(service);
