@@ -51,6 +51,7 @@ import {
   createAppPolicyStore,
   createDpopRequirementStore,
   createEnterpriseAuthorizationStore,
+  createFallbackUrlStore,
   createSecondFactorRequirementStore,
 } from "./organizations/settings.ts";
 import { createOrganizationStore } from "./organizations/store.ts";
@@ -110,6 +111,7 @@ export function openStorage(
     deliveries: createDeliveryQueue(database, outbox, encryption),
     dpopRequirement: createDpopRequirementStore(database, outbox),
     enterpriseAuthorization: createEnterpriseAuthorizationStore(database, outbox),
+    fallbackUrls: createFallbackUrlStore(database, outbox),
     grants: createGrantStore(database, outbox, webhookDeletion),
     invitations: createInvitationStore(database, outbox, encryption),
     keys: createKeyStore(database, encryption),

@@ -13,7 +13,7 @@ import { isBelow, isOfResource, mount, requireRead, routesOf } from "./http/rout
 import { createRunOnce, type IdempotencyStore, idempotent } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
 import { createReadClickSource } from "./links/click-source.ts";
-import { createRedirects } from "./links/redirect.ts";
+import { createRedirects, type RenderPreview } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Tool } from "./mcp/tool.ts";
@@ -47,6 +47,8 @@ export type ResourceOptions = {
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
   renderErrorPage(status: number, detail: string): string;
+  /** Renders the page that says where a short link leads. */
+  renderPreview: RenderPreview;
 };
 
 export type Resources = {
@@ -63,7 +65,12 @@ export function createResources(options: ResourceOptions): Resources {
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
-  const redirects = createRedirects(links, createReadClickSource(behindProxy), urls.short);
+  const redirects = createRedirects(
+    links,
+    createReadClickSource(behindProxy),
+    urls.short,
+    options.renderPreview,
+  );
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;
@@ -137,6 +144,7 @@ export function createResources(options: ResourceOptions): Resources {
         ...mcpEndpoints,
       ]),
       mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
+      mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
     ],
   };
 }

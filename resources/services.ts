@@ -4,6 +4,7 @@ import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import {
   createShowOrganization,
+  type FallbackReader,
   type OrganizationReader,
   type ShowOrganization,
 } from "./organization/routes.ts";
@@ -14,7 +15,12 @@ import type { WebhookStore } from "./webhooks/types.ts";
 export type Services = { links: LinkService; webhooks: WebhookService; showOrganization: ShowOrganization };
 
 export type ServiceOptions = {
-  stores: { links: LinkStore; organizations: OrganizationReader; webhooks: WebhookStore };
+  stores: {
+    links: LinkStore;
+    organizations: OrganizationReader;
+    fallbackUrls: FallbackReader;
+    webhooks: WebhookStore;
+  };
   /** Hosts that webhooks may use despite being private, and over plain http. */
   webhookAllowHosts: AllowedHosts;
   urls: PublicUrls;
@@ -29,7 +35,12 @@ export function createServices({ stores, webhookAllowHosts, urls, cursorSecret }
   return {
     links: createLinkService({ store: stores.links, cursors, ...own }),
     webhooks: createWebhookService({ store: stores.webhooks, cursors, allowed: webhookAllowHosts }),
-    showOrganization: createShowOrganization(stores.organizations, stores.links, stores.webhooks),
+    showOrganization: createShowOrganization(
+      stores.organizations,
+      stores.fallbackUrls,
+      stores.links,
+      stores.webhooks,
+    ),
   };
 }
 

@@ -14,6 +14,7 @@ import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
 import { createFront } from "./http/fast-path.ts";
 import { checkFraming, checkHost, normalizeTargets, separateHosts } from "./http/hosts.ts";
+import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { parseQueries } from "./http/query.ts";
 import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
 import { commonHeaders } from "./http/security-headers.ts";
@@ -28,7 +29,6 @@ import { createRemoteIntrospect } from "./remote-introspection.ts";
 import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
 import { sectionPath } from "./ui/dashboard-layout.ts";
-import { messagePage } from "./ui/page.ts";
 import { VERSION } from "./version.ts";
 
 // The extensions of MCP for authorization.
@@ -131,9 +131,7 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
-    renderErrorPage: (status, detail) =>
-      status === 404
-        ? messagePage("Link not found", "Check the spelling. The link may have been deleted.")
-        : messagePage("This link is no longer available", detail),
+    renderErrorPage: unavailableLinkPage,
+    renderPreview: linkPreviewPage,
   });
 }

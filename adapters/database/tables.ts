@@ -27,6 +27,7 @@ export type OrganizationRow = {
   suspended_at: Time | null;
   suspended_reason: string | null;
   require_second_factor: Flag;
+  fallback_url: string | null;
 };
 
 export type MembershipRow = { user_id: string; organization_id: string; role: Role; created_at: Time };
@@ -160,6 +161,7 @@ export type LinkRow = {
   expires_at: Time | null;
   max_clicks: number | null;
   redirect_type: RedirectType;
+  fallback_url: string | null;
   clicks: number;
   last_clicked_at: Time | null;
   version: number;

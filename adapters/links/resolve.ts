@@ -77,6 +77,20 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   };
 }
 
+/** Reads what most redirects don't need. The fallback of a deleted link is erased, so it has its organization's. */
+export function prepareFindFallback({ prepare }: Pick<Database, "prepare">): LinkStore["findFallback"] {
+  const find = prepare<{ url: string | null }[], "id">((q, { id }) =>
+    q("links as l")
+      .join("organizations as o", "o.id", "l.organization_id")
+      .where("l.id", id)
+      .whereNull("l.disabled_at")
+      .whereNull("o.suspended_at")
+      .whereNull("o.deleted_at")
+      .select({ url: q.raw("coalesce(l.fallback_url, o.fallback_url)") }),
+  );
+  return async (id) => (await find({ id }))[0]?.url ?? null;
+}
+
 type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
   deletedAt: number | null;
   organizationDeletedAt: number | null;

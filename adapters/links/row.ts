@@ -35,6 +35,7 @@ const COLUMNS: Record<keyof LinkFields, string> = {
   expiresAt: "expires_at",
   maxClicks: "max_clicks",
   redirectType: "redirect_type",
+  fallbackUrl: "fallback_url",
 };
 
 export const ROW_COLUMNS = [
@@ -46,7 +47,14 @@ export const ROW_COLUMNS = [
 ];
 
 /** The content of a deleted link, whose row remains to reserve its slug. */
-export const ERASED = { external_id: null, title: null, tags: "", metadata: "{}", searched: "" };
+export const ERASED = {
+  external_id: null,
+  title: null,
+  tags: "",
+  metadata: "{}",
+  searched: "",
+  fallback_url: null,
+};
 
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
@@ -73,6 +81,7 @@ export function toRow(link: Link): Record<string, Value> {
     expires_at: link.expiresAt,
     max_clicks: link.maxClicks,
     redirect_type: link.redirectType,
+    fallback_url: link.fallbackUrl,
     id: link.id,
     organization_id: link.organizationId,
     clicks: link.clicks,
@@ -100,6 +109,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     expiresAt: row.expires_at,
     maxClicks: row.max_clicks,
     redirectType: row.redirect_type,
+    fallbackUrl: row.fallback_url,
     clicks: row.clicks,
     lastClickedAt: row.last_clicked_at,
     version: row.version,
@@ -112,7 +122,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
   };
 }
 
-const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadata"];
+const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadata", "fallback_url"];
 
 export function storedBytes(row: Record<string, Value>): number {
   let sum = 0;

@@ -16,7 +16,7 @@ import type { LinkRow } from "../database/tables.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
-import { prepareResolve } from "./resolve.ts";
+import { prepareFindFallback, prepareResolve } from "./resolve.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
@@ -124,6 +124,7 @@ export function createLinkStore(
     update,
     remove,
     resolve: prepareResolve(database),
+    findFallback: prepareFindFallback(database),
     click,
     analytics: stats.read,
     async newestTags(organizationId, count) {

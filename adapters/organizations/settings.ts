@@ -151,6 +151,29 @@ function toPolicy({ allowedClients, memberApps, approvedClientId }: PolicyRow): 
   return { allowedClients, memberApps, isApproved: approvedClientId !== null };
 }
 
+/** Stores where visitors of an organization's unavailable links go, unless a link has its own fallback. */
+export function createFallbackUrlStore({ knex, transaction }: Database, outbox: Outbox) {
+  const find = async (q: Knex, id: string): Promise<string | null> => {
+    const organization = await q("organizations").where({ id }).whereNull("deleted_at").first("fallback_url");
+    return organization?.fallback_url ?? null;
+  };
+  return {
+    find: (organizationId: string) => find(knex, organizationId),
+
+    /** Takes effect with the next request. Returns false for an organization that doesn't exist. */
+    set: (id: string, url: string | null, actor: Actor): Promise<boolean> =>
+      transaction(async (trx) => {
+        if (!(await lockOrganization(trx, id))) return false;
+        const before = await find(trx, id);
+        if (before === url) return true;
+        await trx("organizations").where({ id }).update({ fallback_url: url });
+        const data = { from: before, to: url };
+        await outbox.record(trx, actor, organizationEvent(id, "organization.fallback_url_changed", data));
+        return true;
+      }),
+  };
+}
+
 /** On-off settings by column: their events, with the field that holds the new value. */
 const SWITCHES = {
   require_dpop: { type: "organization.dpop_requirement_changed", field: "required" },

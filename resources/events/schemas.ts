@@ -75,6 +75,10 @@ export const EVENT_DATA_SCHEMAS = {
   "organization.second_factor_required": z.object({
     required: z.boolean().describe("Whether owners and admins must use a second factor."),
   }),
+  "organization.fallback_url_changed": z.object({
+    from: z.string().nullable(),
+    to: z.string().nullable().describe("Where visitors of unavailable links go. `null` for nowhere."),
+  }),
   "organization.suspended": z.object({ reason }),
   "organization.resumed": z.object({}),
   "organization.deleted": z.object({ reason: z.string().optional() }),

@@ -1,8 +1,10 @@
 import type { Context } from "koa";
 import type { ReadClickSource } from "./click-source.ts";
-import type { LinkService } from "./service.ts";
+import type { LinkPreview, LinkService } from "./service.ts";
 
-const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})$/;
+const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})\/?$/;
+// RFC 3986 §2.2: an encoded + isn't the same as a plain one, but some programs encode it when they send a URL.
+const PREVIEW_PATH = /^\/([A-Za-z0-9_-]{1,64})(?:\+|%2B)$/i;
 
 // Redirects don't need these. Our referrer and opener policies would hide the referring page, which a link reveals.
 const PAGE_HEADERS = [
@@ -12,27 +14,37 @@ const PAGE_HEADERS = [
   "Content-Security-Policy",
 ];
 
+export type RenderPreview = (preview: LinkPreview) => string;
+
 export function createRedirects(
-  links: Pick<LinkService, "follow" | "isReserved">,
+  links: Pick<LinkService, "follow" | "preview" | "isReserved">,
   readClickSource: ReadClickSource,
   shortUrl: string,
+  renderPreview: RenderPreview,
 ) {
   const { host } = new URL(shortUrl);
 
-  /** Returns whether a path is outside the reserved paths, and can be a short link's. */
-  function isSlugPath(path: string): boolean {
-    const slug = SLUG_PATH.exec(path)?.[1];
-    return slug !== undefined && !links.isReserved(slug);
+  /** Returns the slug in a path, unless it is reserved. */
+  function slugIn(path: string, pattern = SLUG_PATH): string | undefined {
+    const slug = pattern.exec(path)?.[1];
+    return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
+  const isAtHost = (ctx: Context) => ctx.host.toLowerCase() === host;
+  const isSlugPath = (path: string) => slugIn(path) !== undefined;
+
   return {
+    /** Returns whether a path is outside the reserved paths, and can be a short link's. */
     isSlugPath,
-    isShortLink: (ctx: Context) => isSlugPath(ctx.path) && ctx.host.toLowerCase() === host,
+    isShortLink: (ctx: Context) => isSlugPath(ctx.path) && isAtHost(ctx),
+    isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && isAtHost(ctx),
 
     /** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
       const source = ctx.method === "GET" ? readClickSource(ctx.req) : undefined;
-      const { status, location } = await links.follow(ctx.path.slice(1), source);
+      // The path is known to match, and this is the most frequent request.
+      const slug = ctx.path.slice(1, ctx.path.endsWith("/") ? -1 : undefined);
+      const { status, location } = await links.follow(slug, source);
       ctx.status = status;
       for (const name of PAGE_HEADERS) ctx.remove(name);
       ctx.set("Location", location);
@@ -41,6 +53,15 @@ export function createRedirects(
       ctx.set("X-Robots-Tag", "noindex");
       ctx.body = "";
       ctx.remove("Content-Type");
+    },
+
+    /** Shows where a short link leads, without following it. */
+    async showPreview(ctx: Context): Promise<void> {
+      const preview = await links.preview(slugIn(ctx.path, PREVIEW_PATH) as string);
+      ctx.set("Cache-Control", "no-store");
+      ctx.set("X-Robots-Tag", "noindex");
+      ctx.type = "html";
+      ctx.body = renderPreview(preview);
     },
   };
 }

@@ -114,7 +114,8 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     method: "delete",
     path: "/v1/links/{id}",
     summary: "Delete a link",
-    description: "Deletes a link permanently. Its short URL returns 410, and its slug is never reused.",
+    description:
+      "Deletes a link permanently. Its short URL redirects to the `fallback_url` of the organization, or returns 410, and its slug is never reused.",
     params: byId,
     headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },

@@ -20,6 +20,7 @@ export const LINK_EXAMPLE = {
   expires_at: null,
   max_clicks: null,
   redirect_type: 302 as const,
+  fallback_url: null,
   clicks: 17,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
   created_at: "2026-02-28T12:00:00.000Z",
@@ -48,6 +49,7 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   expiresAt: null,
   maxClicks: null,
   redirectType: 302,
+  fallbackUrl: null,
 };
 
 const singleLine = (max: number) =>
@@ -108,14 +110,15 @@ const maxClicks = z
   .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
 export function linkSchemas(reserved: ReservedNames) {
+  const destination = stringThat((text) => validateDestination(text, reserved), { maxLength: URL_MAX });
   const fields = {
-    url: stringThat((text) => validateDestination(text, reserved), { maxLength: URL_MAX }).describe(
-      "The destination: an absolute http or https URL.",
-    ),
+    url: destination.describe("The destination: an absolute http or https URL."),
     slug: stringThat((text) => validateSlug(text, reserved), { pattern: SLUG.source }).describe(
       "The path of the short URL. Defaults to a random slug.",
     ),
-    title: singleLine(TEXT_MAX).nullable().describe("A display name, not shown to visitors."),
+    title: singleLine(TEXT_MAX)
+      .nullable()
+      .describe("A display name, shown to visitors only on the preview page."),
     tags: tags.describe("Labels to filter links by."),
     external_id: singleLine(TEXT_MAX)
       .nullable()
@@ -123,11 +126,16 @@ export function linkSchemas(reserved: ReservedNames) {
     metadata: metadata.describe("Key-value pairs that you want to store with the link."),
     expires_at: futureTime
       .nullable()
-      .describe("When the link expires. From then on, the short URL returns 410."),
+      .describe("When the link expires. From then on, visitors get a 410 or the fallback."),
     max_clicks: maxClicks
       .nullable()
-      .describe("The number of clicks, bots included, after which the short URL returns 410."),
+      .describe("The number of clicks, bots included, after which visitors get a 410 or the fallback."),
     redirect_type: redirectTypes.describe("The HTTP status of the redirect. Defaults to 302."),
+    fallback_url: destination
+      .nullable()
+      .describe(
+        "The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's.",
+      ),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -139,11 +147,11 @@ export function linkSchemas(reserved: ReservedNames) {
       ...fields,
       archived: z
         .boolean({ error: "must be true or false" })
-        .describe("Whether the link is archived. While it is, the short URL returns 410."),
+        .describe("Whether the link is archived. While it is, visitors get a 410 or the fallback."),
     })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
-  return { create, update };
+  return { create, update, fallbackUrl: destination.nullable() };
 }
 
 /** Builds the schema of an upsert: that of a new link, whose `external_id` may repeat the one in the path. */
@@ -173,6 +181,12 @@ export const linkSchema = z
     expires_at: time.nullable(),
     max_clicks: z.int().nullable(),
     redirect_type: z.literal([301, 302, 307, 308]),
+    fallback_url: z
+      .string()
+      .nullable()
+      .describe(
+        "Where visitors go while the link is archived, expired or used up. `null` stands for the `fallback_url` of the organization.",
+      ),
     clicks: z
       .int()
       .describe(
@@ -197,13 +211,14 @@ export const linkPageSchema = pageOf(linkSchema, "LinkPage", LINK_EXAMPLE);
 export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
 
 export function toFields(input: LinkInput): LinkChanges {
-  const { external_id, expires_at, max_clicks, redirect_type, ...same } = input;
+  const { external_id, expires_at, max_clicks, redirect_type, fallback_url, ...same } = input;
   return {
     ...same,
     ...(external_id !== undefined && { externalId: external_id }),
     ...(expires_at !== undefined && { expiresAt: expires_at === null ? null : Date.parse(expires_at) }),
     ...(max_clicks !== undefined && { maxClicks: max_clicks }),
     ...(redirect_type !== undefined && { redirectType: redirect_type }),
+    ...(fallback_url !== undefined && { fallbackUrl: fallback_url }),
   };
 }
 
@@ -221,6 +236,7 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
     expires_at: toTime(link.expiresAt),
     max_clicks: link.maxClicks,
     redirect_type: link.redirectType,
+    fallback_url: link.fallbackUrl,
     clicks: link.clicks,
     last_clicked_at: toTime(link.lastClickedAt),
     created_at: toTime(link.createdAt),

@@ -22,12 +22,19 @@ import {
 import { createLinkList } from "./list.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
-import type { Link, LinkChanges, LinkStore, ResolvedLink } from "./types.ts";
+import type { Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
+
+const UNAVAILABLE = "The link has expired or was removed by its owner.";
+
+export type Redirect = { status: RedirectType; location: string };
+
+/** What visitors may know about a link: where it leads, its title, and when it was created. */
+export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt">;
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -59,18 +66,34 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     return version;
   }
 
-  /** Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). */
-  async function follow(slug: string, source?: ClickSource) {
+  async function resolve(slug: string): Promise<ResolvedLink> {
     const link = found(await store.resolve(slug), "link");
+    if (link.isDisabled && !link.isDeleted) throw gone("The link has been disabled.");
+    return link;
+  }
+
+  /**
+   * Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). The redirect
+   * of an unavailable link is to its fallback, and isn't counted. @throws Problem 404 or 410
+   */
+  async function follow(slug: string, source?: ClickSource): Promise<Redirect> {
+    const link = await resolve(slug);
     const clickedAt = Date.now();
-    if (link.isDisabled && !link.isDeleted)
-      throw new Problem(410, "link_gone", "The link has been disabled.");
-    if (!isActive(link, clickedAt) || (source && !(await store.click(link, { ...source, clickedAt })))) {
-      throw new Problem(410, "link_gone", "The link has expired or was removed by its owner.");
-    }
-    // Links keep the URL as it was sent, but a header holds only ASCII.
-    const location = NORMALIZED_URL.test(link.url) ? link.url : new URL(link.url).href;
-    return { status: link.redirectType, location };
+    const isFollowed =
+      isActive(link, clickedAt) && (!source || (await store.click(link, { ...source, clickedAt })));
+    if (isFollowed) return { status: link.redirectType, location: toLocation(link.url) };
+    const fallback = await store.findFallback(link.id);
+    if (fallback === null) throw gone(UNAVAILABLE);
+    return { status: 302, location: toLocation(fallback) };
+  }
+
+  /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
+  async function preview(slug: string): Promise<LinkPreview> {
+    const resolved = await resolve(slug);
+    const isFound = isActive(resolved, Date.now());
+    const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
+    if (!link) throw gone(UNAVAILABLE);
+    return { slug, url: toLocation(link.url), title: link.title, createdAt: link.createdAt };
   }
 
   async function change(
@@ -95,6 +118,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     get,
     list: createLinkList(store, cursors, turns),
     follow,
+    preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
       turns.work(caller.organizationId, () =>
@@ -149,6 +173,15 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
 
 function callerAt({ linkId, ...caller }: Caller, index: number): Caller {
   return { ...caller, ...(linkId && { linkId: () => linkId(index) }) };
+}
+
+function gone(detail: string): Problem {
+  return new Problem(410, "link_gone", detail);
+}
+
+/** Links keep a URL as it was sent, but a header holds only ASCII. */
+function toLocation(url: string): string {
+  return NORMALIZED_URL.test(url) ? url : new URL(url).href;
 }
 
 function isActive({ isDeleted, archived, expiresAt, clicks, maxClicks }: ResolvedLink, now: number): boolean {

@@ -13,6 +13,8 @@ export type LinkFields = {
   expiresAt: number | null;
   maxClicks: number | null;
   redirectType: RedirectType;
+  /** Where visitors go while the link is archived, expired or used up; null for the organization's default. */
+  fallbackUrl: string | null;
 };
 
 export type Link = LinkFields & {
@@ -85,6 +87,8 @@ export type LinkStore = {
   /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
   resolve(slug: string): Promise<ResolvedLink | undefined>;
+  /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */
+  findFallback(linkId: string): Promise<string | null>;
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
@@ -100,7 +104,7 @@ export type LinkConflict = { taken: "slug" | "external_id" };
 
 /** The part of a link that a redirect needs. */
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks"> &
-  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata"> & {
+  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl"> & {
     /** Whether the link, or its organization, was deleted. */
     isDeleted: boolean;
     /** Whether the operator disabled the link, or suspended its organization. */

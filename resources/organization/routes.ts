@@ -10,6 +10,7 @@ const EXAMPLE = {
   id: "org_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
   name: "Acme",
   plan: "growth" as const,
+  fallback_url: null,
   limits: limitsOf("growth"),
   usage: { links: 42, link_bytes: 4_200, webhooks: 3, deliveries_today: 118 },
 };
@@ -19,6 +20,10 @@ export const organizationSchema = z
     id: z.string(),
     name: z.string(),
     plan: z.enum(PLANS),
+    fallback_url: z
+      .string()
+      .nullable()
+      .describe("Where visitors of unavailable links without a `fallback_url` go. `null` for nowhere."),
     limits: z.object({
       requests_per_minute: z.int().describe("REST and MCP requests per minute, combined."),
       links_per_bulk: z.int().describe("Links per bulk request."),
@@ -64,18 +69,21 @@ export type ShowOrganization = ReturnType<typeof createShowOrganization>;
 /** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
 export function createShowOrganization(
   organizations: OrganizationReader,
+  fallbackUrls: FallbackReader,
   links: Pick<LinkStore, "usage">,
   webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">,
 ) {
   return async (organizationId: string): Promise<OrganizationView> => {
     const organization = found(await organizations.find(organizationId), "organization");
-    const [used, webhookCount, deliveries_today] = await Promise.all([
+    const [fallback_url, used, webhookCount, deliveries_today] = await Promise.all([
+      fallbackUrls.find(organizationId),
       links.usage(organizationId),
       webhooks.count(organizationId),
       webhooks.countDeliveriesToday(organizationId),
     ]);
     return {
       ...organization,
+      fallback_url,
       limits: limitsOf(organization.plan),
       usage: { ...used, webhooks: webhookCount, deliveries_today },
     };
@@ -100,6 +108,8 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
     },
   });
 }
+
+export type FallbackReader = { find(organizationId: string): Promise<string | null> };
 
 /** Reads organizations; the resources need nothing more of them. */
 export type OrganizationReader = {

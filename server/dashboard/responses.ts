@@ -11,6 +11,7 @@ import { noticesBanner } from "./notices/page.ts";
 const NOTICES = {
   created: "Organization created.",
   renamed: "Organization renamed.",
+  "fallback-url-saved": "Fallback URL saved.",
   deleted: "Organization deleted.",
   left: "You left the organization.",
   "left-webhooks": "You left the organization, and webhooks were deleted.",

@@ -14,6 +14,11 @@ const ASSETS: Record<string, { type: string; body: string | Buffer }> = {
     type: "text/javascript",
     body: read(new URL("../ui/shortcuts.js", import.meta.url)),
   },
+  "/assets/link-form.js": {
+    type: "text/javascript",
+    body: read(new URL("../ui/link-form.js", import.meta.url)),
+  },
+  "/assets/utm.js": { type: "text/javascript", body: read(new URL("../ui/utm.js", import.meta.url)) },
   "/assets/passkeys.js": {
     type: "text/javascript",
     body:

@@ -51,7 +51,7 @@ export function separateHosts(urls: PublicUrls, isReserved: (segment: string) =>
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(?=[/?])/i;
 // A path of one segment, such as that of a short link.
-const SLUG = /^\/[^/?]*(?=\?|$)/;
+const SLUG = /^\/[^/?]*(?=\/?(?:\?|$))/;
 // RFC 3986 §2.3: letters, digits and `-._~`.
 const ENCODED_UNRESERVED = /%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi;
 

@@ -22,6 +22,7 @@ const PAGE_GUESSES: Record<string, string> = {
 // A form that is shown again with its errors has the URL that it was sent to; reloading leads to the page, group 1.
 const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
+  /^(\/dashboard\/organizations\/[^/]+)\/fallback-url$/,
   /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,

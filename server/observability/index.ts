@@ -114,5 +114,5 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
 function routeOf(ctx: Context): string {
   if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
   if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
-  return /^\/[^/]+$/.test(ctx.path) ? "/:slug" : "other";
+  return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
 }

@@ -81,11 +81,13 @@ type Field = {
   name: string;
   label: string;
   value?: string | number | undefined;
-  hint?: string;
+  /** What the value follows, inside the border of the field. */
+  prefix?: string;
+  hint?: string | undefined;
   error?: string | undefined;
 };
 
-/** Renders a labeled input; screen readers read its hint and error along with it. */
+/** Renders a labeled input; screen readers read its prefix, hint and error along with it. */
 export function field({
   type = "text",
   isWide = false,
@@ -96,9 +98,10 @@ export function field({
   isWide?: boolean;
   attributes?: Html;
 }): Html {
-  const { name, label, value = "" } = field;
+  const { name, label, value = "", prefix } = field;
+  const input = html`<input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>`;
   return html`<div class="field${isWide ? " wide" : ""}"><label for="${name}">${label}</label>
-<input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>${about(field)}</div>`;
+${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>${input}</div>` : input}${about(field)}</div>`;
 }
 
 export function select({
@@ -144,8 +147,10 @@ function about({ name, hint, error }: Field): Html {
   }`;
 }
 
-function describedBy({ name, hint, error }: Field): Html {
-  const ids = [error && `${name}-error`, hint && `${name}-hint`].filter(Boolean).join(" ");
+function describedBy({ name, prefix, hint, error }: Field): Html {
+  const ids = [prefix && `${name}-prefix`, error && `${name}-error`, hint && `${name}-hint`]
+    .filter(Boolean)
+    .join(" ");
   return html`${ids && html` aria-describedby="${ids}"`}${error && html` aria-invalid="true"`}`;
 }
 

@@ -54,6 +54,8 @@ export const AUDITED_CHANGES: Record<string, Change> = {
     owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "none" } }),
   "organization.member_apps_changed": ({ base, owner }) =>
     owner.api.send("PUT", `${base}/apps`, { json: { member_apps: "approved" } }),
+  "organization.fallback_url_changed": ({ base, owner }) =>
+    owner.api.send("PUT", `${base}/fallback-url`, { json: { fallback_url: "https://example.com/" } }),
   "app.approved": approveApp,
   "app.approval_withdrawn": async (team) => {
     const { body } = await approveApp(team);

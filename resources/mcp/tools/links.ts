@@ -106,7 +106,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       name: "update_link",
       title: "Update a link",
       description:
-        "Updates only the given fields. null clears an optional field. The short URL of an archived link returns 410.",
+        "Updates only the given fields. null clears an optional field. Visitors of an archived link get a 410 or the fallback.",
       fieldsAsIn: "create_link",
       input: z.strictObject({ ...byId.shape, ...update.shape }),
       output: link,
@@ -118,7 +118,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       ...writes,
       name: "delete_link",
       title: "Delete a link",
-      description: "Permanently deletes a link. Its short URL returns 410, and its slug can't be reused.",
+      description: "Permanently deletes a link. Its short URL stops working, and its slug can't be reused.",
       input: byId,
       output: deletionSchema,
       annotations: REPLACES,

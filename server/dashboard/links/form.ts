@@ -3,7 +3,10 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
+import { UTM_FIELDS, utmOf } from "../../ui/utm.js";
 import type { FieldErrors } from "../responses.ts";
+import { toUrl, urlField } from "./url-field.ts";
+import { mergeUtm, type UtmValues, utmFields } from "./utm-builder.ts";
 
 const FIELD_NAMES = [
   "url",
@@ -14,9 +17,10 @@ const FIELD_NAMES = [
   "expires_at",
   "max_clicks",
   "redirect_type",
+  "fallback_url",
 ] as const;
 
-type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string>;
+type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string> & UtmValues;
 
 const CONVERSIONS = new Map<string, (text: string) => unknown>([
   ["url", (text) => text],
@@ -27,13 +31,14 @@ const CONVERSIONS = new Map<string, (text: string) => unknown>([
   ["expires_at", (text) => emptyToNull(text) && toUtcTime(text)],
   ["max_clicks", (text) => emptyToNull(text) && Number(text)],
   ["redirect_type", Number],
+  ["fallback_url", (text) => emptyToNull(toUrl(text))],
   ["archived", (text) => (text === "true" || text === "false" ? text === "true" : text)],
 ]);
 
 /** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
 export function toInput(fields: Input, shown?: LinkFormValues): Input {
   const input: Input = {};
-  for (const [name, value] of Object.entries(fields)) {
+  for (const [name, value] of Object.entries(mergeUtm(fields, shown))) {
     const text = textFieldOf(value).trim();
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     const convert = CONVERSIONS.get(name);
@@ -43,7 +48,8 @@ export function toInput(fields: Input, shown?: LinkFormValues): Input {
 }
 
 export function toFormValues(fields: Input): LinkFormValues {
-  return Object.fromEntries(FIELD_NAMES.map((name) => [name, textFieldOf(fields[name])])) as LinkFormValues;
+  const names = [...FIELD_NAMES, ...UTM_FIELDS];
+  return Object.fromEntries(names.map((name) => [name, textFieldOf(fields[name])])) as LinkFormValues;
 }
 
 export function valuesOf(link: Link): LinkFormValues {
@@ -56,6 +62,8 @@ export function valuesOf(link: Link): LinkFormValues {
     expires_at: link.expiresAt === null ? "" : new Date(link.expiresAt).toISOString().slice(0, 16),
     max_clicks: String(link.maxClicks ?? ""),
     redirect_type: String(link.redirectType),
+    fallback_url: link.fallbackUrl ?? "",
+    ...utmOf(link.url),
   };
 }
 
@@ -93,7 +101,7 @@ const REDIRECTS = [
   ["308", "308: like 301, keeps the request method"],
 ] as const;
 
-const LABELS: Record<keyof LinkFormValues, string> = {
+const LABELS: Record<(typeof FIELD_NAMES)[number], string> = {
   url: "Destination URL",
   slug: "Short link",
   title: "Title",
@@ -102,25 +110,53 @@ const LABELS: Record<keyof LinkFormValues, string> = {
   max_clicks: "Click limit",
   redirect_type: "Redirect",
   external_id: "External ID",
+  fallback_url: "Fallback URL",
 };
 
-const ADVANCED: (keyof LinkFormValues)[] = ["expires_at", "max_clicks", "external_id"];
+const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
 export function linkForm({ path, values, version, current, errors, shortUrl }: FormOptions): Html {
   const isNew = version === undefined;
   return html`${current && conflictPanel(current, values)}
-<form method="post" action="${path}" class="panel stack">${CSRF_FIELD}
+<div class="beside">
+<form method="post" action="${path}" class="panel stack" data-link-form>${CSRF_FIELD}
 ${!isNew && html`<input type="hidden" name="version" value="${version}">`}
 ${basicFields({ values, errors }, shortUrl, isNew)}
+${utmFields(values)}
 ${advancedFields({ values, errors })}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
     current && linkButton(`${path}/edit`, "Reload", "quiet")
   }${linkButton(path, "Cancel", "quiet")}</div>
-</form>`;
+</form>
+${preview(values, shortUrl)}
+</div>
+<script type="module" src="/assets/link-form.js"></script>`;
 }
 
-function conflictPanel(current: LinkFormValues, values: LinkFormValues): Html {
+/** Renders what visitors see. The script keeps it current; nothing is loaded from the destination. */
+function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
+  const parsed = URL.parse(toUrl(url));
+  const path = parsed?.href.slice(parsed.href.indexOf(parsed.host) + parsed.host.length) ?? "";
+  const shown = (name: string, value: string, empty: string) =>
+    html`<span data-preview="${name}" data-empty="${empty}">${value.trim() || empty}</span>`;
+  return html`<section class="panel preview" aria-labelledby="preview"><h2 id="preview">Preview</h2>
+<dl class="facts">
+<dt>Short link</dt><dd>${hostOf(shortUrl)}/${shown("slug", slug, "…")}</dd>
+<dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
+<dt>Title</dt><dd>${shown("title", title, "none")}</dd>
+</dl>
+<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above.</p>
+<p class="hint">With a + after the short link, visitors see the destination and this title first.</p>
+</section>`;
+}
+
+function hostOf(shortUrl: string): string {
+  return shortUrl.replace(/^https?:\/\//, "");
+}
+
+function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html {
+  const values = { ...submitted, ...mergeUtm(submitted, current) };
   const differing = FIELD_NAMES.filter((name) => current[name] !== values[name].trim());
   if (differing.length === 0) return html`<p class="soft">Your values are the same as the current ones.</p>`;
   return table(
@@ -134,7 +170,7 @@ function conflictPanel(current: LinkFormValues, values: LinkFormValues): Html {
   );
 }
 
-function shownValue(name: keyof LinkFormValues, value: string): Html {
+function shownValue(name: (typeof FIELD_NAMES)[number], value: string): Html {
   if (value.trim() === "") return html`<span class="soft">empty</span>`;
   if (name === "redirect_type") return html`${REDIRECTS.find(([type]) => type === value)?.[1] ?? value}`;
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
@@ -144,16 +180,17 @@ type FieldOptions = Pick<FormOptions, "values" | "errors">;
 
 function basicFields(options: FieldOptions, shortUrl: string, isNew: boolean): Html {
   const state = fieldState(options);
-  return html`${field({ ...state("url"), label: LABELS.url, type: "url", attributes: html`required maxlength="2048" placeholder="https://example.com/page" autocomplete="off"` })}
+  return html`${urlField({ ...state("url"), label: LABELS.url, isRequired: true })}
 ${field({
   ...state("slug"),
-  label: `${LABELS.slug}: ${shortUrl.replace(/^https?:\/\//, "")}/…`,
+  label: LABELS.slug,
+  prefix: `${hostOf(shortUrl)}/`,
   hint: isNew
     ? "Letters, digits, - and _, up to 64. Leave empty for a random one."
     : "Changing this breaks the old short link.",
   attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
-${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, not to visitors.", attributes: html`maxlength="255" autocomplete="off"` })}
+${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${field({ ...state("tags"), label: LABELS.tags, hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
 }
 
@@ -162,13 +199,14 @@ function advancedFields({ values, errors }: FieldOptions): Html {
   const isOpen =
     ADVANCED.some((name) => values[name] || errors[name]) || !["", "302"].includes(values.redirect_type);
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
-${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry." })}
+${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
 ${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many visits, bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS })}
+${urlField({ ...state("fallback_url"), label: LABELS.fallback_url, hint: "Visitors go here when the link is archived, expired or used up. Leave empty for that of the organization." })}
 ${field({ ...state("external_id"), label: LABELS.external_id, hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 </div></details>`;
 }
 
 function fieldState({ values, errors }: FieldOptions) {
-  return (name: keyof LinkFormValues) => ({ name, value: values[name], error: errors[name] });
+  return (name: (typeof FIELD_NAMES)[number]) => ({ name, value: values[name], error: errors[name] });
 }

@@ -4,6 +4,7 @@ import { copyable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "./analytics.ts";
 import { displayUrl, statusBadge, tagList } from "./list-page.ts";
+import { qrCode } from "./qr-code.ts";
 
 type LinkPage = {
   link: Link;
@@ -20,7 +21,7 @@ export function linkPage({ link, path, shortUrl, creator, analytics }: LinkPage)
     actions: buttons(link, path),
     body: html`${disabledAlert(link)}<div class="panel beside">
 <div>${details(link, path, shortUrl, creator)}</div>
-${qrCode(link, path, shortUrl)}
+${qrCode(path, displayUrl(link, shortUrl))}
 </div>
 ${clicksPanel(analytics, {
   title: "Clicks in the last 30 days",
@@ -66,9 +67,4 @@ function visits({ clicks, maxClicks, lastClickedAt }: Link): Html {
   const limit = maxClicks === null ? "" : ` (limit: ${maxClicks.toLocaleString("en")})`;
   const last = lastClickedAt === null ? html`` : html`, last ${time(lastClickedAt)}`;
   return html`${clicks === 0 ? "None yet" : `${clicks.toLocaleString("en")} including bots`}${limit}${last}`;
-}
-
-function qrCode(link: Link, path: string, shortUrl: string): Html {
-  return html`<figure class="qr"><img src="${path}/qr.svg" alt="QR code for ${displayUrl(link, shortUrl)}" width="168" height="168">
-<figcaption><a href="${path}/qr.svg?download=1" download>Download QR code<span class="visually-hidden"> as SVG</span></a></figcaption></figure>`;
 }

@@ -1,8 +1,7 @@
 import type { Context } from "koa";
-import { renderSVG } from "uqr";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
-import { readQuery } from "../../../resources/http/validate.ts";
+import { readQuery, validate } from "../../../resources/http/validate.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
@@ -28,13 +27,11 @@ import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
+import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
-
-// ISO/IEC 18004 requires a quiet zone of four modules. Error correction level M tolerates 15% of damage.
-const QR_RENDERING = { border: 4, ecc: "M" } as const;
 
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
@@ -55,7 +52,7 @@ const listRoutes: RouteModule = (router, { services: { links, showOrganization }
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
       return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
     }
-    const { error, errors } = queryErrors(problem, ["search", "tag", "archived"]);
+    const { error, errors } = queryErrors(problem, ["search", "tag"]);
     const [page, tags, { usage }] = await Promise.all([
       links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx)),
       links.suggestTags(actorOf(ctx)),
@@ -104,12 +101,15 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
     showPage(ctx, { title, section: "links", ...linkPage(page) });
   });
 
-  router.get(`${LINK}/qr.svg`, allow(), async (ctx) => {
-    const { slug } = await findLink(ctx, services);
-    if (ctx.query.download !== undefined) ctx.attachment(`${slug}.svg`);
-    ctx.type = "image/svg+xml";
-    ctx.body = renderSVG(`${urls.short}/${slug}`, QR_RENDERING);
-  });
+  for (const format of Object.keys(QR_FORMATS) as QrFormat[])
+    router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
+      const { slug } = await findLink(ctx, services);
+      const { download, ...options } = validate(qrQuery, ctx.state.query);
+      if (download !== undefined) ctx.attachment(`${slug}.${format}`);
+      const { type, render } = QR_FORMATS[format];
+      ctx.type = type;
+      ctx.body = await render(`${urls.short}/${slug}`, options);
+    });
 };
 
 const updateRoutes: RouteModule = (router, { services, urls, allow }) => {

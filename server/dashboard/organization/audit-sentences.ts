@@ -31,6 +31,10 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
     data.required
       ? "required a second factor for owners and admins"
       : "stopped requiring a second factor for owners and admins",
+  "organization.fallback_url_changed": ({ data }) =>
+    data.to === null
+      ? "removed the fallback URL of unavailable links"
+      : `changed the fallback URL of unavailable links to ${data.to}`,
   "organization.suspended": ({ data }) => `suspended the organization${because(data)}`,
   "organization.resumed": () => "resumed the organization",
   "organization.deleted": ({ data }) => `deleted the organization${because(data)}`,

@@ -5,6 +5,7 @@ import { CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "../links/analytics.ts";
+import { fallbackPanel } from "./fallback-url.ts";
 
 export function noOrganizations(): Html {
   return html`<div class="panel"><h2>Create your first organization</h2>
@@ -46,10 +47,11 @@ type Overview = {
   clicks: AnalyticsView;
   /** A rejected new name, and why it was rejected. */
   rejected: Pick<Naming, "name" | "error">;
+  fallback: Parameters<typeof fallbackPanel>[1];
 };
 
 /** Renders an organization's overview: key numbers, next steps, clicks, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, rejected }: Overview): Html {
+export function overview({ membership, counts, clicks, rejected, fallback }: Overview): Html {
   const { id, plan, role } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
@@ -60,7 +62,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 ${counts.links === 0 && firstLink(membership)}
 ${nextStep(membership)}
 ${counts.links + clicks.total > 0 && totals(membership, clicks)}
-${isManager(membership) && renameForm(membership, { ...rejected })}
+${isManager(membership) && html`${renameForm(membership, { ...rejected })}${fallbackPanel(id, fallback)}`}
 <section class="panel"><h2>Leave organization</h2>
 <p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>
 ${linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet")}

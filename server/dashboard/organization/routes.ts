@@ -7,7 +7,7 @@ import { validate } from "../../../resources/http/validate.ts";
 import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
 import { nameSchema } from "../../credentials/names.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { showMembership } from "../membership-view.ts";
@@ -20,6 +20,7 @@ import {
   splitFieldErrors,
 } from "../responses.ts";
 import { addChange, addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+import { addFallbackRoutes } from "./fallback-url.ts";
 import { deletionForm, newOrganizationForm, noOrganizations, organizationChoice, overview } from "./pages.ts";
 
 const COOKIE = "organization"; // the last one the user viewed
@@ -74,11 +75,17 @@ export const organizationRoutes: RouteModule = (router, options) => {
     ]);
     const counts = { links: organization.usage.links, apps: apps.length, members: listed.length };
     const { errors, ...error } = splitFieldErrors(problem);
-    const rejected = { name: problem && (await nameIn(ctx)), error: errors.name };
-    const body = overview({ membership, counts, clicks, rejected });
+    const typed = problem ? await formFieldsOf(ctx) : {};
+    const rejected = { name: "name" in typed ? textFieldOf(typed.name) : undefined, error: errors.name };
+    const fallback = {
+      value: textFieldOf(typed.fallback_url ?? organization.fallback_url),
+      error: errors.fallback_url,
+    };
+    const body = overview({ membership, counts, clicks, rejected, fallback });
     showPage(ctx, { title: "Overview", heading: name, section: "overview", ...error, body });
   };
   router.get(ORGANIZATION, allow(), (ctx) => show(ctx));
+  addFallbackRoutes(router, options, show);
 
   addChange(router, ["patch", ORGANIZATION], { access: [allow(...MANAGERS)], show }, async (ctx) => {
     const { id, plan } = membershipOf(ctx);

@@ -1,3 +1,5 @@
+import { crc32, inflateSync } from "node:zlib";
+
 /** The modules of a QR code without the quiet zone: true for black. */
 type Modules = boolean[][];
 
@@ -26,7 +28,43 @@ const MASKS: ((x: number, y: number) => number)[] = [
 
 /** Decodes the text of a QR code from its SVG. @throws Error */
 export function readQr(svg: string): string {
-  const modules = modulesOf(svg);
+  return textOf(modulesOf(svg));
+}
+
+/** Decodes the text of a QR code from a PNG of two colors, the second of which is dark. @throws Error */
+export function readQrPng(png: Buffer): { text: string; size: number; color: string } {
+  const { size, palette, pixels } = pixelsOf(png);
+  const edge = pixels.findIndex((row) => row.includes(true));
+  const module = ((pixels[edge]?.indexOf(false, edge) ?? 0) - edge) / 7; // a finder is seven modules wide
+  const end = (pixels[edge]?.lastIndexOf(true) ?? 0) + 1;
+  if (edge < QUIET * module || size - end < QUIET * module) throw new Error("the quiet zone is too small");
+  const count = (end - edge) / module;
+  const modules = Array.from({ length: count }, (_, y) =>
+    Array.from({ length: count }, (_, x) => pixels[edge + y * module]?.[edge + x * module] ?? false),
+  );
+  return { text: textOf(modules), size, color: palette.slice(6) };
+}
+
+/** Reads a PNG with one bit per pixel and no filters, and verifies its checksums (RFC 2083). */
+function pixelsOf(png: Buffer): { size: number; palette: string; pixels: boolean[][] } {
+  const chunks = new Map<string, Buffer>();
+  for (let at = 8; at < png.length; at += png.readUInt32BE(at) + 12) {
+    const end = at + 8 + png.readUInt32BE(at);
+    if (crc32(png.subarray(at + 4, end)) !== png.readUInt32BE(end)) throw new Error("a checksum is wrong");
+    chunks.set(png.toString("latin1", at + 4, at + 8), png.subarray(at + 8, end));
+  }
+  const chunk = (name: string) => chunks.get(name) ?? Buffer.alloc(13);
+  const [size, height] = [chunk("IHDR").readUInt32BE(0), chunk("IHDR").readUInt32BE(4)];
+  if (size !== height) throw new Error("the image is not square");
+  const lines = inflateSync(chunk("IDAT"));
+  const lineLength = 1 + Math.ceil(size / 8);
+  const isDark = (x: number, y: number) =>
+    (((lines[y * lineLength + 1 + (x >> 3)] ?? 0) >> (7 - (x & 7))) & 1) === 1;
+  const pixels = Array.from({ length: size }, (_, y) => Array.from({ length: size }, (_, x) => isDark(x, y)));
+  return { size, palette: chunk("PLTE").toString("hex"), pixels };
+}
+
+function textOf(modules: Modules): string {
   const { level, mask } = formatOf(modules);
   const version = (modules.length - 17) / 4;
   const [data = 0, blocks = 1] = CAPACITIES[version - 1]?.[level]?.split("/").map(Number) ?? [];

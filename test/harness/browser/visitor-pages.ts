@@ -68,7 +68,10 @@ function signInPages(service: TestService, strict: TestService, gallery: Gallery
   ];
 }
 
-function authorizationPages(service: TestService, { studio, flows, archived }: Gallery): GalleryPage[] {
+function authorizationPages(
+  service: TestService,
+  { studio, flows, archived, popular }: Gallery,
+): GalleryPage[] {
   return [
     ["authorization-sign-in", "visitor", authorizeUrl(service, studio)],
     [
@@ -77,6 +80,7 @@ function authorizationPages(service: TestService, { studio, flows, archived }: G
       authorizeUrl(service, studio, { redirect_uri: "https://evil.example/" }),
     ],
     ["authorization-expired", "visitor", "/interaction/nothing"],
+    ["link-preview", "visitor", `/${popular.slug}+`],
     ["link-unknown", "visitor", "/no-such-link"],
     ["link-expired", "visitor", `/${archived.slug}`],
     ["not-found", "visitor", "/no/such/page"],

@@ -7,6 +7,8 @@ export type Input = Record<string, unknown>;
 export type ModelLink = { view: LinkBody; version: number; isDeleted: boolean };
 /** The expected response: an error with one of the codes, or a success if there are none. */
 export type Expected = { status: number; codes?: string[] };
+/** The expected response to a visitor, and whether it counts as a click. */
+export type ExpectedVisit = { status: number; location?: string; isCounted?: boolean };
 /** The kinds of `If-Match` headers. */
 export type Match = "none" | "current" | "stale" | "weak" | "listed" | "any";
 export type Filter = { search?: string; tag?: string; archived?: boolean; sort?: "created_at" | "clicks" };
@@ -20,6 +22,7 @@ const DEFAULTS = {
   expires_at: null,
   max_clicks: null,
   redirect_type: 302,
+  fallback_url: null,
 };
 const STALE = '"999"';
 
@@ -74,11 +77,15 @@ export class LinkModel {
     return { status: link ? 200 : 201 };
   }
 
-  expectFollow(link: ModelLink | undefined): Expected {
+  /** A deleted link has lost its fallback. */
+  expectFollow(link: ModelLink | undefined): ExpectedVisit {
     if (!link) return { status: 404 };
-    const { archived, max_clicks, clicks, redirect_type } = link.view;
+    const { url, archived, max_clicks, clicks, redirect_type, fallback_url } = link.view;
     const isUnavailable = link.isDeleted || archived || (max_clicks !== null && clicks >= max_clicks);
-    return { status: isUnavailable ? 410 : redirect_type };
+    if (!isUnavailable) return { status: redirect_type, location: url, isCounted: true };
+    return fallback_url === null || link.isDeleted
+      ? { status: 410 }
+      : { status: 302, location: fallback_url };
   }
 
   /** Adds a created link. Values that the service chooses come from the response. */

@@ -34,6 +34,7 @@ test("a link created from only a URL has defaults for all other fields", async (
     expires_at: null,
     max_clicks: null,
     redirect_type: 302,
+    fallback_url: null,
     clicks: 0,
     last_clicked_at: null,
     created_by: app.clientId,

@@ -178,7 +178,8 @@ test("only the exact path of a slug redirects", async (t) => {
   const similar = [
     "exactslug",
     "EXACTSLUG",
-    `${slug}/`,
+    `${slug}//`,
+    `/${slug}/`,
     `/${slug}`,
     `${slug}/x`,
     `${slug}.`,
@@ -195,6 +196,16 @@ test("only the exact path of a slug redirects", async (t) => {
   }
   t.is((await sendRaw(service.url, `/${slug}?utm=1`)).status, 302, "a query is not part of the slug");
   t.is((await read({ id } as LinkBody)).clicks, 1);
+});
+
+test("a trailing slash leads to the destination without another redirect, and counts", async (t) => {
+  const link = await api.createLink({ url: "https://example.com/a" });
+  for (const path of [`${link.slug}/`, `${link.slug}/?utm_source=x`]) {
+    const { status, headers } = await follow(path);
+    t.deepEqual([status, headers.get("location")], [302, "https://example.com/a"], path);
+  }
+  t.is((await visitor.send("HEAD", `/${link.slug}/`)).status, 302);
+  t.is((await read(link)).clicks, 2);
 });
 
 const unavailable = [

@@ -8,7 +8,7 @@ const token = await service.token(await service.createOrganization());
 test.after.always(() => service.close());
 
 // About 5,000 tokens of a model's context.
-const MAX_BYTES = 20_000;
+const MAX_BYTES = 20 * 1024;
 const HOUR_MS = 60 * 60 * 1000;
 const LEGACY_LIST = { jsonrpc: "2.0", id: 1, method: "tools/list" };
 

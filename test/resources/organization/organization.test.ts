@@ -12,6 +12,7 @@ type Organization = {
   name: string;
   plan: string;
   limits: Record<string, number>;
+  fallback_url: string | null;
   usage: { links: number; link_bytes: number; webhooks: number; deliveries_today: number };
 };
 
@@ -23,11 +24,12 @@ for (const plan of ["growth", "premium"] as const) {
     const { status, headers, body } = await api.get<Organization>("/v1/organization");
     t.is(status, 200);
     t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
-    t.deepEqual(Object.keys(body).sort(), ["id", "limits", "name", "plan", "usage"]);
+    t.deepEqual(Object.keys(body).sort(), ["fallback_url", "id", "limits", "name", "plan", "usage"]);
     t.regex(body.id, /^org_/);
     t.is(body.id, app.id);
     t.is(body.name, name);
     t.is(body.plan, plan);
+    t.is(body.fallback_url, null);
     t.true(Object.values(body.limits).every((limit) => Number.isInteger(limit) && limit > 0));
     t.deepEqual(body.usage, { links: 0, link_bytes: 0, webhooks: 0, deliveries_today: 0 });
   });

@@ -217,6 +217,7 @@ test("the webhooks of a suspended organization receive nothing until it is resum
     expiresAt: null,
     maxClicks: null,
     redirectType: 302 as const,
+    fallbackUrl: null,
   };
   await links.create(organization.id, OPERATOR, fields);
   // A delivery to another organization shows that the queue was polled.

@@ -27,6 +27,8 @@ await createLink("expired", { expiresAt: 1 });
 await createLink("expires", { expiresAt: Date.now() + 3_600_000 });
 await createLink("limited", { maxClicks: 1000 });
 await createLink("used-up", { maxClicks: 0 });
+await createLink("moved", { archived: true, fallbackUrl: "https://example.com/sale-ended" });
+await createLink("moved-used-up", { maxClicks: 0, fallbackUrl: "https://münchen.example/" });
 await createLink("UPPER-case_1");
 await storage.disabledLinks.disable((await createLink("disabled")).id, "spam", OPERATOR);
 await storage.links.remove(organization.id, (await createLink("deleted")).id, OPERATOR);
@@ -38,7 +40,8 @@ test.after.always(close);
 const get = (path: string, ...headers: string[]) => request("GET", path, HOST, ...headers);
 const SLUGS =
   `plain type301 type302 type307 type308 unicode archived expired expires limited used-up UPPER-case_1
-  disabled deleted suspended unknown upper-CASE_1 ${"x".repeat(64)} ${"x".repeat(65)} plain. plain/ /plain plain%20 pl%61in
+  disabled deleted suspended unknown upper-CASE_1 ${"x".repeat(64)} ${"x".repeat(65)} plain. plain/ plain/?utm=1 plain// pl%61in/ plain+ plain%2B plain%2b plain+/ archived+ archived/ moved moved/ moved+
+  moved-used-up v1+ dashboard+ /plain plain%20 pl%61in
   plain? plain?utm=1 plain;x plain# v1 mcp oauth auth dashboard docs healthz readyz metrics assets login LOGIN register
   favicon.ico robots.txt .well-known interaction -`.split(/\s+/);
 const METHODS = ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"];

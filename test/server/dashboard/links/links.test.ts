@@ -1,8 +1,8 @@
 import test from "ava";
-import { readQr } from "../../../harness/browser/qr.ts";
+import { readQr, readQrPng } from "../../../harness/browser/qr.ts";
 import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
-import { isMarked, linksInBrowser, typedIn } from "../../../harness/clients/pages.ts";
+import { linksInBrowser } from "../../../harness/clients/pages.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -103,6 +103,7 @@ test("a link of another organization is not found by any request", async (t) => 
     ["GET", `${theirs}/edit`],
     ["GET", `${theirs}/delete`],
     ["GET", `${theirs}/qr.svg`],
+    ["GET", `${theirs}/qr.png`],
     ["GET", `${theirs}/analytics`],
     ["GET", `${base}/links/${link.id}`],
   ];
@@ -127,100 +128,6 @@ test("an update or deletion of an outdated version is rejected", async (t) => {
   });
   t.is((await look(link.id)).title, "First");
 });
-
-const FILLED = {
-  url: "https://example.com/spring",
-  slug: "spring-2030",
-  title: "Spring & <more>",
-  tags: "mail, spring , ,mail",
-  expires_at: "2030-01-31T12:00",
-  max_clicks: "100",
-  redirect_type: "307",
-  external_id: "my-1",
-};
-
-test("the form creates and edits every field of a link", async (t) => {
-  const { browser, list, look, open } = await linksInBrowser(service);
-  const created = await browser.press(await open("/new"), "Create link", FILLED);
-  t.is(created.html.querySelector("h1")?.text, "Spring & <more>");
-  const [link] = await list();
-  if (!link) return t.fail();
-  t.like(link, {
-    url: FILLED.url,
-    slug: FILLED.slug,
-    title: FILLED.title,
-    tags: ["mail", "spring"],
-    expires_at: "2030-01-31T12:00:00.000Z",
-    max_clicks: 100,
-    redirect_type: 307,
-    external_id: "my-1",
-  });
-  const form = await open(`/${link.id}/edit`);
-  for (const [name, value] of Object.entries({ ...FILLED, tags: "mail, spring" })) {
-    t.is(typedIn(form, name), value, name);
-  }
-  const unchanged = await browser.press(form, "Save link");
-  t.regex(unchanged.text, /Link saved/);
-  t.is((await look(link.id)).updated_at, link.updated_at);
-  const cleared = {
-    title: "",
-    tags: "",
-    expires_at: "",
-    max_clicks: "",
-    external_id: "",
-    redirect_type: "302",
-  };
-  await browser.press(form, "Save link", cleared);
-  t.like(await look(link.id), {
-    slug: FILLED.slug,
-    title: null,
-    tags: [],
-    expires_at: null,
-    max_clicks: null,
-    external_id: null,
-    redirect_type: 302,
-  });
-});
-
-const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
-  ["url", "example.com", /absolute URL/],
-  ["url", "", /absolute URL/],
-  ["url", "ftp://example.com/", /http or https/],
-  ["slug", "not a slug", /1 to 64 characters/],
-  ["slug", "admin", /reserved/],
-  ["slug", "taken", /taken/],
-  ["tags", `${"a".repeat(51)}, b`, /1 to 50 characters/],
-  ["expires_at", "2001-01-01T00:00", /future/],
-  ["expires_at", "tomorrow", /RFC 3339/],
-  ["max_clicks", "0", /at least 1/],
-  ["max_clicks", "many", /whole number/],
-  ["redirect_type", "200", /301, 302, 307 or 308/],
-  ["title", "a".repeat(256), /1 to 255/],
-  ["external_id", "mine", /used by another link/],
-];
-
-for (const [field, value, message] of INVALID_VALUES) {
-  test(`the ${field} “${value.slice(0, 20)}” is rejected with an error beside the field`, async (t) => {
-    const { browser, create, look, list, open } = await linksInBrowser(service);
-    const { slug } = await create({ external_id: "mine" });
-    const filled = { ...FILLED, slug: `${slug}-2`, [field]: value === "taken" ? slug : value };
-    const link = await create();
-    for (const [address, button] of [
-      ["new", "Create link"],
-      [`${link.id}/edit`, "Save link"],
-    ] as const) {
-      const form = await open(`/${address}`);
-      const rejected = await browser.press(form, button, filled);
-      t.true([409, 422].includes(rejected.status), String(rejected.status));
-      isMarked(t, rejected, field, message);
-      for (const [name, value] of Object.entries(filled)) {
-        if (name !== "redirect_type") t.is(typedIn(rejected, name), value, name);
-      }
-    }
-    t.is((await list()).length, 2);
-    t.deepEqual(await look(link.id), link);
-  });
-}
 
 test("the QR code of a link contains its short URL", async (t) => {
   const { member, path, create } = await linksInBrowser(service);
@@ -253,7 +160,55 @@ test("the page of a link shows its QR code and offers it for download", async (t
   const download = await browser.open(service.url + page.html.querySelector("a[download]")?.attributes.href);
   t.is(download.headers.get("content-disposition"), 'attachment; filename="spring.svg"');
   t.is(readQr(download.text), link.short_url);
+  const links = page.html.querySelectorAll("a[download]").map(({ attributes }) => attributes.href ?? "");
+  t.is(links.length, 2);
+  const png = await browser.open(service.url + links[1]);
+  t.is(png.headers.get("content-type"), "image/png");
+  t.is(png.headers.get("content-disposition"), 'attachment; filename="spring.png"');
 });
+
+const QR_OPTIONS: [query: string, size: number | undefined, color: string][] = [
+  ["", undefined, "000000"],
+  ["size=128", 128, "000000"],
+  ["size=1000&color=1F5FBF", 1000, "1f5fbf"],
+  ["size=2048&color=%23b3261e&download=1", 2048, "b3261e"],
+];
+for (const [query, size, color] of QR_OPTIONS) {
+  test(`a QR code with the query “${query}” is the same as SVG and as PNG`, async (t) => {
+    const { member, path, create } = await linksInBrowser(service);
+    const link = await create();
+    const svg = (await member.api.send("GET", `${path}/${link.id}/qr.svg?${query}`)).text;
+    t.is(readQr(svg), link.short_url);
+    t.is(/<svg width="(\d+)" height="\1"/.exec(svg)?.[1], size?.toString());
+    t.true(svg.includes(`<path fill="#${color}"`));
+    const response = await fetch(`${service.url}${path}/${link.id}/qr.png?${query}`, {
+      headers: { authorization: `Bearer ${member.token}` },
+    });
+    const png = readQrPng(Buffer.from(await response.arrayBuffer()));
+    t.deepEqual(png, { text: link.short_url, size: size ?? 512, color });
+  });
+}
+
+const INVALID_QR_OPTIONS: [query: string, field: string][] = [
+  ["size=127", "size"],
+  ["size=2049", "size"],
+  ["size=large", "size"],
+  ["size=1e3", "size"],
+  ["color=red", "color"],
+  ["color=ffffff", "color"],
+  ["color=9e9e9e", "color"],
+  ["color=%22/%3E%3Cscript%3E", "color"],
+];
+for (const [query, field] of INVALID_QR_OPTIONS) {
+  test(`a QR code with ${query} is rejected`, async (t) => {
+    const { member, path, create } = await linksInBrowser(service);
+    const { id } = await create();
+    for (const format of ["svg", "png"]) {
+      const reply = await member.api.send("GET", `${path}/${id}/qr.${format}?${query}`);
+      isProblem(t, reply, { status: 422, code: `invalid_${field}`, fields: [field] });
+    }
+  });
+}
 
 test("the QR code of a link stays correct when it is archived or its slug changes", async (t) => {
   const { member, path, create } = await linksInBrowser(service);

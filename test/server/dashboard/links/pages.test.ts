@@ -74,9 +74,19 @@ test("a concurrent change is not overwritten until the form is saved again", asy
   const { browser, owner, path, create, open, look } = await linksInBrowser(service);
   const link = await create({ tags: ["old"] });
   const form = await open(`/${link.id}/edit`);
-  const json = { title: "Theirs", tags: ["new", "shop"], redirect_type: 301, max_clicks: null };
+  const json = {
+    title: "Theirs",
+    tags: ["new", "shop"],
+    redirect_type: 301,
+    max_clicks: null,
+    fallback_url: "https://example.com/theirs",
+  };
   await owner.api.send("PATCH", `${path}/${link.id}`, { json });
-  const rejected = await browser.press(form, "Save link", { title: "Mine", max_clicks: "5" });
+  const rejected = await browser.press(form, "Save link", {
+    title: "Mine",
+    max_clicks: "5",
+    utm_source: "mine",
+  });
   t.is(rejected.status, 412);
   t.regex(
     rejected.html.querySelector("[role=alert]")?.text ?? "",
@@ -87,6 +97,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
       .querySelectorAll("main tbody tr")
       .map((row) => row.querySelectorAll("td").map(({ text }) => text)),
     [
+      ["Destination URL", link.url, `${link.url}?utm_source=mine`],
       ["Title", "Theirs", "Mine"],
       ["Tags", "new, shop", "old"],
       ["Click limit", "empty", "5"],
@@ -95,6 +106,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
         "301: permanent, browsers may cache it and skip the count",
         "302: temporary, every click is counted",
       ],
+      ["Fallback URL", "https://example.com/theirs", "empty"],
     ],
   );
   const reload = await browser.open(new URL(linkTo(rejected, "Reload"), rejected.url).href);
@@ -102,7 +114,14 @@ test("a concurrent change is not overwritten until the form is saved again", asy
   t.is(typedIn(rejected, "title"), "Mine");
   t.is((await look(link.id)).title, "Theirs");
   await browser.press(rejected, "Save link");
-  t.like(await look(link.id), { title: "Mine", tags: ["old"], redirect_type: 302, max_clicks: 5 });
+  t.like(await look(link.id), {
+    title: "Mine",
+    tags: ["old"],
+    redirect_type: 302,
+    max_clicks: 5,
+    fallback_url: null,
+  });
+  t.is((await look(link.id)).url, `${link.url}?utm_source=mine`);
 });
 
 test("an expired link keeps its expiry when another field is changed", async (t) => {
@@ -168,10 +187,10 @@ test("pagination keeps the filter", async (t) => {
   for (let count = 0; count < 30; count++) await create({ tags: count % 30 ? ["many"] : [] });
   const first = await open("?tag=many&archived=all");
   t.is(shownIn(first).length, 25);
-  const second = await browser.open(new URL(linkTo(first, "Next page"), first.url).href);
+  const second = await browser.open(new URL(linkTo(first, "Next"), first.url).href);
   t.is(shownIn(second).length, 4);
   t.is(new Set([...shownIn(first), ...shownIn(second)]).size, 29);
-  const back = await browser.open(new URL(linkTo(second, "First page"), second.url).href);
+  const back = await browser.open(new URL(linkTo(second, "Previous"), second.url).href);
   t.deepEqual(shownIn(back), shownIn(first));
 });
 
@@ -218,12 +237,16 @@ test("the fields of a link are escaped on every page", async (t) => {
   const link = await create({ title, tags: [`<img src=x>`], metadata: { "<b>": "<i>" } });
   for (const address of ["", `/${link.id}`, `/${link.id}/edit`, `/${link.id}/delete`]) {
     const page = await open(address);
-    t.is(page.html.querySelectorAll("main script, main img:not([src$='qr.svg']), b, i").length, 0, address);
+    t.is(
+      page.html.querySelectorAll("main script:not([src]), main img:not([src$='qr.svg']), b, i").length,
+      0,
+      address,
+    );
   }
 });
 
 const shownIn = ({ html }: Page) =>
-  html.querySelectorAll('td[data-head="Short link"] a').map(({ text }) => text.split("/").at(-1) as string);
+  html.querySelectorAll("a.short").map(({ text }) => text.split("/").at(-1) as string);
 
 function linkTo({ html }: Page, text: string): string {
   const found = html.querySelectorAll("a").find((link: HTMLElement) => link.text === text);

@@ -1,10 +1,11 @@
 import test from "ava";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { limitsOf } from "../../../../resources/plans.ts";
-import { apiAt, isMissing, isProblem } from "../../../harness/clients/api.ts";
+import { apiAt, isMissing, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
 import { tokensFor } from "../../../harness/clients/flow.ts";
 import { isAcceptedByApi, postAsClient } from "../../../harness/clients/oauth.ts";
+import { isMarked, typedIn } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
 import { startTestService, type TestOrganization } from "../../../harness/service.ts";
 
@@ -93,6 +94,7 @@ test("an organization is shown with its limits and usage, and can be renamed", a
   t.deepEqual(body.organization, {
     ...organization,
     role: "member",
+    fallback_url: null,
     limits: limitsOf("growth"),
     usage: {
       ...(await service.storage.links.usage(organization.id)),
@@ -106,6 +108,42 @@ test("an organization is shown with its limits and usage, and can be renamed", a
   for (const json of [{ name: " " }, { name: "a".repeat(101) }, { name: "New", plan: "premium" }]) {
     t.is((await owner.api.send("PATCH", base, { json })).status, 422);
   }
+});
+
+test("the fallback URL of an organization is set, shown, audited and removed", async (t) => {
+  const { base, admin, member } = await createTeam(service);
+  const { body: link } = await member.api.send<LinkBody>("POST", `${base}/links`, {
+    json: { url: "https://example.com/" },
+  });
+  await member.api.send("PATCH", `${base}/links/${link.id}`, { json: { archived: true } });
+  const target = async () => (await fetch(link.short_url, { redirect: "manual" })).headers.get("location");
+  const { browser, page } = await browserOf(service, admin);
+
+  const saved = await browser.press(page, "Save fallback URL", { fallback_url: " example.org/sorry " });
+  t.regex(saved.text, /Fallback URL saved/);
+  t.is(typedIn(saved, "fallback_url"), "https://example.org/sorry");
+  t.is(await target(), "https://example.org/sorry");
+
+  const rejected = await browser.press(saved, "Save fallback URL", { fallback_url: link.short_url });
+  t.is(rejected.status, 422);
+  isMarked(t, rejected, "fallback_url", /must not point to this service/i);
+  t.is(typedIn(rejected, "fallback_url"), link.short_url);
+  t.is(typedIn(rejected, "name"), typedIn(saved, "name"));
+
+  const removed = await browser.press(saved, "Save fallback URL", { fallback_url: "" });
+  t.is(typedIn(removed, "fallback_url"), "");
+  t.is(await target(), null);
+  const audit = (await browser.open(`${service.url}${base}/audit`)).html.text;
+  t.regex(audit, /changed the fallback URL of unavailable links to https:\/\/example\.org\/sorry/);
+  t.regex(audit, /removed the fallback URL of unavailable links/);
+
+  for (const fallback_url of ["example.org", "", 7]) {
+    const reply = await admin.api.send("PUT", `${base}/fallback-url`, { json: { fallback_url } });
+    isProblem(t, reply, { status: 422, code: "invalid_fallback_url", fields: ["fallback_url"] });
+  }
+  const json = { fallback_url: "https://example.com/" };
+  t.deepEqual((await admin.api.send<object>("PUT", `${base}/fallback-url`, { json })).body, json);
+  t.false((await browserOf(service, member)).page.text.includes("Save fallback URL"));
 });
 
 test("a user can switch between organizations, and returns to the last viewed one", async (t) => {

@@ -17,6 +17,7 @@ test("a suspended organization can be viewed, but not changed", async (t) => {
   const changes: [method: string, path: string, json?: object][] = [
     ["PATCH", "", { name: "New" }],
     ["DELETE", ""],
+    ["PUT", "/fallback-url", { fallback_url: null }],
     ["POST", "/links", { url: "https://example.com/" }],
     ["PUT", "/plan", { plan: "premium" }],
     ["POST", "/client/rotate", {}],
