@@ -21,6 +21,7 @@ export const LINK_EXAMPLE = {
   max_clicks: null,
   redirect_type: 302 as const,
   clicks: 17,
+  bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
   created_at: "2026-02-28T12:00:00.000Z",
   updated_at: "2026-02-28T12:00:00.000Z",
@@ -126,7 +127,7 @@ export function linkSchemas(reserved: ReservedNames) {
       .describe("When the link expires. From then on, the short URL returns 410."),
     max_clicks: maxClicks
       .nullable()
-      .describe("The number of clicks, bots included, after which the short URL returns 410."),
+      .describe("The sum of `clicks` and `bot_clicks` after which the short URL returns 410."),
     redirect_type: redirectTypes.describe("The HTTP status of the redirect. Defaults to 302."),
   };
   const { url, ...optional } = fields;
@@ -176,8 +177,11 @@ export const linkSchema = z
     clicks: z
       .int()
       .describe(
-        "The number of redirects, bots included. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
+        "The number of redirects, without those of known bots. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
       ),
+    bot_clicks: z
+      .int()
+      .describe("The number of redirects of known bots, whose user agents say that they are."),
     last_clicked_at: time.nullable(),
     created_at: time,
     updated_at: time.describe("When the link was last changed. Clicks don't count as changes."),
@@ -222,6 +226,7 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
     max_clicks: link.maxClicks,
     redirect_type: link.redirectType,
     clicks: link.clicks,
+    bot_clicks: link.botClicks,
     last_clicked_at: toTime(link.lastClickedAt),
     created_at: toTime(link.createdAt),
     updated_at: toTime(link.updatedAt),

@@ -1,3 +1,4 @@
+import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import {
   badge,
@@ -44,14 +45,12 @@ export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): stri
 }
 
 /** Renders the reason that a link doesn't redirect, if any. */
-export function statusBadge(
-  { disabledAt, archived, expiresAt, maxClicks, clicks }: Link,
-  now = Date.now(),
-): Html {
+export function statusBadge(link: Link, now = Date.now()): Html {
+  const { disabledAt, archived, expiresAt } = link;
   if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= now) return badge("expired", "warn");
-  if (maxClicks !== null && clicks >= maxClicks) return badge("limit reached", "warn");
+  if (hasReachedLimit(link)) return badge("limit reached", "warn");
   return html``;
 }
 
@@ -108,8 +107,7 @@ function columnsOf(path: string, shortUrl: string): Columns<Link> {
       )}</span>`,
     Destination: (link) =>
       html`<div class="target">${link.title && html`<strong>${link.title}</strong>`}<span class="soft clipped" title="${link.url}">${link.url}</span>${statusBadge(link)}${tagList(link, path, MAX_TAGS_IN_LIST)}</div>`,
-    // The API's `clicks` include known bots; analytics leave them out and have that name here.
-    Visits: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
+    Clicks: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
     Created: ({ createdAt }) => day(createdAt),
   };
 }

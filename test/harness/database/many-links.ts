@@ -25,6 +25,7 @@ export async function storeManyLinks(
       id: oldLinkId(number),
       organizationId,
       clicks: 0,
+      botClicks: 0,
       lastClickedAt: null,
       version: 1,
       createdBy: "lgc_filler",

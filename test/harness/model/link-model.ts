@@ -76,8 +76,9 @@ export class LinkModel {
 
   expectFollow(link: ModelLink | undefined): Expected {
     if (!link) return { status: 404 };
-    const { archived, max_clicks, clicks, redirect_type } = link.view;
-    const isUnavailable = link.isDeleted || archived || (max_clicks !== null && clicks >= max_clicks);
+    const { archived, max_clicks, clicks, bot_clicks, redirect_type } = link.view;
+    const isSpent = max_clicks !== null && clicks + bot_clicks >= max_clicks;
+    const isUnavailable = link.isDeleted || archived || isSpent;
     return { status: isUnavailable ? 410 : redirect_type };
   }
 
@@ -91,6 +92,7 @@ export class LinkModel {
       ...{ id, slug, created_at, updated_at, created_by, created_via },
       short_url: `${shortUrl}/${slug}`,
       clicks: 0,
+      bot_clicks: 0,
       last_clicked_at: null,
       disabled_at: null,
       disabled_reason: null,

@@ -35,6 +35,7 @@ test("a link created from only a URL has defaults for all other fields", async (
     max_clicks: null,
     redirect_type: 302,
     clicks: 0,
+    bot_clicks: 0,
     last_clicked_at: null,
     created_by: app.clientId,
     created_via: null,
