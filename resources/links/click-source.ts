@@ -7,7 +7,10 @@ import { type Click, DEVICES } from "./types.ts";
 
 export type ClickSource = Omit<Click, "clickedAt">;
 
-export type ReadClickSource = (request: Pick<IncomingMessage, "headers">) => ClickSource;
+export type ReadClickSource = (request: IncomingMessage) => ClickSource;
+
+/** Returns the ISO 3166-1 alpha-2 code of the country of a visitor's address, if it is known. */
+export type FindCountry = (request: IncomingMessage) => string | null;
 
 type Agent = Pick<Click, "device" | "browser" | "operatingSystem" | "bot">;
 
@@ -24,16 +27,20 @@ const USER_AGENTS_MAX = 1000;
 // Those of browsers have about 150 characters.
 const USER_AGENT_LENGTH = 512;
 
-/** @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country */
-export function createReadClickSource(behindProxy: boolean): ReadClickSource {
+/**
+ * @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country
+ * @param findCountry tells the country if the proxy doesn't
+ */
+export function createReadClickSource(behindProxy: boolean, findCountry: FindCountry): ReadClickSource {
   const agents = new LRUCache<string, Agent>({ max: USER_AGENTS_MAX, memoMethod: readAgent });
-  return ({ headers }) => {
+  return (request) => {
+    const { headers } = request;
     const country = headers[COUNTRY_HEADER];
     const isTold = behindProxy && typeof country === "string" && COUNTRY.test(country);
     return {
       ...agents.memo((headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH)),
       referrer: siteOf(headers.referer),
-      country: isTold ? country : null,
+      country: isTold ? country : findCountry(request),
     };
   };
 }

@@ -24,7 +24,7 @@ export const analytics: RouteModule = (router, options) => {
 
 async function showAnalytics(
   ctx: Context,
-  { services: { links }, urls }: DashboardOptions,
+  { services: { links }, urls, settings }: DashboardOptions,
   linkId: string | undefined,
   problem: Problem | undefined,
 ): Promise<void> {
@@ -44,6 +44,7 @@ async function showAnalytics(
     title: formatRange(found),
     empty: "No clicks in this date range.",
     previous,
+    needsCountries: settings.MMDB_PATH === undefined,
   });
   const body = html`${rangeForm(ctx.path, range, errors, found)}
 ${panel}

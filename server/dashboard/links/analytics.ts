@@ -21,6 +21,8 @@ export type ClicksPanel = {
   showSources?: boolean;
   /** The clicks of the period before, which has the same length. */
   previous?: number | undefined;
+  /** Whether a database of countries is missing, which is said if no country is known. */
+  needsCountries?: boolean;
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
@@ -41,7 +43,7 @@ export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html 
     bot_clicks > 0 && html` <span class="soft">· ${bot_clicks.toLocaleString("en")} from known bots</span>`
   }${change && html`<br><span class="soft">${change}</span>`}</p>
 ${clicksChart(analytics)}
-${clicks > 0 && showSources && sources(analytics)}
+${clicks > 0 && showSources && sources(analytics, panel.needsCountries ?? false)}
 </section>`;
 }
 
@@ -116,7 +118,7 @@ function monthOf(at: number): string {
 
 type Source = { name: string; clicks: number };
 
-function sources(analytics: AnalyticsView): Html {
+function sources(analytics: AnalyticsView, needsCountries: boolean): Html {
   const { clicks: total, referrers, countries, devices, browsers, operating_systems } = analytics;
   const hasCountries = countries.some(({ country }) => country !== null);
   const list = (title: string, head: string, rows: Source[]) =>
@@ -128,12 +130,14 @@ ${list(
   named(referrers, ({ referrer }) => referrer ?? "Direct"),
 )}
 ${
-  hasCountries &&
-  list(
-    "Countries",
-    "Country",
-    named(countries, ({ country }) => countryName(country)),
-  )
+  hasCountries
+    ? list(
+        "Countries",
+        "Country",
+        named(countries, ({ country }) => countryName(country)),
+      )
+    : needsCountries &&
+      html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`
 }
 ${list(
   "Devices",

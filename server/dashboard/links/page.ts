@@ -13,6 +13,7 @@ type LinkPage = {
   analytics: AnalyticsView;
   /** The clicks of the 30 days before. */
   previous: number | undefined;
+  needsCountries: boolean;
 };
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };

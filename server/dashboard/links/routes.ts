@@ -85,7 +85,7 @@ const createRoutes: RouteModule = (router, { services: { links }, urls, allow })
   });
 };
 
-const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) => {
+const detailRoutes: RouteModule = (router, { services, urls, storage, settings, allow }) => {
   router.get(LINK, allow(), async (ctx) => {
     const link = await findLink(ctx, services);
     if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
@@ -100,6 +100,7 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
       creator,
       analytics,
       previous: await readPrevious(services.links, actorOf(ctx), link.id, analytics),
+      needsCountries: settings.MMDB_PATH === undefined,
     };
     const title = link.title ?? displayUrl(link, urls.short);
     showPage(ctx, { title, section: "links", ...linkPage(page) });

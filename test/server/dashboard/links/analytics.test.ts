@@ -94,6 +94,17 @@ test("the page of a link shows where its clicks come from", async (t) => {
     t.deepEqual(textsOf(page, `[data-head="${head}"]`), [name]);
   const shares = ["60%", "20%", "20%", "40%", "40%", "20%", "100%", "100%", "100%"];
   t.deepEqual(textsOf(page, '[data-head="Share"]'), shares);
+  t.notRegex(page.text, /MMDB_PATH/);
+});
+
+test("clicks without a country name the setting that is missing", async (t) => {
+  const { create, open } = await linksInBrowser(service);
+  const link = await create();
+  await click(link);
+  t.regex(
+    (await open(`/${link.id}`)).html.text,
+    /Countries are unknown until the operator .* sets MMDB_PATH\./,
+  );
 });
 
 test("people and known bots are two numbers on the page of a link, and one limit", async (t) => {
