@@ -12,7 +12,7 @@ import { nextStepOf } from "./http/problem-codes.ts";
 import { isBelow, isOfResource, mount, requireRead, routesOf } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore, idempotent } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
-import { createReadClickSource } from "./links/click-source.ts";
+import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
 import { createRedirects, type RenderPreview } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
@@ -38,6 +38,8 @@ export type ResourceOptions = {
   origins: ReadonlySet<string>;
   /** Whether the service runs behind a trusted proxy, whose headers tell the visitor's country. */
   behindProxy: boolean;
+  /** Tells a visitor's country where the proxy doesn't. */
+  findCountry: FindCountry;
   version: string;
   /** Signs what clients hold between two requests; shared by all processes. */
   signingSecret: string;
@@ -65,12 +67,8 @@ export function createResources(options: ResourceOptions): Resources {
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
-  const redirects = createRedirects(
-    links,
-    createReadClickSource(behindProxy),
-    urls.short,
-    options.renderPreview,
-  );
+  const readClickSource = createReadClickSource(behindProxy, options.findCountry);
+  const redirects = createRedirects(links, readClickSource, urls.short, options.renderPreview);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;

@@ -18,6 +18,7 @@ import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { parseQueries } from "./http/query.ts";
 import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
 import { commonHeaders } from "./http/security-headers.ts";
+import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
@@ -112,7 +113,7 @@ function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): 
 type ProtectedOptions = Dependencies & { services: Services; onError: OnError; introspect: Introspect };
 
 function createProtectedParts(options: ProtectedOptions): Resources {
-  const { settings, urls, storage, keys, rateLimitStore, services, onError, introspect } = options;
+  const { settings, urls, storage, keys, log, rateLimitStore, services, onError, introspect } = options;
   return createResources({
     introspect,
     dpop: {
@@ -126,6 +127,7 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     urls,
     origins: originsOf(settings, urls),
     behindProxy: settings.TRUST_PROXY > 0,
+    findCountry: createFindCountry(settings, log),
     version: VERSION,
     signingSecret: keys.signing,
     mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],

@@ -20,6 +20,9 @@ export async function createDemo(settings: Settings, storage: Storage): Promise<
   return client && { ...client, username: user.username, password };
 }
 
+// By itself, curl is a known bot, whose clicks are counted apart.
+const BROWSER = "Mozilla/5.0 (X11; Linux x86_64)";
+
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
   { base, mcp, short }: PublicUrls,
@@ -39,13 +42,13 @@ Connect Claude Code, or see the dashboard's Connect page for other AI clients:
 
   claude mcp add --transport http linkgate ${mcp}
 
-Get a token, create a link, follow it, and revoke the token:
+Get a token, create a link, follow it as a browser would, and revoke the token:
 
   TOKEN=$(curl -s ${base}/oauth/token -d grant_type=client_credentials ${credentials} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
 
   curl -s ${base}/v1/links -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{"url":"https://example.com/hello","slug":"hello"}'
 
-  curl -si ${short}/hello
+  curl -si -A "${BROWSER}" ${short}/hello
 
   curl -s -o /dev/null -w '%{http_code}\\n' ${base}/oauth/revoke -d "token=$TOKEN" ${credentials}
 `;

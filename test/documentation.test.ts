@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { scopesOfRole } from "../resources/access/scopes.ts";
+import type { AnalyticsView } from "../resources/links/analytics.ts";
 import { toSteps } from "../server/dashboard/connect/guides.ts";
 import { HOSTS } from "../server/dashboard/connect/hosts.ts";
 import { apiAt } from "./harness/clients/api.ts";
@@ -56,14 +57,14 @@ test("the walk through the API in the README works when pasted", async (t) => {
   const [created, followed, list] = (link ?? "").trim().split("\n");
   t.is(JSON.parse(created ?? "").slug, "spring");
   t.is(followed, "302 https://example.com/spring");
-  const [{ id, clicks }] = JSON.parse(list ?? "").data;
-  t.is(clicks, 1);
+  const [{ id, clicks, bot_clicks }] = JSON.parse(list ?? "").data;
+  t.deepEqual([clicks, bot_clicks], [1, 0]);
   const api = apiAt(service.url, await service.token(organization));
   const counted = await until(async () => {
-    const { body } = await api.get<{ total: number; bots: number }>(`/v1/links/${id}/analytics`);
-    return body.total + body.bots > 0 ? body : undefined;
+    const { body } = await api.get<AnalyticsView>(`/v1/links/${id}/analytics`);
+    return body.clicks + body.bot_clicks > 0 ? body : undefined;
   });
-  t.like(counted, { total: 1, bots: 0 }, "a person's, not a bot's");
+  t.like(counted, { clicks: 1, bot_clicks: 0 }, "a person's, not a bot's");
   const [first, second] = (idempotent ?? "")
     .trim()
     .split("\n")

@@ -175,6 +175,7 @@ const OPENED: Record<string, string> = {
   "server/provider/leak-reports.ts: readFile": "the public keys of the settings",
   "server/rate-limits/connections.ts: readFileSync": "/proc/self/limits",
   "server/settings/config.ts: readFileSync": ".env",
+  "server/settings/country-database.ts: readFileSync": "the database of countries of the settings",
   "server/ui/css/index.ts: readFileSync": "style sheets",
 };
 const OPENS = /^(open(AsBlob)?|(read|write|append|copy)File|create(Read|Write)Stream|cp|truncate)(Sync)?$/;

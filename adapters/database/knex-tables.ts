@@ -27,8 +27,7 @@ declare module "knex/types/tables.js" {
   interface Tables {
     approved_apps: Table<oauth.ApprovedAppRow>;
     audit_chains: Table<rows.AuditChainRow>;
-    click_stats: Table<rows.ClickStatRow>;
-    click_totals: Table<rows.ClickTotalRow>;
+    click_counts: Table<rows.ClickCountRow>;
     client_keys: Table<oauth.ClientKeyRow>;
     client_secret_uses: Table<oauth.ClientSecretUseRow>;
     client_secrets: Table<oauth.ClientSecretRow>;
@@ -44,7 +43,7 @@ declare module "knex/types/tables.js" {
     known_devices: Table<accounts.KnownDeviceRow, "failures">;
     leases: Table<rows.LeaseRow>;
     link_changes: Table<rows.LinkChangesRow>;
-    links: Table<rows.LinkRow, "archived" | "clicks" | "version">;
+    links: Table<rows.LinkRow, "archived" | "clicks" | "bot_clicks" | "version">;
     mails: Table<accounts.MailRow, "attempts">;
     memberships: Table<rows.MembershipRow>;
     notices: Table<accounts.NoticeRow>;

@@ -162,7 +162,9 @@ export type LinkRow = {
   max_clicks: number | null;
   redirect_type: RedirectType;
   fallback_url: string | null;
+  /** Of people; those of known bots are counted apart. */
   clicks: number;
+  bot_clicks: number;
   last_clicked_at: Time | null;
   version: number;
   created_by: string;
@@ -178,21 +180,14 @@ export type LinkRow = {
 /** On SQLite: the only row, whose version rises with each change that affects redirects. */
 export type LinkChangesRow = { id: number; version: number };
 
-export type ClickStatRow = {
+export type ClickCountRow = {
+  organization_id: string;
+  /** Empty for the sum of all links. */
   link_id: string;
+  /** The names of `clicks` and `bots` are hours, those of `agent` a device, a browser and an operating system. */
+  dimension: "clicks" | "bots" | "referrer" | "country" | "agent" | "link";
   day: number;
-  referrer: string;
-  country: string;
-  bot: Flag;
-  organization_id: string;
-  clicks: number;
-};
-
-/** The clicks of an organization on one day: of people, of known bots, or of people from a referrer or country. */
-export type ClickTotalRow = {
-  organization_id: string;
-  dimension: "clicks" | "bots" | "referrer" | "country";
-  day: number;
+  /** Empty if it is unknown. */
   name: string;
   clicks: number;
 };

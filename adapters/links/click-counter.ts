@@ -19,15 +19,19 @@ const WINDOW_MS = 1000;
 const MAX_LINKS = 10_000;
 const VISITOR: Actor = { id: "system" };
 
+type Count = Pick<ResolvedLink, "clicks" | "botClicks">;
 /** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
 type PendingEvent = {
   link: ResolvedLink;
   click: Click;
-  count: number;
-  uncounted: number;
+  count: Count;
+  uncounted: Count;
   trace: TraceColumn;
 };
-type Batch = { counts: Map<string, number>; latest: number; pending: PendingEvent[] };
+type Batch = { counts: Map<string, Count>; latest: number; pending: PendingEvent[] };
+
+const NONE: Count = { clicks: 0, botClicks: 0 };
+const ONE = { person: { clicks: 1, botClicks: 0 }, bot: { clicks: 0, botClicks: 1 } };
 
 export type ClickCounter = ReturnType<typeof createClickCounter>;
 
@@ -38,12 +42,13 @@ export function createClickCounter(database: Database, outbox: Outbox) {
   const buffer = createWriteBehindBuffer<Batch>({ gatherMs: FLUSH_INTERVAL_MS, empty, store, carry });
   const coalescer = createClickCoalescer(add);
 
-  const countBelowLimit = prepare<number, "id" | "clickedAt">((q, { id, clickedAt }) =>
-    q("links")
-      .where({ id })
-      .whereNull("deleted_at")
-      .where("clicks", "<", q.ref("max_clicks"))
-      .update({ clicks: q.raw("clicks + 1"), last_clicked_at: clickedAt }),
+  const countBelowLimit = prepare<number, "id" | "clickedAt" | keyof Count>(
+    (q, { id, clickedAt, clicks, botClicks }) =>
+      q("links")
+        .where({ id })
+        .whereNull("deleted_at")
+        .whereRaw("clicks + bot_clicks < max_clicks")
+        .update({ ...sumsWith(q, { clicks, botClicks }), last_clicked_at: clickedAt }),
   );
 
   function add(event: PendingEvent) {
@@ -76,26 +81,27 @@ export function createClickCounter(database: Database, outbox: Outbox) {
 
   async function storeEvents(batch: Batch) {
     const pending = batch.pending.slice(0, MAX_ROWS);
-    const counts = new Map<string, number>();
+    const counts: Batch["counts"] = new Map();
     for (const { link, uncounted } of pending) addCount(counts, link.id, uncounted);
     const events = pending.map(toEvent);
     const ids = events.map(({ id }) => id);
     await transaction(async (trx) => {
-      for (const [clicks, links] of groupByCount(counts)) await addClicks(trx, links, clicks, batch.latest);
+      for (const [count, links] of groupByCount(counts)) await addClicks(trx, links, count, batch.latest);
       await trx("events").insert(events);
       await addDeliveries(trx, engine, ids);
     });
     outbox.notify();
     batch.pending = batch.pending.slice(MAX_ROWS);
-    for (const [id, clicks] of counts) addCount(batch.counts, id, -clicks);
+    for (const [id, { clicks, botClicks }] of counts)
+      addCount(batch.counts, id, { clicks: -clicks, botClicks: -botClicks });
   }
 
   /** Updates links with the same count together, as most have one click. Each group is stored once or not at all. */
   async function storeCounts({ counts, latest }: Batch) {
-    for (const [clicks, ids] of groupByCount(counts)) {
+    for (const [count, ids] of groupByCount(counts)) {
       for (let start = 0; start < ids.length; start += MAX_ROWS) {
         const chunk = ids.slice(start, start + MAX_ROWS);
-        await withRetries(() => addClicks(knex, chunk, clicks, latest), false);
+        await withRetries(() => addClicks(knex, chunk, count, latest), false);
         for (const id of chunk) counts.delete(id);
       }
     }
@@ -108,8 +114,10 @@ export function createClickCounter(database: Database, outbox: Outbox) {
      */
     async count(link: ResolvedLink, click: Click): Promise<boolean> {
       const isLimited = link.maxClicks !== null;
-      if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt: click.clickedAt }))) return false;
-      add({ link, click, count: 1, uncounted: isLimited ? 0 : 1, trace: trace.of("link.clicked") });
+      const count = click.bot ? ONE.bot : ONE.person;
+      const { clickedAt } = click;
+      if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt, ...count }))) return false;
+      add({ link, click, count, uncounted: isLimited ? NONE : count, trace: trace.of("link.clicked") });
       return true;
     },
     /** Resolves when the clicks so far are stored, or failed once: reads then fail as well. */
@@ -122,21 +130,32 @@ export function createClickCounter(database: Database, outbox: Outbox) {
   };
 }
 
-async function addClicks(q: Knex, ids: string[], clicks: number, latest: number): Promise<void> {
-  const counted = { clicks: q.raw("clicks + ?", [clicks]), last_clicked_at: latest };
-  await q("links").whereIn("id", ids).update(counted);
+async function addClicks(q: Knex, ids: string[], count: Count, latest: number): Promise<void> {
+  await q("links")
+    .whereIn("id", ids)
+    .update({ ...sumsWith(q, count), last_clicked_at: latest });
+}
+
+function sumsWith(q: Knex, { clicks, botClicks }: Record<keyof Count, number | Knex.Raw>) {
+  return { clicks: q.raw("clicks + ?", [clicks]), bot_clicks: q.raw("bot_clicks + ?", [botClicks]) };
 }
 
 function merge(first: PendingEvent, later: PendingEvent): PendingEvent {
-  const uncounted = first.uncounted + later.uncounted;
-  return { ...first, count: first.count + later.count, uncounted, trace: withoutTrace(first.trace) };
+  const [count, uncounted] = [sum(first.count, later.count), sum(first.uncounted, later.uncounted)];
+  return { ...first, count, uncounted, trace: withoutTrace(first.trace) };
+}
+
+function sum(one: Count, other: Count): Count {
+  return { clicks: one.clicks + other.clicks, botClicks: one.botClicks + other.botClicks };
 }
 
 function toEvent({ link, click, count, trace }: PendingEvent) {
   const { id, organizationId, slug, url } = link;
-  const { clickedAt, referrer, country, bot } = click;
+  const { clickedAt, referrer, country, device, browser, operatingSystem } = click;
   const clicked_at = new Date(clickedAt).toISOString();
-  const data = { link_id: id, slug, url, clicked_at, count, referrer, country, bot };
+  const counted = { clicks: count.clicks, bot_clicks: count.botClicks };
+  const source = { referrer, country, device, browser, operating_system: operatingSystem };
+  const data = { link_id: id, slug, url, clicked_at, ...counted, ...source };
   return eventRow(VISITOR, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 
@@ -145,20 +164,24 @@ function empty(): Batch {
 }
 
 function carry(failed: Batch, next: Batch): void {
-  for (const [id, clicks] of failed.counts) addCount(next.counts, id, clicks);
+  for (const [id, count] of failed.counts) addCount(next.counts, id, count);
   next.latest = Math.max(next.latest, failed.latest);
   next.pending = [...failed.pending, ...next.pending].slice(0, MAX_PENDING_EVENTS);
 }
 
-function addCount(counts: Map<string, number>, id: string, clicks: number): void {
-  const sum = (counts.get(id) ?? 0) + clicks;
-  if (sum === 0) counts.delete(id);
-  else counts.set(id, sum);
+function addCount(counts: Batch["counts"], id: string, count: Count): void {
+  const added = sum(counts.get(id) ?? NONE, count);
+  if (added.clicks === 0 && added.botClicks === 0) counts.delete(id);
+  else counts.set(id, added);
 }
 
-function groupByCount(counts: Map<string, number>): Map<number, string[]> {
+function groupByCount(counts: Batch["counts"]): [Count, string[]][] {
   // Every process locks rows in the same order, which prevents deadlocks.
-  return Map.groupBy([...counts.keys()].sort(), (id) => counts.get(id) as number);
+  const groups = Map.groupBy([...counts.keys()].sort(), (id) => {
+    const { clicks, botClicks } = counts.get(id) as Count;
+    return `${clicks} ${botClicks}`;
+  });
+  return [...groups.values()].map((ids) => [counts.get(ids[0] as string) as Count, ids]);
 }
 
 /** At most one event per link and second; the first click isn't delayed. Kept clicks are counted when released. */
@@ -186,7 +209,7 @@ function createClickCoalescer(release: (event: PendingEvent) => void) {
         const isRecent = recent.has(id) && kept.size < MAX_LINKS && !hasEnded;
         // Kept clicks were counted in their own batch.
         const target = isRecent ? kept : ready;
-        const added = isRecent ? { ...event, uncounted: 0 } : event;
+        const added = isRecent ? { ...event, uncounted: NONE } : event;
         const first = target.get(id);
         target.set(id, first ? merge(first, added) : added);
       }

@@ -1,72 +1,99 @@
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
-import type { Analytics, Click, ResolvedLink } from "../../resources/links/types.ts";
+import type { Analytics, Click, ClicksByName, Device, ResolvedLink } from "../../resources/links/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { ClickStatRow, ClickTotalRow } from "../database/tables.ts";
+import type { ClickCountRow } from "../database/tables.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 
 // More than any campaign has. Headers can be forged, so without a limit visitors could fill the table.
-const REFERRERS_PER_LINK = 100;
-const MAX_LINKS = 10_000;
+const NAMES_PER_LINK = 100;
+const NAMES_PER_ORGANIZATION = 500;
+const MAX_LIMITED = 10_000;
 const OTHER = "(other)";
-// How many clicks a crash may lose. Long enough to merge the clicks of a link into one row.
+// How many clicks a crash may lose. Long enough to merge the clicks of a link.
 const FLUSH_INTERVAL_MS = 2000;
-// SQLite combines at most 500 rows in the statement that Knex builds.
 const MAX_ROWS = 500;
-// The number of referrers and countries to return, most clicks first.
+// The number of names to return, most clicks first.
 const TOP_COUNT = 20;
 // How long the database may take to add clicks up.
 const READ_MS = 10_000;
-const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_HOURS = 24;
+// Of the device, the browser and the operating system, none of whose names contains it.
+const SEPARATOR = "/";
+// The rows of the sum of all links.
+const ALL_LINKS = "";
 
-type Stat = { row: Omit<ClickStatRow, "clicks">; clicks: number };
-type Batch = Map<string, Stat>;
-// Some engines return sums as strings, and booleans as numbers. The name is empty if it is unknown.
-type DailyClicks = { day: number; bot: boolean | number; clicks: number | string };
+type Dimension = ClickCountRow["dimension"];
+/** Equal clicks: of one link, hour and source. */
+type Equal = Pick<ResolvedLink, "id" | "organizationId"> &
+  Pick<Click, "bot"> & { hour: number; referrer: string; country: string; agent: string; clicks: number };
+/** Equal clicks are added to their counts when these are stored: most clicks have others like them. */
+type Batch = { equals: Map<string, Equal>; counts: Map<string, ClickCountRow> };
+// Some engines return sums as strings. The name is empty if it is unknown.
+type DailyClicks = { dimension: Dimension; day: number; name?: string; clicks: number | string };
 type NamedClicks = { name: string; clicks: number | string };
-type ClickQueries = { byDay: Knex.QueryBuilder; by(column: "referrer" | "country"): Knex.QueryBuilder };
 
 export type ClickStats = ReturnType<typeof createClickStats>;
 
 export function createClickStats(database: Database) {
-  const { knex, engine, transaction, readAside } = database;
-  const limitReferrer = createReferrerLimit();
+  const { knex, readAside } = database;
+  const limitNames = createNameLimit();
+  const addCounts = prepareAddCounts(database);
   const buffer = createWriteBehindBuffer<Batch>({
     gatherMs: FLUSH_INTERVAL_MS,
-    empty: () => new Map(),
+    empty: () => ({ equals: new Map(), counts: new Map() }),
     store,
     carry,
   });
 
-  async function store(batch: Batch) {
+  async function store({ equals, counts }: Batch) {
+    for (const equal of equals.values()) {
+      for (const row of countsOf(equal, limitNames)) addCount(counts, row);
+    }
+    equals.clear();
     // Every process locks rows in the same order, which prevents deadlocks.
-    const keys = [...batch.keys()].sort();
+    const keys = [...counts.keys()].sort();
     for (let start = 0; start < keys.length; start += MAX_ROWS) {
       const chunk = keys.slice(start, start + MAX_ROWS);
-      const rows = chunk.map((key) => {
-        const { row, clicks } = batch.get(key) as Stat;
-        return { ...row, clicks };
-      });
-      await transaction(async (trx) => {
-        await trx("click_stats")
-          .insert(rows)
-          .onConflict(["link_id", "day", "referrer", "country", "bot"])
-          .merge({ clicks: trx.raw(`click_stats.clicks + ${insertedValue(engine, "clicks")}`) });
-        await addToTotals(trx, engine, rows);
-      });
-      for (const key of chunk) batch.delete(key);
+      await addCounts(chunk.map((key) => counts.get(key) as ClickCountRow));
+      for (const key of chunk) counts.delete(key);
     }
   }
 
+  /** Sums the clicks by name. */
+  const byName = (rows: Knex.QueryBuilder, dimension: Dimension) =>
+    rows.where({ dimension }).groupBy("name").select("name").sum({ clicks: "clicks" });
+  const readTop = (rows: Knex.QueryBuilder, dimension: Dimension, count = TOP_COUNT) => {
+    const query = byName(rows, dimension)
+      .orderBy([{ column: "clicks", order: "desc" }, "name"])
+      .limit(count);
+    return readAside<NamedClicks>(query, READ_MS);
+  };
+
   return {
     /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
-    add({ id, organizationId }: ResolvedLink, { clickedAt, country, bot, ...click }: Click): void {
-      const day = Math.floor(clickedAt / DAY_MS);
-      const referrer = limitReferrer(id, day, click.referrer ?? "");
-      const link = { link_id: id, day, referrer, country: country ?? "", bot };
-      const row = { ...link, organization_id: organizationId };
-      addTo(buffer.next(), Object.values(row).join(" "), { row, clicks: 1 });
+    add({ id, organizationId }: ResolvedLink, click: Click): void {
+      const { clickedAt, bot, country } = click;
+      const hour = Math.floor(clickedAt / HOUR_MS);
+      const referrer = click.referrer ?? "";
+      const agent = agentOf(click);
+      const { equals } = buffer.next();
+      const key = `${id} ${hour} ${referrer} ${country} ${agent} ${bot}`;
+      const equal = equals.get(key);
+      if (equal) equal.clicks++;
+      else
+        equals.set(key, {
+          id,
+          organizationId,
+          hour,
+          referrer,
+          country: country ?? "",
+          agent,
+          bot,
+          clicks: 1,
+        });
     },
 
     /** Sums the clicks of one link of the organization, or of all its links. Both ends are inclusive. */
@@ -77,111 +104,167 @@ export function createClickStats(database: Database) {
       to: number,
     ): Promise<Analytics> {
       await buffer.settled();
-      const days: [number, number] = [from, to];
-      const clicks =
-        linkId === undefined ? clicksInTotals(knex, organizationId, days) : clicksInStats(knex, linkId, days);
-      const top = async (column: "referrer" | "country") => {
-        const query = clicks
-          .by(column)
-          .orderBy([{ column: "clicks", order: "desc" }, "name"])
-          .limit(TOP_COUNT);
-        const rows = await readAside<NamedClicks>(query, READ_MS);
-        return rows.map(({ name, clicks }) => ({ name: name || null, clicks: Number(clicks) }));
-      };
-      const [byDay, referrers, countries] = await Promise.all([
-        readAside<DailyClicks>(clicks.byDay, READ_MS),
-        top("referrer"),
-        top("country"),
+      const rows = () => rowsOf(knex, organizationId, linkId ?? ALL_LINKS, from, to);
+      const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
+      const byTime = rows()
+        .whereIn("dimension", ["clicks", "bots"])
+        .groupBy(columns)
+        .select(columns)
+        .sum({ clicks: "clicks" });
+      const [times, referrers, countries, agents] = await Promise.all([
+        readAside<DailyClicks>(byTime, READ_MS),
+        readTop(rows(), "referrer"),
+        readTop(rows(), "country"),
+        readAside<NamedClicks>(byName(rows(), "agent"), READ_MS),
       ]);
-      return { days: byDay.map(toDay), referrers, countries };
+      return {
+        days: sumDays(times),
+        hours: times.flatMap(toHours),
+        referrers: referrers.map(toNamed),
+        countries: countries.map(toNamed),
+        devices: topParts(agents, 0) as ClicksByName<Device>[],
+        browsers: topParts(agents, 1),
+        operatingSystems: topParts(agents, 2),
+      };
+    },
+
+    /** Returns the IDs of the links with the most clicks, with these. */
+    async topLinks(organizationId: string, from: number, to: number, count: number) {
+      await buffer.settled();
+      const top = await readTop(rowsOf(knex, organizationId, ALL_LINKS, from, to), "link", count);
+      return top.map(({ name, clicks }) => ({ id: name, clicks: Number(clicks) }));
     },
 
     drained: buffer.drained,
   };
 }
 
-function carry(failed: Batch, next: Batch): void {
-  for (const [key, stat] of failed) addTo(next, key, stat);
+function rowsOf(knex: Knex, organizationId: string, linkId: string, from: number, to: number) {
+  return knex("click_counts")
+    .where({ organization_id: organizationId, link_id: linkId })
+    .whereBetween("day", [from, to]) as Knex.QueryBuilder;
 }
 
-function addTo(batch: Batch, key: string, { row, clicks }: Stat): void {
-  const existing = batch.get(key);
+function agentOf({ device, browser, operatingSystem }: Click): string {
+  return [device, browser, operatingSystem].map((name) => name ?? "").join(SEPARATOR);
+}
+
+type LimitNames = (scope: string, dimension: Dimension, day: number, name: string, max: number) => string;
+
+/** Returns the rows that a click adds to: those of its link, and those of its organization. */
+function countsOf(equal: Equal, limitNames: LimitNames): ClickCountRow[] {
+  const { id, organizationId, bot, referrer, country, agent, clicks } = equal;
+  const day = Math.floor(equal.hour / DAY_HOURS);
+  const hour = String(equal.hour % DAY_HOURS).padStart(2, "0");
+  const rowsIn = (link_id: string, dimensions: [Dimension, string][]) =>
+    dimensions.map(([dimension, name]) => ({
+      organization_id: organizationId,
+      link_id,
+      dimension,
+      day,
+      name,
+      clicks,
+    }));
+  if (bot) return [...rowsIn(id, [["bots", hour]]), ...rowsIn(ALL_LINKS, [["bots", hour]])];
+  const dimensionsOf = (scope: string, max: number): [Dimension, string][] => [
+    ["clicks", hour],
+    ["referrer", limitNames(scope, "referrer", day, referrer, max)],
+    ["country", country],
+    ["agent", limitNames(scope, "agent", day, agent, max)],
+  ];
+  return [
+    ...rowsIn(id, dimensionsOf(id, NAMES_PER_LINK)),
+    ...rowsIn(ALL_LINKS, [...dimensionsOf(organizationId, NAMES_PER_ORGANIZATION), ["link", id]]),
+  ];
+}
+
+function addCount(counts: Batch["counts"], row: ClickCountRow): void {
+  const { organization_id, link_id, dimension, day, name, clicks } = row;
+  const key = `${organization_id} ${link_id} ${dimension} ${day} ${name}`;
+  const existing = counts.get(key);
   if (existing) existing.clicks += clicks;
-  else batch.set(key, { row, clicks });
+  else counts.set(key, row);
 }
 
-function clicksInStats(knex: Knex, linkId: string, days: [number, number]): ClickQueries {
-  const stats = () => knex("click_stats").where({ link_id: linkId }).whereBetween("day", days);
-  return {
-    byDay: stats().groupBy("day", "bot").select("day", "bot").sum({ clicks: "clicks" }),
-    by: (column) =>
-      stats().where({ bot: false }).groupBy(column).select({ name: column }).sum({ clicks: "clicks" }),
-  };
+function carry(failed: Batch, next: Batch): void {
+  for (const row of failed.counts.values()) addCount(next.counts, row);
 }
 
-function clicksInTotals(knex: Knex, organizationId: string, days: [number, number]): ClickQueries {
-  const totals = () =>
-    knex("click_totals").where({ organization_id: organizationId }).whereBetween("day", days);
-  return {
-    byDay: totals()
-      .whereIn("dimension", ["clicks", "bots"])
-      .select("day", "clicks", knex.raw("dimension = 'bots' as bot")),
-    by: (dimension) => totals().where({ dimension }).groupBy("name").select("name").sum({ clicks: "clicks" }),
-  };
+const COLUMNS = ["organization_id", "link_id", "dimension", "day", "name", "clicks"] as const;
+
+/** Adds rows with one parameter, their JSON: a parameter for each value would take longer to pass than to store. */
+function prepareAddCounts({ engine, prepare }: Database): (rows: ClickCountRow[]) => Promise<void> {
+  const add = prepare<unknown, "rows">((q, { rows }) => q.raw(addCountsSql(engine), [rows]));
+  return async (rows) => void (await add({ rows: JSON.stringify(rows) }));
 }
 
-function toDay({ day, bot, clicks }: DailyClicks) {
-  return { day, bot: Boolean(bot), clicks: Number(clicks) };
+function addCountsSql(engine: Engine): string {
+  const sum = `click_counts.clicks + ${insertedValue(engine, "clicks")}`;
+  const columns = COLUMNS.join(", ");
+  const conflict =
+    engine === "mysql"
+      ? `on duplicate key update clicks = ${sum}`
+      : `on conflict (${COLUMNS.slice(0, -1).join(", ")}) do update set clicks = ${sum}`;
+  return `insert into click_counts (${columns}) ${SELECT_ROWS[engine]} ${conflict}`;
 }
 
-/** Returns the referrer, or `OTHER` once a link has had the maximum number of different referrers on that day. */
-function createReferrerLimit(): (linkId: string, day: number, referrer: string) => string {
-  let currentDay = 0;
-  const referrersByLink = new LRUCache<string, Set<string>>({ max: MAX_LINKS });
-  return (linkId, day, referrer) => {
-    if (referrer === "") return referrer;
-    if (day !== currentDay) referrersByLink.clear();
-    currentDay = day;
-    const referrers = referrersByLink.get(linkId) ?? new Set();
-    if (referrers.has(referrer)) return referrer;
-    if (referrers.size >= REFERRERS_PER_LINK) return OTHER;
-    referrers.add(referrer);
-    referrersByLink.set(linkId, referrers);
-    return referrer;
-  };
+const SELECT_ROWS: Record<Engine, string> = {
+  // Without a condition, SQLite would read the following `on` as that of a join.
+  sqlite: `select ${COLUMNS.map((column) => `value ->> '${column}'`).join(", ")} from json_each(?) where true`,
+  postgres: `select ${COLUMNS.join(", ")} from json_populate_recordset(null::click_counts, ?)`,
+  mysql: `select ${COLUMNS.map((column) => `added.${column}`).join(", ")} from json_table(?, '$[*]' columns (
+    ${COLUMNS.map((column) => `${column} ${isNumber(column) ? "bigint" : "varchar(255)"} path '$.${column}'`).join(", ")}
+  )) as added`,
+};
+
+function isNumber(column: (typeof COLUMNS)[number]): boolean {
+  return column === "day" || column === "clicks";
 }
 
-export async function addToTotals(
-  trx: Knex.Transaction,
-  engine: Engine,
-  stats: ClickStatRow[],
-): Promise<void> {
-  const totals = new Map<string, ClickTotalRow>();
-  for (const { organization_id, day, clicks, ...stat } of stats) {
-    for (const [dimension, name] of dimensionsOf(stat)) {
-      const key = [organization_id, dimension, day, name].join(" ");
-      const total = totals.get(key);
-      if (total) total.clicks += clicks;
-      else totals.set(key, { organization_id, dimension, day, name, clicks });
-    }
+function sumDays(times: DailyClicks[]): Analytics["days"] {
+  const groups = Map.groupBy(times, ({ dimension, day }) => `${dimension} ${day}`);
+  return [...groups.values()].map((rows) => {
+    const [{ dimension, day }] = rows as [DailyClicks];
+    return { day, bot: dimension === "bots", clicks: rows.reduce((sum, row) => sum + Number(row.clicks), 0) };
+  });
+}
+
+function toHours({ dimension, name, clicks }: DailyClicks): Analytics["hours"] {
+  if (!name) return [];
+  return [{ hour: Number(name), bot: dimension === "bots", clicks: Number(clicks) }];
+}
+
+function toNamed({ name, clicks }: NamedClicks): ClicksByName {
+  return { name: name || null, clicks: Number(clicks) };
+}
+
+/** Sums clicks by one part of the user agent. */
+function topParts(agents: NamedClicks[], part: number): ClicksByName[] {
+  const sums = new Map<string, number>();
+  for (const { name, clicks } of agents) {
+    const key = name.split(SEPARATOR)[part] ?? "";
+    sums.set(key, (sums.get(key) ?? 0) + Number(clicks));
   }
-  // In the same order as above.
-  const rows = [...totals.keys()].sort().map((key) => totals.get(key) as ClickTotalRow);
-  for (let start = 0; start < rows.length; start += MAX_ROWS)
-    await trx("click_totals")
-      .insert(rows.slice(start, start + MAX_ROWS))
-      .onConflict(["organization_id", "dimension", "day", "name"])
-      .merge({ clicks: trx.raw(`click_totals.clicks + ${insertedValue(engine, "clicks")}`) });
+  return [...sums]
+    .map(([name, clicks]) => toNamed({ name: name === OTHER ? "" : name, clicks }))
+    .sort((one, other) => other.clicks - one.clicks || ((one.name ?? "") < (other.name ?? "") ? -1 : 1))
+    .slice(0, TOP_COUNT);
 }
 
-type Dimension = [dimension: ClickTotalRow["dimension"], name: string];
-
-function dimensionsOf({
-  bot,
-  referrer,
-  country,
-}: Pick<ClickStatRow, "bot" | "referrer" | "country">): Dimension[] {
-  if (bot) return [["bots", ""]];
-  const all: Dimension = ["clicks", ""];
-  return [all, ["referrer", referrer], ["country", country]];
+/** Returns the name, or `OTHER` once a scope has had the maximum number of different names on that day. */
+function createNameLimit(): LimitNames {
+  let currentDay = 0;
+  const namesByScope = new LRUCache<string, Set<string>>({ max: MAX_LIMITED });
+  return (scope, dimension, day, name, max) => {
+    if (name === "") return name;
+    if (day !== currentDay) namesByScope.clear();
+    currentDay = day;
+    const key = `${scope} ${dimension}`;
+    const names = namesByScope.get(key) ?? new Set();
+    if (names.has(name)) return name;
+    if (names.size >= max) return OTHER;
+    names.add(name);
+    namesByScope.set(key, names);
+    return name;
+  };
 }

@@ -106,6 +106,7 @@ const RESOLVED_COLUMNS = {
   archived: "l.archived",
   expiresAt: "l.expires_at",
   clicks: "l.clicks",
+  botClicks: "l.bot_clicks",
   maxClicks: "l.max_clicks",
   redirectType: "l.redirect_type",
   deletedAt: "l.deleted_at",

@@ -41,9 +41,8 @@ const COLUMNS: Record<keyof LinkFields, string> = {
 export const ROW_COLUMNS = [
   ...Object.values(COLUMNS),
   "searched",
-  ..."id organization_id clicks last_clicked_at version created_by created_via created_at updated_at".split(
-    " ",
-  ),
+  ..."id organization_id clicks bot_clicks last_clicked_at version".split(" "),
+  ..."created_by created_via created_at updated_at".split(" "),
 ];
 
 /** The content of a deleted link, whose row remains to reserve its slug. */
@@ -85,6 +84,7 @@ export function toRow(link: Link): Record<string, Value> {
     id: link.id,
     organization_id: link.organizationId,
     clicks: link.clicks,
+    bot_clicks: link.botClicks,
     last_clicked_at: link.lastClickedAt,
     version: link.version,
     created_by: link.createdBy,
@@ -111,6 +111,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     redirectType: row.redirect_type,
     fallbackUrl: row.fallback_url,
     clicks: row.clicks,
+    botClicks: row.bot_clicks,
     lastClickedAt: row.last_clicked_at,
     version: row.version,
     createdBy: row.created_by,

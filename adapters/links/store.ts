@@ -105,6 +105,20 @@ export function createLinkStore(
     });
   };
 
+  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count) => {
+    // Some may have been deleted.
+    const top = await stats.topLinks(organizationId, from, to, 2 * count);
+    const ids = top.map(({ id }) => id);
+    const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
+    const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
+    return top
+      .flatMap(({ id, clicks }) => {
+        const link = links.get(id);
+        return link ? [{ link, clicks }] : [];
+      })
+      .slice(0, count);
+  };
+
   const click: LinkStore["click"] = async (link, click) => {
     const isCounted = await clicks.count(link, click);
     if (isCounted) stats.add(link, click);
@@ -132,6 +146,7 @@ export function createLinkStore(
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);
       return rows.map(({ tags }) => readTags(tags));
     },
+    topLinks,
     usage: (organizationId) => readUsage(knex, organizationId),
   };
 }
@@ -167,6 +182,7 @@ function prepareCreate(
       id: givenId ?? newId("lnk"),
       organizationId,
       clicks: 0,
+      botClicks: 0,
       lastClickedAt: null,
       version: 1,
       createdBy: actor.id,

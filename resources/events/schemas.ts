@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ROLES } from "../access/scopes.ts";
 import { linkSchema } from "../links/schema.ts";
+import { DEVICES } from "../links/types.ts";
 import { PLANS } from "../plans.ts";
 
 const time = z.iso.datetime();
@@ -190,17 +191,20 @@ export const EVENT_DATA_SCHEMAS = {
     url: z.string().describe("The destination URL."),
     short_url: z.string(),
     clicked_at: time,
-    count: z
+    clicks: z
       .int()
       .describe(
-        "The number of clicks since the previous event. The other fields describe the first of them.",
+        "The number of clicks since the previous event, without those of known bots. The fields below describe the first click, bots included.",
       ),
+    bot_clicks: z.int().describe("The number of clicks of known bots since the previous event."),
     referrer: z
       .string()
       .nullable()
       .describe("The referring site (registrable domain), if known. Visitors can send any value."),
     country: z.string().nullable().describe("The ISO 3166-1 alpha-2 country code, if known."),
-    bot: z.boolean().describe("Whether the user agent identifies itself as a bot."),
+    device: z.enum(DEVICES).nullable().describe("The kind of device, if the user agent tells."),
+    browser: z.string().nullable().describe("The name of the browser, if the user agent tells."),
+    operating_system: z.string().nullable().describe("Its operating system, if the user agent tells."),
   }),
   "link.disabled": z.object({ link_id: z.string(), slug: z.string(), reason }),
   "link.enabled": z.object({ link_id: z.string(), slug: z.string() }),

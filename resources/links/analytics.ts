@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { invalidField, validate } from "../http/validate.ts";
-import type { Analytics } from "./types.ts";
+import { type Analytics, DEVICES } from "./types.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+const DAY_HOURS = 24;
+const DAY_MS = DAY_HOURS * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 366;
 // Days are stored as their number since then.
@@ -15,16 +16,21 @@ export const analyticsQuery = z.strictObject({
   to: date.optional().describe("The last day. Defaults to today."),
 });
 
-const clicks = z.int().describe("Clicks, excluding known bots.");
-const bots = z.int().describe("Clicks from known bots.");
+const clicks = z.int().describe("Clicks, without those of known bots.");
+const bot_clicks = z.int().describe("Clicks of known bots.");
+const unknownIsNull = "null for clicks whose user agent doesn't tell.";
 
 export const analyticsSchema = z
   .object({
-    total: clicks,
-    bots,
+    clicks,
+    bot_clicks,
     days: z
-      .array(z.object({ date: z.iso.date(), clicks, bots }))
+      .array(z.object({ date: z.iso.date(), clicks, bot_clicks }))
       .describe("Every day of the range, oldest first."),
+    hours: z
+      .array(z.object({ hour: z.int().min(0).max(23), clicks, bot_clicks }))
+      .optional()
+      .describe("The 24 hours (UTC) of a range of one day. Absent if the range is longer."),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))
       .describe(
@@ -33,22 +39,43 @@ export const analyticsSchema = z
     countries: z
       .array(z.object({ country: z.string().nullable(), clicks }))
       .describe("The 20 countries (ISO 3166-1 alpha-2) with the most clicks; null for unknown countries."),
+    devices: z
+      .array(z.object({ device: z.enum(DEVICES).nullable(), clicks }))
+      .describe(`Kinds of device, most clicks first; ${unknownIsNull}`),
+    browsers: z
+      .array(z.object({ browser: z.string().nullable(), clicks }))
+      .describe(`The 20 browsers with the most clicks; ${unknownIsNull}`),
+    operating_systems: z
+      .array(z.object({ operating_system: z.string().nullable(), clicks }))
+      .describe(`The operating systems with the most clicks; ${unknownIsNull}`),
   })
   .meta({
     title: "Analytics",
     examples: [
       {
-        total: 17,
-        bots: 2,
+        clicks: 17,
+        bot_clicks: 2,
         days: [
-          { date: "2026-02-28", clicks: 5, bots: 2 },
-          { date: "2026-03-01", clicks: 12, bots: 0 },
+          { date: "2026-02-28", clicks: 5, bot_clicks: 2 },
+          { date: "2026-03-01", clicks: 12, bot_clicks: 0 },
         ],
         referrers: [
           { referrer: "example.com", clicks: 14 },
           { referrer: null, clicks: 3 },
         ],
         countries: [{ country: null, clicks: 17 }],
+        devices: [
+          { device: "mobile", clicks: 11 },
+          { device: "desktop", clicks: 6 },
+        ],
+        browsers: [
+          { browser: "Safari", clicks: 11 },
+          { browser: "Firefox", clicks: 6 },
+        ],
+        operating_systems: [
+          { operating_system: "iOS", clicks: 11 },
+          { operating_system: "Windows", clicks: 6 },
+        ],
       },
     ],
   });
@@ -68,22 +95,32 @@ export function parseDateRange(query: unknown): { from: number; to: number } {
 }
 
 export function toAnalyticsView(analytics: Analytics, from: number, to: number): AnalyticsView {
-  const days = Array.from({ length: to - from + 1 }, (_, index) => ({
-    date: toDate(from + index),
-    clicks: 0,
-    bots: 0,
-  }));
-  for (const { day, bot, clicks } of analytics.days) {
-    const entry = days[day - from];
-    if (entry) entry[bot ? "bots" : "clicks"] += clicks;
-  }
+  const days = Array.from({ length: to - from + 1 }, (_, index) => ({ date: toDate(from + index), ...NONE }));
+  for (const { day, ...counted } of analytics.days) add(days[day - from], counted);
+  const hours = Array.from({ length: DAY_HOURS }, (_, hour) => ({ hour, ...NONE }));
+  for (const { hour, ...counted } of analytics.hours) add(hours[hour], counted);
   return {
-    total: sum(days.map(({ clicks }) => clicks)),
-    bots: sum(days.map(({ bots }) => bots)),
+    clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
+    bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,
+    ...(from === to && { hours }),
     referrers: analytics.referrers.map(({ name, clicks }) => ({ referrer: name, clicks })),
     countries: analytics.countries.map(({ name, clicks }) => ({ country: name, clicks })),
+    devices: analytics.devices.map(({ name, clicks }) => ({ device: name, clicks })),
+    browsers: analytics.browsers.map(({ name, clicks }) => ({ browser: name, clicks })),
+    operating_systems: analytics.operatingSystems.map(({ name, clicks }) => ({
+      operating_system: name,
+      clicks,
+    })),
   };
+}
+
+type Counts = Pick<AnalyticsView, "clicks" | "bot_clicks">;
+
+const NONE: Counts = { clicks: 0, bot_clicks: 0 };
+
+function add(entry: Counts | undefined, { bot, clicks }: { bot: boolean; clicks: number }): void {
+  if (entry) entry[bot ? "bot_clicks" : "clicks"] += clicks;
 }
 
 function toDay(date: string): number {
@@ -92,8 +129,4 @@ function toDay(date: string): number {
 
 function toDate(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
-}
-
-function sum(numbers: number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -1,38 +1,74 @@
 import type { IncomingMessage } from "node:http";
+import Bowser from "bowser";
 import { isbot } from "isbot";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
-import type { Click } from "./types.ts";
+import { type Click, DEVICES } from "./types.ts";
 
 export type ClickSource = Omit<Click, "clickedAt">;
 
-export type ReadClickSource = (request: Pick<IncomingMessage, "headers">) => ClickSource;
+export type ReadClickSource = (request: IncomingMessage) => ClickSource;
+
+/** Returns the ISO 3166-1 alpha-2 code of the country of a visitor's address, if it is known. */
+export type FindCountry = (request: IncomingMessage) => string | null;
+
+type Agent = Pick<Click, "device" | "browser" | "operatingSystem" | "bot">;
 
 // Cloudflare sets this header, and other proxies can be configured to.
 const COUNTRY_HEADER = "cf-ipcountry";
-// RFC 9110 §10.1.3. Only the host is read. Other schemes name an app, which isn't a host.
+// RFC 9110 §10.1.3. Only the host is read.
 const REFERRER = /^https?:\/\/([a-z0-9._-]{1,253})(?::\d+)?(?=[/?#]|$)/i;
+// Android's apps send their package name, which begins with a domain in reverse order.
+const APP_REFERRER = /^android-app:\/\/([a-z0-9_.]{1,253})(?=[/?#]|$)/i;
 // ISO 3166-1 alpha-2 leaves XX to users; Cloudflare sends it for an unknown country.
 const COUNTRY = /^(?!XX)[A-Z]{2}$/;
-// Matching all known bots takes longer than the rest of a redirect, and few user agents account for most clicks.
+// Reading a user agent takes longer than the rest of a redirect, and few of them account for most clicks.
 const USER_AGENTS_MAX = 1000;
+// Those of browsers have about 150 characters.
+const USER_AGENT_LENGTH = 512;
 
-/** @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country */
-export function createReadClickSource(behindProxy: boolean): ReadClickSource {
-  const bots = new LRUCache<string, boolean>({ max: USER_AGENTS_MAX, memoMethod: isbot });
-  return ({ headers }) => {
+/**
+ * @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country
+ * @param findCountry tells the country if the proxy doesn't
+ */
+export function createReadClickSource(behindProxy: boolean, findCountry: FindCountry): ReadClickSource {
+  const agents = new LRUCache<string, Agent>({ max: USER_AGENTS_MAX, memoMethod: readAgent });
+  return (request) => {
+    const { headers } = request;
     const country = headers[COUNTRY_HEADER];
+    const isTold = behindProxy && typeof country === "string" && COUNTRY.test(country);
     return {
+      ...agents.memo((headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH)),
       referrer: siteOf(headers.referer),
-      country: behindProxy && typeof country === "string" && COUNTRY.test(country) ? country : null,
-      bot: bots.memo(headers["user-agent"] ?? ""),
+      country: isTold ? country : findCountry(request),
     };
   };
+}
+
+const BROWSERS = new Set(Object.values(Bowser.BROWSER_MAP));
+const OPERATING_SYSTEMS = new Set(Object.values(Bowser.OS_MAP));
+
+/** Bowser also returns names that it doesn't know, and visitors can send any text. */
+function readAgent(userAgent: string): Agent {
+  const bot = isbot(userAgent);
+  if (userAgent === "") return { device: null, browser: null, operatingSystem: null, bot };
+  const { platform, browser, os } = Bowser.parse(userAgent);
+  return {
+    device: DEVICES.find((device) => device === platform.type) ?? null,
+    browser: knownOf(BROWSERS, browser.name),
+    operatingSystem: knownOf(OPERATING_SYSTEMS, os.name),
+    bot,
+  };
+}
+
+function knownOf(names: Set<string>, name: string | undefined): string | null {
+  return name !== undefined && names.has(name) ? name : null;
 }
 
 /** Other labels may be any text, which visitors could send to the people and agents that read the statistics. */
 function siteOf(referrer = ""): string | null {
   const host = REFERRER.exec(referrer)?.[1]?.toLowerCase();
-  if (!host) return null;
-  return getDomain(host, { allowPrivateDomains: true }) ?? host;
+  if (host) return getDomain(host, { allowPrivateDomains: true }) ?? host;
+  const app = APP_REFERRER.exec(referrer)?.[1]?.toLowerCase();
+  return app ? getDomain(app.split(".").reverse().join(".")) : null;
 }

@@ -19,7 +19,12 @@ const ANALYTICS = {
   tag: "Analytics",
   scopes: ["links:read"],
   query: analyticsQuery,
-  responses: { 200: { description: "Clicks by day, referrer and country.", body: analyticsSchema } },
+  responses: {
+    200: {
+      description: "Clicks by day, referrer, country, device, browser and operating system.",
+      body: analyticsSchema,
+    },
+  },
 } satisfies Partial<Operation>;
 const ANALYTICS_DURABILITY =
   "Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost.";

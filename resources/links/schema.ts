@@ -22,6 +22,7 @@ export const LINK_EXAMPLE = {
   redirect_type: 302 as const,
   fallback_url: null,
   clicks: 17,
+  bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
   created_at: "2026-02-28T12:00:00.000Z",
   updated_at: "2026-02-28T12:00:00.000Z",
@@ -129,7 +130,7 @@ export function linkSchemas(reserved: ReservedNames) {
       .describe("When the link expires. From then on, visitors get a 410 or the fallback."),
     max_clicks: maxClicks
       .nullable()
-      .describe("The number of clicks, bots included, after which visitors get a 410 or the fallback."),
+      .describe("The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback."),
     redirect_type: redirectTypes.describe("The HTTP status of the redirect. Defaults to 302."),
     fallback_url: destination
       .nullable()
@@ -190,8 +191,11 @@ export const linkSchema = z
     clicks: z
       .int()
       .describe(
-        "The number of redirects, bots included. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
+        "The number of redirects, without those of known bots. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
       ),
+    bot_clicks: z
+      .int()
+      .describe("The number of redirects of known bots, whose user agents say that they are."),
     last_clicked_at: time.nullable(),
     created_at: time,
     updated_at: time.describe("When the link was last changed. Clicks don't count as changes."),
@@ -238,6 +242,7 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
     redirect_type: link.redirectType,
     fallback_url: link.fallbackUrl,
     clicks: link.clicks,
+    bot_clicks: link.botClicks,
     last_clicked_at: toTime(link.lastClickedAt),
     created_at: toTime(link.createdAt),
     updated_at: toTime(link.updatedAt),

@@ -22,7 +22,7 @@ import {
 import { createLinkList } from "./list.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
-import type { Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
+import type { ClickedLink, Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
 
@@ -168,6 +168,11 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const analytics = await (id === undefined ? turns.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
+    /** Returns the organization's links with the most clicks in a range of days, most first, without deleted ones. */
+    async topLinks({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
+      const { from, to } = parseDateRange(query);
+      return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
+    },
   };
 }
 
@@ -184,6 +189,16 @@ function toLocation(url: string): string {
   return NORMALIZED_URL.test(url) ? url : new URL(url).href;
 }
 
-function isActive({ isDeleted, archived, expiresAt, clicks, maxClicks }: ResolvedLink, now: number): boolean {
-  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && clicks < (maxClicks ?? Infinity);
+function isActive(link: ResolvedLink, now: number): boolean {
+  const { isDeleted, archived, expiresAt } = link;
+  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && !hasReachedLimit(link);
+}
+
+/** The limit is of all clicks, those of known bots included. */
+export function hasReachedLimit({
+  clicks,
+  botClicks,
+  maxClicks,
+}: Pick<Link, "clicks" | "botClicks" | "maxClicks">): boolean {
+  return maxClicks !== null && clicks + botClicks >= maxClicks;
 }

@@ -20,7 +20,10 @@ export type LinkFields = {
 export type Link = LinkFields & {
   id: string;
   organizationId: string;
+  /** Of people. */
   clicks: number;
+  /** Of known bots. */
+  botClicks: number;
   lastClickedAt: number | null;
   /** Incremented by every change; clicks don't count as changes. */
   version: number;
@@ -95,6 +98,8 @@ export type LinkStore = {
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
   /** Returns the tags of each of the newest links. */
   newestTags(organizationId: string, count: number): Promise<string[][]>;
+  /** The links with the most clicks of people in these days, most first, without deleted ones. */
+  topLinks(organizationId: string, from: number, to: number, count: number): Promise<ClickedLink[]>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };
@@ -103,7 +108,7 @@ export type LinkStore = {
 export type LinkConflict = { taken: "slug" | "external_id" };
 
 /** The part of a link that a redirect needs. */
-export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks"> &
+export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks"> &
   Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl"> & {
     /** Whether the link, or its organization, was deleted. */
     isDeleted: boolean;
@@ -116,17 +121,31 @@ export type Click = {
   clickedAt: number;
   referrer: string | null;
   country: string | null;
+  /** Null if the user agent doesn't tell, like the next two. */
+  device: Device | null;
+  browser: string | null;
+  operatingSystem: string | null;
   /** Whether the user agent identifies itself as a bot. */
   bot: boolean;
 };
 
-/** Aggregated clicks. Referrers and countries leave out known bots and are sorted by clicks, most first. */
+export const DEVICES = ["desktop", "mobile", "tablet"] as const;
+export type Device = (typeof DEVICES)[number];
+
+/** Aggregated clicks. Lists leave out known bots and are sorted by clicks, most first. */
 export type Analytics = {
   /** Days without clicks are absent; clicks of bots have their own entries. */
   days: { day: number; bot: boolean; clicks: number }[];
+  /** Those of a range of one day. Clicks that were counted without their hour are absent. */
+  hours: { hour: number; bot: boolean; clicks: number }[];
   referrers: ClicksByName[];
   countries: ClicksByName[];
+  devices: ClicksByName<Device>[];
+  browsers: ClicksByName[];
+  operatingSystems: ClicksByName[];
 };
 
-/** The clicks of one referrer or country; `name` is null if it is unknown. */
-export type ClicksByName = { name: string | null; clicks: number };
+/** The clicks of one referrer, country and so on; `name` is null if it is unknown. */
+export type ClicksByName<Name = string> = { name: Name | null; clicks: number };
+
+export type ClickedLink = { link: Link; clicks: number };

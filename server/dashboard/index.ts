@@ -7,7 +7,7 @@ import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
-import { analytics } from "./links/analytics.ts";
+import { analytics } from "./links/analytics-page.ts";
 import { links } from "./links/routes.ts";
 import { showMembership } from "./membership-view.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";

@@ -158,10 +158,14 @@ function megabytes(bytes: number): string {
 }
 
 function clickAnalytics(): Html {
-  return html`<p>Clicks are counted per day in UTC. Requests from known bots, including <code>curl</code>, are counted separately.</p>
-<p>A visitor’s country comes from the <code>CF-IPCountry</code> request header, which Cloudflare sets and other proxies can be
-configured to set. The server reads it only if <code>TRUST_PROXY</code> is 1 or more; otherwise visitors could choose their own
-country, so <code>countries</code> stays empty.</p>`;
+  return html`<p>Every <code>GET</code> of a short link that redirects is a click. <code>clicks</code> are those of people, and
+<code>bot_clicks</code> those of known bots, including <code>curl</code>: their user agents say so. <code>max_clicks</code> limits the sum
+of both. Days and hours are in UTC.</p>
+<p>Devices, browsers and operating systems are read from the user agent, which visitors can choose; names that aren’t known are
+<code>null</code>.</p>
+<p>A visitor’s country comes from the <code>CF-IPCountry</code> request header if <code>TRUST_PROXY</code> is 1 or more: Cloudflare sets
+it, and other proxies can be configured to. Otherwise it is looked up in the database of <code>MMDB_PATH</code>. Without either, it is
+<code>null</code>.</p>`;
 }
 
 function receivingWebhooks(): Html {

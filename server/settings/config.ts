@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
+import { validateCountryDatabase } from "./country-database.ts";
 import { findMissingPackages } from "./optional-packages.ts";
 import {
   contact,
@@ -111,6 +112,7 @@ const schema = z.object({
   WEBHOOK_ALLOW_HOSTS: hosts,
   SMTP_URL: validated(validateSmtpUrl).optional(),
   SMTP_FROM: validated(validateSender).optional(),
+  MMDB_PATH: validated(validateCountryDatabase).optional(),
   METRICS_PORT: port.optional(),
   METRICS_TOKEN: longSecret.optional(),
   SECURITY_CONTACT: contact.optional(),

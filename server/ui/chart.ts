@@ -1,67 +1,104 @@
-import type { AnalyticsView } from "../../resources/links/analytics.ts";
-import { formatDay } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
 
-type Day = AnalyticsView["days"][number];
+/** The clicks of an hour or a day. */
+export type ChartPoint = {
+  name: string;
+  clicks: number;
+  bot_clicks: number;
+  /** Stands below the chart, if there is room for it. */
+  tick?: string | undefined;
+  /** Whether more clicks may follow. */
+  isOpen?: boolean | undefined;
+};
+
+type Chart = { unit: "day" | "hour"; range: string; points: ChartPoint[] };
 
 // In viewBox units; the SVG is stretched to the available width.
-const DAY = 10;
+const STEP = 10;
 const BAR = 7;
 const HEIGHT = 100;
-// Above this many days, bars are too narrow for an outline.
-const MAX_OUTLINED_DAYS = 92;
+// Above this many bars, they are too narrow for an outline.
+const MAX_OUTLINED = 92;
 
 /** Fills bars for people and outlines those for bots, so the difference does not depend on color. */
-export function chart(days: Day[]): Html {
-  const top = roundUp(Math.max(...days.map(({ clicks, bots }) => clicks + bots)));
-  const width = days.length * DAY;
-  const hasBots = days.some(({ bots }) => bots > 0);
+export function chart({ unit, range, points }: Chart): Html {
+  const top = roundUp(Math.max(...points.map(({ clicks, bot_clicks }) => clicks + bot_clicks)));
+  const width = points.length * STEP;
+  const label = unit === "day" ? "Day" : "Hour (UTC)";
   return html`<figure class="chart">
 <div class="plot">
 <div class="scale" aria-hidden="true"><span>${top.toLocaleString("en")}</span><span>${(top / 2).toLocaleString("en")}</span><span>0</span></div>
-<svg role="img"${days.length > MAX_OUTLINED_DAYS && html` class="dense"`} aria-label="${summaryOf(days)}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
+<svg role="img"${points.length > MAX_OUTLINED && html` class="dense"`} aria-label="${summaryOf(unit, range, points)}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
+<defs><pattern id="hatched" width="4" height="4" patternUnits="userSpaceOnUse"><path class="hatching" d="M0 4 4 0M-1 1 1-1M3 5 5 3"/></pattern></defs>
 ${[0, HEIGHT / 2, HEIGHT].map((y) => html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}"/>`)}
-${days.map((day, index) => bars(day, index * DAY, HEIGHT / top))}
+${points.map((point, index) => bars(point, index * STEP, HEIGHT / top))}
 </svg>
-<div class="span" aria-hidden="true"><span>${dayName(days[0])}</span><span>${dayName(days.at(-1))}</span></div>
+<svg class="ticks" aria-hidden="true">${points.map((point, index) => tick(point, index / points.length))}</svg>
 </div>
-${hasBots && html`<p class="key hint"><span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="people" width="10" height="10"/></svg>clicks</span> <span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="bots" x="1" y="1" width="8" height="8"/></svg>known bots</span></p>`}
+${keyOf(points)}
 <details class="more"><summary class="opener">View as table</summary>
 ${table(
-  "Clicks per day",
+  `Clicks per ${unit}`,
   {
-    Day: dayName,
-    Clicks: ({ clicks }) => clicks.toLocaleString("en"),
-    ...(hasBots && { Bots: ({ bots }: Day) => bots.toLocaleString("en") }),
+    [label]: ({ name }) => name,
+    Clicks: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
+    ...(hasBots(points) && {
+      "Known bots": ({ bot_clicks }: ChartPoint) =>
+        html`<span class="number">${bot_clicks.toLocaleString("en")}</span>`,
+    }),
   },
-  days.toReversed(),
+  unit === "day" ? points.toReversed() : points,
 )}</details>
 </figure>`;
 }
 
-function bars(day: Day, left: number, scale: number): Html {
-  const { clicks, bots } = day;
-  const [people, crawlers] = [clicks * scale, bots * scale];
-  const bar = (kind: string, top: number, height: number) =>
+function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, scale: number): Html {
+  const [people, bots] = [clicks * scale, bot_clicks * scale];
+  const bar = (kind: string, top: number, height: number, fill = html``) =>
     height > 0
-      ? html`<rect class="${kind}" x="${left + (DAY - BAR) / 2}" y="${top.toFixed(2)}" width="${BAR}" height="${height.toFixed(2)}"/>`
+      ? html`<rect class="${kind}" x="${left + (STEP - BAR) / 2}" y="${top.toFixed(2)}" width="${BAR}" height="${height.toFixed(2)}"${fill}/>`
       : html``;
-  const botClicks = bots > 0 ? ` · ${bots} from known bots` : "";
-  const title = `${dayName(day)}: ${clicks} ${clicks === 1 ? "click" : "clicks"}${botClicks}`;
-  return html`<g><title>${title}</title><rect class="day" x="${left}" y="0" width="${DAY}" height="${HEIGHT}"/>${bar("people", HEIGHT - people, people)}${bar("bots", HEIGHT - people - crawlers, crawlers)}</g>
+  const ofBots = bot_clicks > 0 ? ` · ${bot_clicks.toLocaleString("en")} from known bots` : "";
+  const title = `${name}${isOpen ? ", so far" : ""}: ${clickCount(clicks)}${ofBots}`;
+  const peopleBar = isOpen
+    ? bar("open", HEIGHT - people, people, html` fill="url(#hatched)"`)
+    : bar("people", HEIGHT - people, people);
+  return html`<g><title>${title}</title><rect class="day" x="${left}" y="0" width="${STEP}" height="${HEIGHT}"/>${peopleBar}${bar("bots", HEIGHT - people - bots, bots)}</g>
 `;
 }
 
-function summaryOf(days: Day[]): string {
-  const total = days.reduce((sum, { clicks }) => sum + clicks, 0);
-  const best = days.reduce((most, day) => (day.clicks > most.clicks ? day : most), days[0] as Day);
-  const peak = total > 0 ? `, with a peak of ${best.clicks} on ${dayName(best)}` : "";
-  return `Clicks per day from ${dayName(days[0])} to ${dayName(days.at(-1))}: ${total} in total${peak}.`;
+function tick({ tick: text }: ChartPoint, share: number): Html {
+  if (text === undefined) return html``;
+  const x = html`${(share * 100).toFixed(2)}%`;
+  return html`<line class="grid" x1="${x}" x2="${x}" y1="0" y2="4"/><text x="${x}" y="17">${text}</text>`;
 }
 
-function dayName(day: Day | undefined): string {
-  return day ? formatDay(Date.parse(day.date)) : "";
+function keyOf(points: ChartPoint[]): Html | false {
+  const isOpen = points.some((point) => point.isOpen && point.clicks > 0);
+  if (!hasBots(points) && !isOpen) return false;
+  const entry = (text: string, mark: Html) =>
+    html`<span><svg viewBox="0 0 10 10" aria-hidden="true">${mark}</svg>${text}</span> `;
+  return html`<p class="key hint">${entry("clicks", html`<rect class="people" width="10" height="10"/>`)}${
+    isOpen && entry("so far", html`<rect class="open" width="10" height="10" fill="url(#hatched)"/>`)
+  }${hasBots(points) && entry("known bots", html`<rect class="bots" x="1" y="1" width="8" height="8"/>`)}</p>`;
+}
+
+function hasBots(points: ChartPoint[]): boolean {
+  return points.some(({ bot_clicks }) => bot_clicks > 0);
+}
+
+function summaryOf(unit: string, range: string, points: ChartPoint[]): string {
+  const total = points.reduce((sum, { clicks }) => sum + clicks, 0);
+  const best = points.reduce((most, point) => (point.clicks > most.clicks ? point : most));
+  const when = unit === "day" ? `on ${best.name}` : `at ${best.name}`;
+  const peak = total > 0 ? `, with a peak of ${best.clicks} ${when}` : "";
+  return `Clicks per ${unit}, ${range}: ${total} in total${peak}.`;
+}
+
+/** Returns “1 click” or “5 clicks”. */
+export function clickCount(clicks: number): string {
+  return `${clicks.toLocaleString("en")} ${clicks === 1 ? "click" : "clicks"}`;
 }
 
 function roundUp(value: number): number {

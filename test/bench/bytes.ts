@@ -3,7 +3,7 @@ import knexFactory, { type Knex } from "knex";
 import pLimit from "p-limit";
 import { engineOf, knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
-import { apiAt } from "../harness/clients/api.ts";
+import { apiAt, BROWSER } from "../harness/clients/api.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
 import { ENGINE_PARTS, onEachDatabase } from "./each-database.ts";
@@ -118,7 +118,7 @@ async function measureAll(ours: Ours, receiver: Awaited<ReturnType<typeof startR
       }),
     ),
   );
-  const follow = (slug: string) => expect(`${base}/${slug}`, 302);
+  const follow = (slug: string) => expect(`${base}/${slug}`, 302, { headers: { "user-agent": BROWSER } });
   await measure("first click of a link on a day", () => repeat((index) => follow(slugs[index] as string)));
   await measure("further click", () => repeat(() => follow(slugs[0] as string)));
   await createWebhook(api, receiver.url("/bench"), ["link.created"]);

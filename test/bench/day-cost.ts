@@ -26,7 +26,7 @@ export type Clocks = { serverMs: number; databaseMs: number };
 type Snapshot = Clocks & { at: number; wal: number; disk: number; rows: Rows };
 type Rows = Record<string, number>;
 
-const TABLES = ["tokens", "links", "events", "deliveries", "click_stats"];
+const TABLES = ["tokens", "links", "events", "deliveries", "click_counts"];
 // Statistics are stored within 2 s, and webhooks delivered.
 const SETTLE_MS = 4000;
 const IDLE_MS = 5000;

@@ -74,7 +74,7 @@ The first redirect of a link after a checkpoint: ${whole(fullPage.walBytes)} fur
 
 function printStorage({ costs, day, fullPage }: Measured): void {
   const rows = statisticsRows(DAY.redirects);
-  const bytesOfRow = costs.redirect.diskBytes / (costs.redirect.rows.click_stats as number);
+  const bytesOfRow = costs.redirect.diskBytes / (costs.redirect.rows.click_counts as number);
   const compression = fullPage.compressed / fullPage.walBytes;
   const fullPages = CHECKPOINT_S.map((seconds) => {
     const followed = distinctLinks((DAY.redirects * seconds) / SECONDS);

@@ -80,16 +80,17 @@ export function distinctLinks(redirects: number): number {
   );
 }
 
-/** Returns how many rows of statistics a day of redirects is expected to add: links by referrer, country and bot. */
+/** Returns how many rows of statistics a day of redirects is expected to add: of links, by each of their dimensions. */
 export function statisticsRows(redirects: number): number {
+  const hours: number[] = Array(24).fill(1 / 24);
   const referrers = [WITHOUT_REFERRER, ...sharesOf(SITES).map((part) => part * (1 - WITHOUT_REFERRER))];
-  const sources = referrers.flatMap((one) =>
-    sharesOf(COUNTRIES.length).flatMap((other) => [one * other * BOTS, one * other * (1 - BOTS)]),
-  );
+  // All visitors have the same browser. Each link has a row in the sums of its organization, too.
+  const ofPeople = [...hours, ...referrers, ...sharesOf(COUNTRIES.length), 1, 1];
+  const names = [...ofPeople.map((part) => part * (1 - BOTS)), ...hours.map((part) => part * BOTS)];
   let rows = 0;
   for (const { rank, count } of rankBuckets()) {
     const ofLink = redirects * share(rank, LINKS);
-    for (const source of sources) rows += count * (1 - Math.exp(-ofLink * source));
+    for (const name of names) rows += count * (1 - Math.exp(-ofLink * name));
   }
   return rows;
 }

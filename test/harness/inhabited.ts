@@ -31,7 +31,7 @@ export async function inhabit(settings: Record<string, string>) {
   const { browser } = await browserOf(service, user);
   const api = apiAt(service.url, token);
   const link = await api.createLink({ url: "https://example.com/kept", tags: ["Ünïcode ?", "two"] });
-  await fetch(`${service.url}/${link.slug}`, { redirect: "manual" });
+  await apiAt(service.url).get(`/${link.slug}`);
   const webhook = await createWebhook(api, receiver.url("/hook"), ["webhook.test"]);
   await service.close();
 

@@ -49,7 +49,7 @@ export function startUpgradeLoad(
   async function useToken(token: string) {
     const { id, slug } = await apiAt(nextServer().url, token).createLink();
     known.links.set(id, slug);
-    const redirect = await fetch(`${nextServer().url}/${slug}`, { redirect: "manual" });
+    const redirect = await apiAt(nextServer().url).get(`/${slug}`);
     if (redirect.status !== 302) throw new Error(`redirect: ${redirect.status}`);
     const { body } = await postAsClient(nextServer(), "introspect", app, { token });
     if (body.active !== true) throw new Error("introspection: inactive");

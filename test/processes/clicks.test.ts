@@ -53,7 +53,7 @@ const storedTotals = async ({ organizationId, id, webhook }: Awaited<ReturnType<
     analytics: days.reduce((sum, { clicks }) => sum + clicks, 0),
     delivered: deliveries
       .filter(({ event }) => event.type === "link.clicked")
-      .reduce((sum, { event }) => sum + (event.data.count as number), 0),
+      .reduce((sum, { event }) => sum + (event.data.clicks as number), 0),
   };
 };
 

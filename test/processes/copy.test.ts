@@ -93,9 +93,9 @@ for (const other of others) {
 
       // What changes behind the copy is noticed.
       const changing = openDatabase(source.url);
-      t.true((await changing.knex("click_stats").increment("clicks", 1)) > 0);
-      t.regex((await copy(target.url)).error.message, /^click_stats differs: /);
-      await changing.knex("click_stats").decrement("clicks", 1);
+      t.true((await changing.knex("click_counts").increment("clicks", 1)) > 0);
+      t.regex((await copy(target.url)).error.message, /^click_counts differs: /);
+      await changing.knex("click_counts").decrement("clicks", 1);
       await changing.close();
 
       const result = await copy(target.url);

@@ -76,6 +76,10 @@ test("the first start prints credentials and four commands that work when pasted
   t.regex(followed ?? "", /^Location: https:\/\/example\.com\/hello\r?$/im);
   t.is(revoked?.trim(), "200");
 
+  const clicked = await runShell(
+    `${commands[0]}\ncurl -s "${address}/v1/links?search=hello" -H "Authorization: Bearer $TOKEN"`,
+  );
+  t.like(JSON.parse(clicked.stdout).data[0], { clicks: 1, bot_clicks: 0 });
   const list = await runShell(
     `${commands[0]}\n${commands[3]}\ncurl -s -o /dev/null -w '%{http_code}' ${address}/v1/links -H "Authorization: Bearer $TOKEN"`,
   );

@@ -11,6 +11,7 @@ import { links } from "./0005_links.ts";
 import { events } from "./0006_events.ts";
 import { webhooks } from "./0007_webhooks.ts";
 import { fapi } from "./0008_fapi.ts";
+import { clickCounts } from "./0009_click_counts.ts";
 import { fallbackUrls } from "./0012_fallback_urls.ts";
 import type { Migration } from "./migration.ts";
 
@@ -23,6 +24,7 @@ export const MIGRATIONS: Migration[] = [
   events,
   webhooks,
   fapi,
+  clickCounts,
   fallbackUrls,
 ];
 

@@ -1,101 +1,177 @@
-import type { Context } from "koa";
-import type { Problem } from "../../../resources/http/problem.ts";
+import type { Caller } from "../../../resources/access/actor.ts";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import { prefersHtml } from "../../http/request-body.ts";
-import { chart } from "../../ui/chart.ts";
-import { field, linkButton } from "../../ui/controls.ts";
+import type { LinkService } from "../../../resources/links/service.ts";
+import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
+import { formatDay } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
-import { actorOf, pathTo } from "../access.ts";
-import { type FieldErrors, queryErrors, redisplayForm, type Show, sendJson, showPage } from "../responses.ts";
-import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
-import { displayUrl } from "./list-page.ts";
 
-export const analytics: RouteModule = (router, options) => {
-  const { allow } = options;
-  const show: Show = (ctx, _error, problem) => showAnalytics(ctx, options, ctx.params.link_id, problem);
-  for (const path of [`${ORGANIZATION}/analytics`, `${ORGANIZATION}/links/:link_id/analytics`]) {
-    router.get(path, allow(), redisplayForm(show), (ctx) => show(ctx));
-  }
-};
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+// With more days, the months are below the chart instead of the first and last day.
+const MAX_DAY_TICKS = 62;
+// With more, there is room for every other month on a phone.
+const MAX_MONTHS = 6;
+const HOURS_PER_TICK = 6;
 
-async function showAnalytics(
-  ctx: Context,
-  { services: { links }, urls }: DashboardOptions,
-  linkId: string | undefined,
-  problem: Problem | undefined,
-): Promise<void> {
-  const found = await links.analytics(actorOf(ctx), linkId, problem ? {} : rangeOf(ctx));
-  if (!prefersHtml(ctx)) return sendJson(ctx, found);
-  const link = linkId === undefined ? undefined : await links.get(actorOf(ctx), linkId);
-  const path = pathTo(ctx, "links");
-  const { error, errors } = queryErrors(problem, ["from", "to"]);
-  const range = problem
-    ? (ctx.query as Record<string, string>)
-    : { from: found.days[0]?.date, to: found.days.at(-1)?.date };
-  const body = analyticsPage({
-    path: ctx.path,
-    backPath: link ? `${path}/${link.id}` : path,
-    range,
-    errors,
-    analytics: found,
-  });
-  const header = link
-    ? { title: `Clicks on ${displayUrl(link, urls.short)}` }
-    : { title: "Clicks on all links", intro: "Includes links that have since been deleted." };
-  showPage(ctx, { ...header, section: "links", error, body });
-}
-
-function rangeOf(ctx: Context): object {
-  if (!prefersHtml(ctx)) return ctx.query;
-  return Object.fromEntries(Object.entries(ctx.query).filter(([, value]) => value !== ""));
-}
-
-type ClicksPanel = {
+export type ClicksPanel = {
   title: string;
   empty: string;
   more?: Html;
   showSources?: boolean;
+  /** The clicks of the period before, which has the same length. */
+  previous?: number | undefined;
+  /** Whether a database of countries is missing, which is said if no country is known. */
+  needsCountries?: boolean;
 };
 
-type Source = { name: string; clicks: number };
-
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
-const DATES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
+const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
+const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
+const DEVICES = { desktop: "Desktop", mobile: "Mobile", tablet: "Tablet" };
 
-/** Renders clicks as a chart, with their referrers and countries. Known bots don't count as clicks. */
-export function clicksPanel(
-  analytics: AnalyticsView,
-  { title, empty, more = html``, showSources = true }: ClicksPanel,
-): Html {
-  const { total, bots, days } = analytics;
+/** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
+export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
+  const { clicks, bot_clicks } = analytics;
+  const { title, empty, more = html``, showSources = true, previous } = panel;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
-  if (total + bots === 0)
-    return html`<section class="panel group">${heading}<p class="soft">${empty}</p></section>`;
+  const change = previous === undefined ? "" : describeChange(analytics, previous);
+  if (clicks + bot_clicks === 0)
+    return html`<section class="panel group">${heading}<p class="soft">${empty}${change && ` ${change}`}</p></section>`;
   return html`<section class="panel group">${heading}
-<p><strong class="figure">${total.toLocaleString("en")}</strong> ${total === 1 ? "click" : "clicks"}${
-    bots > 0 && html` <span class="soft">· ${bots.toLocaleString("en")} from known bots (not included)</span>`
-  }</p>
-${chart(days)}
-${total > 0 && showSources && sources(analytics)}
+<p><strong class="figure">${clicks.toLocaleString("en")}</strong> ${clicks === 1 ? "click" : "clicks"}${
+    bot_clicks > 0 && html` <span class="soft">· ${bot_clicks.toLocaleString("en")} from known bots</span>`
+  }${change && html`<br><span class="soft">${change}</span>`}</p>
+${clicksChart(analytics)}
+${clicks > 0 && showSources && sources(analytics, panel.needsCountries ?? false)}
 </section>`;
 }
 
-function sources({ total, referrers, countries }: AnalyticsView): Html {
-  const byReferrer = referrers.map(({ referrer, clicks }) => ({ name: referrer ?? "Direct", clicks }));
-  const byCountry = countries.map(({ country, clicks }) => ({ name: countryName(country), clicks }));
+/** Returns how many clicks the period of the same length before had; undefined if that began before 1970. */
+export async function readPrevious(
+  links: Pick<LinkService, "analytics">,
+  caller: Caller,
+  linkId: string | undefined,
+  { days }: AnalyticsView,
+): Promise<number | undefined> {
+  const first = Date.parse(days[0]?.date ?? "");
+  const from = first - days.length * DAY_MS;
+  if (from < 0) return undefined;
+  const query = { from: toDate(from), to: toDate(first - DAY_MS) };
+  return (await links.analytics(caller, linkId, query)).clicks;
+}
+
+export function formatRange({ days }: AnalyticsView): string {
+  const [first, last] = [days[0]?.date, days.at(-1)?.date];
+  return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
+}
+
+/** Returns a date as the API writes it. */
+export function toDate(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
+
+function describeChange({ clicks, days }: AnalyticsView, previous: number): string {
+  const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
+  // A day that isn't over can't be compared with a whole one.
+  if (isToday) return `${clickCount(previous)} yesterday.`;
+  const before = days.length === 1 ? "the day before" : `the ${days.length} days before`;
+  if (previous === 0) return clicks === 0 ? "" : `No clicks in ${before}.`;
+  const percent = Math.round(((clicks - previous) / previous) * 100);
+  const change = percent > 0 ? `+${percent.toLocaleString("en")}` : `${percent}`.replace("-", "−");
+  return `${change}% compared with ${before}.`;
+}
+
+function clicksChart(analytics: AnalyticsView): Html {
+  const { days, hours } = analytics;
+  const range = formatRange(analytics);
+  if (hours) return chart({ unit: "hour", range, points: pointsOfHours(days[0]?.date ?? "", hours) });
+  return chart({ unit: "day", range, points: pointsOfDays(days) });
+}
+
+function pointsOfHours(date: string, hours: NonNullable<AnalyticsView["hours"]>): ChartPoint[] {
+  const currentHour = Math.floor((Date.now() - Date.parse(date)) / HOUR_MS);
+  return hours.map(({ hour, ...clicks }) => {
+    const name = `${String(hour).padStart(2, "0")}:00`;
+    const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
+    return { name, ...clicks, tick, isOpen: hour === currentHour };
+  });
+}
+
+function pointsOfDays(days: AnalyticsView["days"]): ChartPoint[] {
+  const today = toDate(Date.now());
+  const months = new Set(days.map(({ date }) => date.slice(0, 7)));
+  const skipped = months.size > MAX_MONTHS ? 2 : 1;
+  return days.map(({ date, ...clicks }, index) => {
+    const at = Date.parse(date);
+    const isMonthTick = date.endsWith("-01") && new Date(at).getUTCMonth() % skipped === 0;
+    const isDayTick = index === 0 || index === Math.floor(days.length / 2);
+    const tick = days.length > MAX_DAY_TICKS ? isMonthTick && monthOf(at) : isDayTick && formatDay(at);
+    return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
+  });
+}
+
+function monthOf(at: number): string {
+  const date = new Date(at);
+  return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
+}
+
+type Source = { name: string; clicks: number };
+
+function sources(analytics: AnalyticsView, needsCountries: boolean): Html {
+  const { clicks: total, referrers, countries, devices, browsers, operating_systems } = analytics;
   const hasCountries = countries.some(({ country }) => country !== null);
+  const list = (title: string, head: string, rows: Source[]) =>
+    html`<div><h3>${title}</h3>${shareTable(head, rows, total)}</div>\n`;
   return html`<div class="tiles places">
-<div><h3>Referrers</h3>${sourceTable("Referrer", byReferrer, total)}</div>
-${hasCountries && html`<div><h3>Countries</h3>${sourceTable("Country", byCountry, total)}</div>`}
+${list(
+  "Referrers",
+  "Referrer",
+  named(referrers, ({ referrer }) => referrer ?? "Direct"),
+)}
+${
+  hasCountries
+    ? list(
+        "Countries",
+        "Country",
+        named(countries, ({ country }) => countryName(country)),
+      )
+    : needsCountries &&
+      html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`
+}
+${list(
+  "Devices",
+  "Device",
+  named(devices, ({ device }) => (device ? DEVICES[device] : "Unknown")),
+)}
+${list(
+  "Browsers",
+  "Browser",
+  named(browsers, ({ browser }) => browser ?? "Unknown"),
+)}
+${list(
+  "Operating systems",
+  "System",
+  named(operating_systems, ({ operating_system }) => operating_system ?? "Unknown"),
+)}
 </div>`;
 }
 
-function sourceTable(head: string, rows: Source[], total: number): Html {
+function named<Row extends { clicks: number }>(rows: Row[], nameOf: (row: Row) => string): Source[] {
+  return rows.map((row) => ({ name: nameOf(row), clicks: row.clicks }));
+}
+
+/** Renders clicks by name with a bar of their share of all clicks. */
+export function shareTable<Row extends Source>(
+  head: string,
+  rows: Row[],
+  total: number,
+  render: (row: Row) => Html | string = ({ name }) => name,
+): Html {
   return html`<div class="shares">${table(
     head,
     {
-      [head]: ({ name }) => name,
+      [head]: render,
       Clicks: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
       Share: ({ clicks }) => shareBar(clicks / total),
     },
@@ -111,28 +187,4 @@ function shareBar(share: number): Html {
 function countryName(country: string | null): string {
   if (country === null) return "Unknown";
   return COUNTRIES.of(country) ?? country;
-}
-
-type AnalyticsPage = {
-  path: string;
-  /** The path of the page that the Back button returns to. */
-  backPath: string;
-  range: { from?: string | undefined; to?: string | undefined };
-  errors: FieldErrors;
-  analytics: AnalyticsView;
-};
-
-function analyticsPage({ path, backPath, range, errors, analytics }: AnalyticsPage): Html {
-  return html`<form method="get" action="${path}" class="row">
-${field({ name: "from", label: "From", type: "date", value: range.from, error: errors.from })}
-${field({ name: "to", label: "To", type: "date", value: range.to, error: errors.to })}
-<button type="submit" class="quiet">Apply</button>
-</form>
-${clicksPanel(analytics, { title: formatRange(analytics), empty: "No clicks in this date range." })}
-<p>${linkButton(backPath, "Back", "quiet")}</p>`;
-}
-
-function formatRange({ days }: AnalyticsView): string {
-  const [first, last] = [days[0]?.date, days.at(-1)?.date];
-  return first && last ? DATES.formatRange(new Date(first), new Date(last)) : "";
 }

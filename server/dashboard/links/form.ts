@@ -200,7 +200,7 @@ function advancedFields({ values, errors }: FieldOptions): Html {
     ADVANCED.some((name) => values[name] || errors[name]) || !["", "302"].includes(values.redirect_type);
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
-${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many visits, bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
+${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS })}
 ${urlField({ ...state("fallback_url"), label: LABELS.fallback_url, hint: "Visitors go here when the link is archived, expired or used up. Leave empty for that of the organization." })}
 ${field({ ...state("external_id"), label: LABELS.external_id, hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}

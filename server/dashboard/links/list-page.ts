@@ -1,3 +1,4 @@
+import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -96,14 +97,12 @@ function hostOf(url: string): string {
 }
 
 /** Renders the reason that a link doesn't redirect, if any. */
-export function statusBadge(
-  { disabledAt, archived, expiresAt, maxClicks, clicks }: Link,
-  now = Date.now(),
-): Html {
+export function statusBadge(link: Link, now = Date.now()): Html {
+  const { disabledAt, archived, expiresAt } = link;
   if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= now) return badge("expired", "warn");
-  if (maxClicks !== null && clicks >= maxClicks) return badge("limit reached", "warn");
+  if (hasReachedLimit(link)) return badge("limit reached", "warn");
   return html``;
 }
 

@@ -12,11 +12,14 @@ type LinkPage = {
   shortUrl: string;
   creator: Html;
   analytics: AnalyticsView;
+  /** The clicks of the 30 days before. */
+  previous: number | undefined;
+  needsCountries: boolean;
 };
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
 
-export function linkPage({ link, path, shortUrl, creator, analytics }: LinkPage) {
+export function linkPage({ link, path, shortUrl, creator, analytics, ...panel }: LinkPage) {
   return {
     actions: buttons(link, path),
     body: html`${disabledAlert(link)}<div class="panel beside">
@@ -26,10 +29,11 @@ ${qrCode(path, displayUrl(link, shortUrl))}
 ${clicksPanel(analytics, {
   title: "Clicks in the last 30 days",
   empty:
-    link.clicks > 0
+    link.lastClickedAt !== null
       ? "No clicks in the last 30 days."
       : "No clicks yet. Share the link, and its clicks appear here within seconds.",
   more: linkButton(`${path}/analytics`, "Date range", "quiet"),
+  ...panel,
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
   };
@@ -51,7 +55,7 @@ function details(link: Link, path: string, shortUrl: string, creator: Html): Htm
   return html`<dl class="facts">
 <dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
-<dt>Visits</dt><dd>${visits(link)}</dd>
+<dt>Clicks</dt><dd>${clicksOf(link)}</dd>
 ${link.tags.length > 0 && html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>`}
 ${link.expiresAt !== null && html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
@@ -62,9 +66,12 @@ ${link.updatedAt !== link.createdAt && html`<dt>Updated</dt><dd>${time(link.upda
 </dl>`;
 }
 
-/** Renders the `clicks` of the API. They include known bots, so the dashboard calls them visits. */
-function visits({ clicks, maxClicks, lastClickedAt }: Link): Html {
-  const limit = maxClicks === null ? "" : ` (limit: ${maxClicks.toLocaleString("en")})`;
-  const last = lastClickedAt === null ? html`` : html`, last ${time(lastClickedAt)}`;
-  return html`${clicks === 0 ? "None yet" : `${clicks.toLocaleString("en")} including bots`}${limit}${last}`;
+function clicksOf({ clicks, botClicks, maxClicks, lastClickedAt }: Link): Html {
+  const parts = [
+    clicks + botClicks === 0 ? "None yet" : clicks.toLocaleString("en"),
+    botClicks > 0 && `${botClicks.toLocaleString("en")} from known bots`,
+    maxClicks !== null && `limit ${maxClicks.toLocaleString("en")}, known bots included`,
+    lastClickedAt !== null && html`last ${time(lastClickedAt)}`,
+  ];
+  return html`${parts.filter(Boolean).map((part, index) => html`${index > 0 && " · "}${part}`)}`;
 }

@@ -24,6 +24,7 @@ import {
   splitFieldErrors,
 } from "../responses.ts";
 import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
@@ -88,7 +89,7 @@ const createRoutes: RouteModule = (router, { services: { links }, urls, allow })
   });
 };
 
-const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) => {
+const detailRoutes: RouteModule = (router, { services, urls, storage, settings, allow }) => {
   router.get(LINK, allow(), async (ctx) => {
     const link = await findLink(ctx, services);
     if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
@@ -96,7 +97,15 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, allow }) =
       services.links.analytics(actorOf(ctx), link.id, {}),
       creatorOf(storage, link.organizationId, link),
     ]);
-    const page = { link, path: pathOf(ctx, link), shortUrl: urls.short, creator, analytics };
+    const page = {
+      link,
+      path: pathOf(ctx, link),
+      shortUrl: urls.short,
+      creator,
+      analytics,
+      previous: await readPrevious(services.links, actorOf(ctx), link.id, analytics),
+      needsCountries: settings.MMDB_PATH === undefined,
+    };
     const title = link.title ?? displayUrl(link, urls.short);
     showPage(ctx, { title, section: "links", ...linkPage(page) });
   });

@@ -61,7 +61,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 </ul>
 ${counts.links === 0 && firstLink(membership)}
 ${nextStep(membership)}
-${counts.links + clicks.total > 0 && totals(membership, clicks)}
+${counts.links + clicks.clicks > 0 && totals(membership, clicks)}
 ${isManager(membership) && html`${renameForm(membership, { ...rejected })}${fallbackPanel(id, fallback)}`}
 <section class="panel"><h2>Leave organization</h2>
 <p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>

@@ -103,7 +103,7 @@ function statement(pattern: RegExp): Promise<void> {
 
 // Written after the redirects: the webhooks to notify of clicks, their count, and seconds later their statistics.
 const CLICKS =
-  /^(select .organization_id. from .webhooks|update .links. set .clicks. = |insert into .click_stats)/;
+  /^(select .organization_id. from .webhooks|update .links. set .clicks. = |insert into click_counts)/;
 
 /** Returns the statements of `run`, and those of clicks separately, which are stored after the redirects. */
 async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: string[]; clicks: string[] }> {
@@ -214,7 +214,7 @@ test.serial(
       clicks.map((sql) => sql.split(" ", 1)[0]),
       ["select", "update", "insert"],
     );
-    t.is(direct.length, 4, `not only those of the list and the analytics: ${direct.join("\n")}`);
+    t.is(direct.length, 5, `not only those of the list and the analytics: ${direct.join("\n")}`);
     t.is((await api.get(`/v1/links/${id}`)).body.clicks, 100);
   },
 );

@@ -120,7 +120,7 @@ test("the event of one click has its trace, and that of several clicks has none"
   const [one] = await clicksOf(single);
   t.is(one?.traceparent, traceparent(3));
   const [merged] = await clicksOf(several);
-  t.is(JSON.parse(merged?.data ?? "{}").count, 5);
+  t.is(JSON.parse(merged?.data ?? "{}").clicks, 5);
   t.is(merged?.traceparent, null);
 });
 

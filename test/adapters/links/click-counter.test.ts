@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts";
-import type { Click } from "../../../resources/links/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { uniqueUrl, until } from "../../harness/webhooks.ts";
@@ -14,7 +13,7 @@ test.after.always(() => storage.close());
 
 const NOW = Date.parse("2030-06-15T12:00:00Z");
 const TODAY = NOW / 86_400_000;
-const from = (referrer: string): Click => ({ ...clickAt(NOW), referrer });
+const from = (referrer: string) => clickAt(NOW, { referrer });
 let count = 0;
 
 /** Creates a link in a new organization, and resolves it as a redirect does. */
@@ -44,7 +43,7 @@ const clickedEvents = (organizationId: string) =>
 const eventsOfClicks = (organizationId: string, clicks: number) =>
   until(async () => {
     const events = await clickedEvents(organizationId);
-    const sum = events.reduce((total, { data }) => total + JSON.parse(data).count, 0);
+    const sum = events.reduce((total, { data }) => total + JSON.parse(data).clicks, 0);
     if (sum > clicks) throw new Error(`events of ${sum} clicks`);
     return sum === clicks ? events.length : undefined;
   });
@@ -54,7 +53,7 @@ test("clicks counted by several processes add up in one row", async (t) => {
   await atOnce(40, (index) => (index % 2 ? first : second).links.click(link, from("a.example")));
   await Promise.all([analytics(link, first), analytics(link, second)]);
   t.deepEqual((await analytics(link)).referrers, [{ name: "a.example", clicks: 40 }]);
-  const rows = await database.knex("click_stats").where({ link_id: link.id });
+  const rows = await database.knex("click_counts").where({ link_id: link.id, dimension: "referrer" });
   t.is(rows.length, 1);
 });
 
@@ -66,7 +65,9 @@ test("the number of referrers stored per link and day is limited", async (t) => 
   const { referrers, days } = await analytics(link);
   t.deepEqual(referrers[0], { name: "(other)", clicks: 200 });
   t.deepEqual(days, [{ day: Math.floor(TODAY), bot: false, clicks: 300 }]);
-  const rows = await database.knex("click_stats").where({ link_id: link.id, day: Math.floor(TODAY) });
+  const rows = await database
+    .knex("click_counts")
+    .where({ link_id: link.id, dimension: "referrer", day: Math.floor(TODAY) });
   t.is(rows.length, 101);
 });
 
@@ -78,15 +79,28 @@ test("every subscribed webhook gets an event with the source of the first click 
   await createWebhook(link.organizationId, ["link.clicked"], false);
   // Concurrently, so both are part of one event however long each takes to store.
   await Promise.all([
-    first.links.click(link, { clickedAt: NOW, referrer: "a.example", country: "CH", bot: false }),
-    first.links.click(link, { clickedAt: NOW + 1, referrer: null, country: null, bot: true }),
+    first.links.click(link, clickAt(NOW, { referrer: "a.example", country: "CH", device: "mobile" })),
+    first.links.click(link, clickAt(NOW + 1, { bot: true })),
   ]);
-  t.is((await first.links.find(link.organizationId, link.id))?.clicks, 2);
+  t.like(await first.links.find(link.organizationId, link.id), { clicks: 1, botClicks: 1 });
   const events = await clickedEvents(link.organizationId);
-  const source = { clicked_at: "2030-06-15T12:00:00.000Z", referrer: "a.example", country: "CH", bot: false };
+  const source = { referrer: "a.example", country: "CH", device: "mobile" };
+  const unknown = { browser: null, operating_system: null };
+  const clicked_at = "2030-06-15T12:00:00.000Z";
   t.deepEqual(
     events.map(({ data }) => JSON.parse(data)),
-    [{ link_id: link.id, slug: link.slug, url: link.url, count: 2, ...source }],
+    [
+      {
+        link_id: link.id,
+        slug: link.slug,
+        url: link.url,
+        clicked_at,
+        clicks: 1,
+        bot_clicks: 1,
+        ...source,
+        ...unknown,
+      },
+    ],
   );
   t.true(events.every(({ audited, address }) => !audited && address === null));
   for (const { id } of events) t.is((await database.knex("deliveries").where({ event_id: id })).length, 2);

@@ -5,6 +5,9 @@ import { pathsOf } from "./gallery-paths.ts";
 import { fill, openThen, press, waitForError } from "./page-actions.ts";
 import type { Gallery, GalleryPage } from "./visitor-pages.ts";
 
+const DAY_MS = 24 * 60 * 60 * 1000;
+const dateBefore = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+
 /** Returns the pages of the dashboard. */
 export function dashboardPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
   return [
@@ -121,6 +124,8 @@ function linkPages(gallery: Gallery): GalleryPage[] {
     ["link-delete", "owner", `${own}/links/${gallery.popular.id}/delete`],
     ["link-clicks", "owner", `${own}/links/${gallery.popular.id}/analytics`],
     ["clicks", "owner", `${own}/analytics`],
+    ["clicks-today", "owner", `${own}/analytics?from=${dateBefore(0)}`],
+    ["clicks-months", "owner", `${own}/analytics?from=${dateBefore(89)}`],
     ["clicks-none", "founder", `${ownFresh}/analytics`],
     ["clicks-rejected", "owner", `${own}/analytics?from=2026-01-02&to=2026-01-01`],
   ];

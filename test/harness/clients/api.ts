@@ -20,6 +20,9 @@ export type SendOptions = {
   headers?: Record<string, string>;
 };
 
+/** The clicks of other programs are a bot's. */
+export const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
 /** Sends requests as one caller. `Body` is the type of the expected response body. */
 export type Api = {
   send<Body = ProblemBody>(method: string, path: string, options?: SendOptions): Promise<Reply<Body>>;
@@ -39,6 +42,7 @@ export function apiAt(url: string, token?: string): Api {
       await fetch(address, {
         method,
         headers: {
+          "user-agent": BROWSER,
           ...(token && { authorization: `Bearer ${token}` }),
           ...(json !== undefined && { "content-type": "application/json" }),
           ...headers,

@@ -26,6 +26,7 @@ export async function storeManyLinks(
       ...linkFields({ slug: `${organizationId.slice(-8)}-${number}`, ...fieldsOf(number) }),
       id: oldLinkId(number),
       organizationId,
+      botClicks: 0,
       version: 1,
       createdBy: "lgc_filler",
       createdVia: null,

@@ -65,9 +65,10 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
   };
 }
 
-/** Returns a click without referrer or country. */
-export function clickAt(at: number): Click {
-  return { clickedAt: at, referrer: null, country: null, bot: false };
+/** Returns a click of a person, with an unknown source unless it is given. */
+export function clickAt(at: number, source: Partial<Click> = {}): Click {
+  const unknown = { referrer: null, country: null, device: null, browser: null, operatingSystem: null };
+  return { clickedAt: at, ...unknown, bot: false, ...source };
 }
 
 /** Runs a function `times` times concurrently. */

@@ -80,8 +80,9 @@ export class LinkModel {
   /** A deleted link has lost its fallback. */
   expectFollow(link: ModelLink | undefined): ExpectedVisit {
     if (!link) return { status: 404 };
-    const { url, archived, max_clicks, clicks, redirect_type, fallback_url } = link.view;
-    const isUnavailable = link.isDeleted || archived || (max_clicks !== null && clicks >= max_clicks);
+    const { url, archived, max_clicks, clicks, bot_clicks, redirect_type, fallback_url } = link.view;
+    const isSpent = max_clicks !== null && clicks + bot_clicks >= max_clicks;
+    const isUnavailable = link.isDeleted || archived || isSpent;
     if (!isUnavailable) return { status: redirect_type, location: url, isCounted: true };
     return fallback_url === null || link.isDeleted
       ? { status: 410 }
@@ -98,6 +99,7 @@ export class LinkModel {
       ...{ id, slug, created_at, updated_at, created_by, created_via },
       short_url: `${shortUrl}/${slug}`,
       clicks: 0,
+      bot_clicks: 0,
       last_clicked_at: null,
       disabled_at: null,
       disabled_reason: null,

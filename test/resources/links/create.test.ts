@@ -36,6 +36,7 @@ test("a link created from only a URL has defaults for all other fields", async (
     redirect_type: 302,
     fallback_url: null,
     clicks: 0,
+    bot_clicks: 0,
     last_clicked_at: null,
     created_by: app.clientId,
     created_via: null,

@@ -33,13 +33,16 @@ test("a click is delivered with its link, time, referrer and country", async (t)
   t.is(type, "link.clicked");
   t.deepEqual(rest, {
     link_id: id,
-    count: 1,
+    clicks: 1,
+    bot_clicks: 0,
     slug,
     url,
     short_url,
     referrer: "news.example",
     country: "CH",
-    bot: false,
+    device: "desktop",
+    browser: "Firefox",
+    operating_system: "Linux",
   });
   t.true(Date.parse(clicked_at as string) >= before && Date.parse(clicked_at as string) <= Date.now());
 });
@@ -54,7 +57,7 @@ const eventsOn = (path: string): Received[] => [
   ).values(),
 ];
 const clicksOn = (path: string) =>
-  eventsOn(path).reduce((sum, { body }) => sum + (body.data.count as number), 0);
+  eventsOn(path).reduce((sum, { body }) => sum + (body.data.clicks as number), 0);
 
 // Serial, because the test stops the clock that limits events.
 test.serial(
@@ -110,7 +113,7 @@ test("clicks of a second that are not yet delivered are delivered before the ser
   });
   const events = await database.knex("events").where({ type: "link.clicked" });
   t.is(
-    events.reduce((sum, { data }) => sum + JSON.parse(data).count, 0),
+    events.reduce((sum, { data }) => sum + JSON.parse(data).clicks, 0),
     6,
   );
 });

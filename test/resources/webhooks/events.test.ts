@@ -1,6 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { type Api, apiAt, type LinkBody } from "../../harness/clients/api.ts";
+import { type Api, apiAt, BROWSER, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { type MessageBody, startReceiver, verify } from "../../harness/receiver.ts";
@@ -34,7 +34,6 @@ async function subscribe(...events: string[]) {
   return { organization, token, api, webhook, receive };
 }
 
-const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const LINKS = ["link.created", "link.updated", "link.deleted"];
 const typesOf = (messages: MessageBody[]) => messages.map(({ type }) => type).sort();
 const find = (messages: MessageBody[], type: string) =>
@@ -64,7 +63,7 @@ test("link.created, link.updated and link.deleted carry the link as the API retu
   t.deepEqual(find(messages, "link.deleted"), updated);
 });
 
-test("link.clicked carries the link, time, referrer and whether a bot clicked", async (t) => {
+test("link.clicked carries the link, time, source and number of clicks", async (t) => {
   const { api, receive, webhook } = await subscribe("link.clicked");
   const { id, slug, url, short_url } = await api.createLink({ max_clicks: 2 });
   const headers = { referer: "https://News.example.com/story?id=1", "user-agent": BROWSER };
@@ -72,14 +71,14 @@ test("link.clicked carries the link, time, referrer and whether a bot clicked", 
   await apiAt(service.url).send("HEAD", `/${slug}`);
   // Clicks of one second may share an event.
   const countOf = (messages: MessageBody[]) =>
-    messages.reduce((sum, { data }) => sum + (data.count as number), 0);
+    messages.reduce((sum, { data }) => sum + (data.clicks as number), 0);
   let messages = await receive(1);
   while (countOf(messages) < 2) messages = await receive(messages.length + 1);
   t.is(countOf(messages), 2, "a request without a redirect is not a click");
   for (const { type, timestamp, data } of messages) {
     t.is(type, "link.clicked");
     t.true(Math.abs(Date.parse(timestamp) - Date.parse(data.clicked_at as string)) < 10_000);
-    const { clicked_at, count, ...rest } = data;
+    const { clicked_at, clicks, ...rest } = data;
     t.deepEqual(rest, {
       link_id: id,
       slug,
@@ -87,7 +86,10 @@ test("link.clicked carries the link, time, referrer and whether a bot clicked", 
       short_url,
       referrer: "example.com",
       country: null,
-      bot: false,
+      bot_clicks: 0,
+      device: "desktop",
+      browser: "Firefox",
+      operating_system: "Linux",
     });
   }
   t.is((await deliveriesOf(api, webhook)).length, messages.length);

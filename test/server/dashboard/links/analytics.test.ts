@@ -1,13 +1,13 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../../resources/links/analytics.ts";
 import { formatDay } from "../../../../server/ui/controls.ts";
-import { isProblem, type LinkBody } from "../../../harness/clients/api.ts";
+import { BROWSER, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { linksInBrowser } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
 import { advanceToNoon } from "../../../harness/clock.ts";
+import { atOnce, clickAt } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
 
-const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 advanceToNoon();
 const service = await startTestService({ TRUST_PROXY: "1" });
 test.after.always(() => service.close());
@@ -44,8 +44,8 @@ test("the JSON analytics of a link, and of all links, are those of the API", asy
   const analytics = async (address: string) => (await member.api.get<AnalyticsView>(address)).body;
   const { days, ...sums } = await analytics(`${path}/${link.id}/analytics`);
   t.deepEqual(sums, {
-    total: 5,
-    bots: 1,
+    clicks: 5,
+    bot_clicks: 1,
     referrers: [
       { referrer: "news.example", clicks: 3 },
       { referrer: null, clicks: 1 },
@@ -56,12 +56,15 @@ test("the JSON analytics of a link, and of all links, are those of the API", asy
       { country: "SE", clicks: 2 },
       { country: "DE", clicks: 1 },
     ],
+    devices: [{ device: "desktop", clicks: 5 }],
+    browsers: [{ browser: "Firefox", clicks: 5 }],
+    operating_systems: [{ operating_system: "Linux", clicks: 5 }],
   });
   t.is(days.length, 30);
-  t.deepEqual(days.at(-1), { date: TODAY, clicks: 5, bots: 1 });
-  t.is((await analytics(`${path}/${other.id}/analytics`)).total, 0);
+  t.deepEqual(days.at(-1), { date: TODAY, clicks: 5, bot_clicks: 1 });
+  t.is((await analytics(`${path}/${other.id}/analytics`)).clicks, 0);
   await click(await create());
-  t.is((await analytics(`${base}/analytics`)).total, 6);
+  t.is((await analytics(`${base}/analytics`)).clicks, 6);
   t.is((await analytics(`${base}/analytics?from=2026-01-01&to=2026-01-31`)).days.length, 31);
 });
 
@@ -71,22 +74,115 @@ test("the page of a link has an accessible chart of the last 30 days", async (t)
   const chart = page.html.querySelector("svg[role=img]");
   t.regex(chart?.attributes["aria-label"] ?? "", /: 5 in total, with a peak of 5 on \w{3} \d+, \d{4}\.$/);
   t.is(page.html.querySelectorAll("svg[role=img] g").length, 30);
-  t.is(page.html.querySelectorAll("svg[role=img] .people").length, 1);
+  t.is(page.html.querySelectorAll("svg[role=img] .people").length, 0);
+  t.is(page.html.querySelectorAll("svg[role=img] .open").length, 1, "today isn't over");
   t.is(page.html.querySelectorAll("svg[role=img] .bots").length, 1);
   t.deepEqual(textsOf(page, "svg[role=img] g:last-of-type title"), [
-    `${SHOWN_TODAY}: 5 clicks · 1 from known bots`,
+    `${SHOWN_TODAY}, so far: 5 clicks · 1 from known bots`,
   ]);
   t.is(page.html.querySelectorAll(".chart tbody tr").length, 30);
   t.deepEqual(textsOf(page, ".chart tbody tr:first-child td"), [SHOWN_TODAY, "5", "1"]);
   t.is(page.html.querySelectorAll("[style], style").length, 0);
 });
 
-test("the page of a link shows its referrers and countries", async (t) => {
+test("the page of a link shows where its clicks come from", async (t) => {
   const { open, link } = await createClickedLink();
   const page = await open(`/${link.id}`);
   t.deepEqual(textsOf(page, '[data-head="Referrer"]'), ["news.example", "Direct", "social.example"]);
   t.deepEqual(textsOf(page, '[data-head="Country"]'), ["Unknown", "Sweden", "Germany"]);
-  t.deepEqual(textsOf(page, '[data-head="Share"]'), ["60%", "20%", "20%", "40%", "40%", "20%"]);
+  for (const [head, name] of Object.entries({ Device: "Desktop", Browser: "Firefox", System: "Linux" }))
+    t.deepEqual(textsOf(page, `[data-head="${head}"]`), [name]);
+  const shares = ["60%", "20%", "20%", "40%", "40%", "20%", "100%", "100%", "100%"];
+  t.deepEqual(textsOf(page, '[data-head="Share"]'), shares);
+  t.notRegex(page.text, /MMDB_PATH/);
+});
+
+test("clicks without a country name the setting that is missing", async (t) => {
+  const { create, open } = await linksInBrowser(service);
+  const link = await create();
+  await click(link);
+  t.regex(
+    (await open(`/${link.id}`)).html.text,
+    /Countries are unknown until the operator .* sets MMDB_PATH\./,
+  );
+});
+
+test("people and known bots are two numbers on the page of a link, and one limit", async (t) => {
+  const { create, open } = await linksInBrowser(service);
+  const link = await create({ max_clicks: 3 });
+  for (const agent of [BROWSER, "Googlebot/2.1"]) await click(link, { "user-agent": agent });
+  const page = await open(`/${link.id}`);
+  t.regex(page.html.text, /Clicks\s*1 · 1 from known bots · limit 3, known bots included · last /);
+  t.notRegex(page.html.text, /limit reached/);
+  await click(link, { "user-agent": "Googlebot/2.1" });
+  t.regex((await open(`/${link.id}`)).text, /limit reached/);
+});
+
+test("one day is shown by hours, and each preset marks itself", async (t) => {
+  const { open, link } = await createClickedLink();
+  for (const [name, bars, unit] of [
+    ["Today", 24, "hour"],
+    ["7 days", 7, "day"],
+    ["30 days", 30, "day"],
+    ["90 days", 90, "day"],
+  ] as const) {
+    const page = await open(`/${link.id}/analytics`);
+    const preset = page.html.querySelectorAll(".tabs a").find(({ text }) => text === name);
+    const shown = await open(`/${link.id}/analytics${preset?.attributes.href?.replace(/^[^?]*/, "")}`);
+    t.deepEqual(textsOf(shown, ".tabs [aria-current]"), [name]);
+    t.is(shown.html.querySelectorAll("svg[role=img] g").length, bars);
+    t.regex(
+      shown.html.querySelector("svg[role=img]")?.attributes["aria-label"] ?? "",
+      new RegExp(`^Clicks per ${unit}, `),
+    );
+  }
+  const today = await open(`/${link.id}/analytics?from=${TODAY}`);
+  t.regex(today.text, /0 clicks yesterday\./);
+  t.deepEqual(textsOf(today, ".ticks text"), ["00:00", "06:00", "12:00", "18:00"]);
+});
+
+test("a long range has its months below the chart", async (t) => {
+  const { open, link } = await createClickedLink();
+  const page = await open(`/${link.id}/analytics?from=2025-10-15&to=2026-02-20`);
+  t.regex(page.text, /No clicks in this date range/);
+  const chosen = await service.storage.links.resolve(link.slug);
+  if (!chosen) throw new Error("no link");
+  await service.storage.links.click(chosen, clickAt(Date.parse("2026-01-05T12:00:00Z")));
+  const clicked = await open(`/${link.id}/analytics?from=2025-10-15&to=2026-02-20`);
+  t.deepEqual(textsOf(clicked, ".ticks text"), ["Nov", "Dec", "2026", "Feb"]);
+});
+
+const CHANGES: [before: number, now: number, sentence: RegExp][] = [
+  [4, 5, /\+25% compared with the 2 days before\./],
+  [3, 2, /−33% compared with the 2 days before\./],
+  [2, 2, /0% compared with the 2 days before\./],
+  [0, 2, /No clicks in the 2 days before\./],
+];
+
+test("clicks are compared with the period of the same length before", async (t) => {
+  for (const [before, now, sentence] of CHANGES) {
+    const { create, open } = await linksInBrowser(service);
+    const { id, slug } = await create();
+    const link = await service.storage.links.resolve(slug);
+    if (!link) throw new Error("no link");
+    const clickOn = (date: string, times: number) =>
+      atOnce(times, () => service.storage.links.click(link, clickAt(Date.parse(date))));
+    // What is outside both periods, and a bot, must not count.
+    await clickOn("2026-01-02T23:59:59Z", 7);
+    await clickOn("2026-01-04T23:59:59Z", before);
+    await clickOn("2026-01-05T00:00:00Z", now);
+    await service.storage.links.click(link, clickAt(Date.parse("2026-01-05T00:00:00Z"), { bot: true }));
+    t.regex((await open(`/${id}/analytics?from=2026-01-05&to=2026-01-06`)).text, sentence);
+  }
+});
+
+test("the analytics of all links name those with the most clicks", async (t) => {
+  const { browser, base, create, link } = await createClickedLink();
+  await click(await create({ title: "Once" }));
+  const page = await browser.open(`${service.url}${base}/analytics`);
+  t.deepEqual(textsOf(page, '[data-head="Link"]'), ["Followed", "Once"]);
+  const [first] = page.html.querySelectorAll('[data-head="Link"] a');
+  t.is(first?.attributes.href, `${base}/links/${link.id}`);
 });
 
 test("a link without clicks has a hint instead of a chart", async (t) => {

@@ -1,6 +1,13 @@
 import test from "ava";
 import { readQr, readQrPng } from "../../../harness/browser/qr.ts";
-import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../../../harness/clients/api.ts";
+import {
+  apiAt,
+  BROWSER,
+  isMissing,
+  isProblem,
+  type LinkBody,
+  type PageBody,
+} from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { linksInBrowser } from "../../../harness/clients/pages.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -26,7 +33,8 @@ async function createTeamWithLinks(plan: "free" | "growth" = "growth") {
   };
 }
 
-const follow = (link: LinkBody) => fetch(link.short_url, { redirect: "manual" });
+const follow = ({ short_url }: LinkBody) =>
+  fetch(short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
 
 for (const plan of ["free", "growth"] as const) {
   test(`on the ${plan} plan a member can create, find, update and delete links, and they redirect`, async (t) => {
