@@ -7,9 +7,9 @@ import type { DeliveryRow } from "../database/tables.ts";
 import { DELIVERED_TYPES, type Outbox } from "../events/outbox.ts";
 import { DELIVERY_COLUMNS, decryptExchange, type StoredDelivery, toDelivery } from "./row.ts";
 
-export const DELIVERY_STATUSES: DeliveryStatus[] = ["pending", "succeeded", "failed"];
+const DELIVERY_STATUSES: DeliveryStatus[] = ["pending", "succeeded", "failed"];
 /** Those of the index of the log. An earlier version adds deliveries with an empty type. */
-export const LOGGED_TYPES = [...DELIVERED_TYPES, ""];
+const LOGGED_TYPES = [...DELIVERED_TYPES, ""];
 
 // How many deliveries one statement resends: few enough to let other requests pass in between.
 const RESENT_TOGETHER = 500;

@@ -2,7 +2,6 @@ import type { DeliveryStatus, WebhookHealth, WebhookStore } from "../../resource
 import { idBound } from "../crypto/ids.ts";
 import { pendingWebhook } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { DELIVERY_STATUSES, LOGGED_TYPES } from "./delivery-log.ts";
 
 // How long the database may take to count.
 const READ_MS = 10_000;
@@ -20,7 +19,7 @@ export function createHealth({ knex, engine, readAside }: Database): WebhookStor
     else (select d.due_at from deliveries d where d.webhook_id = w.id and d.event_id = w.verification_event_id)
     end as due_at`;
 
-  return async function health(organizationId, since) {
+  return async function health(organizationId, since, max) {
     const next: NextRow[] = await knex("webhooks as w")
       .where("w.organization_id", organizationId)
       .select("w.id", knex.raw(due));
@@ -28,16 +27,22 @@ export function createHealth({ knex, engine, readAside }: Database): WebhookStor
     for (const { id, due_at } of next)
       found.set(id, { nextAttemptAt: due_at, counts: { pending: 0, succeeded: 0, failed: 0 } });
     if (found.size === 0) return found;
-    // Names each type and status, because the ID of the event comes after them in the index.
-    const counts = knex("deliveries")
-      .whereIn("webhook_id", [...found.keys()])
-      .whereIn("type", LOGGED_TYPES)
-      .whereIn("status", DELIVERY_STATUSES)
-      .where("event_id", ">=", idBound("evt", since))
-      .groupBy("webhook_id", "status")
-      .select("webhook_id", "status")
-      .count({ total: "*" });
-    for (const { webhook_id, status, total } of await readAside<CountRow>(counts, READ_MS)) {
+    const counts = [...found.keys()].map((id) =>
+      knex
+        .from(
+          knex("deliveries")
+            .where({ webhook_id: id })
+            .where("event_id", ">=", idBound("evt", since))
+            .orderBy("event_id", "desc")
+            .limit(max)
+            .select("webhook_id", "status")
+            .as("recent"),
+        )
+        .groupBy("webhook_id", "status")
+        .select("webhook_id", "status")
+        .count({ total: "*" }),
+    );
+    for (const { webhook_id, status, total } of await readAside<CountRow>(knex.unionAll(counts), READ_MS)) {
       const webhook = found.get(webhook_id);
       if (webhook) webhook.counts[status] = Number(total);
     }

@@ -24,6 +24,8 @@ const OVERLAP_MS = 24 * 60 * 60 * 1000;
 // How many failed deliveries one request resends, which takes about a second.
 const RESEND_MAX = 10_000;
 const HEALTH_MS = 24 * 60 * 60 * 1000;
+/** How many deliveries of a webhook its health counts: enough for a share, and few enough to read in every list. */
+export const HEALTH_MAX = 1000;
 const DUPLICATE = "Your organization already has a webhook with this URL. Update it, or use another URL.";
 
 /** Manages webhooks for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
@@ -149,9 +151,9 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     /** Returns the delivery that is attempted next, if any is pending. */
     nextDelivery: ({ organizationId }: Caller, id: string) => store.nextDelivery(organizationId, id),
 
-    /** Returns the health of each webhook, by its ID, with the deliveries of events of the last 24 hours. */
+    /** Returns the health of each webhook, by its ID, with its newest deliveries of the last 24 hours. */
     health: ({ organizationId }: Caller): Promise<Map<string, WebhookHealth>> =>
-      store.health(organizationId, Date.now() - HEALTH_MS),
+      store.health(organizationId, Date.now() - HEALTH_MS, HEALTH_MAX),
 
     /** Returns the number of webhooks that are failing. It takes one lookup, so every page can show it. */
     countFailing: ({ organizationId }: Caller) => store.countFailing(organizationId),

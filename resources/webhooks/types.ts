@@ -66,7 +66,7 @@ export type DeliveryDetails = Delivery & { exchange: Exchange | null };
 /** Which deliveries are listed; all without fields. */
 export type DeliveryFilter = { status?: DeliveryStatus | undefined; type?: WebhookEvent | undefined };
 
-/** How many deliveries of recent events have each status. */
+/** How many of the recent deliveries have each status. */
 export type DeliveryCounts = Record<DeliveryStatus, number>;
 
 /** The state of a webhook that its deliveries have: when the next one is due, if any, and how recent ones went. */
@@ -112,8 +112,8 @@ export type WebhookStore = {
   test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
   /** Counts the enabled webhooks whose last attempt failed. */
   countFailing(organizationId: string): Promise<number>;
-  /** Returns the health of each webhook, by its ID. Counts the deliveries of events since a time. */
-  health(organizationId: string, since: number): Promise<Map<string, WebhookHealth>>;
+  /** Returns the health of each webhook, by its ID. Counts its newest deliveries since a time, up to `max`. */
+  health(organizationId: string, since: number, max: number): Promise<Map<string, WebhookHealth>>;
 } & DeliveryLog;
 
 /** The deliveries of a webhook. Those that an earlier version of the service added have no type to filter by. */

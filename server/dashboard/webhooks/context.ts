@@ -59,7 +59,7 @@ export function toHealthView(ctx: Context, webhook: Webhook, health: Map<string,
   return {
     ...toDashboardView(ctx, webhook),
     next_attempt_at: toTime(nextAttemptAt),
-    last_24_hours: counts,
+    recent_deliveries: counts,
   };
 }
 

@@ -1,4 +1,5 @@
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
+import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { badge, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -63,7 +64,7 @@ export function eventsOf({ events }: Webhook): Html {
   return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
 }
 
-/** Renders how the deliveries of recent events went. */
+/** Renders how the newest deliveries of the last 24 hours went. */
 export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts): Html {
   const total = succeeded + failed + pending;
   if (total === 0) return html`<span class="soft">none</span>`;
@@ -71,7 +72,8 @@ export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts)
   const text = others.filter(Boolean).join(", ");
   // Rounded down: 100% means all of them.
   const percent = Math.floor((succeeded / total) * 100);
-  return html`${percent}% of ${format(total)} delivered${text && html` <span class="soft">${text}</span>`}`;
+  const all = total < HEALTH_MAX ? format(total) : `the last ${format(total)}`;
+  return html`${percent}% of ${all} delivered${text && html` <span class="soft">${text}</span>`}`;
 }
 
 function format(count: number): string {

@@ -21,7 +21,7 @@ type Health = WebhookBody & {
   last_success_at: string | null;
   failing_since: string | null;
   next_attempt_at: string | null;
-  last_24_hours: { succeeded: number; failed: number; pending: number };
+  recent_deliveries: { succeeded: number; failed: number; pending: number };
 };
 
 async function withTeam() {
@@ -66,7 +66,7 @@ test("a webhook has its last success, and how the deliveries of the last day wen
     id: webhook.id,
     failing_since: null,
     next_attempt_at: null,
-    last_24_hours: { succeeded: 2, failed: 0, pending: 0 },
+    recent_deliveries: { succeeded: 2, failed: 0, pending: 0 },
   });
   const sinceLast = Date.now() - Date.parse(health?.last_success_at ?? "");
   t.true(sinceLast >= 0 && sinceLast < 60_000);
@@ -85,7 +85,7 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
   const [failing] = await list();
   t.like(failing, {
     last_success_at: healthy?.last_success_at,
-    last_24_hours: { succeeded: 1, failed: 0, pending: 1 },
+    recent_deliveries: { succeeded: 1, failed: 0, pending: 1 },
   });
   t.truthy(failing?.failing_since);
   const wait = Date.parse(failing?.next_attempt_at ?? "") - Date.parse(failing?.failing_since ?? "");
@@ -97,7 +97,7 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
   );
   receiver.respond("/failing", (response) => response.writeHead(410).end());
   await attempt(webhook.id);
-  t.like((await list())[0]?.last_24_hours, { succeeded: 1, failed: 1 });
+  t.like((await list())[0]?.recent_deliveries, { succeeded: 1, failed: 1 });
 });
 
 test("a webhook that was never verified has no success", async (t) => {
@@ -105,7 +105,7 @@ test("a webhook that was never verified has no success", async (t) => {
   receiver.exposeVerification("/never");
   receiver.respond("/never", (response) => response.writeHead(500).end());
   const webhook = await create("/never", false);
-  await until(async () => ((await list())[0]?.last_24_hours.pending ? true : undefined));
+  await until(async () => ((await list())[0]?.recent_deliveries.pending ? true : undefined));
   t.is((await list())[0]?.last_success_at, null);
   t.is(factOf(await browser.open(`${service.url}${path}/${webhook.id}`), "Last success"), "never");
 });

@@ -12,10 +12,10 @@ test.after.always(() => service.close());
 
 const URL_OF = "https://hooks.example.com/in";
 type Shown = WebhookBody & { disabled_reason: string | null };
-type Health = { next_attempt_at: string | null; last_24_hours: object };
+type Health = { next_attempt_at: string | null; recent_deliveries: object };
 
 /** Leaves out what the deliveries of a webhook say about it. */
-function withoutHealth({ next_attempt_at, last_24_hours, ...webhook }: Shown & Health): Shown {
+function withoutHealth({ next_attempt_at, recent_deliveries, ...webhook }: Shown & Health): Shown {
   return webhook;
 }
 
