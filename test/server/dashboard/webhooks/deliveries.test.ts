@@ -141,6 +141,62 @@ test("a test event from a page loaded before the webhook was disabled is rejecte
   t.deepEqual(receiver.received("/late"), []);
 });
 
+test("what an endpoint responds is shown as text, and no part of it becomes markup", async (t) => {
+  const { api, path, newest, open, openFirst } = await withReceiver("/markup");
+  const markup = "</code></pre><script>alert(1)</script><img src=x onerror=alert(2)>";
+  receiver.respond("/markup", (response) =>
+    response.writeHead(500, { "x-markup": `"><b>${markup}` }).end(`${markup}&lt;csrf&gt;<csrf>`),
+  );
+  await api.send("POST", `${path}/test`);
+  await newest(({ attempts }) => attempts.length > 0);
+  const page = await openFirst(await open());
+  t.is(page.html.querySelectorAll("main script, main img, main b").length, 0);
+  t.true(page.text.includes("&lt;/code&gt;&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;"));
+  t.true(page.text.includes("&amp;lt;csrf&amp;gt;&lt;csrf&gt;"), "nor is it a place for a token");
+  t.regex(page.html.querySelector("table:last-of-type")?.text ?? "", /x-markup/);
+});
+
+test("the list is filtered by links, and keeps its filter on the next page", async (t) => {
+  const { createLink, log, browser, open } = await withReceiver("/links");
+  for (let count = 0; count < 26; count++) await createLink();
+  await until(async () => (await log("?limit=100")).data.every(isSent) || undefined);
+  const follow = async (page: Page, text: string) => {
+    const link = page.html.querySelectorAll("main a").find((one) => one.text === text);
+    return browser.open(new URL(link?.attributes.href ?? "", page.url).href);
+  };
+  const created = await follow(await follow(await open(), "Delivered"), "link.created");
+  t.is(new URL(created.url).search, "?status=succeeded&event_type=link.created");
+  t.deepEqual(
+    created.html.querySelectorAll("main nav [aria-current]").map(({ text }) => text),
+    ["Delivered", "link.created"],
+  );
+  t.is(created.html.querySelectorAll("tbody tr").length, 25);
+  const next = await follow(created, "Next page");
+  t.is(next.html.querySelectorAll("tbody tr").length, 1);
+  t.is(new URL(next.url).searchParams.get("status"), "succeeded");
+  const failed = await follow(await open(), "Failed");
+  t.regex(failed.text, /No deliveries found/);
+  t.is((await follow(failed, "Clear filters")).html.querySelectorAll("tbody tr").length, 25);
+  t.is((await open("?status=lost")).status, 422);
+});
+
+test("a page says how many deliveries have failed, and resends them", async (t) => {
+  const { api, path, browser, open, newest, log } = await withReceiver("/lost");
+  receiver.respond("/lost", (response) => response.writeHead(410).end());
+  await api.send("POST", `${path}/test`);
+  await newest(({ status }) => status === "failed");
+  t.false((await open()).text.includes("Resend all failed"), "the webhook is disabled");
+  receiver.respond("/lost", (response) => response.writeHead(204).end());
+  await api.send("PATCH", path, { json: { enabled: true } });
+  const page = await open();
+  const link = page.html.querySelectorAll("a").find(({ text }) => text === "Resend all failed");
+  const question = await browser.open(new URL(link?.attributes.href ?? "", page.url).href);
+  t.regex(question.text, /1 delivery has failed\./);
+  t.regex((await browser.press(question, "Resend 1 delivery")).text, /Failed deliveries queued/);
+  await until(async () => (await log()).data.every(isSent) || undefined);
+  t.regex((await browser.open(question.url)).text, /No deliveries of this webhook have failed/);
+});
+
 test("deliveries are paginated", async (t) => {
   const { createLink, log, browser, open } = await withReceiver("/many");
   // One more than these: the test event that verified the webhook.
