@@ -151,9 +151,9 @@ test("what an endpoint responds is shown as text, and no part of it becomes mark
   await newest(({ attempts }) => attempts.length > 0);
   const page = await openFirst(await open());
   t.is(page.html.querySelectorAll("main script, main img, main b").length, 0);
-  t.true(page.text.includes("&lt;/code&gt;&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;"));
+  t.true(page.text.includes("&lt;&#x2F;pre&gt;&lt;script&gt;alert(1)&lt;&#x2F;script&gt;"));
   t.true(page.text.includes("&amp;lt;csrf&amp;gt;&lt;csrf&gt;"), "nor is it a place for a token");
-  t.regex(page.html.querySelector("table:last-of-type")?.text ?? "", /x-markup/);
+  t.regex(page.html.querySelectorAll("table").at(-1)?.text ?? "", /x-markup/);
 });
 
 test("the list is filtered by links, and keeps its filter on the next page", async (t) => {
