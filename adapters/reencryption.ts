@@ -18,6 +18,7 @@ type EncryptedColumn = {
   contextOf(row: Row): string;
 };
 
+/** All but what deliveries exchanged: there are millions of them, and each is deleted after 30 days. */
 export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   { table: "sealed_keys", key: ["purpose"], column: "sealed", contextOf: ({ purpose = "" }) => purpose },
   ...["secret", "previous_secret"].map((column) => ({

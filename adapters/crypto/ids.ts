@@ -1,6 +1,6 @@
 import { randomBytes, randomFillSync } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { incrementBase32, monotonicFactory, ulid } from "ulid";
+import { encodeTime, incrementBase32, monotonicFactory, ulid } from "ulid";
 
 const pool = new Uint8Array(4096);
 let used = pool.length;
@@ -37,6 +37,11 @@ export function newId(
     | "psk",
 ): string {
   return `${prefix}_${nextUlid()}`;
+}
+
+/** Returns what the public ids of a time or later sort after. */
+export function idBound(prefix: "evt", at: number): string {
+  return `${prefix}_${encodeTime(at)}`;
 }
 
 export function newIdSeed(): string {

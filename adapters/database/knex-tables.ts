@@ -32,7 +32,7 @@ declare module "knex/types/tables.js" {
     client_secret_uses: Table<oauth.ClientSecretUseRow>;
     client_secrets: Table<oauth.ClientSecretRow>;
     clients: Table<oauth.ClientRow, "generation" | "fapi">;
-    deliveries: Table<rows.DeliveryRow, "attempts">;
+    deliveries: Table<rows.DeliveryRow, "attempts" | "type">;
     delivery_usage: Table<rows.DeliveryUsageRow>;
     events: Table<rows.EventRow>;
     grants: Table<oauth.GrantRow>;

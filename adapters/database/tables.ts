@@ -72,6 +72,8 @@ export type WebhookRow = {
   previous_secret: string | null;
   previous_until: Time | null;
   failing_since: Time | null;
+  /** Stored once a minute while deliveries succeed. */
+  last_success_at: Time | null;
   paused_until: Time | null;
   disabled_reason: string | null;
   created_by: string;
@@ -101,6 +103,10 @@ export type DeliveryRow = {
   log: Json;
   created_at: Time;
   expires_at: Time;
+  /** The type of the event; empty if a version before 0011_delivery_log added the delivery. */
+  type: string;
+  /** The last request and its response as JSON; encrypted. */
+  exchange: string | null;
 };
 
 export type DeliveryUsageRow = {

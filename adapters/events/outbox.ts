@@ -24,6 +24,7 @@ const DELIVERED: Record<WebhookEvent, true> = {
   "token.replay_detected": true,
   "webhook.test": true,
 };
+export const DELIVERED_TYPES = Object.keys(DELIVERED) as WebhookEvent[];
 const NO_COLUMN: TraceColumn = {};
 const NO_TRACE: TraceColumn = { traceparent: null };
 
@@ -104,8 +105,8 @@ export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.
 /** An endpoint that has not been verified in time gets no delivery. */
 export function deliveriesOf(engine: Engine, events: string): string {
   const isSubscribed = containsText(engine, "w.events", "e.type");
-  return `insert into deliveries (webhook_id, event_id, status, attempts, due_at, log, created_at, expires_at)
-    select w.id, e.id, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
+  return `insert into deliveries (webhook_id, event_id, type, status, attempts, due_at, log, created_at, expires_at)
+    select w.id, e.id, e.type, 'pending', 0, e.created_at, '[]', e.created_at, e.created_at + ${DELIVERY_MS}
     from ${events} e join webhooks w on w.organization_id = e.organization_id
     where w.enabled = true and ${isSubscribed}
       and (w.verification_expires_at is null or w.verification_expires_at > e.created_at)`;

@@ -11,6 +11,7 @@ import {
   DELIVERY_COLUMNS,
   decrypted,
   decryptUrl,
+  encryptExchange,
   encryptionContextOf,
   redactUrl,
   type StoredDelivery,
@@ -22,6 +23,8 @@ import { settleVerification } from "./verification.ts";
 
 // An attempt takes at most 15 s; after a crash, other processes continue within 20 s.
 const LEASE_MS = 18_000;
+// How exact the time of the last success is, so that not every success updates the webhook.
+const SUCCESS_MS = 60_000;
 // Limits the log of a delivery that is resent again and again.
 const LOG_MAX = 50;
 
@@ -73,23 +76,26 @@ export function createDeliveryQueue(
       });
     },
 
-    async settle(leased, attempt, outcome, actor) {
-      const { failures, failingSince, slowSince, verifies } = leased;
+    async settle(leased, attempt, outcome, actor, exchange) {
+      const { failures, failingSince, slowSince, lastSuccessAt, verifies } = leased;
       const wasHealthy = failures === 0 && failingSince === null && slowSince === null;
-      const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy;
+      const isKnown = lastSuccessAt !== null && attempt.at < lastSuccessAt + SUCCESS_MS;
+      const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy && isKnown;
       const settled = {
         status: outcome.status,
         attempts: leased.attemptCount + 1,
         due_at: outcome.status === "pending" ? outcome.retryAt : null,
         log: JSON.stringify([...leased.attempts, attempt].slice(-LOG_MAX)),
       };
+      const encrypted = exchange && encryptExchange(encryption, keyOf(leased), exchange);
       if ((isStillHealthy || outcome.isUnsent) && !verifies) {
-        await settle({ ...keyOf(leased), ...settled });
+        await settle({ ...keyOf(leased), ...settled, exchange: encrypted ?? null });
         return;
       }
       await transaction(async (trx) => {
         const delivery = trx("deliveries").where(keyOf(leased));
-        const isLeased = (await delivery.update({ ...settled, leased_by: null })) > 0;
+        const kept = encrypted === undefined ? {} : { exchange: encrypted };
+        const isLeased = (await delivery.update({ ...settled, ...kept, leased_by: null })) > 0;
         if (!isLeased) return; // another process attempts it
         if (!outcome.isUnsent) await updateHealth(trx, leased, attempt, outcome, actor);
         if (verifies) await settleVerification(trx, engine, leased, outcome);
@@ -108,7 +114,8 @@ export function createDeliveryQueue(
     const webhook = () => trx("webhooks").where({ id: webhookId, url_hash: urlHash });
     if (outcome.status === "succeeded") {
       const slow_since = outcome.isSlow ? (slowSince ?? at) : null;
-      await webhook().update({ failing_since: null, failures: 0, blocked_until: null, slow_since });
+      const healthy = { failing_since: null, failures: 0, blocked_until: null };
+      await webhook().update({ ...healthy, slow_since, last_success_at: at });
       return;
     }
     const { pauseUntil, blockUntil } = outcome.status === "pending" ? outcome : {};
@@ -133,11 +140,20 @@ function keyOf({ webhookId, event, lease }: LeasedDelivery) {
   return { webhook_id: webhookId, event_id: event.id, leased_by: lease };
 }
 
-type SettledColumn = "webhook_id" | "event_id" | "leased_by" | "status" | "attempts" | "due_at" | "log";
+type SettledColumn =
+  | "webhook_id"
+  | "event_id"
+  | "leased_by"
+  | "status"
+  | "attempts"
+  | "due_at"
+  | "log"
+  | "exchange";
 
 // The first condition is always true, but makes the planner expect few rows. Otherwise it may scan all deliveries.
 const SETTLE_ALL = `update deliveries d
-  set status = s.status, attempts = s.attempts, due_at = s.due_at, leased_by = null, log = s.log
+  set status = s.status, attempts = s.attempts, due_at = s.due_at, leased_by = null, log = s.log,
+    exchange = coalesce(s.exchange, d.exchange)
   from json_populate_recordset(null::deliveries, ?) s
   where coalesce(s.event_id, '') = s.event_id
     and d.webhook_id = s.webhook_id and d.event_id = s.event_id and d.leased_by = s.leased_by`;
@@ -153,7 +169,8 @@ function prepareSettle({ engine, prepare }: Pick<Database, "engine" | "prepare">
   return prepare<number, SettledColumn>((q, row) => {
     const { webhook_id, event_id, leased_by, status, attempts, due_at, log } = row;
     const leased = q("deliveries").where({ webhook_id, event_id, leased_by });
-    return leased.update({ status, attempts, due_at, leased_by: null, log });
+    const exchange = q.raw("coalesce(?, exchange)", [row.exchange]);
+    return leased.update({ status, attempts, due_at, leased_by: null, log, exchange });
   });
 }
 
@@ -176,6 +193,7 @@ function toLeasedDelivery(row: LeasedRow, encryption: Encryption, now: number): 
     urlHash: row.url_hash,
     failures: row.failures,
     failingSince: row.failing_since,
+    lastSuccessAt: row.last_success_at,
     slowSince: row.slow_since,
     pausedUntil: row.paused_until,
     traceparent: row.traceparent,

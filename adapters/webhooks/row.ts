@@ -1,5 +1,5 @@
 import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
-import type { Delivery, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
+import type { Delivery, Exchange, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { DeliveryRow, EventRow, Flag, WebhookRow } from "../database/tables.ts";
@@ -30,6 +30,7 @@ export function toWebhook(encryption: Encryption, row: WebhookRow): Webhook {
     verified: row.verification_expires_at === null,
     disabledReason: row.disabled_reason,
     failingSince: row.failing_since,
+    lastSuccessAt: row.last_success_at,
     createdBy: row.created_by,
     createdVia: row.created_via,
     createdAt: row.created_at,
@@ -97,11 +98,21 @@ export function webhookEvent(
   return { organizationId: organization_id, type, subject: id, data };
 }
 
+/** The columns of a delivery without the wide one, which only its page shows. */
+export type ListedDeliveryRow = Omit<DeliveryRow, "type" | "exchange">;
+
 /** A delivery with its event; `waits` is whether it waits for the verification of the webhook. */
-export type StoredDelivery = DeliveryRow &
+export type StoredDelivery = ListedDeliveryRow &
   Pick<EventRow, "data" | "traceparent"> & { type: WebhookEvent; waits?: Flag };
 
-export const DELIVERY_COLUMNS = ["d.*", "e.type", "e.data", "e.traceparent"];
+const LISTED: (keyof ListedDeliveryRow)[] = [
+  ...(["webhook_id", "event_id", "status", "attempts", "due_at", "leased_by"] as const),
+  ...(["log", "created_at", "expires_at"] as const),
+];
+export const DELIVERY_COLUMNS = [
+  ...LISTED.map((column) => `d.${column}`),
+  ...["e.type", "e.data", "e.traceparent"],
+];
 
 export function toDelivery(row: StoredDelivery): Delivery {
   return {
@@ -110,4 +121,26 @@ export function toDelivery(row: StoredDelivery): Delivery {
     attempts: JSON.parse(row.log),
     nextAttemptAt: row.waits ? null : row.due_at,
   };
+}
+
+type DeliveryKey = Pick<DeliveryRow, "webhook_id" | "event_id">;
+
+/** Endpoints may repeat the path of the URL in a response, and some services use it as a password. */
+export function encryptExchange(encryption: Encryption, key: DeliveryKey, exchange: Exchange): string {
+  return encryption.encrypt(JSON.stringify(exchange), exchangeContextOf(key));
+}
+
+/** Returns null for what an encryption key that was removed had encrypted: it isn't worth encrypting again. */
+export function decryptExchange(
+  encryption: Encryption,
+  key: DeliveryKey & Pick<DeliveryRow, "exchange">,
+): Exchange | null {
+  const { exchange } = key;
+  if (exchange === null) return null;
+  const [text] = decrypted(() => encryption.decrypt(exchange, exchangeContextOf(key)));
+  return text === undefined ? null : JSON.parse(text);
+}
+
+function exchangeContextOf({ webhook_id, event_id }: DeliveryKey): string {
+  return `delivery-exchange:${webhook_id}:${event_id}`;
 }

@@ -8,16 +8,15 @@ import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
+import { createDeliveryLog, unblock } from "./delivery-log.ts";
+import { createHealth } from "./health.ts";
 import {
   auditedDeletion,
   auditedFields,
-  DELIVERY_COLUMNS,
   encryptionContextOf,
   redactUrl,
   toWebhook as rowToWebhook,
-  type StoredDelivery,
   toColumns,
-  toDelivery,
   webhookEvent,
 } from "./row.ts";
 import { dayOf } from "./usage.ts";
@@ -27,6 +26,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
   const { knex, transaction } = database;
   const toWebhook = (row: WebhookRow) => rowToWebhook(encryption, row);
   const deletion = createWebhookDeletion(outbox, encryption);
+  const log = createDeliveryLog(database, outbox, encryption);
   const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
 
   function change<T>(
@@ -38,11 +38,6 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
       const row = await webhooksOf(trx, organizationId).where({ id }).forUpdate().first();
       return row && work(trx, row);
     });
-  }
-
-  async function findDelivery(organizationId: string, id: string, eventId: string) {
-    const row = await deliveriesOf(knex, organizationId, id).where("d.event_id", eventId).first();
-    return row && toDelivery(row);
   }
 
   return {
@@ -93,6 +88,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
           previous_secret: null,
           previous_until: null,
           ...HEALTHY,
+          last_success_at: null,
           // A disabled webhook is verified when it is enabled.
           ...(fields.enabled ? await startVerification(trx, outbox, owner, actor) : unverified()),
           created_by: actor.id,
@@ -115,6 +111,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
           ...toColumns(encryption, before, changed),
           // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
           ...HEALTHY,
+          ...(changed.url !== undefined && { last_success_at: null }),
           ...(await verificationOf(trx, before, actor, changed)),
           updated_at: Date.now(),
         };
@@ -165,32 +162,18 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
         return verification.verification_event_id;
       });
       outbox.notify();
-      return eventId === undefined ? undefined : findDelivery(organizationId, id, eventId);
+      return eventId === undefined ? undefined : log.findDelivery(organizationId, id, eventId);
     },
 
-    async nextDelivery(organizationId, id) {
-      const pending = deliveriesOf(knex, organizationId, id).where("d.status", "pending");
-      const next = await pending.whereNotNull("d.due_at").orderBy("d.due_at").first();
-      return next && !next.waits ? toDelivery(next) : undefined;
+    async countFailing(organizationId) {
+      const failing = webhooksOf(knex, organizationId).where({ enabled: true }).whereNotNull("failing_since");
+      // The page of an unverified webhook says why.
+      const [row] = await failing.whereNull("verification_expires_at").count({ total: "*" });
+      return Number(row?.total);
     },
 
-    async deliveries(organizationId, id, limit, before) {
-      const query = deliveriesOf(knex, organizationId, id).orderBy("d.event_id", "desc").limit(limit);
-      if (before) query.where("d.event_id", "<", before);
-      return (await query).map(toDelivery);
-    },
-
-    async resend(organizationId, id, eventId) {
-      if (!(await findDelivery(organizationId, id, eventId))) return undefined;
-      const now = Date.now();
-      await unblock(knex, id);
-      await knex("deliveries")
-        .where({ webhook_id: id, event_id: eventId })
-        .where((unleased) => unleased.whereNull("leased_by").orWhere("due_at", "<=", now))
-        .update({ status: "pending", attempts: 0, due_at: now, leased_by: null });
-      outbox.notify();
-      return findDelivery(organizationId, id, eventId);
-    },
+    health: createHealth(database),
+    ...log,
   };
 
   async function verificationOf(
@@ -229,23 +212,6 @@ async function isAuthorized(trx: Knex.Transaction, organizationId: string, actor
 async function count(q: Knex, organizationId: string): Promise<number> {
   const [row] = await webhooksOf(q, organizationId).count({ total: "*" });
   return Number(row?.total);
-}
-
-/** Allows attempts after repeated failures, since a user who asks for one expects it now. */
-async function unblock(q: Knex, id: string): Promise<void> {
-  await q("webhooks").where({ id }).whereNotNull("blocked_until").update({ blocked_until: null });
-}
-
-// Whether the delivery of a webhook `w` waits for its verification.
-const WAITS =
-  "(w.verification_expires_at is not null and coalesce(w.verification_event_id, '') <> e.id) as waits";
-
-function deliveriesOf(knex: Knex, organizationId: string, webhookId: string) {
-  return knex("deliveries as d")
-    .join("webhooks as w", "w.id", "d.webhook_id")
-    .join("events as e", "e.id", "d.event_id")
-    .where({ "d.webhook_id": webhookId, "w.organization_id": organizationId })
-    .select<StoredDelivery[]>(...DELIVERY_COLUMNS, knex.raw(WAITS));
 }
 
 /** The columns of a webhook whose endpoint is not known to have failed. */

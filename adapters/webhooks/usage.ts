@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
-import type { DeliveryRow, OrganizationRow, WebhookRow } from "../database/tables.ts";
+import type { OrganizationRow, WebhookRow } from "../database/tables.ts";
 import type { Outbox } from "../events/outbox.ts";
+import type { ListedDeliveryRow } from "./row.ts";
 import { pairsOf } from "./select.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -12,7 +13,7 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-type Counted = DeliveryRow &
+type Counted = ListedDeliveryRow &
   Pick<WebhookRow, "organization_id" | "paused_until"> &
   Pick<OrganizationRow, "plan" | "suspended_at">;
 type Quota = Pick<LeaseLimits, "limitsOf" | "actor"> & { engine: Engine; outbox: Outbox; now: number };

@@ -32,6 +32,7 @@ export async function recordTest(
   await trx("deliveries").insert({
     webhook_id: webhook.id,
     event_id,
+    type: event.type,
     status: "pending",
     attempts: 0,
     due_at: created_at,

@@ -4,7 +4,7 @@ import { nextOutcome, SLOW_MS } from "./retry-policy.ts";
 import { toPayload } from "./schema.ts";
 import type { Send } from "./send.ts";
 import { signatureHeaders } from "./signature.ts";
-import type { Attempt, DeliveryQueue, LeasedDelivery, LeaseLimits, Outcome } from "./types.ts";
+import type { Attempt, DeliveryQueue, Exchange, LeasedDelivery, LeaseLimits, Outcome } from "./types.ts";
 
 type DispatcherOptions = {
   queue: DeliveryQueue;
@@ -118,8 +118,8 @@ function remaining(inFlight: Iterable<Attempting>): LeaseLimits {
 }
 
 function createAttempt({ queue, send, shortUrl, onSettled }: DispatcherOptions, signal: AbortSignal) {
-  async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome) {
-    await queue.settle(delivery, attempt, outcome, SYSTEM);
+  async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome, exchange?: Exchange) {
+    await queue.settle(delivery, attempt, outcome, SYSTEM, exchange);
     onSettled?.(outcome);
   }
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {
@@ -133,12 +133,13 @@ function createAttempt({ queue, send, shortUrl, onSettled }: DispatcherOptions, 
     const body = JSON.stringify(toPayload(event, shortUrl));
     const headers = { ...signatureHeaders(event.id, at, body, secrets), ...(traceparent && { traceparent }) };
     const start = performance.now();
-    const response = await send(url, headers, body, signal);
+    const { exchange, ...response } = await send(url, headers, body, signal);
     const { retryAfter: _, ...answer } = response;
     // An aborted request says nothing about the endpoint.
     if (signal.aborted && answer.status === undefined) return queue.postpone(delivery, Date.now());
     const ms = Math.round(performance.now() - start);
-    await settle(delivery, { at, ...answer, ms }, nextOutcome(delivery, response, { now: Date.now(), ms }));
+    const outcome = nextOutcome(delivery, response, { now: Date.now(), ms });
+    await settle(delivery, { at, ...answer, ms }, outcome, exchange);
   };
 }
 

@@ -5,9 +5,13 @@ import type { Declare, Operation } from "../openapi/operation.ts";
 import {
   createdWebhook,
   DELIVERY_EXAMPLE,
+  deliveryDetailsSchema,
   deliveryPageSchema,
+  deliveryQuery,
   deliverySchema,
   queuedDelivery,
+  resentSchema,
+  toDeliveryDetailsView,
   toDeliveryView,
   toWebhookView,
   WEBHOOK_EXAMPLE,
@@ -151,7 +155,7 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     path: "/v1/webhooks/{id}/deliveries",
     summary: "List deliveries",
     description: "Returns the deliveries of the last 30 days with all their attempts, newest first.",
-    query: pageQuery,
+    query: deliveryQuery,
     responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
     errors: ["not_found"],
     async handler(ctx) {
@@ -162,6 +166,36 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
       );
       ctx.body = { data: deliveries.map((one) => toDeliveryView(one, shortUrl)), next_cursor: nextCursor };
     },
+  });
+
+  declare({
+    ...READ,
+    id: "getDelivery",
+    method: "get",
+    path: "/v1/webhooks/{id}/deliveries/{delivery_id}",
+    summary: "Retrieve a delivery",
+    description: "Returns a delivery with the headers of its last request, and the start of the response.",
+    params: deliveryParams,
+    responses: { 200: { description: "The delivery.", body: deliveryDetailsSchema } },
+    errors: ["not_found"],
+    async handler(ctx) {
+      const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
+      ctx.body = toDeliveryDetailsView(await webhooks.delivery(ctx.state.caller, id, delivery_id), shortUrl);
+    },
+  });
+
+  declare({
+    ...WRITE_ONE,
+    id: "resendFailedDeliveries",
+    method: "post",
+    path: "/v1/webhooks/{id}/deliveries/resend-failed",
+    summary: "Resend failed deliveries",
+    description:
+      "Immediately queues all deliveries that have failed, up to 10,000 per request, with the same bodies and IDs. Pending deliveries keep their retry schedule. Each resent delivery counts toward the daily quota.",
+    responses: { 202: { description: "How many deliveries were queued.", body: resentSchema } },
+    errors: ["not_found", "webhook_disabled", "webhook_unverified"],
+    handler: async (ctx) =>
+      respond(ctx, { status: 202, body: await webhooks.resendFailed(ctx.state.caller, idOf(ctx)) }),
   });
 
   declare({

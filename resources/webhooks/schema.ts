@@ -2,11 +2,11 @@ import { z } from "zod";
 import { type EventData, toPublicData } from "../events/public-data.ts";
 import { WEBHOOK_EVENTS } from "../events/schemas.ts";
 import type { ServiceResponse } from "../http/api-context.ts";
-import { pageOf } from "../http/pagination.ts";
+import { pageOf, pageQuery } from "../http/pagination.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";
-import type { DeliveredEvent, Delivery, Webhook, WebhookWithSecret } from "./types.ts";
+import type { DeliveredEvent, Delivery, DeliveryDetails, Webhook, WebhookWithSecret } from "./types.ts";
 
 export const URL_MAX = 2048;
 const ALLOW_HINT = "; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:8080";
@@ -120,11 +120,24 @@ export const DELIVERY_EXAMPLE = {
   },
 };
 
+const DELIVERY_STATUSES = ["pending", "succeeded", "failed"] as const;
+
+export const deliveryQuery = pageQuery.extend({
+  status: z
+    .enum(DELIVERY_STATUSES, { error: `must be one of ${DELIVERY_STATUSES.join(", ")}` })
+    .optional()
+    .describe("Only deliveries with this status. Retries are pending."),
+  event_type: z
+    .enum(WEBHOOK_EVENTS, { error: EVENT_NAMES })
+    .optional()
+    .describe("Only deliveries of events of this type."),
+});
+
 export const deliverySchema = z
   .object({
     id: z.string().describe("The event ID, sent as the `webhook-id` header of every attempt."),
     type: z.enum(WEBHOOK_EVENTS),
-    status: z.enum(["pending", "succeeded", "failed"]),
+    status: z.enum(DELIVERY_STATUSES),
     attempts: z
       .array(
         z.object({
@@ -146,6 +159,55 @@ export const deliverySchema = z
   .meta({ title: "Delivery", examples: [DELIVERY_EXAMPLE] });
 
 export const deliveryPageSchema = pageOf(deliverySchema, "DeliveryPage", DELIVERY_EXAMPLE);
+
+const RESPONSE_EXAMPLE = {
+  status: 204,
+  headers: { date: "Sun, 01 Mar 2026 09:30:00 GMT" },
+  body: "",
+  truncated: false,
+};
+const DETAILS_EXAMPLE = {
+  ...DELIVERY_EXAMPLE,
+  request_headers: {
+    "webhook-id": DELIVERY_EXAMPLE.id,
+    "webhook-timestamp": "1772357400",
+    "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    "content-type": "application/json",
+    "content-length": "133",
+    "user-agent": "linkgate/0.3.0",
+  },
+  response: RESPONSE_EXAMPLE,
+};
+
+/** A delivery with its last request and response, which are too long for a list. */
+export const deliveryDetailsSchema = deliverySchema
+  .extend({
+    request_headers: z
+      .record(z.string(), z.string())
+      .nullable()
+      .describe("Those of the last request, or null."),
+    response: z
+      .object({
+        status: z.int().describe("The HTTP status."),
+        headers: z
+          .record(z.string(), z.string())
+          .describe("Up to 4,096 characters, without the values of cookies."),
+        body: z
+          .string()
+          .describe("The first 4 KB as UTF-8. Invalid bytes and control characters are replaced by U+FFFD."),
+        truncated: z.boolean().describe("Whether the body is longer or didn't end in time."),
+      })
+      .nullable()
+      .describe("The response to the last request, or null."),
+  })
+  .meta({ title: "DeliveryDetails", examples: [DETAILS_EXAMPLE] });
+
+export const resentSchema = z
+  .object({
+    resent: z.int().describe("How many deliveries were queued."),
+    has_more: z.boolean().describe("Whether more deliveries have failed: then send the request again."),
+  })
+  .meta({ title: "ResentDeliveries", examples: [{ resent: 12, has_more: false }] });
 
 /** Returns the body (Standard Webhooks 1.0.0, "Payload structure"): the event's data, or its link. */
 export function toPayload(event: DeliveredEvent, shortUrl: string) {
@@ -184,6 +246,18 @@ export function toDeliveryView(
     next_attempt_at: nextAttemptAt === null ? null : toTime(nextAttemptAt),
     created_at: toTime(event.createdAt),
     request: toPayload(event, shortUrl),
+  };
+}
+
+export function toDeliveryDetailsView(
+  delivery: DeliveryDetails,
+  shortUrl: string,
+): z.output<typeof deliveryDetailsSchema> {
+  const { exchange } = delivery;
+  return {
+    ...toDeliveryView(delivery, shortUrl),
+    request_headers: exchange?.requestHeaders ?? null,
+    response: exchange?.response ?? null,
   };
 }
 

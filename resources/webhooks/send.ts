@@ -2,10 +2,15 @@ import type http from "node:http";
 import type { Socket } from "node:net";
 import { type ConnectionDefaults, createConnections, NOT_PUBLIC } from "../outbound/connections.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
+import { readStart } from "./response-start.ts";
 import { validateWebhookUrl } from "./schema.ts";
+import type { Exchange, ResponseStart } from "./types.ts";
 
-/** The status of an endpoint's response, or the error that prevented one. The body is discarded. */
+/** The status of an endpoint's response, or the error that prevented one. */
 export type EndpointResponse = { status?: number; error?: string; retryAfter?: string };
+
+/** The response, and what was exchanged; without that if no request was sent. */
+export type Sent = EndpointResponse & { exchange?: Exchange };
 
 /** Posts a body to a URL. Never rejects, follows no redirects, and ends within 15 s or when `signal` is aborted. */
 export type Send = (
@@ -13,17 +18,13 @@ export type Send = (
   headers: Record<string, string>,
   body: string,
   signal: AbortSignal,
-) => Promise<EndpointResponse>;
+) => Promise<Sent>;
 type SendOptions = SendDefaults & { allowed: AllowedHosts; userAgent: string };
 
 export type SendDefaults = ConnectionDefaults & { timeouts?: typeof TIMEOUTS };
 
 /** How long an attempt may take to connect and in total. Standard Webhooks 1.0.0 recommends 15 to 30 s. */
 export const TIMEOUTS = { connectMs: 3_000, totalMs: 15_000 };
-// Enough for most endpoints to finish their response, which is discarded.
-const MAX_RESPONSE_BYTES = 4096;
-// How long an endpoint may take to finish its response after the headers.
-const MAX_BODY_MS = 1000;
 // More than the requests to a host at a time, so all are reused: a new one takes more time than the request.
 const REUSE = { maxSockets: 100, maxFreeSockets: 50, timeout: 10_000 };
 const CONNECTION_TIMEOUT = "The connection timed out.";
@@ -38,33 +39,34 @@ export function createSend({ allowed, userAgent, timeouts = TIMEOUTS, ...default
     const message = validateWebhookUrl(endpoint, allowed);
     if (message) return { error: `The URL ${message}.` };
     const url = new URL(endpoint);
-    const options = {
-      method: "POST",
-      headers: {
-        ...headers,
-        "content-type": "application/json",
-        "content-length": Buffer.byteLength(body),
-        "user-agent": userAgent,
-      },
-      signal,
+    const requestHeaders = {
+      ...headers,
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+      "user-agent": userAgent,
     };
+    const options = { method: "POST", headers: requestHeaders, signal };
     const deadline = performance.now() + timeouts.totalMs;
     for (;;) {
       const request = startRequest(url, options);
       const totalMs = Math.max(0, deadline - performance.now());
-      const response = await exchange(request, body, { ...timeouts, totalMs });
+      const response = await post(request, body, { ...timeouts, totalMs });
       // RFC 9112 §9.3.1: a server may close a connection during its reuse. Receivers recognize a repeated event.
-      if (response !== "closed before reuse") return response;
+      if (response === "closed before reuse") continue;
+      const { start, ...answer } = response;
+      return { ...answer, exchange: { requestHeaders, ...(start && { response: start }) } };
     }
   };
 }
 
-function exchange(
+type Answer = (EndpointResponse & { start?: ResponseStart }) | "closed before reuse";
+
+function post(
   request: http.ClientRequest,
   body: string,
   { connectMs, totalMs }: typeof TIMEOUTS,
-): Promise<EndpointResponse | "closed before reuse"> {
-  const { promise, resolve } = Promise.withResolvers<EndpointResponse | "closed before reuse">();
+): Promise<Answer> {
+  const { promise, resolve } = Promise.withResolvers<Answer>();
   const fail = (error: string) => {
     resolve({ error });
     request.destroy();
@@ -79,9 +81,9 @@ function exchange(
   request.on("response", async (response) => {
     hasResponse = true;
     clearTimeout(total);
-    await discard(response);
+    const start = await readStart(response);
     const retryAfter = response.headers["retry-after"];
-    resolve({ status: response.statusCode as number, ...(retryAfter && { retryAfter }) });
+    resolve({ status: start.status, ...(retryAfter && { retryAfter }), start });
   });
   request.on("error", (error: NodeJS.ErrnoException) => {
     const isStale = request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
@@ -95,21 +97,6 @@ function exchange(
   });
   request.end(body);
   return promise;
-}
-
-/** Resolves when the connection is free again, or closed because there is too much of the response. */
-async function discard(response: http.IncomingMessage): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => response.destroy(), MAX_BODY_MS).unref();
-  let bytes = 0;
-  response.on("error", () => {});
-  response.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) response.destroy();
-  });
-  response.on("close", resolve);
-  await promise;
-  clearTimeout(timer);
 }
 
 const REASONS: Record<string, string> = {

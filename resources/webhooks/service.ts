@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { planRequired } from "../access/suspended-or-unpaid.ts";
 import { type Cursors, pageQuery } from "../http/pagination.ts";
@@ -5,14 +6,26 @@ import { found, notFound, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import { limitsOf } from "../plans.ts";
-import { webhookSchemas } from "./schema.ts";
+import { deliveryQuery, webhookSchemas } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
-import type { Delivery, Webhook, WebhookStore, WebhookWithSecret } from "./types.ts";
+import type {
+  Delivery,
+  DeliveryDetails,
+  Webhook,
+  WebhookHealth,
+  WebhookStore,
+  WebhookWithSecret,
+} from "./types.ts";
 
 type Options = { store: WebhookStore; cursors: Cursors; allowed: AllowedHosts };
 
 // Time to deploy the new secret to every endpoint.
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
+// How many failed deliveries one request resends, which takes about a second.
+const RESEND_MAX = 10_000;
+const HEALTH_MS = 24 * 60 * 60 * 1000;
+/** How many deliveries of a webhook its health counts: enough for a share, and few enough to read in every list. */
+export const HEALTH_MAX = 1000;
 const DUPLICATE = "Your organization already has a webhook with this URL. Update it, or use another URL.";
 
 /** Manages webhooks for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
@@ -30,14 +43,20 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     return webhook;
   }
 
+  async function findVerified(caller: Caller, id: string): Promise<Webhook> {
+    const webhook = await findEnabled(caller, id);
+    const detail = "The endpoint hasn't accepted a test event yet. Send one first.";
+    if (!webhook.verified) throw new Problem(409, "webhook_unverified", detail);
+    return webhook;
+  }
+
   /** Reads one page of a list. Its cursor, the position of the last item, is valid only for the same list. */
   async function readPage<Item>(
-    query: unknown,
-    list: string[],
+    { limit, cursor }: z.output<typeof pageQuery>,
+    list: unknown[],
     read: (limit: number, before?: string) => Promise<Item[]>,
     positionOf: (item: Item) => string,
   ) {
-    const { limit, cursor } = validate(pageQuery, query);
     const scope = JSON.stringify(list);
     const more = await read(limit + 1, cursor === undefined ? undefined : cursors.read(cursor, scope));
     const items = more.slice(0, limit);
@@ -67,7 +86,7 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
 
     async list({ organizationId }: Caller, query: unknown) {
       const { items, nextCursor } = await readPage(
-        query,
+        validate(pageQuery, query),
         [organizationId, "webhooks"],
         (limit, before) => store.list(organizationId, limit, before),
         ({ id }) => id,
@@ -104,16 +123,26 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
       return found(await store.test(caller.organizationId, id, caller.actor), "webhook");
     },
 
+    /** Lists deliveries, newest first. A filter is part of the list that a cursor belongs to. */
     async deliveries(caller: Caller, id: string, query: unknown) {
       await find(caller, id);
       const { organizationId } = caller;
+      const { status, event_type: type, ...page } = validate(deliveryQuery, query);
+      const filter = { status, type };
+      const isFiltered = status !== undefined || type !== undefined;
       const { items, nextCursor } = await readPage(
-        query,
-        [organizationId, "deliveries", id],
-        (limit, before) => store.deliveries(organizationId, id, limit, before),
+        page,
+        [organizationId, "deliveries", id, ...(isFiltered ? [filter] : [])],
+        (limit, before) => store.deliveries(organizationId, id, limit, before, filter),
         ({ event }) => event.id,
       );
       return { deliveries: items, nextCursor };
+    },
+
+    /** Returns a delivery with its last request and response. */
+    async delivery(caller: Caller, id: string, deliveryId: string): Promise<DeliveryDetails> {
+      await find(caller, id);
+      return found(await store.findDelivery(caller.organizationId, id, deliveryId), "delivery");
     },
 
     /** Returns the number of deliveries since midnight UTC, without retries. */
@@ -122,12 +151,31 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     /** Returns the delivery that is attempted next, if any is pending. */
     nextDelivery: ({ organizationId }: Caller, id: string) => store.nextDelivery(organizationId, id),
 
+    /** Returns the health of each webhook, by its ID, with its newest deliveries of the last 24 hours. */
+    health: ({ organizationId }: Caller): Promise<Map<string, WebhookHealth>> =>
+      store.health(organizationId, Date.now() - HEALTH_MS, HEALTH_MAX),
+
+    /** Returns the number of webhooks that are failing. It takes one lookup, so every page can show it. */
+    countFailing: ({ organizationId }: Caller) => store.countFailing(organizationId),
+
     /** Sends an event again, with the same ID and body. */
     async resend(caller: Caller, id: string, deliveryId: string): Promise<Delivery> {
-      const { verified } = await findEnabled(caller, id);
-      const detail = "The endpoint hasn't accepted a test event yet. Send one first.";
-      if (!verified) throw new Problem(409, "webhook_unverified", detail);
+      await findVerified(caller, id);
       return found(await store.resend(caller.organizationId, id, deliveryId), "delivery");
+    },
+
+    /** Counts the deliveries that `resendFailed` would send, and whether there are more. */
+    async countFailed({ organizationId }: Caller, id: string) {
+      const total = await store.countFailed(organizationId, id, RESEND_MAX + 1);
+      return { count: Math.min(total, RESEND_MAX), hasMore: total > RESEND_MAX };
+    },
+
+    /** Sends all events again whose deliveries have failed, up to 10,000. */
+    async resendFailed(caller: Caller, id: string) {
+      await findVerified(caller, id);
+      const resent = await store.resendFailed(caller.organizationId, id, RESEND_MAX);
+      const hasMore = resent === RESEND_MAX && (await store.countFailed(caller.organizationId, id, 1)) > 0;
+      return { resent, has_more: hasMore };
     },
   };
 }

@@ -16,6 +16,8 @@ export type Webhook = {
   disabledReason: string | null;
   /** When the first attempt since the last success failed; null if the last attempt succeeded. */
   failingSince: number | null;
+  /** When an attempt last succeeded, to the minute while deliveries succeed; null if none has. */
+  lastSuccessAt: number | null;
   /** The id of the client or user that created the webhook. */
   createdBy: string;
   /** The client that acted for that user; null without a user or a client. */
@@ -45,6 +47,30 @@ export type Delivery = {
   attempts: Attempt[];
   nextAttemptAt: number | null;
 };
+
+/** The start of a response: without cookies, cut to a few kilobytes, and without control characters. */
+export type ResponseStart = {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+  /** Whether the body continues, or wasn't complete in time. */
+  truncated: boolean;
+};
+
+/** The headers of a request, and its response if there was one. */
+export type Exchange = { requestHeaders: Record<string, string>; response?: ResponseStart };
+
+/** A delivery with its last request that was sent; null before the first one. */
+export type DeliveryDetails = Delivery & { exchange: Exchange | null };
+
+/** Which deliveries are listed; all without fields. */
+export type DeliveryFilter = { status?: DeliveryStatus | undefined; type?: WebhookEvent | undefined };
+
+/** How many of the recent deliveries have each status. */
+export type DeliveryCounts = Record<DeliveryStatus, number>;
+
+/** The state of a webhook that its deliveries have: when the next one is due, if any, and how recent ones went. */
+export type WebhookHealth = { nextAttemptAt: number | null; counts: DeliveryCounts };
 
 /** Every change commits with its event. Only `viewSecret` returns an (encrypted) secret. */
 export type WebhookStore = {
@@ -84,16 +110,35 @@ export type WebhookStore = {
   remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
   /** Queues a `webhook.test` event for this webhook, which verifies it instead of an earlier one. */
   test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
+  /** Counts the enabled webhooks whose last attempt failed. */
+  countFailing(organizationId: string): Promise<number>;
+  /** Returns the health of each webhook, by its ID. Counts its newest deliveries since a time, up to `max`. */
+  health(organizationId: string, since: number, max: number): Promise<Map<string, WebhookHealth>>;
+} & DeliveryLog;
+
+/** The deliveries of a webhook. Those that an earlier version of the service added have no type to filter by. */
+export type DeliveryLog = {
   nextDelivery(organizationId: string, id: string): Promise<Delivery | undefined>;
+  findDelivery(organizationId: string, id: string, eventId: string): Promise<DeliveryDetails | undefined>;
   /** Lists deliveries, newest first; `before` is the event ID of the previous page's last delivery. */
-  deliveries(organizationId: string, id: string, limit: number, before?: string): Promise<Delivery[]>;
+  deliveries(
+    organizationId: string,
+    id: string,
+    limit: number,
+    before?: string,
+    filter?: DeliveryFilter,
+  ): Promise<Delivery[]>;
+  /** Counts up to `max` deliveries that have failed. */
+  countFailed(organizationId: string, id: string, max: number): Promise<number>;
   /** Restarts the retry schedule of a delivery now; an attempt in flight isn't affected. */
   resend(organizationId: string, id: string, eventId: string): Promise<Delivery | undefined>;
+  /** Resends up to `max` deliveries that have failed, and returns their number. */
+  resendFailed(organizationId: string, id: string, max: number): Promise<number>;
 };
 
 /** A delivery that only this process may attempt until the lease expires. */
 export type LeasedDelivery = Delivery &
-  Pick<Webhook, "organizationId" | "url" | "enabled" | "failingSince"> & {
+  Pick<Webhook, "organizationId" | "url" | "enabled" | "failingSince" | "lastSuccessAt"> & {
     lease: string;
     webhookId: string;
     host: string;
@@ -150,8 +195,17 @@ export type DeliveryQueue = {
   postpone(leased: LeasedDelivery, until: number): Promise<void>;
   /** Pauses a delivery without an attempt until the webhook is verified or the time for that ends. */
   hold(leased: LeasedDelivery): Promise<void>;
-  /** Has no effect if the lease has expired. `actor` disables the webhook if needed. */
-  settle(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome, actor: Actor): Promise<void>;
+  /**
+   * Has no effect if the lease has expired. `actor` disables the webhook if needed. Without an `exchange`, that of an
+   * earlier attempt stays.
+   */
+  settle(
+    leased: LeasedDelivery,
+    attempt: Attempt,
+    outcome: Outcome,
+    actor: Actor,
+    exchange?: Exchange,
+  ): Promise<void>;
   /** Calls `listener` when deliveries may be due; returns a function that removes it. */
   onDue(listener: () => void): () => void;
 };

@@ -71,6 +71,7 @@ const NOTICES = {
   "webhook-deleted": "Webhook deleted.",
   "webhook-tested": "Test event queued.",
   "delivery-resent": "Delivery queued.",
+  "deliveries-resent": "Failed deliveries queued.",
 } as const;
 
 export type Done = keyof typeof NOTICES;

@@ -174,6 +174,12 @@ export function time(at: number | null): Html {
   return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
 }
 
+/** As `time`, with seconds, such as “Nov 22, 2026, 14:05:09 UTC”. */
+export function exactTime(at: number): Html {
+  const iso = new Date(at).toISOString();
+  return html`<time datetime="${iso}"><span>${formatDay(at)},</span> <span>${iso.slice(11, 19)} UTC</span></time>`;
+}
+
 export function day(at: number): Html {
   return html`<time datetime="${new Date(at).toISOString()}" data-precision="day">${formatDay(at)}</time>`;
 }

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Database } from "../../adapters/database/index.ts";
 import type {
+  deliveryDetailsSchema,
   deliveryPageSchema,
   deliverySchema,
   webhookPageSchema,
@@ -17,6 +18,8 @@ export type NewWebhookBody = z.output<typeof webhookWithSecretSchema>;
 export type WebhookPage = z.output<typeof webhookPageSchema>;
 /** A delivery in API responses. */
 export type DeliveryBody = z.output<typeof deliverySchema>;
+/** A delivery with its last request and response. */
+export type DeliveryDetailsBody = z.output<typeof deliveryDetailsSchema>;
 export type DeliveryPage = z.output<typeof deliveryPageSchema>;
 
 const DEADLINE_MS = 30_000;

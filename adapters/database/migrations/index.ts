@@ -12,6 +12,7 @@ import { events } from "./0006_events.ts";
 import { webhooks } from "./0007_webhooks.ts";
 import { fapi } from "./0008_fapi.ts";
 import { clickCounts } from "./0009_click_counts.ts";
+import { deliveryLog } from "./0011_delivery_log.ts";
 import { fallbackUrls } from "./0012_fallback_urls.ts";
 import type { Migration } from "./migration.ts";
 
@@ -25,6 +26,7 @@ export const MIGRATIONS: Migration[] = [
   webhooks,
   fapi,
   clickCounts,
+  deliveryLog,
   fallbackUrls,
 ];
 

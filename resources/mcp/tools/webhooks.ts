@@ -2,8 +2,12 @@ import { z } from "zod";
 import { pageQuery } from "../../http/pagination.ts";
 import {
   createdWebhook,
+  deliveryDetailsSchema,
   deliveryPageSchema,
+  deliveryQuery,
   queuedDelivery,
+  resentSchema,
+  toDeliveryDetailsView,
   toDeliveryView,
   toWebhookView,
   webhookPageSchema,
@@ -23,8 +27,13 @@ const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 const READ = { scopes: ["webhooks:read"], annotations: READS } satisfies Partial<Tool>;
 const WRITE = { scopes: ["webhooks:write"] } satisfies Partial<Tool>;
 const byId = z.strictObject({ id: z.string().describe("The webhook ID, such as whk_01J9….") });
+const byDeliveryId = byId.extend({
+  delivery_id: z.string().describe("The delivery ID, such as evt_01J9…."),
+});
 const webhook = sameAs("get_webhook", "The webhook");
 const delivery = sameAs("list_webhook_deliveries", "The delivery");
+const { request_headers, response } = deliveryDetailsSchema.shape;
+const details = sameAs("list_webhook_deliveries", "The delivery", { request_headers, response });
 
 export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
   const { create, update } = webhooks.schemas;
@@ -124,7 +133,7 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
       description: "Lists deliveries with payloads and attempts, newest first.",
-      input: z.strictObject({ ...byId.shape, ...pageQuery.shape }),
+      input: z.strictObject({ ...byId.shape, ...deliveryQuery.shape }),
       output: deliveryPageSchema,
       run: async (caller, { id, ...query }) => {
         const { deliveries, nextCursor } = await webhooks.deliveries(caller, id as string, query);
@@ -136,15 +145,36 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
       name: "resend_webhook_delivery",
       title: "Resend a webhook delivery",
       description: "Resends a delivery with the same ID.",
-      input: z.strictObject({
-        ...byId.shape,
-        delivery_id: z.string().describe("The delivery ID, such as evt_01J9…."),
-      }),
+      input: byDeliveryId,
       output: delivery,
       annotations: { ...CREATES, openWorldHint: true },
       operation: "resendDelivery",
       run: async (caller, { id, delivery_id }) =>
         queuedDelivery(await webhooks.resend(caller, id as string, delivery_id as string), shortUrl),
+    },
+    {
+      ...READ,
+      name: "get_webhook_delivery",
+      title: "Get a webhook delivery",
+      description: "Returns a delivery with its last request and response, which is untrusted text.",
+      input: byDeliveryId,
+      output: details,
+      run: async (caller, { id, delivery_id }) =>
+        toDeliveryDetailsView(await webhooks.delivery(caller, id as string, delivery_id as string), shortUrl),
+    },
+    {
+      ...WRITE,
+      name: "resend_failed_webhook_deliveries",
+      title: "Resend failed webhook deliveries",
+      description: "Resends up to 10,000 deliveries that have failed, with the same IDs.",
+      input: byId,
+      output: resentSchema,
+      annotations: { ...CREATES, openWorldHint: true },
+      operation: "resendFailedDeliveries",
+      run: async (caller, { id }) => ({
+        status: 202,
+        body: await webhooks.resendFailed(caller, id as string),
+      }),
     },
   ];
 }

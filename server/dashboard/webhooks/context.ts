@@ -2,7 +2,7 @@ import type { Context, Middleware } from "koa";
 import { requirePaidPlan } from "../../../resources/access/suspended-or-unpaid.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
-import type { Webhook } from "../../../resources/webhooks/types.ts";
+import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { ORGANIZATION } from "../route.ts";
 
@@ -36,13 +36,33 @@ export function statusOf({ enabled, verified, failingSince }: Webhook, plan: Pla
   return failingSince === null ? "active" : "failing";
 }
 
+/** Whether the next attempt is one to wait for. */
+export function isRetried(webhook: Webhook, plan: Plan): boolean {
+  return ["failing", "unverified"].includes(statusOf(webhook, plan));
+}
+
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */
 export function toDashboardView(ctx: Context, webhook: Webhook) {
-  const { verified, failingSince, disabledReason } = webhook;
+  const { verified, failingSince, lastSuccessAt, disabledReason } = webhook;
   return {
     ...toWebhookView(webhook),
     status: statusOf(webhook, membershipOf(ctx).plan),
-    failing_since: failingSince === null || !verified ? null : new Date(failingSince).toISOString(),
+    failing_since: toTime(verified ? failingSince : null),
+    last_success_at: toTime(lastSuccessAt),
     disabled_reason: disabledReason,
   };
+}
+
+/** Returns a webhook as `toDashboardView`, with what its deliveries say about it. */
+export function toHealthView(ctx: Context, webhook: Webhook, health: Map<string, WebhookHealth>) {
+  const { nextAttemptAt = null, counts = null } = health.get(webhook.id) ?? {};
+  return {
+    ...toDashboardView(ctx, webhook),
+    next_attempt_at: toTime(nextAttemptAt),
+    recent_deliveries: counts,
+  };
+}
+
+function toTime(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
 }

@@ -1,71 +1,138 @@
-import { pageQuery } from "../../../resources/http/pagination.ts";
+import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
-import { toDeliveryView } from "../../../resources/webhooks/schema.ts";
-import type { Delivery } from "../../../resources/webhooks/types.ts";
+import { isPaid } from "../../../resources/plans.ts";
+import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";
+import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import { formButton, linkButton } from "../../ui/controls.ts";
+import { html } from "../../ui/html.ts";
 import { actorOf, MANAGERS, membershipOf } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import type { RouteModule } from "../route.ts";
-import { requirePlan, statusOf, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import { addForm, type RouteModule } from "../route.ts";
+import { isRetried, requirePlan, toHealthView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import { deliveryPage } from "./delivery-page.ts";
 import { webhookPage } from "./page.ts";
+
+const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
+const RESEND_FAILED = `${WEBHOOK}/deliveries/resend-failed`;
 
 export const deliveries: RouteModule = (router, { services, storage, urls, allow }) => {
   const { webhooks } = services;
   const managers = allow(...MANAGERS);
   const toView = (delivery: Delivery) => toDeliveryView(delivery, urls.short);
+  const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
 
   const show: Show = async (ctx, error) => {
     const caller = actorOf(ctx);
-    const webhook = await webhooks.get(caller, webhookIdOf(ctx));
-    const { cursor } = ctx.query;
-    const query = error || cursor === undefined ? {} : { cursor };
+    const webhook = await find(ctx);
+    const query = error ? {} : filterOf(ctx);
     const log = await webhooks.deliveries(caller, webhook.id, query);
     const { plan } = membershipOf(ctx);
-    const isRetried = ["failing", "unverified"].includes(statusOf(webhook, plan));
-    const next = isRetried ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
+    const next = isRetried(webhook, plan) ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
     const failed = [next ?? [], log.deliveries]
       .flat()
       .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
     const content = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
+      counts: (await webhooks.health(caller)).get(webhook.id)?.counts,
       path: webhookPath(ctx),
       deliveries: log.deliveries.map(toView),
-      query: query as Record<string, string>,
+      query,
       nextCursor: log.nextCursor,
       nextAttemptAt: next?.nextAttemptAt ?? null,
       // A new endpoint hasn't failed yet, unlike those before it in the log.
       failedTest: webhook.failingSince === null ? undefined : failed?.attempts.at(-1),
       plan,
     });
-    // The path may be a secret, and the title of a page ends up in the browser's history.
-    const { host, pathname, search } = new URL(webhook.url);
-    const heading = pathname + search === "/" ? host : host + pathname + search;
-    showPage(ctx, { title: host, heading, section: "webhooks", error, ...content });
+    showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, ...content });
+  };
+
+  const showDelivery: Show = async (ctx, error) => {
+    const webhook = await find(ctx);
+    const found = await webhooks.delivery(actorOf(ctx), webhook.id, deliveryIdOf(ctx));
+    const delivery = toDeliveryDetailsView(found, urls.short);
+    if (!prefersHtml(ctx)) {
+      ctx.body = delivery;
+      return;
+    }
+    const isOn = webhook.enabled && isPaid(membershipOf(ctx).plan);
+    const content = deliveryPage({ webhook, path: webhookPath(ctx), delivery, isOn });
+    showPage(ctx, { title: `Delivery of ${delivery.type}`, section: "webhooks", error, ...content });
   };
 
   router.get(WEBHOOK, managers, redisplayForm(show), async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
-    ctx.body = toDashboardView(ctx, await webhooks.get(actorOf(ctx), webhookIdOf(ctx)));
+    ctx.body = toHealthView(ctx, await find(ctx), await webhooks.health(actorOf(ctx)));
   });
 
-  router.get(`${WEBHOOK}/deliveries`, managers, readQuery(pageQuery), redisplayForm(show), async (ctx) => {
-    if (prefersHtml(ctx)) return show(ctx);
-    const found = await webhooks.deliveries(actorOf(ctx), webhookIdOf(ctx), ctx.state.query);
-    ctx.body = { data: found.deliveries.map(toView), next_cursor: found.nextCursor };
-  });
+  router.get(
+    `${WEBHOOK}/deliveries`,
+    managers,
+    readQuery(deliveryQuery),
+    redisplayForm(show),
+    async (ctx) => {
+      if (prefersHtml(ctx)) return show(ctx);
+      const found = await webhooks.deliveries(actorOf(ctx), webhookIdOf(ctx), ctx.state.query);
+      ctx.body = { data: found.deliveries.map(toView), next_cursor: found.nextCursor };
+    },
+  );
 
-  const sending = [managers, requirePlan, redisplayForm(show)] as const;
+  const sending = [managers, requirePlan] as const;
 
-  router.post(`${WEBHOOK}/test`, ...sending, async (ctx) => {
+  router.post(`${WEBHOOK}/test`, ...sending, redisplayForm(show), async (ctx) => {
     const body = toView(await webhooks.test(actorOf(ctx), webhookIdOf(ctx)));
     respondToChange(ctx, { to: webhookPath(ctx), done: "webhook-tested", status: 202, body });
   });
 
-  router.post(`${WEBHOOK}/deliveries/:delivery_id/resend`, ...sending, async (ctx) => {
-    const id = ctx.params.delivery_id as string;
-    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), id));
-    respondToChange(ctx, { to: webhookPath(ctx), done: "delivery-resent", status: 202, body });
+  // Before the page of a delivery, whose path it matches.
+  addForm(router, {
+    path: RESEND_FAILED,
+    access: sending,
+    section: "webhooks",
+    async render(ctx) {
+      await find(ctx);
+      const { count, hasMore } = await webhooks.countFailed(actorOf(ctx), webhookIdOf(ctx));
+      return { title: "Resend failed deliveries?", body: resendForm(webhookPath(ctx), count, hasMore) };
+    },
+    async change(ctx) {
+      const body = await webhooks.resendFailed(actorOf(ctx), webhookIdOf(ctx));
+      respondToChange(ctx, { to: webhookPath(ctx), done: "deliveries-resent", status: 202, body });
+    },
+  });
+
+  router.get(DELIVERY, managers, (ctx) => showDelivery(ctx));
+
+  router.post(`${DELIVERY}/resend`, ...sending, redisplayForm(showDelivery), async (ctx) => {
+    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), deliveryIdOf(ctx)));
+    const to = `${webhookPath(ctx)}/deliveries/${body.id}`;
+    respondToChange(ctx, { to, done: "delivery-resent", status: 202, body });
   });
 };
+
+function deliveryIdOf(ctx: Context): string {
+  return ctx.params.delivery_id as string;
+}
+
+function filterOf({ query }: Context) {
+  const { cursor, status, event_type } = query as Record<string, string | undefined>;
+  return { ...(cursor && { cursor }), ...(status && { status }), ...(event_type && { event_type }) };
+}
+
+/** The path may be a secret, and the title of a page ends up in the browser's history. */
+function titleOf({ url }: Webhook) {
+  const { host, pathname, search } = new URL(url);
+  return { title: host, heading: pathname + search === "/" ? host : host + pathname + search };
+}
+
+function resendForm(path: string, count: number, hasMore: boolean) {
+  if (count === 0)
+    return html`<p>No deliveries of this webhook have failed.</p>
+<p>${linkButton(path, "Back to the webhook", "quiet")}</p>`;
+  const deliveries = count === 1 ? "1 delivery" : `${count.toLocaleString("en")} deliveries`;
+  return html`<div class="panel">
+<p>${hasMore ? html`More than ${deliveries} have failed, and ${deliveries} can be resent in one step.` : html`${deliveries} ${count === 1 ? "has" : "have"} failed.`} They are sent again with the same bodies and IDs, and each counts toward the daily quota. Deliveries that are waiting keep their schedule.</p>
+<div class="actions">${formButton({ action: `${path}/deliveries/resend-failed`, text: `Resend ${deliveries}`, look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
+</div>`;
+}

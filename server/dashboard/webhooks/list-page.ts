@@ -1,21 +1,24 @@
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
-import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
+import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { badge, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
-import { statusOf } from "./context.ts";
+import { isRetried, statusOf } from "./context.ts";
 
 type WebhooksPage = {
   path: string;
   planPath: string;
   webhooks: Webhook[];
+  health: Map<string, WebhookHealth>;
   /** Since midnight UTC. */
   deliveriesToday: number;
   plan: Plan;
 };
 
-export function webhooksPage({ path, planPath, webhooks, deliveriesToday, plan }: WebhooksPage) {
-  const list = () => html`<div class="links">${table("Webhooks", columnsOf(path, plan), webhooks)}</div>`;
+export function webhooksPage(page: WebhooksPage) {
+  const { path, planPath, webhooks, deliveriesToday, plan } = page;
+  const list = () => html`<div class="links">${table("Webhooks", columnsOf(page), webhooks)}</div>`;
   if (!isPaid(plan))
     return {
       body: webhooks.length > 0 ? html`${pausedAlert(planPath)}${list()}` : planRequiredState(planPath),
@@ -61,13 +64,39 @@ export function eventsOf({ events }: Webhook): Html {
   return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
 }
 
-function columnsOf(path: string, plan: Plan): Columns<Webhook> {
+/** Renders how the newest deliveries of the last 24 hours went. */
+export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts): Html {
+  const total = succeeded + failed + pending;
+  if (total === 0) return html`<span class="soft">none</span>`;
+  const others = [failed > 0 && `${format(failed)} failed`, pending > 0 && `${format(pending)} waiting`];
+  const text = others.filter(Boolean).join(", ");
+  // Rounded down: 100% means all of them.
+  const percent = Math.floor((succeeded / total) * 100);
+  const all = total < HEALTH_MAX ? format(total) : `the last ${format(total)}`;
+  return html`${percent}% of ${all} delivered${text && html` <span class="soft">${text}</span>`}`;
+}
+
+function format(count: number): string {
+  return count.toLocaleString("en");
+}
+
+function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
   return {
     "Endpoint URL": ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
     Events: eventsOf,
-    Status: (webhook) => statusBadge(webhook, plan),
-    Created: ({ createdAt }) => time(createdAt),
+    Status: (webhook) => html`${statusBadge(webhook, plan)}${nextAttempt(webhook, plan, health)}`,
+    "Last success": ({ lastSuccessAt }) => time(lastSuccessAt),
+    "Last 24 hours": ({ id }) => {
+      const counts = health.get(id)?.counts;
+      return counts ? recentDeliveries(counts) : "";
+    },
   };
+}
+
+function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"]): Html {
+  const at = health.get(webhook.id)?.nextAttemptAt ?? null;
+  if (at === null || !isRetried(webhook, plan)) return html``;
+  return html` <span class="soft">next attempt ${time(at)}</span>`;
 }
 
 function planRequiredState(planPath: string): Html {

@@ -6,7 +6,7 @@ import { html } from "../../ui/html.ts";
 import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { addForm, type RouteModule } from "../route.ts";
-import { toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
+import { toHealthView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
 import { addFormRoutes } from "./form.ts";
 import { webhooksPage } from "./list-page.ts";
 import { addSecretRoutes, type SecretView } from "./secrets.ts";
@@ -21,7 +21,8 @@ export const webhooks: RouteModule = (router, options) => {
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
     if (!prefersHtml(ctx)) {
       const { webhooks: page, nextCursor } = await webhooks.list(actorOf(ctx), ctx.state.query);
-      const data = page.map((webhook) => toDashboardView(ctx, webhook));
+      const health = await webhooks.health(actorOf(ctx));
+      const data = page.map((webhook) => toHealthView(ctx, webhook, health));
       return sendJson(ctx, { data, next_cursor: nextCursor });
     }
     const { webhooks: all } = await webhooks.list(actorOf(ctx), { limit: 100 });
@@ -29,6 +30,7 @@ export const webhooks: RouteModule = (router, options) => {
       path: pathTo(ctx, "webhooks"),
       planPath: pathTo(ctx, "plan"),
       webhooks: all,
+      health: await webhooks.health(actorOf(ctx)),
       deliveriesToday: await webhooks.countDeliveriesToday(actorOf(ctx)),
       plan: membershipOf(ctx).plan,
     });

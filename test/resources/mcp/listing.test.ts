@@ -8,7 +8,7 @@ const token = await service.token(await service.createOrganization());
 test.after.always(() => service.close());
 
 // About 5,000 tokens of a model's context.
-const MAX_BYTES = 20 * 1024;
+const MAX_BYTES = 23_000;
 const HOUR_MS = 60 * 60 * 1000;
 const LEGACY_LIST = { jsonrpc: "2.0", id: 1, method: "tools/list" };
 
@@ -21,10 +21,10 @@ for (const [era, list] of [
   ["2026-07-28", () => ask("tools/list")],
   ["2025-11-25", () => postMcp(url, LEGACY_LIST, bearer(token))],
 ] as const) {
-  test(`${era}: the list of all tools takes less than 20 KB`, async (t) => {
+  test(`${era}: the list of all tools takes less than 23 KB`, async (t) => {
     const { rpc, text } = await list();
     const { tools = [] } = (rpc?.result ?? {}) as { tools?: unknown[] };
-    t.is(tools.length, 19);
+    t.is(tools.length, 21);
     t.true(Buffer.byteLength(text) < MAX_BYTES, `${Buffer.byteLength(text)} bytes`);
   });
 }
@@ -70,7 +70,9 @@ const HINTS: Record<string, Hints> = {
   rotate_webhook_secret: [false, true, false, false],
   test_webhook: SEND,
   list_webhook_deliveries: READ,
+  get_webhook_delivery: READ,
   resend_webhook_delivery: SEND,
+  resend_failed_webhook_deliveries: SEND,
 };
 
 for (const era of ALL_ERAS) {

@@ -13,8 +13,10 @@ test.after.always(() => service.close());
 /** Tools that are not named after their operation. */
 const NAMES: Record<string, string> = {
   getOrganization: "whoami",
+  getDelivery: "get_webhook_delivery",
   listDeliveries: "list_webhook_deliveries",
   resendDelivery: "resend_webhook_delivery",
+  resendFailedDeliveries: "resend_failed_webhook_deliveries",
 };
 // Describes REST only; MCP clients discover the tools themselves.
 const REST_ONLY = "getDocument";

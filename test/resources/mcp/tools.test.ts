@@ -65,7 +65,9 @@ for (const era of ALL_ERAS) {
     await call("rotate_webhook_secret", { id: webhook.id });
     const delivery = await call("test_webhook", { id: webhook.id });
     await call("list_webhook_deliveries", { id: webhook.id });
+    await call("get_webhook_delivery", { id: webhook.id, delivery_id: delivery.id });
     await call("resend_webhook_delivery", { id: webhook.id, delivery_id: delivery.id });
+    await call("resend_failed_webhook_deliveries", { id: webhook.id });
     await call("delete_webhook", { id: webhook.id });
 
     t.deepEqual([...called].sort(), tools.map(({ name }) => name).sort());

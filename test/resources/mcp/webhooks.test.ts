@@ -125,6 +125,9 @@ for (const era of ALL_ERAS) {
     ["test_webhook", { id: "MINE" }, 409, "webhook_disabled"],
     ["list_webhook_deliveries", { id: "whk_unknown" }, 404, "not_found"],
     ["list_webhook_deliveries", { id: "MINE", limit: 101 }, 422, "invalid_limit", "limit"],
+    ["list_webhook_deliveries", { id: "MINE", status: "lost" }, 422, "invalid_status", "status"],
+    ["get_webhook_delivery", { id: "MINE", delivery_id: "evt_unknown" }, 404, "not_found"],
+    ["resend_failed_webhook_deliveries", { id: "MINE" }, 409, "webhook_disabled"],
     ["resend_webhook_delivery", { id: "MINE", delivery_id: "evt_unknown" }, 409, "webhook_disabled"],
     ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
   ];
@@ -152,13 +155,15 @@ for (const era of ALL_ERAS) {
     "rotate_webhook_secret",
     "test_webhook",
     "list_webhook_deliveries",
+    "get_webhook_delivery",
     "resend_webhook_delivery",
+    "resend_failed_webhook_deliveries",
   ]) {
     test(`${era}: ${tool} does not find a webhook of another organization`, async (t) => {
       const [{ token }, { api: stranger }] = [await newOrganization(), await newOrganization()];
       const { secret, ...theirs } = await createWebhook(stranger, "https://example.com/");
       const agent = await connectMcp(url, token, era);
-      const args = { id: theirs.id, ...(tool.startsWith("resend") && { delivery_id: "evt_x" }) };
+      const args = { id: theirs.id, ...(tool.endsWith("webhook_delivery") && { delivery_id: "evt_x" }) };
       t.is(refusalOf(await agent.callTool({ name: tool, arguments: args }))?.code, "not_found");
       t.deepEqual((await stranger.get<WebhookBody>(`/v1/webhooks/${theirs.id}`)).body, theirs);
       await agent.close();
@@ -166,10 +171,11 @@ for (const era of ALL_ERAS) {
   }
 }
 
-const READERS = ["get_webhook", "list_webhook_deliveries", "list_webhooks"];
+const READERS = ["get_webhook", "get_webhook_delivery", "list_webhook_deliveries", "list_webhooks"];
 const WRITERS = [
   "create_webhook",
   "delete_webhook",
+  "resend_failed_webhook_deliveries",
   "resend_webhook_delivery",
   "rotate_webhook_secret",
   "test_webhook",

@@ -31,6 +31,7 @@ const routes: Route[] = [
   { method: "HEAD", path: "", needs: "webhooks:read", success: 200 },
   { method: "GET", path: "/{id}", needs: "webhooks:read", success: 200 },
   { method: "GET", path: "/{id}/deliveries", needs: "webhooks:read", success: 200 },
+  { method: "GET", path: "/{id}/deliveries/{delivery_id}", needs: "webhooks:read", success: 200 },
   {
     method: "POST",
     path: "",
@@ -43,6 +44,7 @@ const routes: Route[] = [
   { method: "POST", path: "/{id}/rotate-secret", needs: "webhooks:write", success: 200 },
   { method: "POST", path: "/{id}/test", needs: "webhooks:write", success: 202 },
   { method: "POST", path: "/{id}/deliveries/{delivery_id}/resend", needs: "webhooks:write", success: 202 },
+  { method: "POST", path: "/{id}/deliveries/resend-failed", needs: "webhooks:write", success: 202 },
 ];
 
 /** Creates the webhook and the delivery that the routes need, after deleting all others. */
@@ -93,6 +95,8 @@ const CALLS: [method: string, path: string, json?: object][] = [
   ["POST", "/rotate-secret"],
   ["POST", "/test"],
   ["GET", "/deliveries"],
+  ["GET", "/deliveries/evt_01ARZ3NDEKTSV4RRFFQ69G5FAV"],
+  ["POST", "/deliveries/resend-failed"],
   ["POST", "/deliveries/evt_01ARZ3NDEKTSV4RRFFQ69G5FAV/resend"],
 ];
 for (const [index, [method, path, json]] of CALLS.entries()) {
@@ -193,14 +197,17 @@ for (const [name, create] of [
     }
   });
 
-  const queries: [query: string, code: string, field: string][] = [
+  const queries: (readonly [query: string, code: string, field: string])[] = [
     ["limit=0", "invalid_limit", "limit"],
     ["limit=101", "invalid_limit", "limit"],
     ["limit=-1", "invalid_limit", "limit"],
     ["limit=1.5", "invalid_limit", "limit"],
     ["limit=ten", "invalid_limit", "limit"],
     ["cursor=", "invalid_cursor", "cursor"],
-    ["status=failed", "unknown_field", "status"],
+    name === "deliveries"
+      ? ["status=lost", "invalid_status", "status"]
+      : ["status=failed", "unknown_field", "status"],
+    ...(name === "deliveries" ? [["event_type=link", "invalid_event_type", "event_type"] as const] : []),
     ["organization_id=org_x", "unknown_field", "organization_id"],
   ];
   test(`an invalid query for ${name} is rejected with the name of the field`, async (t) => {

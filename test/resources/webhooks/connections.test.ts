@@ -36,7 +36,7 @@ test("requests to an endpoint share connections", async (t) => {
     response.end("ok");
   });
   t.teardown(close);
-  for (let round = 0; round < 20; round++) t.deepEqual(await post(), { status: 200 });
+  for (let round = 0; round < 20; round++) t.like(await post(), { status: 200 });
   t.is(connections(), 1);
   await Promise.all(Array.from({ length: 300 }, post));
   t.true(most > 1 && most <= 100, `${most} at a time, the limit per host`);
@@ -59,7 +59,7 @@ test("a request is sent again if the endpoint closes the connection while it is 
     return response.end();
   });
   t.teardown(close);
-  for (let round = 0; round < 3; round++) t.deepEqual(await post(), { status: 200 });
+  for (let round = 0; round < 3; round++) t.like(await post(), { status: 200 });
   t.is(connections(), 3);
   t.is(requests, 5);
 });
@@ -71,7 +71,7 @@ test("a response that doesn't end is a success, and its connection isn't kept", 
     response.writeHead(202).write("...");
   });
   t.teardown(close);
-  t.deepEqual(await post(), { status: 202 });
+  t.like(await post(), { status: 202, exchange: { response: { body: "...", truncated: true } } });
   await closed.promise;
 });
 
@@ -96,6 +96,6 @@ test("requests that are sent again share one time limit", async (t) => {
   const send = createSend({ allowed, userAgent: "test", timeouts: { connectMs: 3000, totalMs: 3000 } });
   const post = () => send(`http://127.0.0.1:${port}/`, {}, "{}", never);
   await Promise.all(Array.from({ length: 5 }, post));
-  t.deepEqual(await post(), { error: "The response timed out." });
+  t.like(await post(), { error: "The response timed out." });
   t.true(later <= 2, `${later} requests`);
 });

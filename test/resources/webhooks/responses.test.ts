@@ -120,7 +120,7 @@ test("an endless response is a success, and its connection is closed", async (t)
   await closed.promise;
 });
 
-test("only a fraction of a response of megabytes is read, and nothing of it is shown", async (t) => {
+test("only a fraction of a response of megabytes is read, and no list shows it", async (t) => {
   const MEGABYTE = 1024 * 1024;
   const taken = Promise.withResolvers<number>();
   receiver.respond("/megabytes", (response) => {

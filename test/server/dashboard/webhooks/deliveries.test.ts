@@ -39,6 +39,9 @@ async function withReceiver(at: string, events = ["link.created"]) {
     path,
     log,
     open: (address = "") => browser.open(service.url + path + address),
+    /** Opens the page of the first delivery in a list. */
+    openFirst: (page: Page) =>
+      browser.open(service.url + (entryOf(page)?.querySelector("a")?.attributes.href ?? "")),
     createLink: async () =>
       (await api.send<LinkBody>("POST", `${team.base}/links`, { json: { url: "https://example.com/" } }))
         .body,
@@ -51,7 +54,7 @@ async function withReceiver(at: string, events = ["link.created"]) {
 const isSent = ({ status }: DeliveryBody) => status === "succeeded";
 
 test("a link created in the dashboard is delivered, and the delivery log shows the request", async (t) => {
-  const { createLink, webhook, newest, open } = await withReceiver("/delivered");
+  const { createLink, webhook, newest, open, openFirst } = await withReceiver("/delivered");
   const link = await createLink();
   const [request] = await receiver.waitFor("/delivered", 1);
   if (!request) return t.fail();
@@ -61,10 +64,10 @@ test("a link created in the dashboard is delivered, and the delivery log shows t
   t.like(delivery.attempts, [{ status: 204 }]);
 
   const page = await open();
-  t.regex(entryOf(page)?.querySelector("summary")?.text ?? "", /Delivered\s+link\.created.*204/s);
-  const [body = ""] = /\{.*\}/s.exec(entryOf(page)?.querySelector("pre")?.text ?? "") ?? [];
-  t.deepEqual(JSON.parse(body), delivery.request);
+  t.regex(entryOf(page)?.text ?? "", /link\.created.*Delivered.*204/s);
   t.false(page.text.includes("Refresh"));
+  const opened = await openFirst(page);
+  t.deepEqual(JSON.parse(contentOf(opened, "Request body")), delivery.request);
 });
 
 test("a test event sent from the page of a webhook is delivered to that webhook only", async (t) => {
@@ -81,23 +84,27 @@ test("a test event sent from the page of a webhook is delivered to that webhook 
 });
 
 test("a failed delivery shows every attempt and is resent with the same ID", async (t) => {
-  const { api, path, browser, open, newest } = await withReceiver("/unavailable");
+  const { api, path, browser, open, openFirst, newest } = await withReceiver("/unavailable");
   receiver.respond("/unavailable", (response) => response.writeHead(503).end("a response body"));
   await api.send("POST", `${path}/test`);
   const failed = await newest(({ attempts }) => attempts.length > 0);
   t.is(failed.status, "pending");
   const page = await open();
-  t.regex(entryOf(page)?.text ?? "", /Failed.*503\s+Retrying at/s);
+  t.regex(entryOf(page)?.text ?? "", /Retrying.*503/s);
   t.true(page.text.includes("Refresh"));
   t.false(page.text.includes("a response body"));
+  const opened = await openFirst(page);
+  t.is(contentOf(opened, "Response body"), "a response body");
 
   receiver.respond("/unavailable", (response) => response.writeHead(204).end());
-  const resent = await browser.submit(page, {}, entryOf(page)?.querySelector("form"));
+  const resent = await browser.press(opened, "Resend");
   t.regex(resent.text, /Delivery queued/);
+  t.is(resent.url, `${opened.url}?done=delivery-resent`, "it stays on the page");
   const delivered = await newest(isSent);
   t.is(delivered.id, failed.id);
   t.true(delivered.attempts.length > failed.attempts.length);
-  t.is(entryOf(await open())?.querySelectorAll("tbody tr").length, delivered.attempts.length);
+  const attempts = (await openFirst(await open())).html.querySelector("table")?.querySelectorAll("tbody tr");
+  t.is(attempts?.length, delivered.attempts.length);
 });
 
 test("an automatically disabled webhook shows the reason and can be enabled again", async (t) => {
@@ -134,16 +141,72 @@ test("a test event from a page loaded before the webhook was disabled is rejecte
   t.deepEqual(receiver.received("/late"), []);
 });
 
+test("what an endpoint responds is shown as text, and no part of it becomes markup", async (t) => {
+  const { api, path, newest, open, openFirst } = await withReceiver("/markup");
+  const markup = "</code></pre><script>alert(1)</script><img src=x onerror=alert(2)>";
+  receiver.respond("/markup", (response) =>
+    response.writeHead(500, { "x-markup": `"><b>${markup}` }).end(`${markup}&lt;csrf&gt;<csrf>`),
+  );
+  await api.send("POST", `${path}/test`);
+  await newest(({ attempts }) => attempts.length > 0);
+  const page = await openFirst(await open());
+  t.is(page.html.querySelectorAll("main script, main img, main b").length, 0);
+  t.true(page.text.includes("&lt;&#x2F;pre&gt;&lt;script&gt;alert(1)&lt;&#x2F;script&gt;"));
+  t.true(page.text.includes("&amp;lt;csrf&amp;gt;&lt;csrf&gt;"), "nor is it a place for a token");
+  t.regex(page.html.querySelectorAll("table").at(-1)?.text ?? "", /x-markup/);
+});
+
+test("the list is filtered by links, and keeps its filter on the next page", async (t) => {
+  const { createLink, log, browser, open } = await withReceiver("/links");
+  for (let count = 0; count < 26; count++) await createLink();
+  await until(async () => (await log("?limit=100")).data.every(isSent) || undefined);
+  const follow = async (page: Page, text: string) => {
+    const link = page.html.querySelectorAll("main a").find((one) => one.text === text);
+    return browser.open(new URL(link?.attributes.href ?? "", page.url).href);
+  };
+  const created = await follow(await follow(await open(), "Delivered"), "link.created");
+  t.is(new URL(created.url).search, "?status=succeeded&event_type=link.created");
+  t.deepEqual(
+    created.html.querySelectorAll("main nav [aria-current]").map(({ text }) => text),
+    ["Delivered", "link.created"],
+  );
+  t.is(created.html.querySelectorAll("tbody tr").length, 25);
+  const next = await follow(created, "Next page");
+  t.is(next.html.querySelectorAll("tbody tr").length, 1);
+  t.is(new URL(next.url).searchParams.get("status"), "succeeded");
+  const failed = await follow(await open(), "Failed");
+  t.regex(failed.text, /No deliveries found/);
+  t.is((await follow(failed, "Clear filters")).html.querySelectorAll("tbody tr").length, 25);
+  t.is((await open("?status=lost")).status, 422);
+});
+
+test("a page says how many deliveries have failed, and resends them", async (t) => {
+  const { api, path, browser, open, newest, log } = await withReceiver("/lost");
+  receiver.respond("/lost", (response) => response.writeHead(410).end());
+  await api.send("POST", `${path}/test`);
+  await newest(({ status }) => status === "failed");
+  t.false((await open()).text.includes("Resend all failed"), "the webhook is disabled");
+  receiver.respond("/lost", (response) => response.writeHead(204).end());
+  await api.send("PATCH", path, { json: { enabled: true } });
+  const page = await open();
+  const link = page.html.querySelectorAll("a").find(({ text }) => text === "Resend all failed");
+  const question = await browser.open(new URL(link?.attributes.href ?? "", page.url).href);
+  t.regex(question.text, /1 delivery has failed\./);
+  t.regex((await browser.press(question, "Resend 1 delivery")).text, /Failed deliveries queued/);
+  await until(async () => (await log()).data.every(isSent) || undefined);
+  t.regex((await browser.open(question.url)).text, /No deliveries of this webhook have failed/);
+});
+
 test("deliveries are paginated", async (t) => {
   const { createLink, log, browser, open } = await withReceiver("/many");
   // One more than these: the test event that verified the webhook.
   for (let count = 0; count < 26; count++) await createLink();
   await until(async () => (await log("?limit=100")).data.every(isSent) || undefined);
   const first = await open();
-  t.is(first.html.querySelectorAll(".deliveries > li").length, 25);
+  t.is(first.html.querySelectorAll("tbody tr").length, 25);
   const next = first.html.querySelectorAll("a").find(({ text }) => text === "Next page");
   const second = await browser.open(new URL(next?.attributes.href ?? "", first.url).href);
-  t.is(second.html.querySelectorAll(".deliveries > li").length, 2);
+  t.is(second.html.querySelectorAll("tbody tr").length, 2);
   const { data, next_cursor } = await log("?limit=20");
   t.is(data.length, 20);
   t.is((await log(`?limit=20&cursor=${next_cursor}`)).data.length, 7);
@@ -153,7 +216,9 @@ const INVALID_QUERIES: [query: string, code: string, field: string][] = [
   ["limit=0", "invalid_limit", "limit"],
   ["limit=many", "invalid_limit", "limit"],
   ["cursor=invented", "invalid_cursor", "cursor"],
-  ["status=failed", "unknown_field", "status"],
+  ["status=lost", "invalid_status", "status"],
+  ["event_type=link", "invalid_event_type", "event_type"],
+  ["search=link", "unknown_field", "search"],
 ];
 
 test("an invalid query for deliveries is rejected with the name of the field", async (t) => {
@@ -180,7 +245,12 @@ test("a delivery of another webhook or an unknown delivery can't be resent", asy
   t.deepEqual(receiver.received("/second"), []);
 });
 
-const entryOf = ({ html }: Page) => html.querySelector(".deliveries > li");
+/** The parser takes the elements in a `pre` for text. */
+function contentOf({ html }: Page, label: string): string {
+  return (html.querySelector(`pre[aria-label="${label}"]`)?.text ?? "").replace(/^<code>|<\/code>$/g, "");
+}
+
+const entryOf = ({ html }: Page) => html.querySelector("tbody tr");
 
 test("the reason for disabling a webhook automatically is on its page, in the list and in the audit log", async (t) => {
   const { base, owner } = await createTeam(service);

@@ -5,18 +5,19 @@ import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { isMarked } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
-import {
-  type NewWebhookBody,
-  uniqueUrl,
-  type WebhookBody,
-  type WebhookPage,
-} from "../../../harness/webhooks.ts";
+import { type NewWebhookBody, uniqueUrl, type WebhookBody } from "../../../harness/webhooks.ts";
 
 const service = await startTestService();
 test.after.always(() => service.close());
 
 const URL_OF = "https://hooks.example.com/in";
 type Shown = WebhookBody & { disabled_reason: string | null };
+type Health = { next_attempt_at: string | null; recent_deliveries: object };
+
+/** Leaves out what the deliveries of a webhook say about it. */
+function withoutHealth({ next_attempt_at, recent_deliveries, ...webhook }: Shown & Health): Shown {
+  return webhook;
+}
 
 /** Creates a team with functions that manage its webhooks as the owner. */
 async function withWebhooks() {
@@ -33,8 +34,8 @@ async function withWebhooks() {
           json: { url: URL_OF, events: ["link.created"], ...fields },
         })
       ).body,
-    look: async (id: string) => (await api.get<Shown>(`${path}/${id}`)).body,
-    list: async () => (await api.get<WebhookPage>(path)).body.data,
+    look: async (id: string) => withoutHealth((await api.get<Shown & Health>(`${path}/${id}`)).body),
+    list: async () => (await api.get<{ data: (Shown & Health)[] }>(path)).body.data.map(withoutHealth),
     downgrade: () => service.storage.organizations.setPlan(team.organization.id, "free", OPERATOR),
   };
 }
@@ -119,7 +120,10 @@ test("a webhook of another organization is not found by any route", async (t) =>
     ["POST", "/secret"],
     ["POST", "/test"],
     ["GET", "/deliveries"],
+    ["GET", "/deliveries/evt_1"],
     ["POST", "/deliveries/evt_1/resend"],
+    ["GET", "/deliveries/resend-failed"],
+    ["POST", "/deliveries/resend-failed"],
   ] as [method: string, address: string, json?: object][]) {
     const reply = await stranger.api.send(method, theirs + address, json ? { json } : {});
     t.is(reply.status, 404, `${method} ${address}`);
@@ -140,6 +144,8 @@ test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
     ["POST", `/${id}/rotate-secret`, {}],
     ["POST", `/${id}/test`, {}],
     ["POST", `/${id}/deliveries/evt_1/resend`, {}],
+    ["POST", `/${id}/deliveries/resend-failed`, {}],
+    ["GET", `/${id}/deliveries/resend-failed`],
     ["GET", "/new"],
     ["GET", `/${id}/edit`],
     ["GET", `/${id}/rotate-secret`],

@@ -1,0 +1,77 @@
+import type { z } from "zod";
+import type { deliveryDetailsSchema } from "../../../resources/webhooks/schema.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { deliveryBadge, nextAttempt } from "./delivery-list.ts";
+
+type Details = z.output<typeof deliveryDetailsSchema>;
+
+type DeliveryPage = {
+  webhook: Webhook;
+  /** That of the webhook. */
+  path: string;
+  delivery: Details;
+  /** Whether events are sent. */
+  isOn: boolean;
+};
+
+export function deliveryPage({ webhook, path, delivery, isOn }: DeliveryPage) {
+  const { id, status, attempts, created_at } = delivery;
+  return {
+    actions: html`${linkButton(path, "All deliveries", "quiet")}${
+      isOn &&
+      webhook.verified &&
+      formButton({ action: `${path}/deliveries/${id}/resend`, text: "Resend", look: "primary" })
+    }`,
+    body: html`<section class="panel"><dl class="facts">
+<dt>Endpoint URL</dt><dd>${breakable(webhook.url)}</dd>
+<dt>ID</dt><dd><code>${id}</code></dd>
+<dt>Status</dt><dd data-fact="status">${deliveryBadge(delivery)}</dd>
+<dt>Created</dt><dd>${exactTime(Date.parse(created_at))}</dd>
+${isOn && status === "pending" && html`<dt>Next attempt</dt><dd>${nextAttempt(delivery)}</dd>`}
+</dl></section>
+<section class="group"><h2>Attempts</h2>
+${attempts.length > 0 ? table("Attempts", ATTEMPTS, attempts) : html`<p class="soft">No attempts yet.</p>`}
+</section>
+<section class="group"><h2>Request</h2>
+${requestHeaders(delivery)}
+${content("Request body", JSON.stringify(delivery.request, null, 2))}
+</section>
+${response(delivery)}`,
+  };
+}
+
+const ATTEMPTS: Columns<Details["attempts"][number]> = {
+  Time: ({ at }) => exactTime(Date.parse(at)),
+  Response: ({ status, error }) => String(status ?? error ?? "none"),
+  Duration: ({ ms }) => `${ms.toLocaleString("en")} ms`,
+};
+
+const HEADERS: Columns<[name: string, value: string]> = {
+  Name: ([name]) => html`<code>${name}</code>`,
+  Value: ([, value]) => html`<code>${breakable(value)}</code>`,
+};
+
+function requestHeaders({ request_headers: headers, attempts }: Details): Html {
+  if (headers) return table("Request headers", HEADERS, Object.entries(headers));
+  const reason = attempts.length > 0 ? "The headers of this request are not stored." : "Not sent yet.";
+  return html`<p class="soft">${reason}</p>`;
+}
+
+/** Renders the response to the last request. It may contain anything: it is shown as text, and no link in it works. */
+function response({ response }: Details): Html {
+  if (!response) return html``;
+  const { status, headers, body, truncated } = response;
+  return html`<section class="group"><h2>Response</h2>
+<p>Status ${status}, to the last request.${truncated && " The response is longer: this is its start."}</p>
+${Object.keys(headers).length > 0 && table("Response headers", HEADERS, Object.entries(headers))}
+${body === "" ? html`<p class="soft">The body is empty.</p>` : content("Response body", body)}
+</section>`;
+}
+
+function content(label: string, text: string): Html {
+  return html`<h3>${label}</h3>
+<pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre>`;
+}

@@ -1,0 +1,137 @@
+import test from "ava";
+import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import type { Page } from "../../../harness/clients/test-browser.ts";
+import { startReceiver } from "../../../harness/receiver.ts";
+import { startTestService } from "../../../harness/service.ts";
+import {
+  type DeliveryPage,
+  type NewWebhookBody,
+  until,
+  type WebhookBody,
+  waitUntilVerified,
+} from "../../../harness/webhooks.ts";
+
+export const databases = "all";
+
+const receiver = await startReceiver();
+const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+test.after.always(() => Promise.all([service.close(), receiver.close()]));
+
+type Health = WebhookBody & {
+  last_success_at: string | null;
+  failing_since: string | null;
+  next_attempt_at: string | null;
+  recent_deliveries: { succeeded: number; failed: number; pending: number };
+};
+
+async function withTeam() {
+  const team = await createTeam(service);
+  const { api } = team.owner;
+  const { browser } = await browserOf(service, team.owner);
+  const path = `${team.base}/webhooks`;
+  return {
+    ...team,
+    api,
+    path,
+    browser,
+    list: async () => (await api.get<{ data: Health[] }>(path)).body.data,
+    async create(at: string, isVerified = true) {
+      const json = { url: receiver.url(at), events: ["webhook.test"] };
+      const { body } = await api.send<NewWebhookBody>("POST", path, { json });
+      if (isVerified) await waitUntilVerified(api, `${path}/${body.id}`);
+      return body;
+    },
+    /** Sends a test event, and waits until it has been attempted. */
+    async attempt(id: string) {
+      const { body: sent } = await api.send<{ id: string }>("POST", `${path}/${id}/test`);
+      await until(async () => {
+        const { data } = (await api.get<DeliveryPage>(`${path}/${id}/deliveries`)).body;
+        return data.find((one) => one.id === sent.id && one.attempts.length > 0);
+      });
+    },
+  };
+}
+
+const factOf = ({ html }: Page, name: string) => {
+  const term = html.querySelectorAll("dt").find(({ text }) => text === name);
+  return term?.nextElementSibling?.text.replaceAll(/\s+/g, " ");
+};
+
+test("a webhook has its last success, and how the deliveries of the last day went", async (t) => {
+  const { api, path, browser, create, attempt, list } = await withTeam();
+  const webhook = await create("/healthy");
+  await attempt(webhook.id);
+  const [health] = await list();
+  t.like(health, {
+    id: webhook.id,
+    failing_since: null,
+    next_attempt_at: null,
+    recent_deliveries: { succeeded: 2, failed: 0, pending: 0 },
+  });
+  const sinceLast = Date.now() - Date.parse(health?.last_success_at ?? "");
+  t.true(sinceLast >= 0 && sinceLast < 60_000);
+  t.deepEqual((await api.get<Health>(`${path}/${webhook.id}`)).body, health);
+  const page = await browser.open(`${service.url}${path}/${webhook.id}`);
+  t.is(factOf(page, "Last 24 hours"), "100% of 2 delivered");
+  t.regex(factOf(page, "Last success") ?? "", /UTC$/);
+});
+
+test("a failing webhook has the time of the next attempt, and keeps that of its last success", async (t) => {
+  const { path, browser, create, attempt, list } = await withTeam();
+  const webhook = await create("/failing");
+  const [healthy] = await list();
+  receiver.respond("/failing", (response) => response.writeHead(500).end());
+  await attempt(webhook.id);
+  const [failing] = await list();
+  t.like(failing, {
+    last_success_at: healthy?.last_success_at,
+    recent_deliveries: { succeeded: 1, failed: 0, pending: 1 },
+  });
+  t.truthy(failing?.failing_since);
+  const wait = Date.parse(failing?.next_attempt_at ?? "") - Date.parse(failing?.failing_since ?? "");
+  t.true(wait > 0 && wait < 30_000, `${wait}`);
+  const row = (await browser.open(service.url + path)).html.querySelector("tbody tr");
+  t.regex(
+    row?.text.replaceAll(/\s+/g, " ") ?? "",
+    /Failing since .* next attempt .*50% of 2 delivered 1 waiting/,
+  );
+  receiver.respond("/failing", (response) => response.writeHead(410).end());
+  await attempt(webhook.id);
+  t.like((await list())[0]?.recent_deliveries, { succeeded: 1, failed: 1 });
+});
+
+test("a webhook that was never verified has no success", async (t) => {
+  const { path, browser, create, list } = await withTeam();
+  receiver.exposeVerification("/never");
+  receiver.respond("/never", (response) => response.writeHead(500).end());
+  const webhook = await create("/never", false);
+  await until(async () => ((await list())[0]?.recent_deliveries.pending ? true : undefined));
+  t.is((await list())[0]?.last_success_at, null);
+  t.is(factOf(await browser.open(`${service.url}${path}/${webhook.id}`), "Last success"), "never");
+});
+
+test("a new URL has no success yet", async (t) => {
+  const { api, path, create, list } = await withTeam();
+  const webhook = await create("/before");
+  t.truthy((await list())[0]?.last_success_at);
+  receiver.exposeVerification("/after");
+  receiver.respond("/after", (response) => response.writeHead(500).end());
+  await api.send("PATCH", `${path}/${webhook.id}`, { json: { events: ["link.created"] } });
+  t.truthy((await list())[0]?.last_success_at, "other changes keep it");
+  await api.send("PATCH", `${path}/${webhook.id}`, { json: { url: receiver.url("/after") } });
+  t.is((await list())[0]?.last_success_at, null);
+});
+
+test("only failing webhooks of the organization are counted", async (t) => {
+  const [one, other] = [await withTeam(), await withTeam()];
+  const countOf = (team: typeof one) => service.storage.webhooks.countFailing(team.organization.id);
+  const webhook = await one.create("/counted");
+  await one.create("/fine");
+  t.is(await countOf(one), 0);
+  receiver.respond("/counted", (response) => response.writeHead(500).end());
+  await one.attempt(webhook.id);
+  t.is(await countOf(one), 1);
+  t.is(await countOf(other), 0);
+  await one.api.send("PATCH", `${one.path}/${webhook.id}`, { json: { enabled: false } });
+  t.is(await countOf(one), 0, "a disabled one doesn't fail");
+});
