@@ -39,6 +39,11 @@ export function newId(
   return `${prefix}_${nextUlid()}`;
 }
 
+/** Returns a new id that sorts among those created at a time, in epoch milliseconds. */
+export function newIdAt(prefix: "lnk", createdAt: number): string {
+  return `${prefix}_${ulid(createdAt, random)}`;
+}
+
 export function newIdSeed(): string {
   return ulid(undefined, random);
 }
