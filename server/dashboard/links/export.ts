@@ -1,3 +1,4 @@
+import type { Context } from "koa";
 import { z } from "zod";
 import type { Caller } from "../../../resources/access/actor.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
@@ -25,7 +26,7 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
   router.get(`${ORGANIZATION}/links.csv`, allow(), readQuery(listQuery), async (ctx) => {
     const { archived, ...texts } = validate(exportQuery, withoutEmpty(ctx.state.query));
     const filter = { ...texts, ...(archived !== "all" && { archived }) };
-    sendCsv(ctx, `links-${membershipOf(ctx).id}`, linksAsCsv(links, actorOf(ctx), filter, urls.short));
+    sendLinks(ctx, pages(links, actorOf(ctx), filter), urls.short);
   });
 
   router.get(`${ORGANIZATION}/analytics.csv`, allow(), async (ctx) => {
@@ -57,10 +58,18 @@ async function* pages(links: LinkService, caller: Caller, filter: Filter): Async
   }
 }
 
-/** Formats links with the fields of the API, newest first. "linkgate import" reads them. */
-async function* linksAsCsv(links: LinkService, caller: Caller, filter: Filter, shortUrl: string) {
+/** Sends links as a CSV file, with the fields of the API. "linkgate import" reads it. */
+export function sendLinks(
+  ctx: Context,
+  pages: AsyncIterable<Link[]> | Iterable<Link[]>,
+  shortUrl: string,
+): void {
+  sendCsv(ctx, `links-${membershipOf(ctx).id}`, linksAsCsv(pages, shortUrl));
+}
+
+async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shortUrl: string) {
   yield toCsv([COLUMNS], { bom: true });
-  for await (const page of pages(links, caller, filter))
+  for await (const page of pages)
     yield toCsv(
       page.map((link) => toRow(toView(link, shortUrl))),
       { columns: COLUMNS },
