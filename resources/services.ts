@@ -1,5 +1,7 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
 import { createCursors } from "./http/pagination.ts";
+import { createImportLinks, type ImportLinks } from "./links/import/index.ts";
+import type { ReservedNames } from "./links/rules.ts";
 import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import {
@@ -9,10 +11,16 @@ import {
   type ShowOrganization,
 } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
+import { createTurns } from "./turns.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/service.ts";
 import type { WebhookStore } from "./webhooks/types.ts";
 
-export type Services = { links: LinkService; webhooks: WebhookService; showOrganization: ShowOrganization };
+export type Services = {
+  links: LinkService;
+  importLinks: ImportLinks;
+  webhooks: WebhookService;
+  showOrganization: ShowOrganization;
+};
 
 export type ServiceOptions = {
   stores: {
@@ -29,11 +37,11 @@ export type ServiceOptions = {
 };
 
 export function createServices({ stores, webhookAllowHosts, urls, cursorSecret }: ServiceOptions): Services {
-  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
-  const own = { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
+  const own = reservedNamesOf(urls);
   const cursors = createCursors(cursorSecret);
   return {
     links: createLinkService({ store: stores.links, cursors, ...own }),
+    importLinks: createImportLinks(stores.links, own, createTurns()),
     webhooks: createWebhookService({ store: stores.webhooks, cursors, allowed: webhookAllowHosts }),
     showOrganization: createShowOrganization(
       stores.organizations,
@@ -42,6 +50,11 @@ export function createServices({ stores, webhookAllowHosts, urls, cursorSecret }
       stores.webhooks,
     ),
   };
+}
+
+export function reservedNamesOf(urls: PublicUrls): ReservedNames {
+  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
+  return { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
 }
 
 /** Returns the configured path segments on the host of short links, which therefore can't be slugs. */

@@ -164,6 +164,9 @@ const OPENED: Record<string, string> = {
   "server/cli/conformance.ts: writeFile": "JUnit XML",
   "server/cli/database.ts: copyFileSync": "the encryption key",
   "server/cli/database.ts: openSync": "a copy of the encryption key",
+  "server/cli/import.ts: createReadStream":
+    "the links that a command names; not the database, which is refused",
+  "server/cli/import.ts: open": "a new file of refused rows",
   "server/credentials/breached-passwords/build.ts: readFileSync": "the list of passwords",
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",

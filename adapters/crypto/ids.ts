@@ -44,6 +44,11 @@ export function idBound(prefix: "evt", at: number): string {
   return `${prefix}_${encodeTime(at)}`;
 }
 
+/** Returns a new id that sorts among those created at a time, in epoch milliseconds. */
+export function newIdAt(prefix: "lnk", createdAt: number): string {
+  return `${prefix}_${ulid(createdAt, random)}`;
+}
+
 export function newIdSeed(): string {
   return ulid(undefined, random);
 }

@@ -16,6 +16,7 @@ import type { LinkRow } from "../database/tables.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";
+import { createLinkImports } from "./import.ts";
 import { prepareFindFallback, prepareResolve } from "./resolve.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type SearchLinks, SearchTimeout } from "./search.ts";
@@ -127,6 +128,7 @@ export function createLinkStore(
 
   return {
     create: prepareCreate(database, outbox, limitsOf),
+    beginImport: createLinkImports(database, outbox, limitsOf),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
     async findMany(organizationId, ids) {

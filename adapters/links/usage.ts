@@ -65,17 +65,46 @@ export function usageCounter(limitsOf: LimitsOf): Counter {
   };
 }
 
+/** What an organization may still add. Negative after a downgrade. */
+export type Room = Usage & { limits: Usage };
+
+/** Reads the room and locks the usage until the end of the transaction. */
+export async function lockRoom(
+  trx: Knex.Transaction,
+  organizationId: string,
+  limitsOf: LimitsOf,
+): Promise<Room> {
+  await trx("organization_usage").where({ organization_id: organizationId }).forUpdate().first("links");
+  return readRoom(trx, organizationId, limitsOf);
+}
+
+export async function readRoom(q: Knex, organizationId: string, limitsOf: LimitsOf): Promise<Room> {
+  const limits = await limitsOfOrganization(q, organizationId, limitsOf);
+  const { links, link_bytes } = await readUsage(q, organizationId);
+  return { links: limits.links - links, link_bytes: limits.link_bytes - link_bytes, limits };
+}
+
+/** Returns the quota that would be exceeded, or undefined if there is room. */
+export function exceedsRoom({ limits, ...room }: Room, added: Usage): QuotaExceeded | undefined {
+  const kind = KINDS.find((one) => added[one] > room[one]);
+  return kind && new QuotaExceeded(kind, limits[kind]);
+}
+
 export async function exceededQuota(
   q: Knex,
   organizationId: string,
   added: Usage,
   limitsOf: LimitsOf,
 ): Promise<QuotaExceeded> {
-  const organization = await q("organizations").where({ id: organizationId }).first("plan");
-  const limits = limitsOf(organization?.plan ?? "free");
+  const limits = await limitsOfOrganization(q, organizationId, limitsOf);
   const { links } = await readUsage(q, organizationId);
   const kind = added.links > 0 && links + added.links > limits.links ? "links" : "link_bytes";
   return new QuotaExceeded(kind, limits[kind]);
+}
+
+async function limitsOfOrganization(q: Knex, id: string, limitsOf: LimitsOf): Promise<Usage> {
+  const organization = await q("organizations").where({ id }).first("plan");
+  return limitsOf(organization?.plan ?? "free");
 }
 
 function count(limitsOf: LimitsOf): Counter["one"] {

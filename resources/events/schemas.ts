@@ -208,6 +208,12 @@ export const EVENT_DATA_SCHEMAS = {
   }),
   "link.disabled": z.object({ link_id: z.string(), slug: z.string(), reason }),
   "link.enabled": z.object({ link_id: z.string(), slug: z.string() }),
+  "links.imported": z.object({
+    imported: z
+      .int()
+      .describe("The number of links that were stored together. An import has many such entries."),
+    format: z.string().describe("The format of the imported file, such as `Bitly`."),
+  }),
   "webhook.created": webhook,
   "webhook.updated": webhook.extend({ changed }),
   "webhook.deleted": webhook.omit({ enabled: true }),

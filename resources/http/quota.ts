@@ -20,9 +20,14 @@ export async function withQuotaProblems<T>(change: Promise<T>): Promise<T> {
   try {
     return await change;
   } catch (error) {
-    if (!isExceeded(error)) throw error;
-    throw new Problem(403, "quota_exceeded", DETAILS[error.quota](error.limit));
+    throw toQuotaProblem(error);
   }
+}
+
+/** Returns a 403 for an exceeded quota, and any other error unchanged. */
+export function toQuotaProblem(error: unknown): unknown {
+  if (!isExceeded(error)) return error;
+  return new Problem(403, "quota_exceeded", DETAILS[error.quota](error.limit));
 }
 
 /** Recognizes the errors of stores by their code, because the stores are not known here. */

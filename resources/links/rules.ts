@@ -1,4 +1,4 @@
-import { randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 
 export const URL_MAX = 2048;
@@ -48,7 +48,16 @@ export function isReserved(slug: string, { ownWords }: ReservedNames): boolean {
 }
 
 export function randomSlug(): string {
-  let number = randomInt(RANDOM_SLUGS);
+  return toSlug(randomInt(RANDOM_SLUGS));
+}
+
+/** Returns a slug that looks random, always the same one for a text. */
+export function slugOf(text: string): string {
+  return toSlug(hash("sha256", text, "buffer").readUIntBE(0, 6) % RANDOM_SLUGS);
+}
+
+function toSlug(given: number): string {
+  let number = given;
   let slug = "";
   for (let position = 0; position < RANDOM_SLUG_LENGTH; position++) {
     slug += ALPHABET[number % ALPHABET.length];

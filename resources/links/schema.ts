@@ -61,15 +61,20 @@ const singleLine = (max: number) =>
         : undefined,
     { minLength: 1, maxLength: max },
   );
-const futureTime = z.iso
+const anyTime = z.iso
   .datetime({
     offset: true,
     abort: true,
     error: "must be an RFC 3339 time with a time zone, for example 2030-01-31T12:00:00Z",
   })
-  .refine((text) => Date.parse(text) > Date.now(), { error: "must be in the future" })
   // RFC 3339 §1: years have four digits, but a time zone offset can lead past the year 9999 in UTC.
   .refine((text) => Date.parse(text) <= TIME_MAX, { error: "must be before the year 10000 in UTC" });
+const futureTime = anyTime.refine((text) => Date.parse(text) > Date.now(), {
+  error: "must be in the future",
+});
+const pastTime = anyTime
+  .refine((text) => Date.parse(text) <= Date.now(), { error: "must not be in the future" })
+  .refine((text) => Date.parse(text) >= 0, { error: "must not be before 1970" });
 
 export const tag = singleLine(TAG_MAX);
 
@@ -143,16 +148,26 @@ export function linkSchemas(reserved: ReservedNames) {
     title: "NewLink",
     examples: [{ url: "https://example.com/spring", title: "Spring sale", tags: ["mail"] }],
   });
+  const archived = z
+    .boolean({ error: "must be true or false" })
+    .describe("Whether the link is archived. While it is, the short URL returns 410.");
   const update = z
     .strictObject({
       ...fields,
-      archived: z
-        .boolean({ error: "must be true or false" })
-        .describe("Whether the link is archived. While it is, visitors get a 410 or the fallback."),
+      archived,
     })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
-  return { create, update, fallbackUrl: destination.nullable() };
+  const imported = z.strictObject({
+    ...create.shape,
+    slug: fields.slug,
+    archived: archived.optional(),
+    expires_at: anyTime.nullable().optional(),
+    clicks: z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" }).optional(),
+    created_at: pastTime.optional(),
+    last_clicked_at: pastTime.nullable().optional(),
+  });
+  return { create, update, imported, fallbackUrl: destination.nullable() };
 }
 
 /** Builds the schema of an upsert: that of a new link, whose `external_id` may repeat the one in the path. */

@@ -64,10 +64,24 @@ export type ListPart = {
   isBackward?: boolean;
 };
 
-/** The storage port of links of one organization. Every change is stored with an event, `{link, changed?}`. */
+/** A link of another service, which keeps its times and its clicks so far. */
+export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "lastClickedAt">;
+
+/** `"exists"`: the organization has a link with this slug and URL. */
+export type ImportOutcome = "imported" | "exists" | LinkConflict;
+
+/** One import. Each batch is stored as a whole or not at all. A trial stores nothing, but remembers its batches. */
+export type LinkImport = {
+  /** Resolves to the outcomes in order. There are fewer than links if a quota is `exceeded`: the others are not stored. */
+  add(links: ImportedLink[]): Promise<{ outcomes: ImportOutcome[]; exceeded?: Error }>;
+};
+
+/** The storage port of links of one organization. Every change is stored with an event, `{link, changed?}`; an import with one per batch. */
 export type LinkStore = {
   /** Creates a link; resolves to the conflict if a unique value is taken. @throws QuotaExceeded, as `update` */
   create(organizationId: string, actor: Actor, fields: LinkFields, id?: string): Promise<Link | LinkConflict>;
+  /** `format` is what the event of each batch calls the file. */
+  beginImport(organizationId: string, actor: Actor, format: string, isTrial: boolean): LinkImport;
   find(organizationId: string, id: string): Promise<Link | undefined>;
   /** Lists links, by default newest first. Resolves to `"timeout"` if a search takes too long. */
   list(

@@ -14,7 +14,7 @@ const AUTHORIZATION_EXAMPLE = { ...GRANT_EXAMPLE, scopes: ["links:read", "links:
 // The body of a link event carries the link itself.
 const link = { data: linkSchema, example: LINK_EXAMPLE };
 const PAYLOADS: Record<WebhookEvent, { meaning: string; data?: z.ZodObject; example: object }> = {
-  "link.created": { meaning: "A link was created.", ...link },
+  "link.created": { meaning: "A link was created. Not sent for links that are imported.", ...link },
   "link.updated": { meaning: "A link was updated. The data is its new state.", ...link },
   "link.deleted": { meaning: "A link was deleted. The data is its last state.", ...link },
   "link.clicked": {

@@ -7,7 +7,7 @@ import { countOf, type Report, toJunit, toText } from "../../certification/repor
 import { runChecks } from "../../certification/run.ts";
 import type { Metadata, Target } from "../../certification/target.ts";
 import { attest } from "./attestation.ts";
-import { type Command, CommandError, type CommandInput } from "./command.ts";
+import { type Command, CommandError, type CommandInput, showStatus } from "./command.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
 const configuration = credentials.extend({
@@ -94,8 +94,7 @@ function progressOf(note: (text: string) => void) {
   let done = 0;
   return ({ id }: Result, total: number) => {
     done++;
-    if (process.stderr.isTTY)
-      process.stderr.write(`\r\u001b[K${done} of ${total} ${id}${done === total ? "\r\u001b[K" : ""}`);
-    else if (done % 25 === 0 || done === total) note(`${done} of ${total} checks`);
+    showStatus(done === total ? "" : `${done} of ${total} ${id}`);
+    if (!process.stderr.isTTY && (done % 25 === 0 || done === total)) note(`${done} of ${total} checks`);
   };
 }

@@ -6,6 +6,7 @@ import { type Command, CommandError } from "./command.ts";
 import { conformanceCommand } from "./conformance.ts";
 import { databaseCommands } from "./database.ts";
 import { doctorCommand } from "./doctor.ts";
+import { importCommand } from "./import.ts";
 import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
 import { organizationCommands } from "./organizations.ts";
@@ -24,6 +25,7 @@ const commands: Command[] = [
   ...trustCommands,
   ...userCommands,
   ...linkCommands,
+  importCommand,
   ...grantCommands,
   ...auditCommands,
   ...mcpCommands,
@@ -72,7 +74,9 @@ function toLines(value: object, indent = ""): string[] {
 
 function hasFailed(result: object): boolean {
   type Outcome = { ok?: boolean; verdict?: string };
-  const { checks = [], logs = [] } = result as { checks?: Outcome[]; logs?: Outcome[] };
+  type Results = { checks?: Outcome[]; logs?: Outcome[]; stopped?: object };
+  const { checks = [], logs = [], stopped } = result as Results;
+  if (stopped) return true;
   return [...checks, ...logs].some(({ ok, verdict }) => ok === false || verdict === "failed");
 }
 

@@ -3,6 +3,7 @@ import { read } from "read";
 import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
 import { isMissing } from "../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
+import { limitsOf } from "../../resources/plans.ts";
 import { createMissingKey, encryptionKeys, rejectLostDatabase } from "../keys/encryption-keys.ts";
 import { InvalidSettings, readSettings, type Settings } from "../settings/config.ts";
 import { publicUrlsOf } from "../settings/public-urls.ts";
@@ -22,6 +23,7 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     if (needsExisting(command) && isMissing(databaseUrl))
       throw new CommandError("no_database", describeMissing(databaseUrl));
     const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
+      limitsOf,
       timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     });
     try {

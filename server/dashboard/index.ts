@@ -8,6 +8,8 @@ import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
 import { analytics } from "./links/analytics-page.ts";
+import { linkExports } from "./links/export.ts";
+import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";
 import { showMembership } from "./membership-view.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";
@@ -25,6 +27,8 @@ import { webhooks } from "./webhooks/routes.ts";
 
 const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
+  linkImport, // before links, whose paths have an ID in its place
+  linkExports,
   links,
   analytics,
   webhooks,

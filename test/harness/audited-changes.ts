@@ -3,6 +3,7 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "./clients/api.ts";
 import { type Colleague, createColleague, type createTeam } from "./clients/dashboard.ts";
 import { tokensFor } from "./clients/flow.ts";
+import { importLinks } from "./clients/link-import.ts";
 import { addTotp, logIn, proveFactor } from "./clients/second-factor.ts";
 import type { TestService } from "./service.ts";
 import { uniqueUrl } from "./webhooks.ts";
@@ -103,6 +104,7 @@ export const AUDITED_CHANGES: Record<string, Change> = {
   },
   "link.deleted": async ({ base, owner }) =>
     owner.api.send("DELETE", `${base}/links/${(await createLink(owner, base)).id}`),
+  "links.imported": ({ base, owner }) => importLinks(owner.api, base, "url\nhttps://example.com/\n"),
   "webhook.created": ({ base, owner }) => createWebhook(owner, base),
   "webhook.updated": async ({ base, owner }) => {
     const { id } = await createWebhook(owner, base);

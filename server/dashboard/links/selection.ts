@@ -23,6 +23,7 @@ import {
   splitFieldErrors,
 } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { sendLinks } from "./export.ts";
 import { displayUrl } from "./list-page.ts";
 
 const DONE: Record<string, CountedDone> = {
@@ -53,6 +54,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   router.post(`${ORGANIZATION}/links/selection`, allow(), redisplayForm(show), async (ctx) => {
     const fields = await formFieldsOf(ctx);
     const isPage = prefersHtml(ctx);
+    if (fields.action === "export") return sendLinks(ctx, [await readSelected(ctx, fields)], urls.short);
     if (isPage && isOpen(fields)) return show(ctx);
     const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
     if (!isPage) return sendJson(ctx, { results: results.map(resultView) });

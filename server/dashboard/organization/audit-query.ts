@@ -22,7 +22,7 @@ const CATEGORIES = {
     label: "Apps, clients and tokens",
     contains: (type: string) => /^(authorization|token|client|trust_rule)\./.test(type),
   },
-  links: { label: "Links", contains: (type: string) => type.startsWith("link.") },
+  links: { label: "Links", contains: (type: string) => /^links?\./.test(type) },
   webhooks: { label: "Webhooks", contains: (type: string) => type.startsWith("webhook.") },
   organization: {
     label: "Organization and plan",

@@ -126,6 +126,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "link.clicked": ({ data }) => `followed link ${slugOf(data)}`,
   "link.disabled": ({ data }) => `disabled link /${data.slug}${because(data)}`,
   "link.enabled": ({ data }) => `enabled link /${data.slug}`,
+  "links.imported": ({ data }) =>
+    `imported ${Number(data.imported).toLocaleString("en")} ${data.imported === 1 ? "link" : "links"} (${data.format})`,
   "webhook.created": ({ data }) => `created webhook ${data.url ?? ""}`,
   "webhook.updated": ({ data }) => `updated webhook ${data.url ?? ""}`,
   "webhook.deleted": ({ data }) => `deleted webhook ${data.url ?? ""}`,

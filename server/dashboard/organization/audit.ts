@@ -1,10 +1,9 @@
-import { Readable } from "node:stream";
-import { type Options, stringify } from "csv-stringify/sync";
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter, ChainHead } from "../../../adapters/events/audit-log.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
+import { sendCsv, toCsv } from "../../csv.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { retentionOf } from "../../settings/lifetimes.ts";
 import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
@@ -73,9 +72,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const { id } = membershipOf(ctx);
     await storage.audit.recordExport(id, signedInUserOf(ctx).actor, filter);
     const head = await storage.audit.head(id);
-    ctx.type = "text/csv";
-    ctx.attachment(`audit-${id}.csv`);
-    ctx.body = Readable.from(csvOf(id, filter, head?.seq ?? 0));
+    sendCsv(ctx, `audit-${id}`, csvOf(id, filter, head?.seq ?? 0));
   }
 
   /** Formats the entries up to the head, so that the export is a complete part of the chain. */
@@ -112,9 +109,6 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     await exportCsv(ctx, (await readAuditQuery(ctx.query, findActorId)).filter);
   });
 };
-
-/** Formats rows as CSV. Without the escape, a spreadsheet would run a cell that starts like a formula. */
-const toCsv = (rows: object[], options: Options) => stringify(rows, { ...options, escape_formulas: true });
 
 /** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
 function toEntryView(entry: AuditEntry) {

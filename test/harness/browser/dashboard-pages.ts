@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import type { Receiver } from "../receiver.ts";
 import { accountPages } from "./account-pages.ts";
 import { clientPages } from "./client-pages.ts";
@@ -120,6 +121,13 @@ function linkPages(gallery: Gallery): GalleryPage[] {
         await waitForError(page);
       }),
     ],
+    ["link-import", "owner", `${own}/links/import`],
+    [
+      "link-import-rejected",
+      "owner",
+      openThen(`${own}/links/import`, (page) => preview(page, "name\nvalue\n")),
+    ],
+    ["link-import-preview", "owner", openThen(`${own}/links/import`, (page) => preview(page, IMPORTED))],
     ["link-edit", "owner", `${own}/links/${gallery.popular.id}/edit`],
     ["link-delete", "owner", `${own}/links/${gallery.popular.id}/delete`],
     ["link-clicks", "owner", `${own}/links/${gallery.popular.id}/analytics`],
@@ -129,6 +137,19 @@ function linkPages(gallery: Gallery): GalleryPage[] {
     ["clicks-none", "founder", `${ownFresh}/analytics`],
     ["clicks-rejected", "owner", `${own}/analytics?from=2026-01-02&to=2026-01-01`],
   ];
+}
+
+const IMPORTED = `url,slug,title,tags,created_at,clicks
+https://example.com/catalog?from=mail,import-catalog,Catalog,mail,2024-03-01,1284
+https://example.com/jobs,spring,,,2023-11-20,37
+https://example.com/contact,import contact,,,,
+`;
+
+async function preview(page: Page, csv: string): Promise<void> {
+  const file = { name: "links.csv", mimeType: "text/csv", buffer: Buffer.from(csv) };
+  await page.locator("[name=file]").setInputFiles(file);
+  await press(page, "Preview");
+  await page.locator("main table, [role=alert]").first().waitFor();
 }
 
 function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {

@@ -24,6 +24,7 @@ const BY_TYPE: Record<string, () => string> = {
   url: () => `https://hooks.northwind.invalid/${++count}`,
   email: () => `user${++count}@northwind.example`,
   number: () => "1",
+  file: () => `url\nhttps://example.com/${++count}\n`,
 };
 
 /** Fills in the required fields of a form that are still empty, and chooses the first of several radio buttons. */

@@ -57,7 +57,9 @@ export class TestBrowser {
     }
     const action = new URL(form.attributes.action ?? "", page.url);
     if (form.attributes.method?.toLowerCase() === "post") {
-      return this.open(action.href, { method: "POST", body, headers: { origin: this.#origin } });
+      const isUpload = form.attributes.enctype === "multipart/form-data";
+      const sent = isUpload ? toFormData(form, body) : body;
+      return this.open(action.href, { method: "POST", body: sent, headers: { origin: this.#origin } });
     }
     action.search = body.toString();
     return this.open(action.href);
@@ -80,6 +82,16 @@ export class TestBrowser {
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {
     return this.press(page, "Sign in", { username, password });
   }
+}
+
+/** Encodes fields as a form with a file does. The value of a file is its content. */
+function toFormData(form: HTMLElement, fields: URLSearchParams): FormData {
+  const body = new FormData();
+  for (const [name, value] of fields) {
+    const isFile = form.querySelector(`input[name="${name}"]`)?.attributes.type === "file";
+    body.append(name, isFile ? new File([value], value ? "links.csv" : "") : value);
+  }
+  return body;
 }
 
 /** Returns what a browser sends if the user changes nothing. */

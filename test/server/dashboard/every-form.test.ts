@@ -188,9 +188,11 @@ async function crawl(who: Who, tasks: Map<string, Task>): Promise<void> {
 async function reopen({ key, places }: Task) {
   for (const place of places) {
     const again = await open(place.who, place.from);
-    const opened = place.isAnswer && again.page.url !== place.page.url ? place : again;
-    const button = buttonsOf(opened.page).find((one) => keyOf(opened, one) === key);
-    if (button) return { opened, button };
+    // An answer may have the URL of a page that lacks its forms.
+    for (const opened of place.isAnswer ? [again, place] : [again]) {
+      const button = buttonsOf(opened.page).find((one) => keyOf(opened, one) === key);
+      if (button) return { opened, button };
+    }
   }
   return undefined;
 }

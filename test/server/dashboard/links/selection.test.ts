@@ -216,6 +216,22 @@ test("a form without a selection leads back to the list", async (t) => {
   t.deepEqual(await list(), [link]);
 });
 
+test("the selected links are exported as CSV, and no others", async (t) => {
+  const { createMany, select, member, path } = await openLinks();
+  const [first, , third] = (await createMany(3, { tags: ["a"] })) as [LinkBody, LinkBody, LinkBody];
+  const { headers, text } = await select([first, third], { action: "export" });
+  t.regex(headers.get("content-type") ?? "", /^text\/csv/);
+  t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
+  const [head = "", ...rows] = text.trim().split("\n");
+  t.regex(head, /\bid,url,short_url,slug\b/);
+  t.deepEqual(
+    rows.map((row) => row.split(",")[0]),
+    [third.id, first.id],
+  );
+  const none = await member.api.send("POST", `${path}/selection`, { json: { ids: [], action: "export" } });
+  isProblem(t, none, { status: 422, code: "invalid_ids", fields: ["ids"] });
+});
+
 const ELSEWHERE = [
   "https://evil.example/",
   "//evil.example/?search=x",

@@ -1,0 +1,160 @@
+import type { Knex } from "knex";
+import type { Actor } from "../../resources/access/actor.ts";
+import type {
+  ImportedLink,
+  ImportOutcome,
+  Link,
+  LinkImport,
+  LinkStore,
+} from "../../resources/links/types.ts";
+import { newIdAt } from "../crypto/ids.ts";
+import { isDuplicate, isMissingValue } from "../database/errors.ts";
+import type { Database } from "../database/index.ts";
+import { type Outbox, organizationEvent } from "../events/outbox.ts";
+import { storedBytes, toRow } from "./row.ts";
+import { addUsage, exceedsRoom, type LimitsOf, lockRoom, type Room, readRoom, type Usage } from "./usage.ts";
+
+// SQLite combines at most 500 rows in the statement that Knex builds.
+const MAX_ROWS = 500;
+// Each lost race is a slug that another request took meanwhile.
+const MAX_RACES = 5;
+
+/** The slugs that are taken, each with its URL if its link belongs to this organization; and its external ids. */
+type Taken = { slugs: Map<string, string | undefined>; externalIds: Set<string> };
+type Plan = { rows: ReturnType<typeof toRow>[]; added: Usage } & Awaited<ReturnType<LinkImport["add"]>>;
+
+export function createLinkImports(
+  database: Database,
+  outbox: Outbox,
+  limitsOf: LimitsOf,
+): LinkStore["beginImport"] {
+  const { knex, transaction } = database;
+
+  return (organizationId, actor, format, isTrial) => {
+    const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
+
+    const store = (links: ImportedLink[]) =>
+      transaction(async (trx) => {
+        const room = await lockRoom(trx, organizationId, limitsOf);
+        const taken = await readTaken(trx, organizationId, links);
+        const { rows, added, ...result } = planOf(links, toNewRow, taken, room);
+        if (rows.length === 0) return result;
+        for (let start = 0; start < rows.length; start += MAX_ROWS)
+          await trx("links").insert(rows.slice(start, start + MAX_ROWS) as never);
+        const data = { imported: rows.length, format };
+        await outbox.record(trx, actor, organizationEvent(organizationId, "links.imported", data));
+        await addUsage(trx, organizationId, added, limitsOf);
+        return result;
+      });
+
+    return { add: isTrial ? createTrial(knex, organizationId, limitsOf, toNewRow) : withoutRaces(store) };
+  };
+}
+
+/** Plans batches without storing them. Those before count as if they were stored. */
+function createTrial(
+  knex: Knex,
+  organizationId: string,
+  limitsOf: LimitsOf,
+  toNewRow: (link: ImportedLink) => Plan["rows"][number],
+): LinkImport["add"] {
+  const before: Taken = { slugs: new Map(), externalIds: new Set() };
+  const total: Usage = { links: 0, link_bytes: 0 };
+  return async (links) => {
+    const { slugs, externalIds } = await readTaken(knex, organizationId, links);
+    for (const [slug, url] of slugs) before.slugs.set(slug, url);
+    for (const id of externalIds) before.externalIds.add(id);
+    const room = await readRoom(knex, organizationId, limitsOf);
+    const left = {
+      ...room,
+      links: room.links - total.links,
+      link_bytes: room.link_bytes - total.link_bytes,
+    };
+    const { rows, added, ...result } = planOf(links, toNewRow, before, left);
+    total.links += added.links;
+    total.link_bytes += added.link_bytes;
+    return result;
+  };
+}
+
+/** Plans again after another request took a slug, or the plan of the organization changed. */
+function withoutRaces(store: LinkImport["add"]): LinkImport["add"] {
+  return async (links) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await store(links);
+      } catch (error) {
+        if (attempt === MAX_RACES || !(isDuplicate(error) || isMissingValue(error))) throw error;
+      }
+    }
+  };
+}
+
+/** Decides on links in their order, until one exceeds a quota. Adds those to be stored to what is taken. */
+function planOf(
+  links: ImportedLink[],
+  toNewRow: (link: ImportedLink) => Plan["rows"][number],
+  { slugs, externalIds }: Taken,
+  room: Room,
+): Plan {
+  const rows: Plan["rows"] = [];
+  const outcomes: ImportOutcome[] = [];
+  let added: Usage = { links: 0, link_bytes: 0 };
+  for (const link of links) {
+    const { slug, url, externalId } = link;
+    if (slugs.has(slug)) {
+      outcomes.push(slugs.get(slug) === url ? "exists" : { taken: "slug" });
+    } else if (externalId !== null && externalIds.has(externalId)) {
+      outcomes.push({ taken: "external_id" });
+    } else {
+      const row = toNewRow(link);
+      const next = { links: added.links + 1, link_bytes: added.link_bytes + storedBytes(row) };
+      const exceeded = exceedsRoom(room, next);
+      if (exceeded) return { rows, added, outcomes, exceeded };
+      added = next;
+      rows.push(row);
+      outcomes.push("imported");
+      slugs.set(slug, url);
+      if (externalId !== null) externalIds.add(externalId);
+    }
+  }
+  return { rows, added, outcomes };
+}
+
+async function readTaken(q: Knex, organizationId: string, links: ImportedLink[]): Promise<Taken> {
+  const found = await q("links")
+    .whereIn(
+      "slug",
+      links.map(({ slug }) => slug),
+    )
+    .select("slug", "url", "organization_id", "deleted_at");
+  const isOwn = (row: (typeof found)[number]) =>
+    row.organization_id === organizationId && row.deleted_at === null;
+  const ids = links.flatMap(({ externalId }) => externalId ?? []);
+  const externalIds = ids.length
+    ? await q("links")
+        .where({ organization_id: organizationId })
+        .whereIn("external_id", ids)
+        .pluck("external_id")
+    : [];
+  return {
+    slugs: new Map(found.map((row) => [row.slug, isOwn(row) ? row.url : undefined])),
+    externalIds: new Set(externalIds as string[]),
+  };
+}
+
+function importedLink(organizationId: string, actor: Actor, link: ImportedLink): Link {
+  return {
+    ...link,
+    // Lists are sorted by id.
+    id: newIdAt("lnk", link.createdAt),
+    organizationId,
+    botClicks: 0,
+    version: 1,
+    createdBy: actor.id,
+    createdVia: actor.via ?? null,
+    updatedAt: Date.now(),
+    disabledAt: null,
+    disabledReason: null,
+  };
+}

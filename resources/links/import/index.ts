@@ -1,0 +1,176 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { z } from "zod";
+import type { Caller } from "../../access/actor.ts";
+import { Problem } from "../../http/problem.ts";
+import { toQuotaProblem } from "../../http/quota.ts";
+import { validate } from "../../http/validate.ts";
+import type { InTurn } from "../../turns.ts";
+import { type ReservedNames, slugOf } from "../rules.ts";
+import { LINK_DEFAULTS, linkSchemas, toFields } from "../schema.ts";
+import type { ImportedLink, ImportOutcome, LinkImport, LinkStore } from "../types.ts";
+import { type Fields, type Format, refusalOf, toInput } from "./formats.ts";
+import type { FileRow, LinkFile } from "./read-file.ts";
+
+/** Of a row: `skipped` is a link that exists with this slug and URL, `left` came after a quota was reached. */
+export type RowResult = {
+  row: number;
+  result: "imported" | "skipped" | "refused" | "left";
+  reason?: string;
+  /** As the file has them. */
+  url: string;
+  slug: string;
+  title: string;
+};
+
+export type ImportReport = {
+  format: string;
+  rows: number;
+  imported: number;
+  skipped: number;
+  refused: number;
+  left: number;
+  /** Why rows are left. */
+  stopped?: Problem;
+};
+
+type ImportOptions = {
+  /** Checks every row, and stores nothing. */
+  isTrial?: boolean;
+  /** Called in the order of the rows. Reading waits for it. */
+  onRow?(result: RowResult): void | Promise<void>;
+};
+
+export type ImportLinks = (caller: Caller, file: LinkFile, options?: ImportOptions) => Promise<ImportReport>;
+
+// On SQLite, other requests wait for the transaction of a batch, some 30 ms.
+const BATCH = 500;
+// They take some milliseconds to validate. Other requests are served between two turns.
+const ROWS_PER_TURN = 100;
+// If this many slugs of a URL are taken, the cause is something other than chance.
+const MAX_SLUG_ATTEMPTS = 5;
+
+/** A valid row, waiting for its batch. A slug that the file lacks follows from the URL and the attempt. */
+type Pending = { link: ImportedLink; attempt: number | undefined };
+type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: string };
+
+/** Creates the import. Repeating one changes nothing twice, because links are recognized by their slug and URL. */
+export function createImportLinks(store: LinkStore, reserved: ReservedNames, inTurn: InTurn): ImportLinks {
+  const schema = linkSchemas(reserved).imported;
+
+  function check(row: FileRow, format: Format, organizationId: string): Checked {
+    const input = toInput(row.fields, format);
+    const refusal = refusalOf(row.fields, format);
+    if (refusal) return { row, input, refusal };
+    const attempt = input.slug === undefined ? 0 : undefined;
+    const slug = input.slug ?? derivedSlug(organizationId, input.url, 0);
+    try {
+      return { row, input, pending: { link: toLink(validate(schema, { ...input, slug })), attempt } };
+    } catch (error) {
+      if (error instanceof Problem) return { row, input, refusal: error.message };
+      throw error;
+    }
+  }
+
+  return async ({ organizationId, actor }, { format, rows }, { isTrial = false, onRow = () => {} } = {}) => {
+    const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
+    const addInTurn: Add = (links) => inTurn(organizationId, () => add(links));
+    const report: ImportReport = {
+      format: format.name,
+      rows: 0,
+      imported: 0,
+      skipped: 0,
+      refused: 0,
+      left: 0,
+    };
+
+    async function finish(batch: Checked[]) {
+      const pending = report.stopped ? [] : batch.flatMap(({ pending }) => pending ?? []);
+      const { outcomes, exceeded } = await addAll(pending, organizationId, addInTurn);
+      if (exceeded) report.stopped = toQuotaProblem(exceeded) as Problem;
+      for (const { row, input, pending, refusal } of batch) {
+        const result = refusal
+          ? { result: "refused" as const, reason: refusal }
+          : resultOf(outcomes.get(pending as Pending));
+        report.rows++;
+        report[result.result]++;
+        const { url, slug, title } = input;
+        await onRow({
+          row: row.number,
+          ...result,
+          url: textOf(url),
+          slug: textOf(slug),
+          title: textOf(title),
+        });
+      }
+    }
+
+    let batch: Checked[] = [];
+    for await (const row of rows) {
+      batch.push(check(row, format, organizationId));
+      if (batch.length % ROWS_PER_TURN === 0) await nextTurn();
+      if (batch.length < BATCH) continue;
+      await finish(batch);
+      batch = [];
+    }
+    await finish(batch);
+    return report;
+  };
+}
+
+type Add = LinkImport["add"];
+
+/** Adds links, and those whose derived slug is taken again under another one. */
+async function addAll(pending: Pending[], organizationId: string, add: Add) {
+  const outcomes = new Map<Pending, ImportOutcome>();
+  for (let waiting = pending; waiting.length > 0; ) {
+    const result = await add(waiting.map(({ link }) => link));
+    const again: Pending[] = [];
+    for (const [index, outcome] of result.outcomes.entries()) {
+      const one = waiting[index] as Pending;
+      const isTaken = typeof outcome === "object" && outcome.taken === "slug";
+      if (isTaken && deriveNext(one, organizationId)) again.push(one);
+      else outcomes.set(one, outcome);
+    }
+    if (result.exceeded) return { outcomes, exceeded: result.exceeded };
+    waiting = again;
+  }
+  return { outcomes };
+}
+
+/** Returns false if the file has the slug. */
+function deriveNext(pending: Pending, organizationId: string): boolean {
+  const { link, attempt } = pending;
+  if (attempt === undefined || attempt === MAX_SLUG_ATTEMPTS) return false;
+  pending.attempt = attempt + 1;
+  link.slug = derivedSlug(organizationId, link.url, pending.attempt);
+  return true;
+}
+
+function derivedSlug(organizationId: string, url: unknown, attempt: number): string {
+  return slugOf(`${organizationId} ${url} ${attempt}`);
+}
+
+type ImportedInput = z.output<ReturnType<typeof linkSchemas>["imported"]>;
+
+function toLink({ clicks = 0, created_at, last_clicked_at, ...input }: ImportedInput): ImportedLink {
+  return {
+    ...LINK_DEFAULTS,
+    ...toFields(input),
+    clicks,
+    createdAt: created_at === undefined ? Date.now() : Date.parse(created_at),
+    lastClickedAt: last_clicked_at ? Date.parse(last_clicked_at) : null,
+  } as ImportedLink;
+}
+
+function resultOf(outcome: ImportOutcome | undefined): Pick<RowResult, "result" | "reason"> {
+  if (outcome === undefined) return { result: "left" };
+  if (outcome === "imported") return { result: "imported" };
+  if (outcome === "exists") return { result: "skipped", reason: "The link already exists." };
+  const rule = outcome.taken === "slug" ? "is already taken" : "is already used by another link";
+  return { result: "refused", reason: `${outcome.taken} ${rule}.` };
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

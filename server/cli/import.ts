@@ -1,0 +1,172 @@
+import { createReadStream, type ReadStream, type Stats } from "node:fs";
+import { open, stat } from "node:fs/promises";
+import { finished } from "node:stream/promises";
+import { engineOf, sqliteFile } from "../../adapters/database/engine.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { createImportLinks, type RowResult } from "../../resources/links/import/index.ts";
+import { readLinkFile } from "../../resources/links/import/read-file.ts";
+import { reservedNamesOf } from "../../resources/services.ts";
+import { toCsv } from "../csv.ts";
+import type { Settings } from "../settings/config.ts";
+import {
+  type Command,
+  type CommandContext,
+  CommandError,
+  EXAMPLE_ORG,
+  findOrganization,
+  ORG_ID,
+  showStatus,
+} from "./command.ts";
+
+const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
+// So many refusals are shown. The others are in the file of `--rejected`.
+const SHOWN = 10;
+const BAR_LENGTH = 20;
+const STATUS_MS = 100;
+
+type Result = {
+  dry_run: boolean;
+  format: string;
+  rows: number;
+  imported: number;
+  skipped: number;
+  refused: number;
+  left: number;
+  stopped?: { code: string; message: string };
+  refusals: { row: number; reason: string; url: string; slug: string }[];
+};
+
+export const importCommand: Command = {
+  name: "import",
+  summary: "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
+  arguments: { "<file>": "the file; its format is recognized by its columns" },
+  options: {
+    "--org <org-id>": ORG_ID,
+    "--dry-run": "check every row, and store nothing",
+    "--rejected <file>": "write the refused rows to a new CSV file, with the reasons",
+  },
+  example: `links.csv --org ${EXAMPLE_ORG}`,
+  describe: (result) => toText(result as Result),
+  run: importFile,
+};
+
+async function importFile({
+  args: [file],
+  options,
+  settings,
+  storage,
+  urls,
+}: CommandContext): Promise<Result> {
+  const { org, dryRun: isTrial = false, rejected } = options;
+  if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
+  const { id: organizationId } = await findOrganization(storage, org);
+  const { size } = await checkFile(file, settings);
+  const input = createReadStream(file);
+  const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
+  const shown: Result["refusals"] = [];
+  const showProgress = createProgress(input, size);
+  const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
+  try {
+    const linkFile = await readLinkFile(input);
+    const { stopped, ...report } = await importLinks({ organizationId, actor: OPERATOR }, linkFile, {
+      isTrial: Boolean(isTrial),
+      async onRow({ row, result, reason = "", url, slug, title }: RowResult) {
+        showProgress();
+        if (result !== "refused") return;
+        if (shown.length < SHOWN) shown.push({ row, reason, url, slug });
+        await refusals?.add([row, reason, url, slug, title]);
+      },
+    });
+    await refusals?.close();
+    return {
+      dry_run: Boolean(isTrial),
+      ...report,
+      ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }),
+      refusals: shown,
+    };
+  } catch (error) {
+    throw error instanceof Problem ? new CommandError(error.code, error.message) : error;
+  } finally {
+    input.destroy();
+    showStatus("");
+  }
+}
+
+/** Throws CommandError for a file that can't be read, and for the database: closing it would drop SQLite's locks. */
+async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<Stats> {
+  const found = await stat(file).catch((error: Error) => {
+    throw new CommandError("file_not_found", `Can't read the file: ${error.message}.`);
+  });
+  if (engineOf(DATABASE_URL) !== "sqlite") return found;
+  for (const suffix of ["", "-wal", "-shm"]) {
+    const { ino, dev } = (await stat(sqliteFile(DATABASE_URL) + suffix).catch(() => undefined)) ?? {};
+    if (ino === found.ino && dev === found.dev)
+      throw new CommandError("invalid_file", `${file} belongs to the database of this service.`);
+  }
+  return found;
+}
+
+/** Throws CommandError `file_exists`. */
+async function createRefusalFile(name: string) {
+  const handle = await open(name, "wx").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "EEXIST")
+      throw new CommandError("file_exists", `${name} exists. Choose another name.`);
+    throw new CommandError("failed", `Can't write ${name}: ${error.message}.`);
+  });
+  const output = handle.createWriteStream();
+  const add = async (cells: unknown[]) => {
+    if (!output.write(toCsv([cells])))
+      await new Promise<void>((resolve) => output.once("drain", () => resolve()));
+  };
+  await add(REFUSAL_COLUMNS);
+  return {
+    add,
+    async close() {
+      output.end();
+      await finished(output);
+    },
+  };
+}
+
+/** Returns a function that shows the share of the file that was read, the speed and the time left. */
+function createProgress(input: ReadStream, size: number): () => void {
+  const start = performance.now();
+  let rows = 0;
+  let shownAt = start;
+  return () => {
+    rows++;
+    const now = performance.now();
+    if (now < shownAt + STATUS_MS) return;
+    shownAt = now;
+    const share = Math.min(1, input.bytesRead / Math.max(1, size));
+    const bar = "#".repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, ".");
+    const seconds = (now - start) / 1000;
+    const left = Math.ceil(seconds / share - seconds);
+    const time = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+    const speed = number(Math.round(rows / seconds));
+    showStatus(
+      `[${bar}] ${Math.floor(share * 100)}%, ${number(rows)} rows, ${speed} per second, ${time} left`,
+    );
+  };
+}
+
+const number = (value: number) => value.toLocaleString("en");
+
+function toText(result: Result): string {
+  const { dry_run, format, rows, imported, skipped, refused, left, stopped, refusals } = result;
+  const counts = [
+    `Format: ${format}`,
+    `Rows: ${number(rows)}`,
+    `${dry_run ? "To import" : "Imported"}: ${number(imported)}`,
+    `Already imported: ${number(skipped)}`,
+    `Refused: ${number(refused)}`,
+  ];
+  if (stopped) counts.push(`Left: ${number(left)}. ${stopped.message} Then import the same file again.`);
+  const lines = refusals.map(
+    ({ row, reason, url, slug }) => `Row ${row}: ${reason} ${[slug, url].filter(Boolean).join(" → ")}`,
+  );
+  if (refused > lines.length)
+    lines.push(`and ${number(refused - lines.length)} more. --rejected <file> lists all of them.`);
+  return [...counts, ...lines].join("\n");
+}

@@ -1,0 +1,115 @@
+import type { Context } from "koa";
+import { z } from "zod";
+import type { Caller } from "../../../resources/access/actor.ts";
+import { readQuery, validate } from "../../../resources/http/validate.ts";
+import { parseDateRange } from "../../../resources/links/analytics.ts";
+import { ESCAPED_FORMULA } from "../../../resources/links/import/values.ts";
+import { listQuery } from "../../../resources/links/list.ts";
+import { linkSchema, toView } from "../../../resources/links/schema.ts";
+import type { LinkService } from "../../../resources/links/service.ts";
+import type { Link } from "../../../resources/links/types.ts";
+import { sendCsv, toCsv } from "../../csv.ts";
+import { actorOf, membershipOf } from "../access.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
+
+const COLUMNS = Object.keys(linkSchema.shape);
+const CLICK_COLUMNS = ["date", "link_id", "slug", "clicks", "bot_clicks"];
+const PAGE = 100;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const exportQuery = listQuery.pick({ search: true, tag: true }).extend({
+  archived: z.union([z.boolean(), z.literal("all")], { error: "must be true, false or all" }).default("all"),
+});
+type Filter = { search?: string | undefined; tag?: string | undefined; archived?: boolean };
+
+export const linkExports: RouteModule = (router, { services: { links }, urls, allow }) => {
+  router.get(`${ORGANIZATION}/links.csv`, allow(), readQuery(listQuery), async (ctx) => {
+    const { archived, ...texts } = validate(exportQuery, withoutEmpty(ctx.state.query));
+    const filter = { ...texts, ...(archived !== "all" && { archived }) };
+    sendLinks(ctx, pages(links, actorOf(ctx), filter), urls.short);
+  });
+
+  router.get(`${ORGANIZATION}/analytics.csv`, allow(), async (ctx) => {
+    const query = withoutEmpty(ctx.query);
+    const { from } = parseDateRange(query);
+    const clicked = clickedLinks(links, actorOf(ctx), from * DAY_MS);
+    sendCsv(ctx, `clicks-${membershipOf(ctx).id}`, clicksAsCsv(links, actorOf(ctx), clicked, query));
+  });
+
+  router.get(`${ORGANIZATION}/links/:link_id/analytics.csv`, allow(), async (ctx) => {
+    const query = withoutEmpty(ctx.query);
+    parseDateRange(query);
+    const link = await links.get(actorOf(ctx), ctx.params.link_id as string);
+    sendCsv(ctx, `clicks-${link.slug}`, clicksAsCsv(links, actorOf(ctx), [link], query));
+  });
+};
+
+/** Returns the parameters of a form that a user filled in. */
+function withoutEmpty(query: object): object {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
+}
+
+async function* pages(links: LinkService, caller: Caller, filter: Filter): AsyncGenerator<Link[]> {
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const page = await links.list(caller, { ...filter, limit: PAGE, cursor: cursor ?? undefined });
+    yield page.links;
+    cursor = page.nextCursor;
+  }
+}
+
+/** Sends links as a CSV file, with the fields of the API. "linkgate import" reads it. */
+export function sendLinks(
+  ctx: Context,
+  pages: AsyncIterable<Link[]> | Iterable<Link[]>,
+  shortUrl: string,
+): void {
+  sendCsv(ctx, `links-${membershipOf(ctx).id}`, linksAsCsv(pages, shortUrl));
+}
+
+async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shortUrl: string) {
+  yield toCsv([COLUMNS], { bom: true });
+  for await (const page of pages)
+    yield toCsv(
+      page.map((link) => toRow(toView(link, shortUrl))),
+      { columns: COLUMNS },
+    );
+}
+
+function toRow({ tags, metadata, archived, ...fields }: ReturnType<typeof toView>): object {
+  const texts = { ...fields, tags: joinTags(tags), metadata: JSON.stringify(metadata) };
+  const escaped = Object.entries(texts).map(([name, value]) => [name, keepApostrophe(value)]);
+  return { ...Object.fromEntries(escaped), archived: String(archived) };
+}
+
+/** An import removes the apostrophe before a formula, so one that the link itself has needs another. */
+function keepApostrophe(value: unknown): unknown {
+  return typeof value === "string" && ESCAPED_FORMULA.test(value) ? `'${value}` : value;
+}
+
+/** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */
+function joinTags(tags: string[]): string {
+  const isPlain = tags.every((tag) => !/,|^\[|^\s|\s$/.test(tag));
+  return isPlain ? tags.join(",") : JSON.stringify(tags);
+}
+
+async function* clickedLinks(links: LinkService, caller: Caller, since: number): AsyncGenerator<Link> {
+  for await (const page of pages(links, caller, {}))
+    for (const link of page) if ((link.lastClickedAt ?? 0) >= since) yield link;
+}
+
+/** Formats the clicks of each link and day, if it had any. */
+async function* clicksAsCsv(
+  links: LinkService,
+  caller: Caller,
+  clicked: AsyncIterable<Link> | Iterable<Link>,
+  query: object,
+): AsyncGenerator<string> {
+  yield toCsv([CLICK_COLUMNS], { bom: true });
+  for await (const { id, slug } of clicked) {
+    const { days } = await links.analytics(caller, id, query);
+    const rows = days.filter(({ clicks, bot_clicks }) => clicks + bot_clicks > 0);
+    if (rows.length > 0)
+      yield toCsv(rows.map(({ date, clicks, bot_clicks }) => [date, id, slug, clicks, bot_clicks]));
+  }
+}

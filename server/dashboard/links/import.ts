@@ -1,0 +1,176 @@
+import type { Context } from "koa";
+import { z } from "zod";
+import { invalidField, validate } from "../../../resources/http/validate.ts";
+import type { ImportReport, RowResult } from "../../../resources/links/import/index.ts";
+import { type FileRow, type LinkFile, readLinkFile } from "../../../resources/links/import/read-file.ts";
+import { prefersHtml, UPLOAD_MAX } from "../../http/request-body.ts";
+import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { actorOf, pathTo } from "../access.ts";
+import { type FieldErrors, formFieldsOf, sendJson, showPage, splitFieldErrors } from "../responses.ts";
+import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+
+const PATH = `${ORGANIZATION}/links/import`;
+const ROWS_MAX = 10_000;
+// More would take a browser long to show. The command lists all refused rows.
+const SHOWN_ROWS = 500;
+const USE_COMMAND = "For larger files, use the command “linkgate import”";
+const INTRO = "Bring your links from another service, with their slugs, tags, dates and clicks so far.";
+
+const inputSchema = z.strictObject({
+  file: z.unknown().refine((value) => typeof value === "string" || value instanceof File, {
+    error: "must be a file",
+  }) as z.ZodType<string | File>,
+  dry_run: z
+    .union([z.boolean(), z.enum(["true", "false"])], { error: "must be true or false" })
+    .default(false),
+});
+
+export const linkImport: RouteModule = (router, { services: { importLinks }, allow }) => {
+  addForm(router, {
+    path: PATH,
+    access: allow(),
+    section: "links",
+    render(ctx, problem) {
+      const { errors, ...error } = splitFieldErrors(problem);
+      return {
+        title: "Import links",
+        intro: INTRO,
+        ...error,
+        body: uploadForm(pathTo(ctx, "links"), errors),
+      };
+    },
+    async change(ctx) {
+      const { file, dry_run } = validate(inputSchema, await formFieldsOf(ctx));
+      const isTrial = String(dry_run) === "true";
+      const bytes = await bytesOf(file);
+      const results: RowResult[] = [];
+      const report = await importLinks(actorOf(ctx), await readFew(bytes), {
+        isTrial,
+        onRow: (result) => void results.push(result),
+      });
+      if (prefersHtml(ctx)) showResults(ctx, { report, results, isTrial, text: bytes.toString() });
+      else sendJson(ctx, { dry_run: isTrial, ...toView(report), results });
+    },
+  });
+};
+
+/** Returns the content of a file, or of a field that has it as text. @throws Problem 422 */
+async function bytesOf(file: string | File): Promise<Buffer> {
+  if (typeof file === "string") return Buffer.from(file);
+  const limit = `${UPLOAD_MAX / 2 ** 20} MB`;
+  if (file.size > UPLOAD_MAX) throw invalidField("file", `must be at most ${limit}. ${USE_COMMAND}`);
+  return Buffer.from(await file.arrayBuffer());
+}
+
+/** Reads all rows first, so a file that can't be read to its end imports nothing. @throws Problem 422 */
+async function readFew(bytes: Buffer): Promise<LinkFile> {
+  const { format, rows } = await readLinkFile(iterate([bytes]));
+  const read: FileRow[] = [];
+  for await (const row of rows) {
+    read.push(row);
+    if (read.length > ROWS_MAX)
+      throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
+  }
+  return { format, rows: iterate(read) };
+}
+
+async function* iterate<T>(values: Iterable<T>): AsyncGenerator<T> {
+  yield* values;
+}
+
+function toView({ stopped, ...report }: ImportReport): object {
+  return { ...report, ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }) };
+}
+
+function uploadForm(path: string, errors: FieldErrors): Html {
+  return html`<form method="post" action="${path}/import" enctype="multipart/form-data" class="panel stack">${CSRF_FIELD}
+<input type="hidden" name="dry_run" value="true">
+${field({
+  name: "file",
+  label: "File",
+  type: "file",
+  isWide: true,
+  error: errors.file,
+  hint: `CSV or JSON of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate, or CSV with the columns url, slug, title, tags, created_at and clicks. Up to ${UPLOAD_MAX / 2 ** 20} MB and ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}.`,
+  attributes: html`required accept=".csv,.json,.txt,text/csv,application/json"`,
+})}
+<div class="actions"><button type="submit">Preview</button>${linkButton(path, "Cancel", "quiet")}</div>
+</form>`;
+}
+
+type Results = { report: ImportReport; results: RowResult[]; isTrial: boolean; text: string };
+
+function showResults(ctx: Context, { report, results, isTrial, text }: Results): void {
+  const path = pathTo(ctx, "links");
+  const { imported, stopped } = report;
+  const next = html`${isTrial && imported > 0 ? confirmForm(path, imported, text) : linkButton(path, "Show links")}`;
+  showPage(ctx, {
+    section: "links",
+    title: isTrial ? "Preview of the import" : `${links(imported)} imported`,
+    intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
+    body: html`${stopped && html`<p class="alert bad">${stopped.message} ${rowsLeft(report)}</p>`}
+${summary(report, isTrial)}
+<div class="actions">${next}${linkButton(`${path}/import`, "Choose another file", "quiet")}</div>
+${resultTable(results, isTrial)}`,
+  });
+}
+
+function rowsLeft({ left }: ImportReport): string {
+  return `${rows(left)} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
+}
+
+function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: boolean): Html {
+  const number = (value: number) => value.toLocaleString("en");
+  return html`<dl class="facts">
+<dt>Rows</dt><dd>${number(rows)}</dd>
+<dt>${isTrial ? "To import" : "Imported"}</dt><dd>${number(imported)}</dd>
+<dt>Already imported</dt><dd>${number(skipped)}</dd>
+<dt>Refused</dt><dd>${number(refused)}</dd>
+</dl>`;
+}
+
+/** Sends the same file again, as a text, so nothing has to be kept meanwhile. */
+function confirmForm(path: string, count: number, text: string): Html {
+  return html`<form method="post" action="${path}/import" enctype="multipart/form-data" class="inline">${CSRF_FIELD}
+<input type="hidden" name="dry_run" value="false"><input type="hidden" name="file" value="${text}">
+<button type="submit">Import ${links(count)}</button></form>`;
+}
+
+const RANK: Record<RowResult["result"], number> = { refused: 0, left: 1, skipped: 2, imported: 3 };
+
+function resultTable(results: RowResult[], isTrial: boolean): Html {
+  const shown = [...results].sort((one, other) => RANK[one.result] - RANK[other.result]).slice(0, SHOWN_ROWS);
+  const hidden = results.length - shown.length;
+  const columns: Columns<RowResult> = {
+    Row: ({ row }) => row.toLocaleString("en"),
+    Slug: ({ slug }) => slug,
+    Destination: ({ url, title }) =>
+      html`<span class="long">${title && html`<strong>${title}</strong> `}${url}</span>`,
+    Result: (row) => outcome(row, isTrial),
+  };
+  return html`${table("Rows of the file", columns, shown)}
+${hidden > 0 && html`<p class="soft">${rows(hidden)} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
+}
+
+function outcome({ result, reason }: RowResult, isTrial: boolean): Html {
+  switch (result) {
+    case "imported":
+      return badge(isTrial ? "to import" : "imported", "good");
+    case "skipped":
+      return badge("already imported");
+    case "left":
+      return badge("no room", "warn");
+    case "refused":
+      return html`${badge("refused", "bad")} ${reason}`;
+  }
+}
+
+function links(count: number): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
+}
+
+function rows(count: number): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
+}

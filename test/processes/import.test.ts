@@ -1,0 +1,180 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test, { type ExecutionContext } from "ava";
+import { parse } from "csv-parse/sync";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { settingsFor } from "../harness/inhabited.ts";
+import { Program, ROOT, resultOf, runCommand, runShell, stopPrograms } from "../harness/program.ts";
+import { skip } from "../harness/skip.ts";
+import { until } from "../harness/webhooks.ts";
+
+export const databases = "all";
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-import-"));
+const { url, drop } = await createTestDatabase();
+const settings = await settingsFor(url);
+const hasPython = (await runShell("python3 -c 'import pty'")).code === 0;
+const { knex, close } = openDatabase(url);
+test.after.always(stopPrograms);
+test.after.always(async () => {
+  await close();
+  await drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Report = Record<"rows" | "imported" | "skipped" | "refused" | "left", number> & {
+  dry_run: boolean;
+  format: string;
+};
+
+let count = 0;
+
+async function createOrganization(plan = "growth"): Promise<string> {
+  const { organization } = await resultOf<{ organization: { id: string } }>(
+    ["org", "create", `Importing ${++count}`, "--plan", plan],
+    { settings },
+  );
+  return organization.id;
+}
+
+/** Writes a file as Dub exports it, of which every 1,000th row has a reserved slug. */
+function writeExport(rows: number): string {
+  const prefix = `dub-${++count}`;
+  const lines = Array.from({ length: rows }, (_, index) => {
+    const slug = index % 1000 === 999 ? "docs" : `${prefix}-${index}`;
+    const created = new Date(Date.UTC(2020, 0, 1) + index * 60_000).toISOString();
+    return `https://go.acme.example/${slug},"https://www.acme.example/?a=${index},b",${index % 50},${created},,"mail, sale",false`;
+  });
+  const file = path.join(folder, `${prefix}.csv`);
+  writeFileSync(
+    file,
+    ["Short link,Destination URL,Clicks,Created at,Updated at,Tags,Archived", ...lines].join("\n"),
+  );
+  return file;
+}
+
+const run = (file: string, org: string, ...options: string[]) =>
+  resultOf<Report>(["import", file, "--org", org, ...options], { settings });
+
+const storedLinks = async (organizationId: string) =>
+  Number((await knex("links").where({ organization_id: organizationId }).count({ count: "*" }))[0]?.count);
+
+test.serial(
+  "an import that is killed leaves whole batches, and repeating it adds what is missing",
+  async (t) => {
+    const ROWS = 20_000;
+    const org = await createOrganization();
+    const file = writeExport(ROWS);
+    const words = ["import", file, "--org", org, "--json"];
+    const command = new Program(
+      process.execPath,
+      ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...words],
+      { settings },
+    );
+    await until(async () => ((await storedLinks(org)) > 0 ? true : undefined));
+    command.kill("SIGKILL");
+    t.is((await command.ended).signal, "SIGKILL");
+    const before = await storedLinks(org);
+    t.true(before < ROWS);
+    const events = await knex("events").where({ organization_id: org, type: "links.imported" });
+    const sum = () => events.reduce((total, { data }) => total + JSON.parse(data).imported, 0);
+    t.is(sum(), before);
+    const refused = ROWS / 1000;
+    t.like(await run(file, org), {
+      format: "Dub",
+      rows: ROWS,
+      imported: ROWS - refused - before,
+      skipped: before,
+      refused,
+    });
+    t.like(await run(file, org), { imported: 0, skipped: ROWS - refused, refused, left: 0 });
+    t.is(await storedLinks(org), ROWS - refused);
+    const usage = await knex("organization_usage").where({ organization_id: org }).first();
+    t.is(usage?.links, ROWS - refused);
+  },
+);
+
+test.serial("refused rows are written to a file with their number and reason", async (t) => {
+  const org = await createOrganization();
+  const file = writeExport(2000);
+  const rejected = path.join(folder, "rejected.csv");
+  t.like(await run(file, org, "--rejected", rejected), { imported: 1998, refused: 2 });
+  const reason = "slug is reserved.";
+  t.deepEqual(parse(readFileSync(rejected), { columns: true }), [
+    { row: "1001", reason, url: "https://www.acme.example/?a=999,b", slug: "docs", title: "" },
+    { row: "2001", reason, url: "https://www.acme.example/?a=1999,b", slug: "docs", title: "" },
+  ]);
+  const again = await runCommand(["import", file, "--org", org, "--rejected", rejected], { settings });
+  t.is(again.code, 1);
+  t.regex(again.stderr, /exists\. Choose another name\./);
+});
+
+test.serial("a dry run has the result of the import, and stores nothing", async (t) => {
+  const org = await createOrganization();
+  const file = writeExport(1500);
+  const dry = await run(file, org, "--dry-run");
+  t.like(dry, { dry_run: true, imported: 1499, refused: 1 });
+  t.is(await storedLinks(org), 0);
+  t.deepEqual(await run(file, org), { ...dry, dry_run: false });
+});
+
+test.serial(
+  "a full plan stops the import with exit code 1, and the result says how many rows are left",
+  async (t) => {
+    const org = await createOrganization("free");
+    const file = writeExport(1200);
+    const { code, stdout } = await runCommand(["import", file, "--org", org, "--json"], { settings });
+    t.is(code, 1);
+    t.like(JSON.parse(stdout), {
+      imported: 1000,
+      refused: 1,
+      left: 199,
+      stopped: { code: "quota_exceeded" },
+    });
+    t.is(await storedLinks(org), 1000);
+    const { stdout: text } = await runCommand(["import", file, "--org", org], { settings });
+    t.regex(text, /^Already imported: 1,000\n.*\nLeft: 199\. Your plan includes 1,000 links\./m);
+  },
+);
+
+test.serial("what is wrong with a file or an option is said in one sentence", async (t) => {
+  const org = await createOrganization();
+  const fail = async (...words: string[]) => {
+    const { code, stderr } = await runCommand(["import", ...words, "--json"], { settings });
+    t.is(code, 1);
+    return JSON.parse(stderr).error;
+  };
+  const file = path.join(folder, "other.csv");
+  writeFileSync(file, "name,value\na,b\n");
+  t.like(await fail(file), { code: "usage", message: "Missing option --org <org-id>." });
+  t.like(await fail(file, "--org", "org_none"), { code: "not_found" });
+  t.like(await fail(path.join(folder, "none.csv"), "--org", org), { code: "file_not_found" });
+  const unknown = await fail(file, "--org", org);
+  t.is(unknown.code, "invalid_file");
+  t.regex(unknown.message, /Found: name, value\. Needed: linkgate \(url\)/);
+  if (engine === "sqlite")
+    t.like(await fail(url.slice("sqlite:".length), "--org", org), { code: "invalid_file" });
+});
+
+async function showsBar(t: ExecutionContext) {
+  const org = await createOrganization();
+  const command = [
+    process.execPath,
+    `${ROOT}server/cli/linkgate.js`,
+    "import",
+    writeExport(5000),
+    "--org",
+    org,
+  ];
+  const args = [`${ROOT}test/harness/terminal.py`, JSON.stringify(command), "[]"];
+  const { shown, code } = JSON.parse((await new Program("python3", args, { settings }).ended).stdout);
+  t.is(code, 0, shown);
+  t.regex(shown, /\[#*\.*\] \d+%, [\d,]+ rows, [\d,]+ per second, \d+:\d\d left/);
+  t.regex(shown, /Imported: 4,995/);
+}
+
+const BAR = "a terminal shows a bar with the speed and the time left";
+if (hasPython) test.serial(BAR, showsBar);
+else skip(BAR, "there is no python3");
