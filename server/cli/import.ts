@@ -62,8 +62,8 @@ async function importFile({
   if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
   const { id: organizationId } = await findOrganization(storage, org);
   const { size } = await checkFile(file, settings);
-  const input = createReadStream(file);
   const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
+  const input = createReadStream(file);
   const shown: Result["refusals"] = [];
   const showProgress = createProgress(input, size);
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
@@ -86,7 +86,8 @@ async function importFile({
       refusals: shown,
     };
   } catch (error) {
-    throw error instanceof Problem ? new CommandError(error.code, error.message) : error;
+    if (error instanceof Problem) throw new CommandError(error.code, error.message);
+    throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;
   } finally {
     input.destroy();
     showStatus("");
@@ -95,9 +96,10 @@ async function importFile({
 
 /** Throws CommandError for a file that can't be read, and for the database: closing it would drop SQLite's locks. */
 async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<Stats> {
-  const found = await stat(file).catch((error: Error) => {
-    throw new CommandError("file_not_found", `Can't read the file: ${error.message}.`);
+  const found = await stat(file).catch((error) => {
+    throw unreadable(error);
   });
+  if (found.isDirectory()) throw new CommandError("file_not_found", `${file} is a folder.`);
   if (engineOf(DATABASE_URL) !== "sqlite") return found;
   for (const suffix of ["", "-wal", "-shm"]) {
     const { ino, dev } = (await stat(sqliteFile(DATABASE_URL) + suffix).catch(() => undefined)) ?? {};
@@ -105,6 +107,10 @@ async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<Stat
       throw new CommandError("invalid_file", `${file} belongs to the database of this service.`);
   }
   return found;
+}
+
+function unreadable(error: unknown): CommandError {
+  return new CommandError("file_not_found", `Can't read the file: ${(error as Error).message}.`);
 }
 
 /** Throws CommandError `file_exists`. */

@@ -151,6 +151,7 @@ test.serial("what is wrong with a file or an option is said in one sentence", as
   t.like(await fail(file), { code: "usage", message: "Missing option --org <org-id>." });
   t.like(await fail(file, "--org", "org_none"), { code: "not_found" });
   t.like(await fail(path.join(folder, "none.csv"), "--org", org), { code: "file_not_found" });
+  t.like(await fail(folder, "--org", org), { code: "file_not_found", message: `${folder} is a folder.` });
   const unknown = await fail(file, "--org", org);
   t.is(unknown.code, "invalid_file");
   t.regex(unknown.message, /Found: name, value\. Needed: linkgate \(url\)/);

@@ -1,23 +1,6 @@
 import { invalidField } from "../../http/validate.ts";
+import { linkSchemas } from "../schema.ts";
 import { toBoolean, toList, toNumber, toObject, toTime, withoutEscape } from "./values.ts";
-
-/** What a row of a file can say about a link, by the names of the API. */
-type Field =
-  | "url"
-  | "slug"
-  | "short_url"
-  | "title"
-  | "tags"
-  | "external_id"
-  | "metadata"
-  | "archived"
-  | "expires_at"
-  | "max_clicks"
-  | "redirect_type"
-  | "fallback_url"
-  | "clicks"
-  | "created_at"
-  | "last_clicked_at";
 
 export type Fields = Record<string, unknown>;
 
@@ -26,7 +9,8 @@ export type Format = {
   name: string;
   /** The file has this format if it has all columns of one of these lists. */
   needs: string[][];
-  columns: Partial<Record<Field, string[]>>;
+  /** By the field of the API. A slug can also be the path of a `short_url`. */
+  columns: Record<string, string[]>;
   /** Columns whose links must not be imported, because they would lose what the column says. */
   refuses?: Record<string, string>;
   separator?: string;
@@ -36,6 +20,9 @@ export type Format = {
 
 const PROTECTED = "is protected by a password, which links can't be";
 const CREATED = ["created_at", "created", "date created", "created date"];
+
+// The names that are reserved make no difference here.
+const OWN_FIELDS = Object.keys(linkSchemas({ ownHosts: new Set(), ownWords: new Set() }).imported.shape);
 
 /** In the order in which they are recognized: those with the rarest columns first. */
 const FORMATS: Format[] = [
@@ -146,23 +133,7 @@ const FORMATS: Format[] = [
   {
     name: "linkgate",
     needs: [["url"]],
-    columns: {
-      url: ["url"],
-      slug: ["slug"],
-      short_url: ["short_url"],
-      title: ["title"],
-      tags: ["tags"],
-      external_id: ["external_id"],
-      metadata: ["metadata"],
-      archived: ["archived"],
-      expires_at: ["expires_at"],
-      max_clicks: ["max_clicks"],
-      redirect_type: ["redirect_type"],
-      fallback_url: ["fallback_url"],
-      clicks: ["clicks"],
-      created_at: ["created_at"],
-      last_clicked_at: ["last_clicked_at"],
-    },
+    columns: { ...Object.fromEntries(OWN_FIELDS.map((field) => [field, [field]])), short_url: ["short_url"] },
     refuses: { disabled_at: "was disabled by the operator of its service" },
     readCell: withoutEscape,
   },
@@ -203,7 +174,7 @@ function isSet(value: unknown): boolean {
 /** Converts a row to the input of the schema of imported links; a value that can't be converted stays as it is. */
 export function toInput(row: Fields, { columns, separator = "," }: Format): Fields {
   const input: Fields = {};
-  for (const [field, names] of Object.entries(columns) as [Field, string[]][]) {
+  for (const [field, names] of Object.entries(columns)) {
     const value = names.map((name) => clean(row[plainName(name)])).find((one) => one !== undefined);
     if (value !== undefined) input[field] = convert(field, value, separator);
   }
@@ -218,7 +189,7 @@ function clean(value: unknown): unknown {
   return typeof value === "string" ? value.trim() || undefined : value;
 }
 
-function convert(field: Field, value: unknown, separator: string): unknown {
+function convert(field: string, value: unknown, separator: string): unknown {
   switch (field) {
     case "tags":
       return toList(value, separator);

@@ -111,8 +111,8 @@ function showResults(ctx: Context, { report, results, isTrial, text }: Results):
     title: isTrial ? "Preview of the import" : `${links(imported)} imported`,
     intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
     body: html`${stopped && html`<p class="alert bad">${stopped.message} ${rowsLeft(report)}</p>`}
-${summary(report, isTrial)}
-<div class="actions">${next}${linkButton(`${path}/import`, "Choose another file", "quiet")}</div>
+<div class="panel">${summary(report, isTrial)}
+<div class="actions">${next}${linkButton(`${path}/import`, "Choose another file", "quiet")}</div></div>
 ${resultTable(results, isTrial)}`,
   });
 }
