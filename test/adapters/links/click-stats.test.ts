@@ -109,6 +109,27 @@ test("the hours of one day add up to its clicks", async (t) => {
   t.deepEqual((await first.links.analytics(id, link.id, TODAY - 1, TODAY)).hours, []);
 });
 
+test("the number of referrers and user agents stored per organization and day is limited", async (t) => {
+  const id = await createOrganization();
+  const links = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => createResolvedLink(id, `limited-${index}`)),
+  );
+  await atOnce(600, (index) =>
+    first.links.click(
+      links[index % 6] as ResolvedLink,
+      clickAt(TODAY * DAY_MS, { referrer: `host-${index}.example`, browser: `Browser ${index}` }),
+    ),
+  );
+  const { referrers, browsers, days } = await first.links.analytics(id, undefined, TODAY, TODAY);
+  t.deepEqual(referrers[0], { name: "(other)", clicks: 100 });
+  t.deepEqual(browsers[0], { name: null, clicks: 100 });
+  t.is(days[0]?.clicks, 600);
+  for (const dimension of ["referrer", "agent"] as const) {
+    const rows = await knex("click_counts").where({ organization_id: id, link_id: "", dimension });
+    t.is(rows.length, 501);
+  }
+});
+
 test("the links with the most clicks are those of people in the range, without deleted ones", async (t) => {
   const id = await createOrganization();
   const [often, seldom, gone, crawled] = await Promise.all(
