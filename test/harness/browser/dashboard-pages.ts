@@ -178,16 +178,21 @@ function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
         await page.locator(".copyable").waitFor();
       }),
     ],
+    ["webhook", "owner", `${own}/webhooks/${gallery.webhook.id}`],
+    ["webhook-failing", "owner", `${own}/webhooks/${gallery.failing.id}`],
     [
-      "webhook",
+      "webhook-filtered",
       "owner",
-      openThen(`${own}/webhooks/${gallery.webhook.id}`, (page) => page.locator(".delivery").first().click()),
+      `${own}/webhooks/${gallery.webhook.id}?status=failed&event_type=link.created`,
     ],
+    ["delivery", "owner", openThen(`${own}/webhooks/${gallery.webhook.id}`, (page) => page.click("tbody a"))],
     [
-      "webhook-failing",
+      "delivery-failing",
       "owner",
-      openThen(`${own}/webhooks/${gallery.failing.id}`, (page) => page.locator(".delivery").first().click()),
+      openThen(`${own}/webhooks/${gallery.failing.id}`, (page) => page.click("tbody a")),
     ],
+    ["deliveries-resend-failed", "owner", `${own}/webhooks/${gallery.gone.id}/deliveries/resend-failed`],
+    ["deliveries-none-failed", "owner", `${own}/webhooks/${gallery.webhook.id}/deliveries/resend-failed`],
     [
       "webhook-secret",
       "owner",

@@ -226,7 +226,12 @@ async function fillAppWebhooks(api: Api): Promise<void> {
 async function fillWebhooks(api: Api, receiver: Receiver) {
   receiver.respond("/gone", (answer) => answer.writeHead(410).end());
   const webhook = await createWebhook(api, receiver.url("/events"), ["link.created", "link.updated"]);
-  receiver.respond("/failing", (answer) => answer.writeHead(500).end());
+  receiver.respond("/failing", (answer) => {
+    answer.writeHead(500, { "content-type": "text/html", "x-request-id": "9f8e7d6c".repeat(16) });
+    answer.end(
+      `<h1>Internal Server Error</h1>\n${"at handle (/srv/app/node_modules/router/index.js) ".repeat(100)}`,
+    );
+  });
   const failing = await createWebhook(api, receiver.url("/failing"), ["link.clicked"]);
   const unverified = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);
   const gone = await createWebhook(api, receiver.url("/gone"), ["link.deleted"]);
