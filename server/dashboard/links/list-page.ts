@@ -157,7 +157,7 @@ function filterForm({ path, query, errors, tags }: LinksPage): Html {
 ${filter("archived", "Show", query.archived ?? "false", STATES)}
 ${filter("sort", "Sort", query.sort ?? "created_at", SORTS)}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}${linkButton(pathWith(`${path}.csv`, { ...query, cursor: undefined, done: undefined }), "Export", "quiet", "as CSV")}</span>
+<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}${linkButton(pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" }), "Export", "quiet", "as CSV")}</span>
 </form>`;
 }
 

@@ -126,9 +126,11 @@ test("no fallback is used for what the operator stopped, nor for a deleted organ
   for (const stop of stops) {
     const { app, api, patch } = await createOwner(DEFAULT);
     const [active, archived] = [await api.createLink(), await api.createLink({ fallback_url: FALLBACK })];
+    const deleted = await api.createLink();
     await patch(archived.id, { archived: true });
+    await api.send("DELETE", `/v1/links/${deleted.id}`);
     await stop(app.id);
-    for (const { slug } of [active, archived]) isProblem(t, await follow(slug), gone);
+    for (const { slug } of [active, archived, deleted]) isProblem(t, await follow(slug), gone);
   }
 });
 

@@ -55,15 +55,12 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["POST", "/workload-identity/trs_1/delete", {}, MANAGERS, 404],
   ["GET", "/links", undefined, ALL, 200],
   ["POST", "/links", {}, ALL, 422],
-<<<<<<< ours
   ["POST", "/links/selection", {}, ALL, 422],
-=======
   ["GET", "/links/import", undefined, ALL, 200],
   ["POST", "/links/import", {}, ALL, 422],
   ["GET", "/links.csv", undefined, ALL, 200],
   ["GET", "/analytics.csv", undefined, ALL, 200],
   ["GET", "/links/lnk_1/analytics.csv", undefined, ALL, 404],
->>>>>>> theirs
   ["GET", "/links/lnk_1", undefined, ALL, 404],
   ["PATCH", "/links/lnk_1", { title: "One" }, ALL, 404],
   ["DELETE", "/links/lnk_1", undefined, ALL, 404],
