@@ -19,12 +19,15 @@ import { invitationRoutes } from "./organization/invitations.ts";
 import { memberRoutes } from "./organization/members.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { organizationRoutes } from "./organization/routes.ts";
+import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
 import { webhooks } from "./webhooks/routes.ts";
 
 const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
+  // Before the routes of one member, whose parameter would match the path of a setting.
+  settingsRoutes,
   links,
   analytics,
   webhooks,

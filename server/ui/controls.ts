@@ -70,6 +70,15 @@ ${content}
 </form>`;
 }
 
+type SettingPanel = { title: string; text: Html | string; isDangerous?: boolean };
+
+/** Renders a setting in a panel of its own: what it means, and its control beside it. */
+export function settingPanel({ title, text, isDangerous }: SettingPanel, control: Html): Html {
+  return html`<section class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
+<div>${control}</div></section>
+`;
+}
+
 /** `about` distinguishes links with the same text for screen readers. */
 export function linkButton(href: string, text: string, look: Look = "primary", about?: string): Html {
   return html`<a class="button ${look}" href="${href}">${text}${

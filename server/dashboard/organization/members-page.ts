@@ -9,25 +9,16 @@ import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { invitationsOf } from "./invitations.ts";
 import { capitalized } from "./pages.ts";
-import { secondFactorPanel } from "./second-factor.ts";
 
 type MembersPage = {
   membership: Membership;
-  user: Pick<SignedInUser, "id" | "secondFactor">;
+  user: Pick<SignedInUser, "id">;
   members: Member[];
   invitations: Invitation[];
-  requiresFactor: boolean;
   hasMail: boolean;
 };
 
-export function membersPage({
-  membership,
-  user,
-  members,
-  invitations,
-  requiresFactor,
-  hasMail,
-}: MembersPage): Html {
+export function membersPage({ membership, user, members, invitations, hasMail }: MembersPage): Html {
   const path = sectionPath(membership.id, "members");
   const isManageable = ({ role }: Member) => membership.role === "owner" || role !== "owner";
   const actions = (member: Member) =>
@@ -39,8 +30,8 @@ export function membersPage({
     Joined: ({ joinedAt }) => day(joinedAt),
   };
   return html`${table("Members", columns, members, isManager(membership) ? actions : undefined)}
-${rolesPanel()}
-${isManager(membership) && html`${invitationsOf(membership, invitations, hasMail)}${secondFactorPanel(membership, user, requiresFactor)}`}`;
+${isManager(membership) && invitationsOf(membership, invitations, hasMail)}
+${rolesPanel()}`;
 }
 
 function rolesPanel(): Html {

@@ -10,7 +10,6 @@ import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
 import { addMemberAccountRoutes } from "./member-accounts.ts";
 import { addRemovalRoutes, assertChanged, ownersOnly, targetOf } from "./member-removal.ts";
 import { membersPage } from "./members-page.ts";
-import { addSecondFactorRoutes } from "./second-factor.ts";
 
 const PATH = `${ORGANIZATION}/members`;
 
@@ -18,7 +17,7 @@ const roleChange = z.strictObject({ role: z.enum(ROLES, { error: "must be owner,
 
 export const memberRoutes: RouteModule = (router, options) => {
   const { settings, storage, allow } = options;
-  const { members, invitations, secondFactorRequirement } = storage;
+  const { members, invitations } = storage;
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
@@ -26,13 +25,11 @@ export const memberRoutes: RouteModule = (router, options) => {
     if (!prefersHtml(ctx)) return sendJson(ctx, { data: listed.map(showMember) });
     const open = membership.role === "member" ? [] : await invitations.list(membership.id);
     const user = signedInUserOf(ctx);
-    const requiresFactor = await secondFactorRequirement.isRequired(membership.id);
     const body = membersPage({
       membership,
       user,
       members: listed,
       invitations: open,
-      requiresFactor,
       hasMail: settings.SMTP_URL !== undefined,
     });
     const intro =
@@ -41,8 +38,6 @@ export const memberRoutes: RouteModule = (router, options) => {
   };
 
   router.get(PATH, allow(), (ctx) => show(ctx));
-  // Before the routes of one member, whose parameter would match its path.
-  addSecondFactorRoutes(router, options, show);
   addRemovalRoutes(router, options);
   addChange(router, ["patch", `${PATH}/:user_id`], { access: [allow(...MANAGERS)], show }, async (ctx) => {
     requireRecentSignIn(ctx, pathTo(ctx, "members"));

@@ -44,13 +44,11 @@ type Overview = {
   counts: { links: number; apps: number; members: number };
   /** The clicks of all links in the last 30 days. */
   clicks: AnalyticsView;
-  /** A rejected new name, and why it was rejected. */
-  rejected: Pick<Naming, "name" | "error">;
 };
 
-/** Renders an organization's overview: key numbers, next steps, clicks, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, rejected }: Overview): Html {
-  const { id, plan, role } = membership;
+/** Renders an organization's overview: key numbers, next steps and clicks. */
+export function overview({ membership, counts, clicks }: Overview): Html {
+  const { id, plan } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
 ${tile("Links", counts.links.toLocaleString("en"), sectionPath(id, "links"))}
@@ -59,18 +57,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 </ul>
 ${counts.links === 0 && firstLink(membership)}
 ${nextStep(membership)}
-${counts.links + clicks.total > 0 && totals(membership, clicks)}
-${isManager(membership) && renameForm(membership, { ...rejected })}
-<section class="panel"><h2>Leave organization</h2>
-<p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>
-${linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet")}
-</section>
-${
-  role === "owner" &&
-  html`<section class="panel danger"><h2>Delete organization</h2>
-<p class="soft">Revokes all tokens and deletes the organization’s data. Its short links stop working.</p>
-${linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger")}</section>`
-}`;
+${counts.links + clicks.total > 0 && totals(membership, clicks)}`;
 }
 
 function tile(title: string, value: string, href: string): Html {
@@ -106,28 +93,6 @@ function nextStep(membership: Membership): Html {
   return html`<section class="panel"><h2>Get started with the API</h2>
 <p class="soft">Upgrade to use the REST API, MCP and webhooks with your own OAuth client.</p>
 ${linkButton(sectionPath(id, "plan"), "Compare plans", "quiet")}</section>`;
-}
-
-function renameForm({ id, name: current }: Membership, { name = current, error }: Naming): Html {
-  return html`<section class="panel">
-<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
-${field({ name: "name", label: "Organization name", value: name, error, attributes: html`required maxlength="100"` })}
-<button type="submit" class="quiet">Rename organization</button>
-</form></section>`;
-}
-
-export function deletionForm({ id, name }: Membership): Html {
-  return html`<div class="panel danger">
-<p>You can’t undo this. Deleting the organization immediately:</p>
-<ul>
-<li>revokes all of its tokens and the access of its authorized apps</li>
-<li>deletes its client, secrets, webhooks and invitations, and removes its members</li>
-<li>stops its short links from working; their slugs can’t be used again</li>
-</ul>
-<form method="post" action="${sectionPath(id, "overview")}/delete" class="stack">${CSRF_FIELD}
-${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}
-<button type="submit" class="danger">Delete organization</button>
-</form></div>`;
 }
 
 export function capitalized(word: string): string {

@@ -136,7 +136,7 @@ inChromium("after a rejected form, the first invalid field has the focus", async
   const owner = await service.createUser([]);
   const { id } = (await service.storage.organizations.create("Team", "free", OPERATOR, owner.id))
     .organization;
-  await page.goto(`${service.url}/dashboard/organizations/${id}`);
+  await page.goto(`${service.url}/dashboard/organizations/${id}/settings`);
   await page.getByLabel("Username").fill(owner.username);
   await page.getByLabel("Password").fill(owner.password);
   await press(page, "Sign in");
