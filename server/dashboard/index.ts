@@ -15,7 +15,6 @@ import { createOneTimeViews } from "./one-time-view.ts";
 import { approvedAppRoutes } from "./organization/approved-apps.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
-import { invitationRoutes } from "./organization/invitations.ts";
 import { memberRoutes } from "./organization/members.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { organizationRoutes } from "./organization/routes.ts";
@@ -33,7 +32,6 @@ const ROUTE_MODULES: RouteModule[] = [
   webhooks,
   deliveries,
   memberRoutes,
-  invitationRoutes,
   planRoutes,
   clientRoutes,
   quickStartRoutes,

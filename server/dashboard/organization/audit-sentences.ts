@@ -73,8 +73,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
       data.user_id === actor ? "" : ` of ${user}`
     }`,
   "member.data_exported": () => "exported their account data",
-  "invitation.created": ({ data }) => `created an invitation with the role ${data.role}`,
-  "invitation.revoked": ({ data }) => `revoked an invitation with the role ${data.role}`,
+  "invitation.created": ({ data }) => `created an invitation${forWhom(data)} with the role ${data.role}`,
+  "invitation.revoked": ({ data }) => `revoked an invitation${forWhom(data)} with the role ${data.role}`,
   "app.approved": ({ app }) => `approved ${app} for members`,
   "app.approval_withdrawn": ({ app }) => `withdrew the approval of ${app}`,
   "client.created": ({ data }) => `created client ${data.client_id}`,
@@ -180,6 +180,10 @@ function resetLinkOf({ reset_link_created_by: creator }: Data, name: Entry["name
 
 function factorName(method: unknown): string {
   return method === "passkey" ? "a passkey" : "an authenticator app";
+}
+
+function forWhom({ label }: Data): string {
+  return label ? ` for ${label}` : "";
 }
 
 function because({ reason }: Data): string {
