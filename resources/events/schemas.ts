@@ -88,6 +88,7 @@ export const EVENT_DATA_SCHEMAS = {
   "audit_log.exported": z.object({
     types: z.array(z.string()).optional().describe("The exported event types. Absent if all were."),
     actor: z.string().optional(),
+    client_id: z.string().optional(),
     from: time.optional(),
     to: time.optional(),
   }),

@@ -163,7 +163,8 @@ function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean):
   }</p>`;
 }
 
-function describe(scope: string): string {
+/** Says in plain words what a scope allows. */
+export function describe(scope: string): string {
   return SCOPE_DESCRIPTIONS[scope] ?? scope;
 }
 

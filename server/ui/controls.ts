@@ -31,9 +31,9 @@ export function initial(name: string): Html {
   return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>`;
 }
 
-/** Renders a name in a list, with its initial before it; `content` is the name as the list shows it. */
-export function named(name: string, content: Html): Html {
-  return html`<span class="named">${initial(name)}<span>${content}</span></span>`;
+/** Renders a name in a list, with its initial or logo before it. */
+export function named(tile: Html, name: Html): Html {
+  return html`<span class="named">${tile}<span>${name}</span></span>`;
 }
 
 type Look = "primary" | "quiet" | "danger";

@@ -5,7 +5,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { badge, breakable, linkButton } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import {
   appRevocationForm,
@@ -117,8 +117,11 @@ function appsTable(ctx: Context, apps: OrganizationApp[]) {
   return authorizedAppsTable(apps, {
     caption: "Authorized apps",
     badge: ({ isAllowed }) => (isAllowed ? html`` : html` ${badge("not allowed", "warn")}`),
-    columns: { User: ({ username }) => html`<bdi>${breakable(username)}</bdi>` },
+    authorization: ({ username }) => html`by <bdi>${breakable(username)}</bdi>`,
     path: pathTo(ctx, "apps"),
+    activity: isManager(membership)
+      ? ({ clientId }) => pathWith(pathTo(ctx, "audit"), { client_id: clientId })
+      : undefined,
     whose: ({ userId, username }) =>
       isManager(membership) || userId === user.id ? `for ${username}` : undefined,
   });

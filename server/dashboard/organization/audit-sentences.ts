@@ -154,15 +154,28 @@ export function summaryOf({ type, actor, data, names }: AuditEntry): string {
   return sentence(entry).trim();
 }
 
+// What apps and scripts do many times in a row.
+const GROUP_VERBS: Partial<Record<EventType, string>> = {
+  "link.created": "created",
+  "link.updated": "updated",
+  "link.deleted": "deleted",
+};
+
+/** Describes several entries of one type, as in “created 12 links”. Undefined for types that are never grouped. */
+export function groupSummaryOf(type: EventType, count: number): string | undefined {
+  const verb = GROUP_VERBS[type];
+  return verb && `${verb} ${count} links`;
+}
+
 /** Names the actor of an entry: a user, a client, the operator or the system. */
-export function actorNameOf({ actor, via, names }: AuditEntry): string {
+export function actorNameOf({ actor, names }: AuditEntry): string {
   if (actor === ANONYMOUS.id) return "Unknown user";
   const name = names.get(actor) ?? nameOfApp(actor) ?? actor;
-  if (via) return `${name} via ${appOf(via, names)}`;
   return actor.startsWith("lgc_") ? `${name} (client)` : name;
 }
 
-function appOf(clientId: string, names: AuditEntry["names"]): string {
+/** Returns how a sentence calls a client. */
+export function appOf(clientId: string, names: AuditEntry["names"]): string {
   return nameOfApp(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
 }
 

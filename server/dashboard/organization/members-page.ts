@@ -3,7 +3,7 @@ import type { Member } from "../../../adapters/organizations/members.ts";
 import { type Membership, manageableRoles, ROLES, type Role } from "../../../adapters/organizations/store.ts";
 import { scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import type { SignedInUser } from "../../http/state.ts";
-import { badge, breakable, day, formButton, named } from "../../ui/controls.ts";
+import { badge, breakable, day, formButton, initial, named } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -26,7 +26,10 @@ export function membersPage({ membership, user, members, invitations, form }: Me
     isManageable(member) && member.id !== user.id ? memberActions(membership, member, path) : "";
   const columns: Columns<Member> = {
     Member: ({ id, username }) =>
-      named(username, html`<bdi>${breakable(username)}</bdi>${id === user.id && html` ${badge("you")}`}`),
+      named(
+        initial(username),
+        html`<bdi>${breakable(username)}</bdi>${id === user.id && html` ${badge("you")}`}`,
+      ),
     Role: ({ role }) => capitalized(role),
     Joined: ({ joinedAt }) => day(joinedAt),
   };

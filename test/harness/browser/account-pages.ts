@@ -10,7 +10,7 @@ export function accountPages(gallery: Gallery): GalleryPage[] {
   return [
     ["apps", "owner", `${own}/apps`],
     ["app-revoke", "owner", openThen(`${own}/apps`, openRevocation("Postcard Studio"))],
-    ["app-revoke-webhooks", "owner", openThen(`${own}/apps`, openRevocation("webhooks:write"))],
+    ["app-revoke-webhooks", "owner", openThen(`${own}/apps`, openRevocation("delete webhooks"))],
     ["app-revoke-member", "member", openThen(`${own}/apps`, openRevocation("Flowline"))],
     ["apps-none", "founder", `${ownFresh}/apps`],
     ["apps-member", "member", `${own}/apps`],
