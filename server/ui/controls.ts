@@ -69,7 +69,7 @@ type PanelForm = {
 
 /** Renders a form in a panel of its own, which ends with its button and Cancel. */
 export function panelForm({ action, submit, cancel, danger }: PanelForm, content: Html): Html {
-  return html`<form method="post" action="${action}" class="panel${danger === "panel" ? " danger" : ""} stack">${CSRF_FIELD}
+  return html`<form method="post" action="${action}" class="panel narrow${danger === "panel" ? " danger" : ""} stack">${CSRF_FIELD}
 ${content}
 <div class="actions"><button type="submit"${danger && html` class="danger"`}>${submit}</button>${linkButton(cancel, "Cancel", "quiet")}</div>
 </form>`;

@@ -105,7 +105,7 @@ function nameAndClient({ name, clientId }: ShownApproval): Html {
 
 function approvalPage({ id, name }: Membership, clientId: string, appName: string): Html {
   const path = sectionPath(id, "apps");
-  return html`<div class="panel">
+  return html`<div class="panel narrow">
 <dl class="facts">
 <dt>App</dt><dd><bdi>${appName}</bdi></dd>
 <dt>Client ID</dt><dd><code>${breakable(clientId)}</code></dd>

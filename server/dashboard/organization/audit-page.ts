@@ -22,6 +22,8 @@ type Group = readonly [AuditEntry, ...AuditEntry[]];
 
 // Fewer rows would hide more than they save.
 const MIN_GROUP = 3;
+// A group has one time, so its entries are close to each other.
+const MAX_DISTANCE_MS = 60 * 60 * 1000;
 
 export function showAuditPage(ctx: Context, { entries, nextCursor, head, clients }: AuditPage): void {
   const { path } = ctx;
@@ -46,16 +48,18 @@ function groupsOf(entries: AuditEntry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const last = groups.at(-1);
-    if (last && isAlike(last[0], entry)) groups[groups.length - 1] = [...last, entry];
+    if (last && follows(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
     else groups.push([entry]);
   }
   return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
 }
 
-function isAlike(one: AuditEntry, other: AuditEntry): boolean {
+/** Returns whether an older entry belongs to the group that ends with another one. */
+function follows(last: AuditEntry, entry: AuditEntry): boolean {
   return (
-    groupSummaryOf(one.type, 2) !== undefined &&
-    (["type", "actor", "via", "address"] as const).every((name) => one[name] === other[name])
+    groupSummaryOf(entry.type, MIN_GROUP) !== undefined &&
+    last.at - entry.at <= MAX_DISTANCE_MS &&
+    (["type", "actor", "via", "address"] as const).every((name) => last[name] === entry[name])
   );
 }
 

@@ -205,7 +205,7 @@ type NewLink = { url: string; expiresAt: number; label: string | null; email: st
 
 function invitationPage(members: string, { url, expiresAt, label, email }: NewLink): Html {
   const recipient = label ? html`<strong><bdi>${label}</bdi></strong>` : "the person you’re inviting";
-  return html`<div class="panel" data-once>
+  return html`<div class="panel narrow" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
 <p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${time(expiresAt)}.</p>
 <p>${copyable(url, "link")}</p>
