@@ -15,6 +15,14 @@ export function accountPages(gallery: Gallery): GalleryPage[] {
     ["apps-none", "founder", `${ownFresh}/apps`],
     ["apps-member", "member", `${own}/apps`],
     ["audit", "owner", `${own}/audit`],
+    [
+      "audit-group",
+      "owner",
+      openThen(`${own}/audit?type=link.created&actor=${gallery.organization.clientId}`, (page) =>
+        page.locator("td summary").first().click(),
+      ),
+    ],
+    ["audit-app", "owner", openThen(`${own}/apps`, openActivity("webhooks"))],
     ["audit-nothing", "owner", `${own}/audit?type=organization.deleted`],
     ["account", "owner", "/dashboard/account"],
     ["account-apps", "owner", "/dashboard/account/apps"],
@@ -82,6 +90,15 @@ export function accountPages(gallery: Gallery): GalleryPage[] {
     ["role-rejected", "member", `${own}/audit`],
     ["dashboard-not-found", "owner", "/dashboard/nothing"],
   ];
+}
+
+/** Opens what the first app whose row has the text did. */
+function openActivity(text: string) {
+  return async (page: Page) => {
+    const row = page.locator("tr", { hasText: text }).first();
+    await row.getByRole("link", { name: /^View activity/ }).click();
+    await page.locator("h1", { hasText: "Audit log" }).waitFor();
+  };
 }
 
 /** Opens the page that revokes the first app whose row has the text. */
