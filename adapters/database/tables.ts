@@ -42,6 +42,8 @@ export type InvitationRow = {
   expires_at: Time;
   used_at: Time | null;
   email: string | null;
+  /** For whom it is, in the words of its creator. */
+  label: string | null;
 };
 
 export type EventRow = {

@@ -22,7 +22,14 @@ export type AuditEntry = Pick<EventRow, StoredColumn> & {
 };
 
 /** Entries must match every given filter. `from` is inclusive, `to` exclusive. */
-export type AuditFilter = { types?: readonly string[]; actor?: string; from?: number; to?: number };
+export type AuditFilter = {
+  types?: readonly string[];
+  actor?: string;
+  /** The ID of a client that acted for a user or on its own. */
+  client?: string;
+  from?: number;
+  to?: number;
+};
 
 export type ChainHead = { seq: number; hash: string };
 
@@ -31,7 +38,7 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
     /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
     async list(
       organizationId: string,
-      { types, actor, from, to }: AuditFilter,
+      { types, actor, client, from, to }: AuditFilter,
       limit: number,
       before?: string,
     ): Promise<AuditEntry[]> {
@@ -48,6 +55,7 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
       if (before) query.where("e.id", "<", before);
       if (types) query.whereIn("e.type", types);
       if (actor) query.where("e.actor", actor);
+      if (client) query.where((either) => either.where("e.via", client).orWhere("e.actor", client));
       if (from !== undefined) query.where("e.created_at", ">=", from);
       if (to !== undefined) query.where("e.created_at", "<", to);
       const rows: Row[] = await query.select(
@@ -68,12 +76,13 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
     recordExport: (
       organizationId: string,
       actor: Actor,
-      { types, actor: actor_id, from, to }: AuditFilter,
+      { types, actor: actor_id, client, from, to }: AuditFilter,
     ): Promise<void> =>
       transaction((trx) => {
         const data = {
           ...(types && { types }),
           ...(actor_id && { actor: actor_id }),
+          ...(client && { client_id: client }),
           ...(from !== undefined && { from: new Date(from).toISOString() }),
           ...(to !== undefined && { to: new Date(to).toISOString() }),
         };

@@ -17,6 +17,8 @@ export type Invitation = {
   id: string;
   role: Role;
   createdBy: string;
+  /** For whom it is, in the words of its creator. */
+  label: string | null;
   email: string | null;
   createdAt: number;
   expiresAt: number;
@@ -37,7 +39,7 @@ type Creation = {
   role: Role;
   lifetimeMs: number;
   actor: Actor;
-  email?: string | null;
+  label?: string | undefined;
 };
 
 // Per day. More would let a user fill the mailboxes of others.
@@ -49,8 +51,8 @@ export function createInvitationStore(
   outbox: Outbox,
   encryption: Encryption,
 ) {
-  async function insert(trx: Knex.Transaction, creation: Creation) {
-    const { organizationId, role, lifetimeMs, actor, email = null } = creation;
+  async function insert(trx: Knex.Transaction, creation: Creation, email: string | null = null) {
+    const { organizationId, role, lifetimeMs, actor, label = null } = creation;
     const token = newSecret("");
     const id = newId("inv");
     const createdAt = Date.now();
@@ -62,40 +64,39 @@ export function createInvitationStore(
       role,
       created_by: actor.id,
       email,
+      label,
       created_at: createdAt,
       expires_at: expiresAt,
     });
-    const data = { invitation_id: id, role };
+    const data = eventData({ id, role, label, email });
     await outbox.record(trx, actor, { organizationId, type: "invitation.created", subject: id, data });
-    const invitation: Invitation = { id, role, createdBy: actor.id, email, createdAt, expiresAt };
+    const invitation: Invitation = { id, role, createdBy: actor.id, label, email, createdAt, expiresAt };
     return { invitation, token };
   }
 
   return {
     /** Resolves to the invitation and the token of its link. Throws QuotaExceeded; pending invitations count, too. */
-    create: (organizationId: string, role: Role, lifetimeMs: number, actor: Actor, limitsOf?: LimitsOf) =>
+    create: (creation: Creation, limitsOf?: LimitsOf) =>
       transaction(async (trx) => {
-        if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
-        return insert(trx, { organizationId, role, lifetimeMs, actor });
+        if (limitsOf) await checkMembers(trx, creation.organizationId, limitsOf);
+        return insert(trx, creation);
       }),
 
     /** Creates an invitation and queues it as an email. Resolves to undefined after too many emails in a day. */
     createByMail: (
-      organizationId: string,
-      role: Role,
-      lifetimeMs: number,
-      actor: Actor,
+      creation: Creation,
       email: string,
       limitsOf?: LimitsOf,
     ): Promise<{ invitation: Invitation; token: string } | undefined> =>
       transaction(async (trx) => {
+        const { organizationId, role, actor } = creation;
         await lockOrganization(trx, organizationId);
         if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
         await lockUser(trx, actor.id);
         const byUser = await countMails(trx, { kind: "invitation", user_id: actor.id });
         const byAddress = await countMails(trx, { kind: "invitation", recipient: email });
         if (byUser >= MAILS_PER_USER || byAddress >= MAILS_PER_ADDRESS) return undefined;
-        const { invitation, token } = await insert(trx, { organizationId, role, lifetimeMs, actor, email });
+        const { invitation, token } = await insert(trx, creation, email);
         const found = await findOpenInvitation(trx, token);
         const data = { organization: found?.organizationName, inviter: found?.inviter, role };
         const mail = { kind: "invitation", recipient: email, userId: actor.id, data } as const;
@@ -115,6 +116,7 @@ export function createInvitationStore(
           id: "i.id",
           role: "i.role",
           createdBy: knex.raw("coalesce(??, ??)", ["u.username", "i.created_by"]),
+          label: "i.label",
           email: "i.email",
           createdAt: "i.created_at",
           expiresAt: "i.expires_at",
@@ -141,6 +143,11 @@ export function createInvitationStore(
       }
     },
   };
+}
+
+/** An event has one label for whom the invitation is: that of its creator, or else the address. */
+function eventData({ id, role, label, email }: Pick<Invitation, "id" | "role" | "label" | "email">) {
+  return { invitation_id: id, role, label: label ?? email };
 }
 
 /** Locks the organization and checks its members, each of whom was invited. @throws QuotaExceeded */
@@ -231,15 +238,15 @@ export async function revokeInvitations(
     .whereNull("used_at")
     .where("expires_at", ">", Date.now())
     .forUpdate()
-    .select("id", "role");
+    .select("id", "role", "label", "email");
   const ids = pending.map(({ id }) => id);
   if (ids.length === 0) return 0;
   await trx("invitations").whereIn("id", ids).delete();
-  const events = pending.map(({ id, role }) => ({
+  const events = pending.map((invitation) => ({
     organizationId: filter.organization_id,
     type: "invitation.revoked" as const,
-    subject: id,
-    data: { invitation_id: id, role },
+    subject: invitation.id,
+    data: eventData(invitation),
   }));
   await outbox.record(trx, actor, ...events);
   return ids.length;

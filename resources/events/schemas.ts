@@ -29,7 +29,14 @@ const signIn = z.object({
   user_id: z.string(),
   methods: z.array(z.string()).describe("How the user signed in, such as `password` or `sso`."),
 });
-const invitation = z.object({ invitation_id: z.string(), role });
+const invitation = z.object({
+  invitation_id: z.string(),
+  role,
+  label: z
+    .string()
+    .nullable()
+    .describe("For whom it is: its label, or else the email address. `null` if neither is known."),
+});
 const authorization = z.object({
   grant_id: z.string(),
   client_id: z.string().describe("The client that received access."),
@@ -86,6 +93,7 @@ export const EVENT_DATA_SCHEMAS = {
   "audit_log.exported": z.object({
     types: z.array(z.string()).optional().describe("The exported event types. Absent if all were."),
     actor: z.string().optional(),
+    client_id: z.string().optional(),
     from: time.optional(),
     to: time.optional(),
   }),

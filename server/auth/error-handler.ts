@@ -51,7 +51,7 @@ export function showSignInError(ctx: Context, status: number, title: string, tex
   showMessage(ctx, status, title, text, { href: "/auth/login", text: "Go to sign-in" });
 }
 
-const DASHBOARD = { href: HOME, text: "Go to the dashboard" };
+export const DASHBOARD: PageLink = { href: HOME, text: "Go to the dashboard" };
 const TITLES: Record<string, string> = {
   link_invalid: "This link is no longer valid",
   invitation_invalid: "This invitation is no longer valid",

@@ -69,7 +69,7 @@ export function passwordReset(
 function showInvalidLink(ctx: Context): void {
   const text =
     "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.";
-  showMessage(ctx, 404, "This link is no longer valid", text);
+  showMessage(ctx, 404, "This link is no longer valid", text, SIGN_IN);
 }
 
 function resetPage(token: string, username: string, error?: string): string {

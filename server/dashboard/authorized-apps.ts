@@ -1,7 +1,8 @@
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts";
 import { type AppIdentity, describeApp } from "../clients/app-identity.ts";
-import { badge, linkButton, panelForm, time } from "../ui/controls.ts";
+import { describe as describeScope } from "../interactions/consent-page.ts";
+import { day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { type Columns, table } from "../ui/table.ts";
 import { webhookChoice } from "./created-webhooks.ts";
@@ -29,9 +30,11 @@ export function showApp({ id, name, clientId, publisher, scopes, ...app }: Shown
 type AppsTable<App> = {
   caption: string;
   badge?: (app: App) => Html;
-  /** What the table shows after the name of the app. */
-  columns: Columns<App>;
+  /** Says by whom or for which organization an app was authorized. */
+  authorization: (app: App) => Html;
   path: string;
+  /** Where the user sees what an app did; absent if the user may not. */
+  activity?: ((app: App) => string) | undefined;
   /** Whose authorization it is, such as “for ada”; undefined if the user may not revoke it. */
   whose: (app: App) => string | undefined;
 };
@@ -39,16 +42,15 @@ type AppsTable<App> = {
 /** `apps` are newest first. */
 export function authorizedAppsTable<App extends ShownApp>(
   apps: App[],
-  { caption, badge: badgeOf = () => html``, columns, path, whose }: AppsTable<App>,
+  { caption, badge: badgeOf = () => html``, authorization, path, activity, whose }: AppsTable<App>,
 ): Html {
   const repeats = numberRepeats(apps);
   const all: Columns<App> = {
-    App: (app) => html`${appName(app, repeats.get(app.id))}${badgeOf(app)}`,
-    ...columns,
+    App: (app) => named(initial(app.name), html`${appName(app, repeats.get(app.id))}${badgeOf(app)}`),
     Permissions: ({ scopes }) =>
-      html`<span class="tags">${scopes.map((scope) => html`${badge(scope)} `)}</span>`,
-    Authorized: ({ grantedAt }) => time(grantedAt),
-    "Last used": ({ lastUsedAt }) => time(lastUsedAt),
+      html`<ul class="plain">${scopes.map((scope) => html`<li>${describeScope(scope)}</li>`)}</ul>`,
+    Authorized: (app) => html`${day(app.grantedAt)}<br>${authorization(app)}`,
+    "Last used": (app) => html`${time(app.lastUsedAt)}${activityLink(app, activity)}`,
   };
   return table(caption, all, apps, (app) => {
     const owner = whose(app);
@@ -57,9 +59,13 @@ export function authorizedAppsTable<App extends ShownApp>(
   });
 }
 
+function activityLink<App extends ShownApp>(app: App, activity: AppsTable<App>["activity"]): Html {
+  return html`${activity && html`<br><a href="${activity(app)}">View activity<span class="visually-hidden"> of ${app.name}</span></a>`}`;
+}
+
 function appName({ name, publisher }: AppIdentity, repeat: string | undefined): Html {
   return html`<strong><bdi>${name}</bdi></strong>${
-    publisher && publisher !== name && html` <span class="soft">${publisher}</span>`
+    publisher && publisher !== name && html`<br><span class="soft">${publisher}</span>`
   }${repeat && html`<br><span class="soft">${repeat}</span>`}`;
 }
 

@@ -17,10 +17,10 @@ import { createOneTimeViews } from "./one-time-view.ts";
 import { approvedAppRoutes } from "./organization/approved-apps.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
-import { invitationRoutes } from "./organization/invitations.ts";
 import { memberRoutes } from "./organization/members.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { organizationRoutes } from "./organization/routes.ts";
+import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
 import { webhooks } from "./webhooks/routes.ts";
@@ -29,12 +29,13 @@ const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
   linkImport, // before links, whose paths have an ID in its place
   linkExports,
+  // Before the routes of one member, whose parameter would match the path of a setting.
+  settingsRoutes,
   links,
   analytics,
   webhooks,
   deliveries,
   memberRoutes,
-  invitationRoutes,
   planRoutes,
   clientRoutes,
   quickStartRoutes,

@@ -19,6 +19,9 @@ const PAGE_GUESSES: Record<string, string> = {
   "/dashboard/organizations": "/dashboard",
 };
 
+// The forms of the settings page have the addresses of what they change.
+const SETTING = /^(\/dashboard\/organizations\/[^/]+)\/members\/require-second-factor$/;
+
 // A form that is shown again with its errors has the URL that it was sent to; reloading leads to the page, group 1.
 const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
@@ -68,6 +71,8 @@ function targetOf(ctx: Context): string | undefined {
 
 function pageOfForm(path: string): string | undefined {
   if (!path.startsWith("/dashboard/")) return undefined;
+  const [, organization] = SETTING.exec(path) ?? [];
+  if (organization) return `${organization}/settings`;
   for (const pattern of FORM_ACTIONS) {
     const [, page] = pattern.exec(path) ?? [];
     if (page) return page;

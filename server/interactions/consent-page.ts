@@ -105,7 +105,7 @@ const REFUSALS = {
 
 const EXCLUSIONS: Record<ExclusionReason, (organization: Html, approvalUrl: string) => Html> = {
   kind: (organization) =>
-    html`${organization} doesn’t allow this app. Ask an owner or admin to allow it under Apps.`,
+    html`${organization} doesn’t allow this app. Ask an owner or admin to allow it in the settings.`,
   second_factor: (organization) =>
     html`${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.`,
   members: (organization) =>
@@ -163,7 +163,8 @@ function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean):
   }</p>`;
 }
 
-function describe(scope: string): string {
+/** Says in plain words what a scope allows. */
+export function describe(scope: string): string {
   return SCOPE_DESCRIPTIONS[scope] ?? scope;
 }
 

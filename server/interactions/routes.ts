@@ -3,7 +3,7 @@ import type { Context, Middleware } from "koa";
 import { errors, type Interaction, type Provider } from "oidc-provider";
 import { Problem } from "../../resources/http/problem.ts";
 import { routesOf } from "../../resources/http/routing.ts";
-import { showMessage } from "../auth/error-handler.ts";
+import { DASHBOARD, showMessage } from "../auth/error-handler.ts";
 import type { AuthOptions } from "../auth/parts.ts";
 import { type Csrf, checkOrigin, isChange } from "../http/csrf.ts";
 import { formBody, type Input } from "../http/request-body.ts";
@@ -73,11 +73,11 @@ const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
   } catch (error) {
     if (error instanceof Problem && error.code === "cross_site_request") {
       const text = "Start again from the app.";
-      return showMessage(ctx, error.status, "This request came from another site", text);
+      return showMessage(ctx, error.status, "This request came from another site", text, DASHBOARD);
     }
     if (!(error instanceof errors.OIDCProviderError) || error.status >= 500) throw error;
     const text =
       "It may also have been completed already, or started in another browser. Start again from the app.";
-    showMessage(ctx, error.status, "This sign-in request has expired", text);
+    showMessage(ctx, error.status, "This sign-in request has expired", text, DASHBOARD);
   }
 };

@@ -1,6 +1,6 @@
 import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
-import { messagePage } from "../ui/page.ts";
+import { HOME, messagePage } from "../ui/page.ts";
 import { count, countNetworks, describeWait, secondsUntilOpen } from "./counters.ts";
 import { siteKeyOf } from "./ip-key.ts";
 import type { RateLimitStore } from "./store.ts";
@@ -83,6 +83,7 @@ export function createOAuthLimits({ create }: RateLimitStore) {
       ctx.body = messagePage(
         "Too many requests",
         `Your network has sent too many requests. Try again in ${describeWait(seconds)}.`,
+        ctx.method === "GET" ? { href: ctx.url, text: "Try again" } : HOME,
       );
     },
   };

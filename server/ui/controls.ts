@@ -31,6 +31,11 @@ export function initial(name: string): Html {
   return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>`;
 }
 
+/** Renders a name in a list, with its initial or logo before it. */
+export function named(tile: Html, name: Html): Html {
+  return html`<span class="named">${tile}<span>${name}</span></span>`;
+}
+
 type Look = "primary" | "quiet" | "danger";
 
 export function formButton({
@@ -64,10 +69,19 @@ type PanelForm = {
 
 /** Renders a form in a panel of its own, which ends with its button and Cancel. */
 export function panelForm({ action, submit, cancel, danger }: PanelForm, content: Html): Html {
-  return html`<form method="post" action="${action}" class="panel${danger === "panel" ? " danger" : ""} stack">${CSRF_FIELD}
+  return html`<form method="post" action="${action}" class="panel narrow${danger === "panel" ? " danger" : ""} stack">${CSRF_FIELD}
 ${content}
 <div class="actions"><button type="submit"${danger && html` class="danger"`}>${submit}</button>${linkButton(cancel, "Cancel", "quiet")}</div>
 </form>`;
+}
+
+type SettingPanel = { title: string; text: Html | string; isDangerous?: boolean };
+
+/** Renders a setting in a panel of its own: what it means, and its control beside it. */
+export function settingPanel({ title, text, isDangerous }: SettingPanel, control: Html): Html {
+  return html`<section class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
+<div>${control}</div></section>
+`;
 }
 
 /** `about` distinguishes links with the same text for screen readers. */

@@ -29,13 +29,14 @@ const SECTIONS = {
   members: ["Members", "users"],
   plan: ["Plan", "credit-card"],
   audit: ["Audit log", "scroll-text"],
+  settings: ["Settings", "settings"],
 } as const;
 
 /** The groups of the navigation: heading → sections. */
 const PARTS = {
   "": ["overview", "links", "analytics"],
   Developers: ["connect", "client", "webhooks", "apps"],
-  Organization: ["members", "plan", "audit"],
+  Organization: ["members", "plan", "audit", "settings"],
 } satisfies Record<string, Section[]>;
 
 export type Section = keyof typeof SECTIONS;

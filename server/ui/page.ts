@@ -45,6 +45,9 @@ ${body}
 
 export type PageLink = { href: string; text: string };
 
+/** The way on from a page of an authorization that can't continue. */
+export const HOME: PageLink = { href: "/", text: "Go to the home page" };
+
 export function messagePage(title: string, text: string, next?: PageLink): string {
   return page(title, message(title, text, next));
 }
@@ -55,8 +58,11 @@ export function standalonePage(title: string, text: string, next: PageLink): str
 }
 
 function message(title: string, text: string, next?: PageLink): Html {
-  const link = next ? html`<p><a class="button quiet" href="${next.href}">${next.text}</a></p>` : html``;
-  return html`<h1>${title}</h1><p>${text}</p>${link}`;
+  return html`<h1>${title}</h1><p>${text}</p>${next && linkTo(next)}`;
+}
+
+function linkTo({ href, text }: PageLink): Html {
+  return html`<p><a class="button quiet" href="${href}">${text}</a></p>`;
 }
 
 /** The redirect URI of an app with a response, and the host or scheme that names it. */
@@ -68,19 +74,21 @@ export function authorizationErrorPage(reason: string, next?: AppLink): string {
     "Access request failed",
     html`<h1>Access request failed</h1>
 <p>The app sent an invalid request, so nothing was shared with it. Go back to the app and try again.</p>
-<p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>${
-      next &&
-      html`
-<p>You can also return to the app at <strong><bdi>${next.name}</bdi></strong>. Continue only if you trust it.</p>
-<p><a class="button quiet" href="${next.href}">Continue to ${next.name}</a></p>`
-    }`,
+<p class="hint">If this keeps happening, send this error to the app’s developer: ${reason}</p>
+${next ? returnToApp(next) : linkTo(HOME)}`,
   );
+}
+
+function returnToApp({ href, name }: AppLink): Html {
+  return html`<p>You can also return to the app at <strong><bdi>${name}</bdi></strong>. Continue only if you trust it.</p>
+${linkTo({ href, text: `Continue to ${name}` })}`;
 }
 
 export function expiredRegistrationPage(): string {
   return messagePage(
     "Registration expired",
     "This app registered more than 90 days ago. Remove this server from the app, then add it again to connect.",
+    HOME,
   );
 }
 

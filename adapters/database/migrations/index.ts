@@ -14,6 +14,7 @@ import { fapi } from "./0008_fapi.ts";
 import { clickCounts } from "./0009_click_counts.ts";
 import { deliveryLog } from "./0011_delivery_log.ts";
 import { fallbackUrls } from "./0012_fallback_urls.ts";
+import { invitationLabels } from "./0014_invitation_labels.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
@@ -28,6 +29,7 @@ export const MIGRATIONS: Migration[] = [
   clickCounts,
   deliveryLog,
   fallbackUrls,
+  invitationLabels,
 ];
 
 // The first migration of the versions before 0.3.0, none of which was published.

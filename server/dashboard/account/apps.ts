@@ -44,7 +44,7 @@ export function accountAppRoutes(router: Router, { storage }: Options): void {
         ? emptyState("No authorized apps", "Apps appear here once you authorize them.")
         : authorizedAppsTable(apps, {
             caption: "Apps you authorized",
-            columns: { Organization: ({ organization }) => html`<bdi>${organization.name}</bdi>` },
+            authorization: ({ organization }) => html`for <bdi>${organization.name}</bdi>`,
             path: PATH,
             whose: ({ organization }) => `to ${organization.name}`,
           });

@@ -61,7 +61,7 @@ const SENTENCES: Record<Obstacle, string> = {
     "{organization} requires DPoP, which this client isn’t known to support. An owner can change that under API access.",
   documents_disabled:
     "This client identifies itself by a metadata document, which this server doesn’t accept. The server’s operator can change that with the setting `CIMD`.",
-  not_allowed: "{organization} doesn’t allow this client. An owner or admin can change that under Apps.",
+  not_allowed: "{organization} doesn’t allow this client. An owner or admin can change that in the settings.",
   registration_disabled:
     "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
   unknown_client:

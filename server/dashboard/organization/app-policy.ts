@@ -7,7 +7,7 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import type { Settings } from "../../settings/config.ts";
-import { CSRF_FIELD, select } from "../../ui/controls.ts";
+import { CSRF_FIELD, formButton, select, settingPanel } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, MANAGERS, pathTo } from "../access.ts";
@@ -38,12 +38,12 @@ export function addPolicyRoutes(router: Router, options: RouteOptions, show: Sho
       ...(member_apps && { memberApps: member_apps }),
     };
     if (!(await storage.appPolicies.set(organizationId, policy, actor))) throw notFound("organization");
-    respondToChange(ctx, { to: pathTo(ctx, "apps"), done: "app-policy-changed" });
+    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "app-policy-changed" });
   });
 
   addOwnerSwitch(router, allow, {
     path: `${PATH}/enterprise-authorization`,
-    section: "apps",
+    section: "settings",
     field: "enabled",
     set(_, isEnabled, { organizationId, actor }) {
       if (!settings.IDP_ISSUER) {
@@ -81,6 +81,7 @@ const FOR_MEMBERS: Record<MemberApps, string> = {
   none: "Members may not authorize apps. Ask an owner or admin if you need one.",
 };
 
+const TITLE = "Apps";
 const KNOWN = `Known AI clients are ${KNOWN_CLIENT_NAMES}.`;
 const ALWAYS = "Apps of organizations on this server are always accepted.";
 const REGISTERED = "Cursor and apps on a member’s own computer that register themselves count as known.";
@@ -97,17 +98,20 @@ export function appPolicyPanel(
   const current = choices.includes(allowedClients) ? allowedClients : "known";
   if (!isManager(membership)) {
     const kind = KINDS[current].charAt(0).toLowerCase() + KINDS[current].slice(1);
-    return html`<p class="soft">Accepted apps: ${kind}${current === "known" ? `, which are ${KNOWN_CLIENT_NAMES}. ${canRegister ? REGISTERED : ""}` : "."}
-${FOR_MEMBERS[memberApps]}</p>`;
+    return settingPanel(
+      { title: TITLE, text: FOR_MEMBERS[memberApps] },
+      html`<p>Accepted apps: ${kind}${current === "known" ? `, which are ${KNOWN_CLIENT_NAMES}. ${canRegister ? REGISTERED : ""}` : "."}</p>`,
+    );
   }
-  return html`<section class="panel">
-<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${CSRF_FIELD}
+  return settingPanel(
+    { title: TITLE, text: `${ALWAYS} Owners and admins are bound by this setting.` },
+    html`<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${CSRF_FIELD}
 ${select({
   name: "allowed_clients",
   label: "Accepted apps",
   value: current,
   options: choices.map((choice) => [choice, KINDS[choice]] as const),
-  hint: `${canRegister ? `${KNOWN} ${REGISTERED}` : KNOWN} ${ALWAYS} Owners and admins are bound by this setting.`,
+  hint: canRegister ? `${KNOWN} ${REGISTERED}` : KNOWN,
 })}
 ${select({
   name: "member_apps",
@@ -117,20 +121,21 @@ ${select({
   hint: "Owners and admins may authorize any accepted app. Apps that are no longer allowed lose access immediately.",
 })}
 <button type="submit" class="quiet">Save settings</button>
-</form></section>`;
+</form>`,
+  );
 }
 
 /** Renders whether the identity provider may authorize apps; the button changes it. */
-export function enterpriseAuthorizationPanel(path: string, isEnabled: boolean, idpName: string): Html {
-  return html`<section class="panel">
-<h2>Enterprise-managed authorization</h2>
-<p class="soft">${
-    isEnabled
-      ? html`${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
-      : html`Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`
-  }</p>
-<form method="post" action="${path}/enterprise-authorization">${CSRF_FIELD}
-<input type="hidden" name="enabled" value="${String(!isEnabled)}">
-<button type="submit" class="quiet">${isEnabled ? "Turn off" : `Let ${idpName} authorize apps`}</button>
-</form></section>`;
+export function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, idpName: string): Html {
+  const text = isEnabled
+    ? `${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
+    : `Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`;
+  return settingPanel(
+    { title: "Enterprise-managed authorization", text },
+    formButton({
+      action: `${sectionPath(id, "apps")}/enterprise-authorization`,
+      text: isEnabled ? "Turn off" : `Let ${idpName} authorize apps`,
+      fields: { enabled: String(!isEnabled) },
+    }),
+  );
 }

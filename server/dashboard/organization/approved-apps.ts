@@ -1,6 +1,5 @@
 import type { Context } from "koa";
 import { z } from "zod";
-import type { MemberApps } from "../../../adapters/oauth/app-policy.ts";
 import { MAX_APPROVED_APPS } from "../../../adapters/organizations/approved-apps.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
@@ -36,7 +35,7 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
     if (!prefersHtml(ctx))
       return sendJson(ctx, { client_id: clientId, app: app.name, published_by: app.publisher });
     const body = approvalPage(membershipOf(ctx), clientId, app.name);
-    showPage(ctx, { title: "Approve app", section: "apps", body });
+    showPage(ctx, { title: "Approve app", section: "settings", body });
   });
 
   router.post(PATH, allow(...MANAGERS), async (ctx) => {
@@ -47,14 +46,14 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
     if (approved === "missing") throw notFound("organization");
     if (approved === "limit") throw new Problem(409, "approved_app_limit", LIMIT_REACHED);
     const body = { approved_app: showApproval(describeApproval(approved)) };
-    respondToChange(ctx, { to: pathTo(ctx, "apps"), done: "app-approved", status: 201, body });
+    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "app-approved", status: 201, body });
   });
 
   addChange(router, ["delete", `${PATH}/:approval_id`], { access: [allow(...MANAGERS)] }, async (ctx) => {
     const { organizationId, actor } = actorOf(ctx);
     if (!(await approvedApps.remove(organizationId, ctx.params.approval_id, actor)))
       throw notFound("approval");
-    respondToChange(ctx, { to: pathTo(ctx, "apps"), done: "approval-withdrawn" });
+    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "approval-withdrawn" });
   });
 };
 
@@ -62,16 +61,11 @@ function showUnknownApp(ctx: Context, clientId: string): void {
   ctx.status = 422;
   const body = approvalForm(pathTo(ctx, "apps"), clientId);
   const error = "No app has this client ID. Check it and try again.";
-  showPage(ctx, { title: "Approve app", section: "apps", error, body });
+  showPage(ctx, { title: "Approve app", section: "settings", error, body });
 }
 
-/** Renders the approved apps while approval is required; managers can approve others and withdraw approvals. */
-export function approvedAppsSection(
-  membership: Membership,
-  memberApps: MemberApps,
-  approved: ShownApproval[],
-): Html {
-  if (memberApps !== "approved") return html``;
+/** Renders the apps that members may authorize; managers can approve others and withdraw approvals. */
+export function approvedAppsPanel(membership: Membership, approved: ShownApproval[]): Html {
   const path = sectionPath(membership.id, "apps");
   const columns: Columns<ShownApproval> = {
     App: nameAndClient,
@@ -111,7 +105,7 @@ function nameAndClient({ name, clientId }: ShownApproval): Html {
 
 function approvalPage({ id, name }: Membership, clientId: string, appName: string): Html {
   const path = sectionPath(id, "apps");
-  return html`<div class="panel">
+  return html`<div class="panel narrow">
 <dl class="facts">
 <dt>App</dt><dd><bdi>${appName}</bdi></dd>
 <dt>Client ID</dt><dd><code>${breakable(clientId)}</code></dd>
@@ -121,7 +115,7 @@ function approvalPage({ id, name }: Membership, clientId: string, appName: strin
 <form method="post" action="${path}/approved" class="actions">${CSRF_FIELD}
 <input type="hidden" name="client_id" value="${clientId}">
 <button type="submit">Approve app</button>
-${linkButton(path, "Cancel", "quiet")}
+${linkButton(sectionPath(id, "settings"), "Cancel", "quiet")}
 </form></div>`;
 }
 

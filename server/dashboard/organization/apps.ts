@@ -5,7 +5,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { badge, breakable, linkButton } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import {
   appRevocationForm,
@@ -15,10 +15,8 @@ import {
   shownAppOf,
 } from "../authorized-apps.ts";
 import { asksToDeleteWebhooks } from "../created-webhooks.ts";
-import { respondToChange, type Show, sendJson, showPage } from "../responses.ts";
+import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
-import { addPolicyRoutes, appPolicyPanel, enterpriseAuthorizationPanel } from "./app-policy.ts";
-import { approvedAppsSection } from "./approved-apps.ts";
 
 /** `isAllowed`: whether the organization lets its members connect the app. If not, its tokens are rejected. */
 type OrganizationApp = ShownApp & { isAllowed: boolean };
@@ -27,10 +25,10 @@ const PATH = `${ORGANIZATION}/apps`;
 const INTRO = "Apps that members have authorized. Revoking access takes effect immediately.";
 
 export const appRoutes: RouteModule = (router, options) => {
-  const { storage, settings, appPolicyCheck, allow } = options;
+  const { storage, appPolicyCheck, allow } = options;
   const { grants, appPolicies, approvedApps, enterpriseAuthorization } = storage;
 
-  const show: Show = async (ctx, error) => {
+  router.get(PATH, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
     const [authorized, setting, listed, isEnterpriseManaged] = await Promise.all([
       grants.listByOrganization(membership.id),
@@ -57,15 +55,8 @@ export const appRoutes: RouteModule = (router, options) => {
           user: { id: app.userId, username: app.username },
         })),
       });
-    const enterprise =
-      settings.IDP_NAME && membership.role === "owner"
-        ? enterpriseAuthorizationPanel(pathTo(ctx, "apps"), isEnterpriseManaged, settings.IDP_NAME)
-        : html``;
-    const body = html`${appPolicyPanel(membership, setting, settings)}${enterprise}${approvedAppsSection(membership, setting.memberApps, approved)}${appsTable(ctx, apps)}`;
-    showPage(ctx, { title: "Authorized apps", intro: INTRO, section: "apps", error, body });
-  };
-  router.get(PATH, allow(), (ctx) => show(ctx));
-  addPolicyRoutes(router, options, show);
+    showPage(ctx, { title: "Authorized apps", intro: INTRO, section: "apps", body: appsTable(ctx, apps) });
+  });
   addRevocationRoutes(router, options);
 };
 
@@ -126,8 +117,11 @@ function appsTable(ctx: Context, apps: OrganizationApp[]) {
   return authorizedAppsTable(apps, {
     caption: "Authorized apps",
     badge: ({ isAllowed }) => (isAllowed ? html`` : html` ${badge("not allowed", "warn")}`),
-    columns: { User: ({ username }) => html`<bdi>${breakable(username)}</bdi>` },
+    authorization: ({ username }) => html`by <bdi>${breakable(username)}</bdi>`,
     path: pathTo(ctx, "apps"),
+    activity: isManager(membership)
+      ? ({ clientId }) => pathWith(pathTo(ctx, "audit"), { client_id: clientId })
+      : undefined,
     whose: ({ userId, username }) =>
       isManager(membership) || userId === user.id ? `for ${username}` : undefined,
   });

@@ -20,7 +20,7 @@ const CATEGORIES = {
   },
   access: {
     label: "Apps, clients and tokens",
-    contains: (type: string) => /^(authorization|token|client|trust_rule)\./.test(type),
+    contains: (type: string) => /^(app|authorization|token|client|trust_rule)\./.test(type),
   },
   links: { label: "Links", contains: (type: string) => /^links?\./.test(type) },
   webhooks: { label: "Webhooks", contains: (type: string) => type.startsWith("webhook.") },
@@ -44,10 +44,12 @@ const moment = z.string().transform((text, context) => {
   if (Number.isNaN(at)) context.addIssue("must be a date or an RFC 3339 time, for example 2026-01-31");
   return { at, isDate: DATE.test(text) };
 });
+const idText = z.string().max(255, { error: "must be at most 255 characters" });
 const querySchema = z.object({
   type: z.enum(AUDITED_TYPES, { error: "must be an event type of the audit log" }).optional(),
   category: z.enum(CATEGORY_NAMES, { error: `must be ${CATEGORY_NAMES.join(", ")}` }).optional(),
-  actor: z.string().max(255, { error: "must be at most 255 characters" }).optional(),
+  actor: idText.optional(),
+  client_id: idText.optional(),
   from: moment.optional(),
   to: moment.optional(),
   limit: z.coerce
@@ -64,13 +66,21 @@ export type AuditQuery = Awaited<ReturnType<typeof readAuditQuery>>;
 
 /** `findActorId` resolves the username or ID of an actor. Throws Problem 422. */
 export async function readAuditQuery(input: object, findActorId: (actor: string) => Promise<string>) {
-  const { type, category, actor, from, to, limit, cursor, format } = validate(
-    querySchema,
-    withoutEmptyFields(input),
-  );
+  const {
+    type,
+    category,
+    actor,
+    client_id: client,
+    from,
+    to,
+    limit,
+    cursor,
+    format,
+  } = validate(querySchema, withoutEmptyFields(input));
   const filter: AuditFilter = {
     ...((type || category) && { types: typesOf(type, category) }),
     ...(actor && { actor: await findActorId(actor) }),
+    ...(client && { client }),
     ...(from && { from: from.at }),
     // A date includes its whole day.
     ...(to && { to: to.isDate ? to.at + DAY_MS : to.at }),

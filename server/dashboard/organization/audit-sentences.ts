@@ -77,8 +77,8 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
       data.user_id === actor ? "" : ` of ${user}`
     }`,
   "member.data_exported": () => "exported their account data",
-  "invitation.created": ({ data }) => `created an invitation with the role ${data.role}`,
-  "invitation.revoked": ({ data }) => `revoked an invitation with the role ${data.role}`,
+  "invitation.created": ({ data }) => `created an invitation${forWhom(data)} with the role ${data.role}`,
+  "invitation.revoked": ({ data }) => `revoked an invitation${forWhom(data)} with the role ${data.role}`,
   "app.approved": ({ app }) => `approved ${app} for members`,
   "app.approval_withdrawn": ({ app }) => `withdrew the approval of ${app}`,
   "client.created": ({ data }) => `created client ${data.client_id}`,
@@ -160,15 +160,28 @@ export function summaryOf({ type, actor, data, names }: AuditEntry): string {
   return sentence(entry).trim();
 }
 
+// What apps and scripts do many times in a row.
+const GROUP_VERBS: Partial<Record<EventType, string>> = {
+  "link.created": "created",
+  "link.updated": "updated",
+  "link.deleted": "deleted",
+};
+
+/** Describes several entries of one type, as in “created 12 links”. Undefined for types that are never grouped. */
+export function groupSummaryOf(type: EventType, count: number): string | undefined {
+  const verb = GROUP_VERBS[type];
+  return verb && `${verb} ${count} links`;
+}
+
 /** Names the actor of an entry: a user, a client, the operator or the system. */
-export function actorNameOf({ actor, via, names }: AuditEntry): string {
+export function actorNameOf({ actor, names }: AuditEntry): string {
   if (actor === ANONYMOUS.id) return "Unknown user";
   const name = names.get(actor) ?? nameOfApp(actor) ?? actor;
-  if (via) return `${name} via ${appOf(via, names)}`;
   return actor.startsWith("lgc_") ? `${name} (client)` : name;
 }
 
-function appOf(clientId: string, names: AuditEntry["names"]): string {
+/** Returns how a sentence calls a client. */
+export function appOf(clientId: string, names: AuditEntry["names"]): string {
   return nameOfApp(clientId) ?? `an app of ${names.get(clientId) ?? clientId}`;
 }
 
@@ -186,6 +199,10 @@ function resetLinkOf({ reset_link_created_by: creator }: Data, name: Entry["name
 
 function factorName(method: unknown): string {
   return method === "passkey" ? "a passkey" : "an authenticator app";
+}
+
+function forWhom({ label }: Data): string {
+  return label ? ` for ${label}` : "";
 }
 
 function because({ reason }: Data): string {

@@ -1,28 +1,16 @@
 import type { Context } from "koa";
-import type { AuditEntry, AuditFilter, ChainHead } from "../../../adapters/events/audit-log.ts";
+import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
+import { describeApp } from "../../clients/app-identity.ts";
 import { sendCsv, toCsv } from "../../csv.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { retentionOf } from "../../settings/lifetimes.ts";
-import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
-import { type Html, html } from "../../ui/html.ts";
-import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
-import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { AUDITED_TYPES, type AuditQuery, CATEGORY_OPTIONS, readAuditQuery } from "./audit-query.ts";
-import { actorNameOf, summaryOf } from "./audit-sentences.ts";
-
-type Page = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
-
-const COLUMNS: Columns<AuditEntry> = {
-  Time: ({ at }) => time(at),
-  Actor: (entry) => html`<bdi>${actorNameOf(entry)}</bdi>`,
-  Event: summaryOf,
-  "IP address": ({ address }) => address ?? "–",
-};
+import { showAuditPage } from "./audit-page.ts";
+import { type AuditQuery, readAuditQuery } from "./audit-query.ts";
+import { appOf, summaryOf } from "./audit-sentences.ts";
 
 const CSV_COLUMNS =
   "created_at actor actor_name via via_name address type summary subject data id seq previous_hash hash record".split(
@@ -97,11 +85,28 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     }
   }
 
+  /** Lists the apps that the log can be narrowed to: the authorized ones, the own client, and the chosen one. */
+  async function clientOptions(ctx: Context, [entry]: AuditEntry[]): Promise<[id: string, name: string][]> {
+    const { id, name } = membershipOf(ctx);
+    const chosen = ctx.query.client_id;
+    const [apps, own] = await Promise.all([
+      storage.grants.listByOrganization(id),
+      storage.clients.findByOrganization(id),
+    ]);
+    const names = new Map<string, string>();
+    if (own) names.set(own.clientId, `${name} (client)`);
+    for (const app of apps) names.set(app.clientId, describeApp(app).name);
+    if (typeof chosen === "string" && chosen && !names.has(chosen))
+      names.set(chosen, entry ? appOf(chosen, entry.names) : chosen);
+    return [...names];
+  }
+
   router.get(PATH, managers, async (ctx) => {
     const query = await readAuditQuery(ctx.query, findActorId);
     if (query.format === "csv") return exportCsv(ctx, query.filter);
     const page = await readPage(membershipOf(ctx).id, query);
-    if (prefersHtml(ctx)) return showAuditPage(ctx, page);
+    if (prefersHtml(ctx))
+      return showAuditPage(ctx, { ...page, clients: await clientOptions(ctx, page.entries) });
     ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor, head: page.head ?? null };
   });
 
@@ -131,48 +136,4 @@ function toEntryView(entry: AuditEntry) {
     hash,
     record,
   };
-}
-
-function showAuditPage(ctx: Context, { entries, nextCursor, head }: Page): void {
-  const { path } = ctx;
-  const query = ctx.query as Record<string, string>;
-  const filter = new URLSearchParams(
-    Object.entries(query).filter(([name, value]) => value && !["cursor", "limit", "done"].includes(name)),
-  );
-  const body = html`${filterForm(path, query)}
-${entries.length > 0 ? table("Audit log", COLUMNS, entries) : emptyState("No events found", "No entry matches the filter.")}
-${pagination({ path, query, nextCursor })}
-${head && proof(head)}`;
-  const actions = linkButton(`${path}.csv${filter.size > 0 ? `?${filter}` : ""}`, "Export CSV", "quiet");
-  const kept = retentionOf(membershipOf(ctx).plan);
-  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
-  showPage(ctx, { title: "Audit log", intro, section: "audit", actions, body });
-}
-
-/** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
-function proof({ seq, hash }: ChainHead): Html {
-  return html`<section class="panel"><h2>Proof of completeness</h2>
-<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs#audit-log">How to verify an export</a></p>
-<p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
-}
-
-function filterForm(path: string, query: Record<string, string>): Html {
-  return html`<form method="get" action="${path}" class="row">
-${select({
-  name: "category",
-  label: "Category",
-  value: query.category,
-  options: [["", "All"], ...CATEGORY_OPTIONS],
-})}
-${select({
-  name: "type",
-  label: "Event",
-  value: query.type,
-  options: [["", "All"], ...AUDITED_TYPES.map((type) => [type, type] as const)],
-})}
-${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
-${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}
-${field({ name: "to", label: "To", type: "date", value: query.to?.slice(0, 10) })}
-<button type="submit">Filter</button>
-</form>`;
 }

@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import { z } from "zod";
 import { notFound } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
-import { CSRF_FIELD } from "../../ui/controls.ts";
+import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, MANAGERS, pathTo } from "../access.ts";
@@ -26,24 +26,22 @@ export function addFallbackRoutes(
     );
     if (!(await storage.fallbackUrls.set(organizationId, input.fallback_url, actor)))
       throw notFound("organization");
-    respondToChange(ctx, { to: pathTo(ctx, "overview"), done: "fallback-url-saved", body: input });
+    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "fallback-url-saved", body: input });
   });
 }
 
-/** Renders where visitors of unavailable links go by default; managers can change it. */
+/** Renders where visitors of unavailable links go by default. */
 export function fallbackPanel(
   organizationId: string,
   { value, error }: { value: string; error: string | undefined },
 ): Html {
-  return html`<section class="panel"><h2>Unavailable links</h2>
-<form method="post" action="${sectionPath(organizationId, "overview")}/fallback-url" class="stack">${CSRF_FIELD}
-${urlField({
-  name: "fallback_url",
-  label: "Fallback URL",
-  value,
-  error,
-  hint: "Visitors of links that are archived, expired, used up or deleted go here, unless the link has its own fallback URL. Leave empty to show a page that says the link is no longer available.",
-})}
+  const text =
+    "Visitors of links that are archived, expired, used up or deleted go here, unless the link has its own fallback URL. Leave empty to show a page that says the link is no longer available.";
+  return settingPanel(
+    { title: "Unavailable links", text },
+    html`<form method="post" action="${sectionPath(organizationId, "overview")}/fallback-url" class="row">${CSRF_FIELD}
+${urlField({ name: "fallback_url", label: "Fallback URL", value, error })}
 <button type="submit" class="quiet">Save fallback URL</button>
-</form></section>`;
+</form>`,
+  );
 }

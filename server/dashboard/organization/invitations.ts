@@ -1,13 +1,16 @@
+import type { Router } from "@koa/router";
 import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import { type Membership, manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { withQuotaProblems } from "../../../resources/http/quota.ts";
-import { validate } from "../../../resources/http/validate.ts";
+import { hasAtMost } from "../../../resources/http/text.ts";
+import { checkText, validate } from "../../../resources/http/validate.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { NAME_MAX, normalizeName, validateCharacters } from "../../credentials/names.ts";
 import { emailAddress } from "../../http/email-address.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import {
   breakable,
   CSRF_FIELD,
@@ -15,6 +18,7 @@ import {
   field,
   formatTime,
   formButton,
+  icon,
   linkButton,
   select,
   time,
@@ -26,8 +30,16 @@ import { type Columns, table } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { mailDisabled, tooManyEmails } from "../account/email.ts";
 import { shownOnce } from "../one-time-view.ts";
-import { formFieldsOf, respondToChange, sendJson, showPage } from "../responses.ts";
-import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
+import {
+  type FieldErrors,
+  formFieldsOf,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  sendJson,
+  showPage,
+} from "../responses.ts";
+import { addChange, ORGANIZATION, type RouteOptions } from "../route.ts";
 import { ownersOnly } from "./member-removal.ts";
 import { capitalized } from "./pages.ts";
 
@@ -35,14 +47,29 @@ const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const PATH = `${ORGANIZATION}/invitations`;
 const LINK = "/dashboard/invitations/:token";
 
+const label = z
+  .string({ error: "must be a string" })
+  .transform(normalizeName)
+  .check(checkText(validateLabel));
+
 const invitation = z.strictObject({
   role: z.enum(ROLES, { error: "must be owner, admin or member" }).default("member"),
-  // A form sends an empty text.
-  email: z.preprocess((text) => (text === "" ? undefined : text), emailAddress.optional()),
+  // A form sends an empty text for what was left out.
+  label: z.preprocess(withoutBlank, label.optional()),
+  email: z.preprocess(withoutBlank, emailAddress.optional()),
 });
 
-/** An invitation link works once. */
-export const invitationRoutes: RouteModule = (router, { settings, storage, urls, allow, oneTimeView }) => {
+function validateLabel(text: string): string | undefined {
+  return hasAtMost(NAME_MAX, text) ? validateCharacters(text) : `must be at most ${NAME_MAX} characters long`;
+}
+
+function withoutBlank(text: unknown): unknown {
+  return typeof text === "string" && text.trim() === "" ? undefined : text;
+}
+
+/** An invitation link works once. `show` is the page with the form. */
+export function addInvitationRoutes(router: Router, options: RouteOptions, show: Show): void {
+  const { settings, storage, urls, allow, oneTimeView } = options;
   const { invitations, organizations } = storage;
   const newLinks = oneTimeView<NewLink>();
 
@@ -51,16 +78,17 @@ export const invitationRoutes: RouteModule = (router, { settings, storage, urls,
     ctx.body = { data: (await invitations.list(membershipOf(ctx).id)).map(showInvitation) };
   });
 
-  router.post(PATH, allow(...MANAGERS), async (ctx) => {
+  router.post(PATH, allow(...MANAGERS), redisplayForm(show), async (ctx) => {
     const { id, role: ownRole } = membershipOf(ctx);
     const user = signedInUserOf(ctx);
-    const { role, email } = validate(invitation, await formFieldsOf(ctx));
+    const { role, label, email } = validate(invitation, await formFieldsOf(ctx));
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
     if (role !== "member") requireRecentSignIn(ctx, pathTo(ctx, "members"));
     if (email && !settings.SMTP_URL) throw mailDisabled();
-    const created = email
-      ? await withQuotaProblems(invitations.createByMail(id, role, LIFETIME_MS, user.actor, email, limitsOf))
-      : await withQuotaProblems(invitations.create(id, role, LIFETIME_MS, user.actor, limitsOf));
+    const creation = { organizationId: id, role, label, lifetimeMs: LIFETIME_MS, actor: user.actor };
+    const created = await withQuotaProblems(
+      email ? invitations.createByMail(creation, email, limitsOf) : invitations.create(creation, limitsOf),
+    );
     if (!created) throw tooManyEmails();
     const url = `${urls.base}/dashboard/invitations/${created.token}`;
     if (prefersHtml(ctx)) {
@@ -112,17 +140,18 @@ export const invitationRoutes: RouteModule = (router, { settings, storage, urls,
     const body = { organization: { id, name }, role };
     respondToChange(ctx, { to: sectionPath(id, "overview"), done: isNew ? "joined" : undefined, body });
   });
-};
+}
 
 function invalidInvitation(): Problem {
   const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
   return new Problem(404, "invitation_invalid", detail);
 }
 
-function showInvitation({ id, role, email, createdBy, createdAt, expiresAt }: Invitation) {
+function showInvitation({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {
   return {
     id,
     role,
+    label,
     email,
     created_by: createdBy,
     created_at: new Date(createdAt).toISOString(),
@@ -130,39 +159,55 @@ function showInvitation({ id, role, email, createdBy, createdAt, expiresAt }: In
   };
 }
 
-export function invitationsOf({ id, role }: Membership, open: Invitation[], hasMail: boolean): Html {
-  const path = `${sectionPath(id, "overview")}/invitations`;
-  const hasEmails = open.some(({ email }) => email);
-  const columns: Columns<Invitation> = {
-    Role: (invitation) => capitalized(invitation.role),
-    ...(hasEmails && { "Sent to": ({ email }: Invitation) => (email ? breakable(email) : "–") }),
-    "Created by": ({ createdBy }) => createdBy,
-    Expires: ({ expiresAt }) => time(expiresAt),
-  };
-  const revokeButton = (invitation: Invitation) =>
-    formButton({
-      action: `${path}/${invitation.id}/delete`,
-      text: "Revoke",
-      about: `invitation from ${formatTime(invitation.createdAt)}`,
-      look: "danger",
-    });
+/** What the form for an invitation shows: whether it can be emailed, and a rejected one with its errors. */
+export type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
+
+export function invitationPanel({ id, role }: Membership, { hasMail, typed, errors }: InvitationForm): Html {
+  const roles = manageableRoles(role).map((one) => [one, capitalized(one)] as const);
   return html`<section class="panel"><h2>Invite a member</h2>
 <p class="soft">Creates a single-use link, valid for 7 days, for you to send.${hasMail ? " We also send it to the email address, if you enter one." : ""}</p>
-<form method="post" action="${path}" class="row">${CSRF_FIELD}
-${select({ name: "role", label: "Role", options: manageableRoles(role).map((one) => [one, capitalized(one)] as const), value: "member" })}
-${hasMail && field({ name: "email", label: "Email address (optional)", type: "email", attributes: html`maxlength="254" autocomplete="off"` })}
-<button type="submit">Create invitation link</button>
-</form></section>
-${open.length > 0 && html`<section><h2>Open invitations</h2>${table("Open invitations", columns, open, revokeButton)}</section>`}`;
+<form method="post" action="${invitationsPath(id)}" class="row">${CSRF_FIELD}
+${select({ name: "role", label: "Role", options: roles, value: textFieldOf(typed.role) || "member" })}
+${field({ name: "label", label: "For whom (optional)", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
+${hasMail && field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
+<button type="submit">${icon("user-plus")}Create invitation link</button>
+</form></section>`;
+}
+
+export function openInvitations({ id }: Membership, open: Invitation[]): Html {
+  if (open.length === 0) return html``;
+  const columns: Columns<Invitation> = {
+    For: ({ label, email }) => {
+      const sent = email && html`<span class="soft">sent to ${breakable(email)}</span>`;
+      if (!label) return email ? html`${breakable(email)}` : "–";
+      return html`<bdi>${label}</bdi>${sent && html`<br>${sent}`}`;
+    },
+    Role: (invitation) => capitalized(invitation.role),
+    "Created by": ({ createdBy }) => html`<bdi>${breakable(createdBy)}</bdi>`,
+    Expires: ({ expiresAt }) => time(expiresAt),
+  };
+  const revokeButton = ({ id: invitationId, label, email, createdAt }: Invitation) =>
+    formButton({
+      action: `${invitationsPath(id)}/${invitationId}/delete`,
+      text: "Revoke",
+      about: `invitation ${label || email ? `for ${label ?? email} ` : ""}from ${formatTime(createdAt)}`,
+      look: "danger",
+    });
+  return html`<section class="group"><div class="title"><h2>Open invitations</h2></div>${table("Open invitations", columns, open, revokeButton)}</section>`;
+}
+
+function invitationsPath(organizationId: string): string {
+  return `${sectionPath(organizationId, "overview")}/invitations`;
 }
 
 /** `email` is the address that the link is sent to. */
-type NewLink = { url: string; expiresAt: number; email: string | null };
+type NewLink = { url: string; expiresAt: number; label: string | null; email: string | null };
 
-function invitationPage(members: string, { url, expiresAt, email }: NewLink): Html {
-  return html`<div class="panel" data-once>
+function invitationPage(members: string, { url, expiresAt, label, email }: NewLink): Html {
+  const recipient = label ? html`<strong><bdi>${label}</bdi></strong>` : "the person you’re inviting";
+  return html`<div class="panel narrow" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
-<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : "Send it to the person you’re inviting."} It works once and expires on ${time(expiresAt)}.</p>
+<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${time(expiresAt)}.</p>
 <p>${copyable(url, "link")}</p>
 <div class="actions">${linkButton(members, "Done")}</div>
 </div>`;

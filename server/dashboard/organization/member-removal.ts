@@ -29,14 +29,14 @@ export function addRemovalRoutes(router: Router, { storage, allow }: RouteOption
     path: `${PATH}/me/delete`,
     program: ["delete", `${PATH}/me`],
     access: allow(),
-    section: "overview",
+    section: "settings",
     async render(ctx) {
       const { id, role } = membershipOf(ctx);
       const title = "Leave organization?";
-      const [cancel, list] = [pathTo(ctx, "overview"), pathTo(ctx, "members")];
+      const [cancel, list] = [pathTo(ctx, "settings"), pathTo(ctx, "members")];
       const owners = (await members.list(id)).filter((one) => one.role === "owner");
       if (role === "owner" && owners.length === 1) {
-        const body = html`<div class="panel"><p>You’re the only owner. ${LAST_OWNER}</p>
+        const body = html`<div class="panel narrow"><p>You’re the only owner. ${LAST_OWNER}</p>
 <div class="actions">${linkButton(list, "Manage members")}${linkButton(cancel, "Cancel", "quiet")}</div></div>`;
         return { title, body };
       }

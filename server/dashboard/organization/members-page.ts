@@ -3,44 +3,39 @@ import type { Member } from "../../../adapters/organizations/members.ts";
 import { type Membership, manageableRoles, ROLES, type Role } from "../../../adapters/organizations/store.ts";
 import { scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import type { SignedInUser } from "../../http/state.ts";
-import { badge, breakable, day, formButton } from "../../ui/controls.ts";
+import { badge, breakable, day, formButton, initial, named } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { invitationsOf } from "./invitations.ts";
+import { type InvitationForm, invitationPanel, openInvitations } from "./invitations.ts";
 import { capitalized } from "./pages.ts";
-import { secondFactorPanel } from "./second-factor.ts";
 
 type MembersPage = {
   membership: Membership;
-  user: Pick<SignedInUser, "id" | "secondFactor">;
+  user: Pick<SignedInUser, "id">;
   members: Member[];
   invitations: Invitation[];
-  requiresFactor: boolean;
-  hasMail: boolean;
+  /** What the form for an invitation shows. */
+  form: InvitationForm;
 };
 
-export function membersPage({
-  membership,
-  user,
-  members,
-  invitations,
-  requiresFactor,
-  hasMail,
-}: MembersPage): Html {
+export function membersPage({ membership, user, members, invitations, form }: MembersPage): Html {
   const path = sectionPath(membership.id, "members");
   const isManageable = ({ role }: Member) => membership.role === "owner" || role !== "owner";
   const actions = (member: Member) =>
     isManageable(member) && member.id !== user.id ? memberActions(membership, member, path) : "";
   const columns: Columns<Member> = {
     Member: ({ id, username }) =>
-      html`<bdi>${breakable(username)}</bdi>${id === user.id && html` ${badge("you")}`}`,
+      named(
+        initial(username),
+        html`<bdi>${breakable(username)}</bdi>${id === user.id && html` ${badge("you")}`}`,
+      ),
     Role: ({ role }) => capitalized(role),
     Joined: ({ joinedAt }) => day(joinedAt),
   };
-  return html`${table("Members", columns, members, isManager(membership) ? actions : undefined)}
-${rolesPanel()}
-${isManager(membership) && html`${invitationsOf(membership, invitations, hasMail)}${secondFactorPanel(membership, user, requiresFactor)}`}`;
+  return html`<div class="group">${table("Members", columns, members, isManager(membership) ? actions : undefined)}</div>
+${isManager(membership) && html`${invitationPanel(membership, form)}${openInvitations(membership, invitations)}`}
+${rolesPanel()}`;
 }
 
 function rolesPanel(): Html {
@@ -49,8 +44,8 @@ function rolesPanel(): Html {
     "Maximum permissions": (role) =>
       html`${withoutImplied(scopesOfRole(role)).map((scope, index) => html`${index > 0 ? ", " : ""}<code>${scope}</code>`)}`,
   };
-  return html`<section><h2>App permissions by role</h2>
-<p class="soft">An app that a member authorizes never gets more than the member’s role allows. Write access includes read access.</p>
+  return html`<section class="group"><div class="title"><div><h2>App permissions by role</h2>
+<p class="intro">An app that a member authorizes never gets more than the member’s role allows. Write access includes read access.</p></div></div>
 ${table("App permissions by role", columns, ROLES)}</section>`;
 }
 

@@ -5,12 +5,12 @@ import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { formFieldsOf, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
+import { formFieldsOf, queryErrors, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
 import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
+import { addInvitationRoutes } from "./invitations.ts";
 import { addMemberAccountRoutes } from "./member-accounts.ts";
 import { addRemovalRoutes, assertChanged, ownersOnly, targetOf } from "./member-removal.ts";
 import { membersPage } from "./members-page.ts";
-import { addSecondFactorRoutes } from "./second-factor.ts";
 
 const PATH = `${ORGANIZATION}/members`;
 
@@ -18,22 +18,24 @@ const roleChange = z.strictObject({ role: z.enum(ROLES, { error: "must be owner,
 
 export const memberRoutes: RouteModule = (router, options) => {
   const { settings, storage, allow } = options;
-  const { members, invitations, secondFactorRequirement } = storage;
+  const { members, invitations } = storage;
 
-  const show: Show = async (ctx, error) => {
+  const show: Show = async (ctx, _error, problem) => {
     const membership = membershipOf(ctx);
     const listed = await members.list(membership.id);
     if (!prefersHtml(ctx)) return sendJson(ctx, { data: listed.map(showMember) });
     const open = membership.role === "member" ? [] : await invitations.list(membership.id);
-    const user = signedInUserOf(ctx);
-    const requiresFactor = await secondFactorRequirement.isRequired(membership.id);
+    const { error, errors } = queryErrors(problem, ["label", "email"]);
     const body = membersPage({
       membership,
-      user,
+      user: signedInUserOf(ctx),
       members: listed,
       invitations: open,
-      requiresFactor,
-      hasMail: settings.SMTP_URL !== undefined,
+      form: {
+        hasMail: settings.SMTP_URL !== undefined,
+        typed: problem ? await formFieldsOf(ctx) : {},
+        errors,
+      },
     });
     const intro =
       "Owners have full access. Admins can do everything except manage owners and delete the organization.";
@@ -41,8 +43,6 @@ export const memberRoutes: RouteModule = (router, options) => {
   };
 
   router.get(PATH, allow(), (ctx) => show(ctx));
-  // Before the routes of one member, whose parameter would match its path.
-  addSecondFactorRoutes(router, options, show);
   addRemovalRoutes(router, options);
   addChange(router, ["patch", `${PATH}/:user_id`], { access: [allow(...MANAGERS)], show }, async (ctx) => {
     requireRecentSignIn(ctx, pathTo(ctx, "members"));
@@ -54,6 +54,7 @@ export const memberRoutes: RouteModule = (router, options) => {
     respondToChange(ctx, { to: pathTo(ctx, "members"), done: "role-changed", body });
   });
   addMemberAccountRoutes(router, options, show);
+  addInvitationRoutes(router, options, show);
 };
 
 function showMember({ joinedAt, ...member }: Member) {

@@ -5,7 +5,6 @@ import { CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "../links/analytics.ts";
-import { fallbackPanel } from "./fallback-url.ts";
 
 export function noOrganizations(): Html {
   return html`<div class="panel"><h2>Create your first organization</h2>
@@ -45,14 +44,11 @@ type Overview = {
   counts: { links: number; apps: number; members: number };
   /** The clicks of all links in the last 30 days. */
   clicks: AnalyticsView;
-  /** A rejected new name, and why it was rejected. */
-  rejected: Pick<Naming, "name" | "error">;
-  fallback: Parameters<typeof fallbackPanel>[1];
 };
 
-/** Renders an organization's overview: key numbers, next steps, clicks, and how to rename, leave and delete it. */
-export function overview({ membership, counts, clicks, rejected, fallback }: Overview): Html {
-  const { id, plan, role } = membership;
+/** Renders an organization's overview: key numbers, next steps and clicks. */
+export function overview({ membership, counts, clicks }: Overview): Html {
+  const { id, plan } = membership;
   return html`<ul class="tiles figures">
 ${tile("Plan", capitalized(plan), sectionPath(id, "plan"))}
 ${tile("Links", counts.links.toLocaleString("en"), sectionPath(id, "links"))}
@@ -61,18 +57,7 @@ ${tile("Members", counts.members.toLocaleString("en"), sectionPath(id, "members"
 </ul>
 ${counts.links === 0 && firstLink(membership)}
 ${nextStep(membership)}
-${counts.links + clicks.clicks > 0 && totals(membership, clicks)}
-${isManager(membership) && html`${renameForm(membership, { ...rejected })}${fallbackPanel(id, fallback)}`}
-<section class="panel"><h2>Leave organization</h2>
-<p class="soft">You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.</p>
-${linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet")}
-</section>
-${
-  role === "owner" &&
-  html`<section class="panel danger"><h2>Delete organization</h2>
-<p class="soft">Revokes all tokens and deletes the organization’s data. Its short links stop working.</p>
-${linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger")}</section>`
-}`;
+${counts.links + clicks.clicks > 0 && totals(membership, clicks)}`;
 }
 
 function tile(title: string, value: string, href: string): Html {
@@ -108,28 +93,6 @@ function nextStep(membership: Membership): Html {
   return html`<section class="panel"><h2>Get started with the API</h2>
 <p class="soft">Upgrade to use the REST API, MCP and webhooks with your own OAuth client.</p>
 ${linkButton(sectionPath(id, "plan"), "Compare plans", "quiet")}</section>`;
-}
-
-function renameForm({ id, name: current }: Membership, { name = current, error }: Naming): Html {
-  return html`<section class="panel">
-<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
-${field({ name: "name", label: "Organization name", value: name, error, attributes: html`required maxlength="100"` })}
-<button type="submit" class="quiet">Rename organization</button>
-</form></section>`;
-}
-
-export function deletionForm({ id, name }: Membership): Html {
-  return html`<div class="panel danger">
-<p>You can’t undo this. Deleting the organization immediately:</p>
-<ul>
-<li>revokes all of its tokens and the access of its authorized apps</li>
-<li>deletes its client, secrets, webhooks and invitations, and removes its members</li>
-<li>stops its short links from working; their slugs can’t be used again</li>
-</ul>
-<form method="post" action="${sectionPath(id, "overview")}/delete" class="stack">${CSRF_FIELD}
-${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}
-<button type="submit" class="danger">Delete organization</button>
-</form></div>`;
 }
 
 export function capitalized(word: string): string {

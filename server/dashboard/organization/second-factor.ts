@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { Problem } from "../../../resources/http/problem.ts";
 import type { SignedInUser } from "../../http/state.ts";
-import { formButton, linkButton } from "../../ui/controls.ts";
+import { formButton, linkButton, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
@@ -14,7 +14,7 @@ const OWN_FACTOR_MISSING = "Set up a second factor for your own account and sign
 export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteOptions, show: Show): void {
   addOwnerSwitch(router, allow, {
     path: `${ORGANIZATION}/members/require-second-factor`,
-    section: "members",
+    section: "settings",
     field: "require_second_factor",
     set(ctx, isRequired, { organizationId, actor }) {
       if (isRequired && signedInUserOf(ctx).secondFactor !== "proved") {
@@ -42,12 +42,13 @@ export function secondFactorPanel(
     fields: { require_second_factor: String(!isRequired) },
   });
   const ownerControl = secondFactor === "none" ? OWN_FACTOR_FIRST : button;
-  return html`<section class="panel"><h2>Second factor</h2>
-<p>${
+  const text = html`${
     isRequired
       ? "Owners and admins must sign in with a second factor to work in this organization."
       : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
-  }</p>
-<p class="soft">SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.</p>
-${membership.role === "owner" ? ownerControl : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+  } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
+  return settingPanel(
+    { title: "Second factor", text },
+    membership.role === "owner" ? ownerControl : html`<p class="soft">Only owners can change this.</p>`,
+  );
 }

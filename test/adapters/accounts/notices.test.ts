@@ -53,7 +53,12 @@ test.serial("each change to how a user signs in leaves a notice that says from w
 test.serial("a notice of a reset link names the owner who created it", async (t) => {
   const [owner, member] = [await createUser(), await createUser()];
   const { organization } = await first.organizations.create("Works", "free", OPERATOR, owner.id);
-  const invited = await first.invitations.create(organization.id, "member", 60_000, { id: owner.id });
+  const invited = await first.invitations.create({
+    organizationId: organization.id,
+    role: "member",
+    lifetimeMs: 60_000,
+    actor: { id: owner.id },
+  });
   await first.invitations.accept(invited.token, { id: member.id });
   const actor = { id: owner.id, address: owner.address };
   await first.accounts.createResetTokenAsOwner(member.id, 60_000, {

@@ -134,7 +134,9 @@ test("members and pending invitations share one quota", async (t) => {
   const id = await createOrganization();
   const invite = (index: number) =>
     (index % 2 ? first : second).invitations
-      .create(id, "member", 60_000, OPERATOR, () => ({ members: 4 }))
+      .create({ organizationId: id, role: "member", lifetimeMs: 60_000, actor: OPERATOR }, () => ({
+        members: 4,
+      }))
       .catch((error) => error.code);
   const results = await atOnce(8, invite);
   t.is(results.filter((result) => result === "ERR_QUOTA_EXCEEDED").length, 4);

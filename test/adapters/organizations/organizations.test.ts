@@ -88,7 +88,12 @@ async function createTeam() {
   const ada = await createUser({ organizationId, role: "owner" });
   const eve = await createUser({ organizationId, role: "owner" });
   const guest = await createUser();
-  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { id: eve });
+  const { token } = await first.invitations.create({
+    organizationId,
+    role: "owner",
+    lifetimeMs: LIFETIME_MS,
+    actor: { id: eve },
+  });
   return { organizationId, ada, eve, guest, token };
 }
 
@@ -148,7 +153,12 @@ test("a registration with an invitation by a demoted owner fails", async (t) => 
   const team = await createTeam();
   const { organizationId, eve } = team;
   await demote(team);
-  const { token } = await first.invitations.create(organizationId, "owner", LIFETIME_MS, { id: eve });
+  const { token } = await first.invitations.create({
+    organizationId,
+    role: "owner",
+    lifetimeMs: LIFETIME_MS,
+    actor: { id: eve },
+  });
   for (const invitation of [team.token, token]) {
     const registration = { username: `newcomer${++count}`, passwordHash: "a hash", address: "::1" };
     const registered = await second.registrations.register({

@@ -10,11 +10,19 @@ export function accountPages(gallery: Gallery): GalleryPage[] {
   return [
     ["apps", "owner", `${own}/apps`],
     ["app-revoke", "owner", openThen(`${own}/apps`, openRevocation("Postcard Studio"))],
-    ["app-revoke-webhooks", "owner", openThen(`${own}/apps`, openRevocation("webhooks:write"))],
+    ["app-revoke-webhooks", "owner", openThen(`${own}/apps`, openRevocation("delete webhooks"))],
     ["app-revoke-member", "member", openThen(`${own}/apps`, openRevocation("Flowline"))],
     ["apps-none", "founder", `${ownFresh}/apps`],
     ["apps-member", "member", `${own}/apps`],
     ["audit", "owner", `${own}/audit`],
+    [
+      "audit-group",
+      "owner",
+      openThen(`${own}/audit?type=link.created&actor=${gallery.organization.clientId}`, (page) =>
+        page.locator("td summary").first().click(),
+      ),
+    ],
+    ["audit-app", "owner", openThen(`${own}/apps`, openActivity("webhooks"))],
     ["audit-nothing", "owner", `${own}/audit?type=organization.deleted`],
     ["account", "owner", "/dashboard/account"],
     ["account-apps", "owner", "/dashboard/account/apps"],
@@ -82,6 +90,15 @@ export function accountPages(gallery: Gallery): GalleryPage[] {
     ["role-rejected", "member", `${own}/audit`],
     ["dashboard-not-found", "owner", "/dashboard/nothing"],
   ];
+}
+
+/** Opens what the first app whose row has the text did. */
+function openActivity(text: string) {
+  return async (page: Page) => {
+    const row = page.locator("tr", { hasText: text }).first();
+    await row.getByRole("link", { name: /^View activity/ }).click();
+    await page.locator("h1", { hasText: "Audit log" }).waitFor();
+  };
 }
 
 /** Opens the page that revokes the first app whose row has the text. */

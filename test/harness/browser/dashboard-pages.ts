@@ -38,10 +38,13 @@ function organizationPages(gallery: Gallery): GalleryPage[] {
     ["menus", "owner", openThen(`${own}`, (page) => page.locator("summary").first().click())],
     ["menu-account", "owner", openThen(`${own}`, (page) => page.locator("header summary").last().click())],
     ["overview-table", "owner", openThen(`${own}`, (page) => page.locator("main summary").first().click())],
+    ["settings", "owner", `${own}/settings`],
+    ["settings-admin", "admin", `${own}/settings`],
+    ["settings-member", "member", `${own}/settings`],
     [
       "rename-rejected",
       "owner",
-      openThen(`${own}`, async (page) => {
+      openThen(`${own}/settings`, async (page) => {
         await fill(page, { name: " " });
         await press(page, "Rename organization");
         await waitForError(page);
@@ -50,14 +53,18 @@ function organizationPages(gallery: Gallery): GalleryPage[] {
     [
       "renamed",
       "owner",
-      openThen(`${own}`, async (page) => {
+      openThen(`${own}/settings`, async (page) => {
         await press(page, "Rename organization");
         await page.locator("[role=status]").waitFor();
       }),
     ],
     ["notices", "owner", "/dashboard/notices"],
     ["suspended", "owner", ownSuspended],
-    ["suspended-refusal", "owner", openThen(ownSuspended, (page) => press(page, "Rename organization"))],
+    [
+      "suspended-refusal",
+      "owner",
+      openThen(`${ownSuspended}/settings`, (page) => press(page, "Rename organization")),
+    ],
     ["organization-new", "owner", "/dashboard/organizations/new"],
     ["organization-delete", "owner", `${own}/delete`],
     ["members", "owner", `${own}/members`],

@@ -76,7 +76,9 @@ test.serial("a reset link shows its page and sets a new password once", async (t
   t.true(await signsIn(app, user.username, FRESH));
   t.false(await signsIn(app, user.username, user.password), "the old password is no longer valid");
 
-  t.is((await browser.open(url)).status, 404);
+  const used = await browser.open(url);
+  t.is(used.status, 404);
+  t.is(used.html.querySelector("a")?.attributes.href, "/auth/login", "the page has a way on");
   const second = await setPassword(url, "yet another password");
   t.is(second.status, 404);
   t.regex(second.text, /This link is no longer valid/);

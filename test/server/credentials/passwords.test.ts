@@ -177,7 +177,14 @@ const OPERATOR = { id: "operator" };
 /** Returns the token of an invitation to an organization. */
 async function invite(name = "Acme"): Promise<string> {
   const { organization } = await service.storage.organizations.create(name, "free", OPERATOR);
-  return (await service.storage.invitations.create(organization.id, "member", 60_000, OPERATOR)).token;
+  return (
+    await service.storage.invitations.create({
+      organizationId: organization.id,
+      role: "member",
+      lifetimeMs: 60_000,
+      actor: OPERATOR,
+    })
+  ).token;
 }
 
 async function createMember() {

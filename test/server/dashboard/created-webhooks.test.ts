@@ -199,8 +199,8 @@ test("pages show what removing a member and leaving do", async (t) => {
   t.is(page.html.querySelector("[name=delete_webhooks]")?.attributes.checked, undefined);
 
   const { browser: leaving } = await browserOf(service, admin);
-  const overview = await leaving.open(service.url + base);
-  const leave = overview.html.querySelector(`main a[href="${base}/members/me/delete"]`);
+  const settings = await leaving.open(`${service.url}${base}/settings`);
+  const leave = settings.html.querySelector(`main a[href="${base}/members/me/delete"]`);
   const own = await leaving.open(service.url + leave?.attributes.href);
   t.regex(own.html.querySelector("main")?.text ?? "", /3 webhooks/);
 

@@ -262,6 +262,7 @@ const FORMS: [url: string, page: string][] = [
   [`${ACCOUNT}/identities/delete`, ACCOUNT],
   [`${base}/members/${member.id}`, `${base}/members`],
   [`${base}/members/${member.id}/reset-link`, `${base}/members`],
+  [`${base}/members/require-second-factor`, `${base}/settings`],
   [`${base}/client/redirect-uris`, `${base}/client`],
   [`${base}/client/secrets/sec_1/delete`, `${base}/client`],
   [`${base}/workload-identity/trs_1/delete`, `${base}/workload-identity`],

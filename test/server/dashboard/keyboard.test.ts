@@ -117,7 +117,7 @@ for (const [how, copy] of Object.entries(COPYING)) {
     t.is(await heading(page), "Ängström & Söhne", "the organization viewed last");
     await link(page, "Apps");
     const row = page.getByRole("row", { name: /Third Party & Co/ });
-    t.regex((await row.textContent()) ?? "", new RegExp(`${username}.*links:read`));
+    t.regex((await row.textContent()) ?? "", new RegExp(`View links and their clicks.*by ${username}`));
     await row.getByRole("link", { name: /^Revoke/ }).click();
     t.is(await heading(page), "Revoke access?");
     await press(page, "Revoke access");
@@ -136,7 +136,7 @@ inChromium("after a rejected form, the first invalid field has the focus", async
   const owner = await service.createUser([]);
   const { id } = (await service.storage.organizations.create("Team", "free", OPERATOR, owner.id))
     .organization;
-  await page.goto(`${service.url}/dashboard/organizations/${id}`);
+  await page.goto(`${service.url}/dashboard/organizations/${id}/settings`);
   await page.getByLabel("Username").fill(owner.username);
   await page.getByLabel("Password").fill(owner.password);
   await press(page, "Sign in");
@@ -203,13 +203,13 @@ inChromium("leaving is confirmed on a page of its own, with the keyboard only", 
   const { page, complaints } = await openPage(browser);
   const user = await service.createUser([app.id]);
   const base = `${service.url}/dashboard/organizations/${app.id}`;
-  await page.goto(base);
+  await page.goto(`${base}/settings`);
   await page.getByLabel("Username").fill(user.username);
   await page.getByLabel("Password").fill(user.password);
   await page.keyboard.press("Enter");
   await page.waitForSelector(".sections");
   for (const [choice, path] of [
-    ["Cancel", base],
+    ["Cancel", `${base}/settings`],
     ["Leave organization", `${service.url}/dashboard?done=left`],
   ] as const) {
     await tabTo(page, "Leave organization");

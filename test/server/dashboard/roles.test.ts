@@ -21,6 +21,7 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["POST", "/delete", {}, OWNERS, 422],
   ["PUT", "/fallback-url", {}, MANAGERS, 422],
   ["POST", "/fallback-url", {}, MANAGERS, 422],
+  ["GET", "/settings", undefined, ALL, 200],
   ["GET", "/members", undefined, ALL, 200],
   ["PATCH", `/members/${UNKNOWN_ID}`, { role: "member" }, MANAGERS, 404],
   ["DELETE", `/members/${UNKNOWN_ID}`, undefined, MANAGERS, 404],

@@ -51,9 +51,9 @@ inChromium("the pages of an app that needs approval are accessible and fit", asy
   const other = await openSignedIn(browser, service.url, member);
   for (const memberApps of ["any", "none", "approved"] as const) {
     await storage.appPolicies.set(id, { memberApps }, OPERATOR);
-    await page.goto(`${path}/apps`);
+    await page.goto(`${path}/settings`);
     await isReadable(t, page, `app-policy-${memberApps}`);
-    await other.goto(`${path}/apps`);
+    await other.goto(`${path}/settings`);
     await isReadable(t, other, `app-policy-${memberApps}-member`);
     await other.goto(authorizeUrl(service, app));
     await isReadable(t, other, `consent-${memberApps}`);
@@ -68,10 +68,10 @@ inChromium("the pages of an app that needs approval are accessible and fit", asy
   await press(page, "Approve app");
   await page.locator("[role=status]").waitFor();
   await isReadable(t, page, "approved");
-  await other.goto(`${path}/apps`);
+  await other.goto(`${path}/settings`);
   await isReadable(t, other, "approved-member");
   await storage.appPolicies.set(id, { allowedClients: "none" }, OPERATOR);
-  await page.goto(`${path}/apps`);
+  await page.goto(`${path}/settings`);
   await isReadable(t, page, "app-policy-none-accepted");
   await other.goto(authorizeUrlOf(service, CLAUDE));
   await isReadable(t, other, "consent-kind");
@@ -173,7 +173,7 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
 inChromium("the pages of a suspended organization are accessible and fit", async (t, browser) => {
   const page = await openSignedIn(browser, service.url, owner);
   await storage.suspensions.suspend(id, "Reported for phishing", OPERATOR);
-  for (const section of ["links", "webhooks", "client", "apps", "members", "plan", "connect"]) {
+  for (const section of ["links", "webhooks", "client", "apps", "members", "plan", "connect", "settings"]) {
     await page.goto(`${path}/${section}`);
     await isReadable(t, page, `suspended-${section}`);
   }

@@ -113,6 +113,11 @@ async function openPages(): Promise<Record<string, Page>> {
   return { signIn, failedSignIn, consent, choice, invalidRequest, expired };
 }
 
+test("every page has a way on: a link or a button", async (t) => {
+  for (const [name, { html }] of Object.entries(await openPages()))
+    t.truthy(html.querySelector("main a, main button"), name);
+});
+
 test("no page can be framed", async (t) => {
   for (const [name, { headers }] of Object.entries(await openPages())) {
     t.is(headers.get("x-frame-options"), "DENY", name);

@@ -237,6 +237,8 @@ test("an invitation is emailed with its organization, inviter and role, and acce
   );
   t.is(status, 201);
   t.is(body.invitation.email, email);
+  const [created] = await service.storage.audit.list(organization.id, { types: ["invitation.created"] }, 1);
+  t.is(created?.data.label, email, "without a label, the address says for whom it is");
   const mail = await mailServer.next(isFor(email, /Accept the invitation/));
   const sentence = `${owner.username} invited you to join the organization “${organization.name}” on linkgate as an admin.`;
   t.true(textOf(mail).includes(sentence), textOf(mail));

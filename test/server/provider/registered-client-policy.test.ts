@@ -105,7 +105,7 @@ for (const [stricter, redirect_uris] of [
 test("with registration on, an owner may allow any app, and the page says which ones count as known", async (t) => {
   const { base, owner } = await createAllowing("known");
   const { browser } = await browserOf(service, owner);
-  const page = await browser.open(`${service.url}${base}/apps`);
+  const page = await browser.open(`${service.url}${base}/settings`);
   t.truthy(page.html.querySelector('option[value="any"]'));
   t.regex(page.text, /register themselves count as known/);
 });

@@ -55,7 +55,7 @@ async function createAllowing(allowed: Allowed) {
   const path = `${team.base}/apps`;
   const allow = (allowed_clients: Allowed) => team.owner.api.send("PUT", path, { json: { allowed_clients } });
   if (allowed !== "known") await allow(allowed);
-  return { ...team, path, allow };
+  return { ...team, path, page: `${service.url}${team.base}/settings`, allow };
 }
 
 const refresh = (client: DocumentClient, token: string) =>
@@ -132,14 +132,15 @@ test("the client of an organization works with every setting", async (t) => {
 });
 
 test("owners and admins change the setting, as JSON and as a form, and it is in the audit log", async (t) => {
-  const { base, owner, admin, path } = await createAllowing("known");
+  const { base, owner, admin, path, page: settings } = await createAllowing("known");
   t.is((await owner.api.send<{ allowed_clients: string }>("GET", path)).body.allowed_clients, "known");
   t.is((await admin.api.send("PUT", path, { json: { allowed_clients: "any" } })).status, 204);
   const { browser } = await browserOf(service, owner);
-  const page = await browser.open(service.url + path);
+  const page = await browser.open(settings);
   t.is(page.html.querySelector("select [selected]")?.attributes.value, "any");
   const saved = await browser.press(page, "Save settings", { allowed_clients: "none" });
   t.regex(saved.text, /Settings saved/);
+  t.is(saved.url, `${settings}?done=app-policy-changed`);
   const { body } = await owner.api.send<{ data: { type: string; summary: string; data: object }[] }>(
     "GET",
     `${base}/audit`,
@@ -156,30 +157,30 @@ test("owners and admins change the setting, as JSON and as a form, and it is in 
 });
 
 test("members see the setting but can't change it", async (t) => {
-  const { member, path } = await createAllowing("known");
+  const { member, path, page: settings } = await createAllowing("known");
   const answer = await member.api.send("PUT", path, { json: { allowed_clients: "any" } });
   isProblem(t, answer, { status: 403, code: "role_required" });
   const { browser } = await browserOf(service, member);
-  const page = await browser.open(service.url + path);
+  const page = await browser.open(settings);
   t.is(page.html.querySelector("select[name=allowed_clients]"), null);
   t.regex(page.text, /Accepted apps: known AI clients, which are Claude, Claude Code/);
 });
 
 test("the page says that apps of organizations can be connected with every setting", async (t) => {
-  const { owner, member, path } = await createAllowing("none");
+  const { owner, member, page: settings } = await createAllowing("none");
   const { browser } = await browserOf(service, owner);
-  const page = await browser.open(service.url + path);
+  const page = await browser.open(settings);
   t.is(page.html.querySelector("select [selected]")?.text, "Only apps of organizations on this server");
   t.regex(page.text, /Apps of organizations on this server are always accepted/);
   const other = await browserOf(service, member);
-  const seen = await other.browser.open(service.url + path);
+  const seen = await other.browser.open(settings);
   t.regex(seen.text, /Accepted apps: only apps of organizations on this server/);
 });
 
 test("a form without a CSRF token changes nothing", async (t) => {
-  const { owner, path } = await createAllowing("known");
+  const { owner, path, page: settings } = await createAllowing("known");
   const { browser } = await browserOf(service, owner);
-  const page = await browser.open(service.url + path);
+  const page = await browser.open(settings);
   const answer = await browser.press(page, "Save settings", { allowed_clients: "none", csrf: "" });
   t.is(answer.status, 403);
   t.is((await owner.api.send<{ allowed_clients: string }>("GET", path)).body.allowed_clients, "known");

@@ -23,7 +23,7 @@ test.after.always(async () => {
 const PATH = "/apps/enterprise-authorization";
 const ON = { json: { enabled: true } };
 
-test("an owner turns it on and off, and the apps page says so", async (t) => {
+test("an owner turns it on and off, and the list of apps says so", async (t) => {
   const { base, owner } = await createTeam(service);
   const isOn = async () =>
     (await owner.api.send<{ enterprise_authorization: boolean }>("GET", `${base}/apps`)).body
@@ -39,7 +39,7 @@ test("in a browser, one button turns it on and the same place turns it off", asy
   const { base, owner } = await createTeam(service);
   const { browser } = await browserOf(service, owner);
   const on = await browser.press(
-    await browser.open(`${service.url}${base}/apps`),
+    await browser.open(`${service.url}${base}/settings`),
     "Let Example ID authorize apps",
   );
   t.regex(on.html.text, /Enterprise-managed authorization is on\./);
@@ -64,7 +64,7 @@ test("a server without an identity provider refuses it", async (t) => {
   const { base, owner } = await createTeam(plain);
   isProblem(t, await owner.api.send("PUT", base + PATH, ON), { status: 409, code: "no_identity_provider" });
   const { browser } = await browserOf(plain, owner);
-  t.notRegex((await browser.open(`${plain.url}${base}/apps`)).html.text, /Enterprise-managed/);
+  t.notRegex((await browser.open(`${plain.url}${base}/settings`)).html.text, /Enterprise-managed/);
 });
 
 type Apps = {

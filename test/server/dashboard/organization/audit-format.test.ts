@@ -8,7 +8,9 @@ import {
   operateSecondFactors,
   operateSwitches,
 } from "../../../harness/audited-changes.ts";
-import { createTeam } from "../../../harness/clients/dashboard.ts";
+import { apiAt } from "../../../harness/clients/api.ts";
+import { browserOf, createTeam, firstPartyToken } from "../../../harness/clients/dashboard.ts";
+import { advanceClock } from "../../../harness/clock.ts";
 import { providerSettings } from "../../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../../harness/receiver.ts";
 import { startTestService, type TestService } from "../../../harness/service.ts";
@@ -106,6 +108,25 @@ function parseCsv(text: string): Record<string, string>[] {
     );
   return rows.map((row) => Object.fromEntries(head.map((name, index) => [name, row[index] ?? ""])));
 }
+
+// Before the other test, because it moves the clock.
+test.serial("changes of links more than an hour apart are separate rows of the page", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const createLinks = async () => {
+    const api = apiAt(service.url, await firstPartyToken(service, owner));
+    for (let count = 0; count < 3; count++)
+      await api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
+  };
+  await createLinks();
+  advanceClock(61 * 60_000);
+  await createLinks();
+  const { browser } = await browserOf(service, owner);
+  const { html } = await browser.open(`${service.url}${base}/audit?type=link.created`);
+  t.deepEqual(
+    html.querySelectorAll("td summary").map(({ text }) => text),
+    ["created 3 links", "created 3 links"],
+  );
+});
 
 test("every audited event is shown with snake_case keys and RFC 3339 times, as JSON and as CSV", async (t) => {
   const team = await createTeam(service, "free");

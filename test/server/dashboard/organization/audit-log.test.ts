@@ -122,6 +122,69 @@ test("the log is filtered by event, actor and time", async (t) => {
   t.deepEqual(await at("&from=2999-01-01T00:00:00Z"), []);
 });
 
+test("the log is filtered by app, in JSON, as CSV and on the page", async (t) => {
+  const team = await createTeam(service, "free");
+  const { base, owner, member, organization } = team;
+  const { id } = organization;
+  const change = await service.storage.organizations.setPlan(id, "growth", OPERATOR);
+  const own = { id, name: "Team", ...change?.client } as TestOrganization;
+  await apiAt(service.url, await service.token(own)).createLink();
+  const app = await service.createOrganization("The app");
+  const { access_token } = await tokensFor(service, app, member, { organizationId: id });
+  for (let count = 0; count < 3; count++) await apiAt(service.url, access_token).createLink();
+  await member.api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
+
+  const byApp = (await read(team, `&client_id=${app.clientId}`)).data;
+  t.deepEqual(
+    byApp.map(({ type, actor, via }) => [type, actor, via]),
+    Array(3).fill(["link.created", member.id, app.clientId]),
+  );
+  const byClient = (await read(team, `&client_id=${own.clientId}`)).data;
+  t.deepEqual(
+    byClient.map(({ type, actor }) => [type, actor]),
+    [["link.created", own.clientId]],
+  );
+  t.deepEqual((await read(team, "&client_id=lgc_unknown")).data, []);
+
+  const { text } = await owner.api.get(`${base}/audit.csv?client_id=${app.clientId}`);
+  t.is(lines(text), 4);
+  const [exported] = await service.storage.audit.list(id, { types: ["audit_log.exported"] }, 1);
+  t.deepEqual(exported?.data, { client_id: app.clientId });
+
+  const { browser } = await browserOf(service, owner);
+  const apps = await browser.open(`${service.url}${base}/apps`);
+  const link = apps.html.querySelectorAll("main a").find((one) => one.text.startsWith("View activity"));
+  const page = await browser.open(new URL(link?.attributes.href ?? "", apps.url).href);
+  t.is(page.html.querySelector("[name=client_id] [selected]")?.text, "The app");
+  t.is(page.html.querySelector("td summary")?.text, "created 3 links");
+  t.is(page.html.querySelectorAll("tbody tr").length, 1);
+  t.deepEqual(
+    page.html.querySelectorAll("td li").map((one) => one.text.split(" ").slice(0, 2).join(" ")),
+    Array(3).fill("created link"),
+  );
+  const file = page.html.querySelectorAll("main a").find((one) => one.text === "Export CSV");
+  t.is(file?.attributes.href, `${base}/audit.csv?client_id=${app.clientId}`);
+  const { browser: other } = await browserOf(service, member);
+  t.notRegex((await other.open(`${service.url}${base}/apps`)).text, /View activity/);
+});
+
+test("the page shows fewer than three changes of links in a row, and other changes, one by one", async (t) => {
+  const team = await createTeam(service);
+  const { base, owner, admin } = team;
+  const create = ({ api }: typeof owner) =>
+    api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
+  for (const user of [owner, owner, admin, owner, admin, admin, admin, admin]) await create(user);
+  for (const name of ["1", "2", "3"]) await owner.api.send("PATCH", base, { json: { name } });
+  const { browser } = await browserOf(service, owner);
+  const { html } = await browser.open(`${service.url}${base}/audit?category=changes&limit=11`);
+  const events = html
+    .querySelectorAll("td[data-head=Event]")
+    .map((cell) => (cell.querySelector("summary") ?? cell).text.trim().split(" ").slice(0, 3).join(" "));
+  t.deepEqual(events.slice(0, 4), [...Array(3).fill("renamed the organization"), "created 4 links"]);
+  t.is(events.length, 8);
+  t.true(events.slice(4).every((event) => event.startsWith("created link /")));
+});
+
 /** Returns the ids of the entries on each page. */
 async function pagesOf({ base, owner }: Team, limit: number): Promise<string[][]> {
   const pages: string[][] = [];

@@ -170,7 +170,12 @@ for (const [what, change] of Object.entries(LATE)) {
     const { id } = team.organization;
     await change(team);
     const actor = { id: team.admin.id };
-    const { token } = await service.storage.invitations.create(id, "owner", 60_000, actor);
+    const { token } = await service.storage.invitations.create({
+      organizationId: id,
+      role: "owner",
+      lifetimeMs: 60_000,
+      actor,
+    });
     const guest = await createColleague(service, undefined);
     for (const method of ["GET", "POST"]) {
       const reply = await guest.api.send(method, `/dashboard/invitations/${token}`);
@@ -182,7 +187,12 @@ for (const [what, change] of Object.entries(LATE)) {
 
 test("an operator's invitation doesn't depend on members", async (t) => {
   const { organization } = await createTeam(service);
-  const { token } = await service.storage.invitations.create(organization.id, "owner", 60_000, OPERATOR);
+  const { token } = await service.storage.invitations.create({
+    organizationId: organization.id,
+    role: "owner",
+    lifetimeMs: 60_000,
+    actor: OPERATOR,
+  });
   const guest = await createColleague(service, undefined);
   t.is((await guest.api.send("GET", `/dashboard/invitations/${token}`)).status, 200);
   t.is((await guest.api.send("POST", `/dashboard/invitations/${token}`)).status, 200);
@@ -219,6 +229,61 @@ test("an open invitation is named by its time, without markup", async (t) => {
   const [name = ""] = names.filter((text) => text.startsWith("Revoke"));
   t.regex(name, /^Revoke invitation from [A-Z][a-z]{2} \d{1,2}, \d{4}, \d\d:\d\d UTC$/);
   t.regex(html.querySelector("td time")?.text ?? "", /^[A-Z][a-z]{2} \d{1,2}, \d{4}$/);
+});
+
+test("an invitation is labeled for whom it is, in the list, on the page and in the audit log", async (t) => {
+  const team = await createTeam(service);
+  const { base, owner } = team;
+  const { browser } = await browserOf(service, owner);
+  const created = await browser.press(
+    await browser.open(`${service.url}${base}/members`),
+    "Create invitation link",
+    { label: " Mary <Jackson> " },
+  );
+  t.regex(created.html.querySelector("main")?.text ?? "", /Send it to Mary <Jackson>\./);
+  const label = "Mary <Jackson>";
+  const listed = await owner.api.get<{ data: { id: string; label: string | null }[] }>(`${base}/invitations`);
+  t.deepEqual(
+    listed.body.data.map((one) => one.label),
+    [label],
+  );
+  const members = await browser.open(`${service.url}${base}/members`);
+  t.is(members.html.querySelector("td[data-head=For]")?.text, label);
+  await owner.api.send("DELETE", `${base}/invitations/${listed.body.data[0]?.id}`);
+  const { body } = await owner.api.get<{ data: { summary: string; data: { label: string } }[] }>(
+    `${base}/audit?category=members`,
+  );
+  t.deepEqual(
+    body.data.slice(0, 2).map(({ summary }) => summary),
+    [
+      "revoked an invitation for Mary <Jackson> with the role member",
+      "created an invitation for Mary <Jackson> with the role member",
+    ],
+  );
+  t.is(body.data[0]?.data.label, label);
+});
+
+test("a label is optional, and has at most 100 visible characters", async (t) => {
+  const team = await createTeam(service);
+  const path = `${team.base}/invitations`;
+  for (const json of [{}, { label: "" }, { label: " " }]) {
+    const { body } = await team.owner.api.send<Created>("POST", path, { json });
+    t.like(body.invitation, { label: null });
+  }
+  t.is((await team.owner.api.send("POST", path, { json: { label: "é".repeat(100) } })).status, 201);
+  for (const label of ["a".repeat(101), "two\nlines", "\u202Ereversed", 7]) {
+    const reply = await team.owner.api.send("POST", path, { json: { label } });
+    isProblem(t, reply, { status: 422, code: "invalid_label", fields: ["label"] });
+  }
+  const { browser } = await browserOf(service, team.owner);
+  const members = `${service.url}${team.base}/members`;
+  const fields = { role: "admin", label: "a".repeat(101) };
+  const rejected = await browser.press(await browser.open(members), "Create invitation link", fields);
+  t.is(rejected.status, 422);
+  t.is(rejected.html.querySelector(".error")?.text, "Must be at most 100 characters long.");
+  t.is(rejected.html.querySelector("[name=label]")?.attributes.value, fields.label);
+  t.is(rejected.html.querySelector("[name=role] [selected]")?.attributes.value, "admin");
+  t.is((await browser.open(rejected.url)).url, members, "reloading leads to the page");
 });
 
 test("a visitor who opens an invitation signs in first and returns to it", async (t) => {

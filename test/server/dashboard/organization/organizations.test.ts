@@ -54,16 +54,17 @@ test("a user can create, rename and delete an organization in a browser", async 
   t.is(created.html.querySelector("h1")?.text, "First");
   t.regex(created.text, /Organization created/);
 
-  const rejected = await browser.press(created, "Rename organization", { name: " " });
+  const settings = await browser.open(`${created.url.split("?")[0]}/settings`);
+  const rejected = await browser.press(settings, "Rename organization", { name: " " });
   t.is(rejected.status, 422);
   t.truthy(rejected.html.querySelector("[role=alert]"));
   t.regex(rejected.html.querySelector(".field .error")?.text ?? "", /^Must be 1 to 100 characters long\.$/);
-  const renamed = await browser.press(created, "Rename organization", { name: "<b>Second</b>" });
-  t.is(renamed.html.querySelector("h1")?.text, "<b>Second</b>");
+  const renamed = await browser.press(settings, "Rename organization", { name: "<b>Second</b>" });
+  t.regex(renamed.text, /Organization renamed/);
+  t.is(renamed.html.querySelector("header .name")?.text, "<b>Second</b>");
   t.false(renamed.text.includes("<b>Second"));
 
-  const id = new URL(renamed.url).pathname.split("/").at(-1);
-  const deletion = await browser.open(`${service.url}/dashboard/organizations/${id}/delete`);
+  const deletion = await browser.open(renamed.url.replace(/settings.*/, "delete"));
   t.is((await browser.press(deletion, "Delete organization", { name: "second" })).status, 422);
   const end = await browser.press(deletion, "Delete organization", { name: "<b>Second</b>" });
   t.is(end.status, 200);
@@ -117,7 +118,8 @@ test("the fallback URL of an organization is set, shown, audited and removed", a
   });
   await member.api.send("PATCH", `${base}/links/${link.id}`, { json: { archived: true } });
   const target = async () => (await fetch(link.short_url, { redirect: "manual" })).headers.get("location");
-  const { browser, page } = await browserOf(service, admin);
+  const { browser } = await browserOf(service, admin);
+  const page = await browser.open(`${service.url}${base}/settings`);
 
   const saved = await browser.press(page, "Save fallback URL", { fallback_url: " example.org/sorry " });
   t.regex(saved.text, /Fallback URL saved/);
@@ -143,7 +145,38 @@ test("the fallback URL of an organization is set, shown, audited and removed", a
   }
   const json = { fallback_url: "https://example.com/" };
   t.deepEqual((await admin.api.send<object>("PUT", `${base}/fallback-url`, { json })).body, json);
-  t.false((await browserOf(service, member)).page.text.includes("Save fallback URL"));
+  const others = (await browserOf(service, member)).browser;
+  t.false((await others.open(`${service.url}${base}/settings`)).text.includes("Save fallback URL"));
+});
+
+test("the settings are shown as JSON, and on a page to each role what it may change", async (t) => {
+  const { base, organization, ...team } = await createTeam(service);
+  const { body } = await team.member.api.get<object>(`${base}/settings`);
+  t.deepEqual(body, {
+    name: organization.name,
+    fallback_url: null,
+    allowed_clients: "known",
+    member_apps: "any",
+    approved_apps: [],
+    enterprise_authorization: false,
+    require_second_factor: false,
+  });
+  const managed = ["Name", "Unavailable links", "Second factor", "Apps", "Leave organization"];
+  const titles = {
+    owner: [...managed, "Delete organization"],
+    admin: managed,
+    member: ["Apps", "Leave organization"],
+  };
+  for (const role of ["owner", "admin", "member"] as const) {
+    const { browser } = await browserOf(service, team[role]);
+    const { html } = await browser.open(`${service.url}${base}/settings`);
+    t.deepEqual(
+      html.querySelectorAll("main h2").map(({ text }) => text),
+      titles[role],
+    );
+    const overview = await browser.open(service.url + base);
+    t.notRegex(overview.text, /Rename organization|Leave organization|Delete organization/);
+  }
 });
 
 test("a user can switch between organizations, and returns to the last viewed one", async (t) => {
@@ -184,16 +217,17 @@ test("the title of a page names the page, then the organization, and says if the
   t.is(titleOf(overview), "Overview · Team · linkgate");
   t.is(overview.html.querySelector("h1")?.text, "Team");
   t.is(titleOf(await browser.open(`${service.url}${base}/members`)), "Members · Team · linkgate");
-  const rejected = await browser.press(overview, "Rename organization", { name: "" });
-  t.is(titleOf(rejected), "Error: Overview · Team · linkgate");
+  const settings = await browser.open(`${service.url}${base}/settings`);
+  const rejected = await browser.press(settings, "Rename organization", { name: "" });
+  t.is(titleOf(rejected), "Error: Settings · Team · linkgate");
 });
 
 test("a member sees no sections or forms for managers", async (t) => {
   const { base, member } = await createTeam(service);
   const { browser, page } = await browserOf(service, member);
   const sections = page.html.querySelectorAll(".sections a").map(({ text }) => text);
-  t.deepEqual(sections, ["Overview", "Links", "Analytics", "Connect", "Apps", "Members", "Plan"]);
-  for (const path of ["", "/members", "/plan"]) {
+  t.deepEqual(sections, ["Overview", "Links", "Analytics", "Connect", "Apps", "Members", "Plan", "Settings"]);
+  for (const path of ["", "/members", "/plan", "/settings"]) {
     const { html } = await browser.open(service.url + base + path);
     const forms = html.querySelectorAll("main form").map(({ attributes }) => attributes.action);
     t.deepEqual(forms, [], path);

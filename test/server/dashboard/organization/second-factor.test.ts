@@ -37,17 +37,17 @@ test("an owner requires a second factor, after signing in with one", async (t) =
   t.like(recorded[0], { actor: owner.id, data: { required: true } });
 });
 
-test("the members page sends an owner without a second factor to set one up before requiring it", async (t) => {
+test("the settings page sends an owner without a second factor to set one up before requiring it", async (t) => {
   const { base, owner, organization } = await createTeam(service);
   const { browser } = await browserOf(service, owner);
-  const members = `${service.url}${base}/members`;
-  const page = await browser.open(members);
+  const settings = `${service.url}${base}/settings`;
+  const page = await browser.open(settings);
   const setupLink = ({ html }: Page) =>
     html.querySelectorAll("main a").find(({ text }) => text === "Set up a second factor")?.attributes.href ??
     "";
   t.false(page.html.querySelectorAll("button").some(({ text }) => text === "Require a second factor"));
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
-  const refused = await browser.open(`${members}/require-second-factor`, {
+  const refused = await browser.open(`${service.url}${base}/members/require-second-factor`, {
     method: "POST",
     body: new URLSearchParams({ csrf, require_second_factor: "true" }),
     headers: { origin: service.url },
@@ -62,8 +62,9 @@ test("the members page sends an owner without a second factor to set one up befo
   const app = await browser.press(setup, "Set up authenticator app");
   const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
   await browser.press(app, "Confirm code", { code: codeOf(secret) });
-  const required = await browser.press(await browser.open(members), "Require a second factor");
+  const required = await browser.press(await browser.open(settings), "Require a second factor");
   t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
+  t.is(required.url, `${settings}?done=second-factor-required`);
   t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
   const optional = await browser.press(required, "Stop requiring a second factor");
   t.is(optional.html.querySelector("[role=status]")?.text, "A second factor is no longer required.");

@@ -32,7 +32,17 @@ test("a suspended organization can be viewed, but not changed", async (t) => {
   for (const [method, path, json] of changes) {
     isProblem(t, await owner.api.send(method, base + path, json && { json }), refused);
   }
-  for (const path of ["", "/links", "/members", "/apps", "/client", "/webhooks", "/audit", "/plan"]) {
+  for (const path of [
+    "",
+    "/links",
+    "/members",
+    "/apps",
+    "/client",
+    "/webhooks",
+    "/audit",
+    "/plan",
+    "/settings",
+  ]) {
     t.is((await owner.api.get(base + path)).status, 200, path);
   }
   const guest = await createColleague(service, undefined);

@@ -1,0 +1,107 @@
+import type { Context } from "koa";
+import type { AuditEntry, ChainHead } from "../../../adapters/events/audit-log.ts";
+import { retentionOf } from "../../settings/lifetimes.ts";
+import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/table.ts";
+import { membershipOf } from "../access.ts";
+import { showPage } from "../responses.ts";
+import { AUDITED_TYPES, CATEGORY_OPTIONS } from "./audit-query.ts";
+import { actorNameOf, appOf, groupSummaryOf, summaryOf } from "./audit-sentences.ts";
+
+type AuditPage = {
+  entries: AuditEntry[];
+  nextCursor: string | null;
+  head: ChainHead | undefined;
+  /** The apps that the log can be narrowed to. */
+  clients: readonly (readonly [id: string, name: string])[];
+};
+
+/** Entries that one row of the page stands for, newest first. */
+type Group = readonly [AuditEntry, ...AuditEntry[]];
+
+// Fewer rows would hide more than they save.
+const MIN_GROUP = 3;
+// A group has one time, so its entries are close to each other.
+const MAX_DISTANCE_MS = 60 * 60 * 1000;
+
+export function showAuditPage(ctx: Context, { entries, nextCursor, head, clients }: AuditPage): void {
+  const { path } = ctx;
+  const query = ctx.query as Record<string, string>;
+  const body = html`${filterForm(path, query, clients)}
+${entries.length > 0 ? table("Audit log", columnsOf(path), groupsOf(entries)) : emptyState("No events found", "No entry matches the filter.")}
+${pagination({ path, query, nextCursor })}
+${head && proof(head)}`;
+  const actions = linkButton(pathWith(`${path}.csv`, filterOf(query)), "Export CSV", "quiet");
+  const kept = retentionOf(membershipOf(ctx).plan);
+  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
+  showPage(ctx, { title: "Audit log", intro, section: "audit", actions, body });
+}
+
+/** Returns the parameters that narrow the log, without those of the page. */
+function filterOf({ cursor: _, limit: __, done: ___, ...filter }: Record<string, string>) {
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
+}
+
+/** Combines consecutive changes of links by one actor. A group that the next page continues has two rows. */
+function groupsOf(entries: AuditEntry[]): Group[] {
+  const groups: Group[] = [];
+  for (const entry of entries) {
+    const last = groups.at(-1);
+    if (last && follows(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
+    else groups.push([entry]);
+  }
+  return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
+}
+
+/** Returns whether an older entry belongs to the group that ends with another one. */
+function follows(last: AuditEntry, entry: AuditEntry): boolean {
+  return (
+    groupSummaryOf(entry.type, MIN_GROUP) !== undefined &&
+    last.at - entry.at <= MAX_DISTANCE_MS &&
+    (["type", "actor", "via", "address"] as const).every((name) => last[name] === entry[name])
+  );
+}
+
+function columnsOf(path: string): Columns<Group> {
+  return {
+    Time: ([{ at }]) => time(at),
+    Actor: ([entry]) => html`<bdi>${actorNameOf(entry)}</bdi>${viaLink(entry, path)}`,
+    Event: (group) => (group.length > 1 ? groupDetails(group) : summaryOf(group[0])),
+    "IP address": ([{ address }]) => address ?? "–",
+  };
+}
+
+/** Links the app that acted for a user to everything that it did. */
+function viaLink({ via, names }: AuditEntry, path: string): Html {
+  if (via === null) return html``;
+  return html` via <a href="${pathWith(path, { client_id: via })}"><bdi>${appOf(via, names)}</bdi></a>`;
+}
+
+function groupDetails(group: Group): Html {
+  return html`<details><summary>${groupSummaryOf(group[0].type, group.length)}</summary>
+<ul class="entries">${group.map((entry) => html`<li>${summaryOf(entry)} <span class="soft">${time(entry.at)}</span></li>`)}</ul></details>`;
+}
+
+/** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
+function proof({ seq, hash }: ChainHead): Html {
+  return html`<section class="panel"><h2>Proof of completeness</h2>
+<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs#audit-log">How to verify an export</a></p>
+<p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
+}
+
+function filterForm(path: string, query: Record<string, string>, clients: AuditPage["clients"]): Html {
+  const all = ["", "All"] as const;
+  const types = AUDITED_TYPES.map((type) => [type, type] as const);
+  return html`<form method="get" action="${path}" class="fields">
+${select({ name: "category", label: "Category", value: query.category, options: [all, ...CATEGORY_OPTIONS] })}
+${select({ name: "type", label: "Event", value: query.type, options: [all, ...types] })}
+${select({ name: "client_id", label: "App", value: query.client_id, options: [all, ...clients] })}
+${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
+${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}
+${field({ name: "to", label: "To", type: "date", value: query.to?.slice(0, 10) })}
+<div class="actions"><button type="submit">Filter</button>${
+    Object.keys(filterOf(query)).length > 0 && linkButton(path, "Clear filters", "quiet")
+  }</div>
+</form>`;
+}
