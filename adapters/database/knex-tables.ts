@@ -30,6 +30,7 @@ declare module "knex/types/tables.js" {
     click_stats: Table<rows.ClickStatRow>;
     click_totals: Table<rows.ClickTotalRow>;
     client_keys: Table<oauth.ClientKeyRow>;
+    client_profiles: Table<oauth.ClientProfileRow>;
     client_secret_uses: Table<oauth.ClientSecretUseRow>;
     client_secrets: Table<oauth.ClientSecretRow>;
     clients: Table<oauth.ClientRow, "generation" | "fapi">;

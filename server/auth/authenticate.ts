@@ -20,7 +20,7 @@ export function authenticate(options: Options): Middleware {
     if (!user) throw new SignInRequired(isChange(ctx) ? HOME : ctx.url, { again: false });
     if (user.means === "session" && isChange(ctx)) {
       checkOrigin(ctx, base);
-      const token = ctx.get("x-csrf-token") || (await readInput(ctx)).csrf;
+      const token = ctx.get("x-csrf-token") || (await readInput(ctx, { files: true })).csrf;
       checkCsrf(csrf, token, csrfPurposeOf(user));
     }
     ctx.state.user = user;

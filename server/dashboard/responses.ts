@@ -20,7 +20,12 @@ const NOTICES = {
   removed: "Member removed.",
   "removed-webhooks": "Member removed, and webhooks deleted.",
   "invitation-revoked": "Invitation revoked.",
+  "uri-added": "Redirect URI added.",
+  "uri-removed": "Redirect URI removed.",
   "uris-saved": "Redirect URIs saved.",
+  "branding-saved": "Branding saved.",
+  "logo-saved": "Logo saved.",
+  "logo-removed": "Logo removed.",
   "dpop-required": "DPoP is now required.",
   "dpop-optional": "DPoP is no longer required.",
   "fapi-on": "The client now follows FAPI 2.0.",
@@ -175,7 +180,7 @@ function toSentence(rule: string): string {
 }
 
 export async function formFieldsOf(ctx: Context): Promise<Input> {
-  const { csrf: _, ...fields } = await readInput(ctx);
+  const { csrf: _, ...fields } = await readInput(ctx, { files: true });
   return fields;
 }
 

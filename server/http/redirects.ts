@@ -24,7 +24,8 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
   /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
-  /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client)\/(secrets\/[^/]+\/delete|require-dpop|fapi)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client\/(?:redirect-uris|branding))\/.+$/,
   /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
 ];

@@ -4,6 +4,7 @@ import {
   BODY_MAX,
   checkFields,
   jsonBody,
+  readBody,
   tooLarge,
   unsupportedCompression,
 } from "../../resources/http/json-body.ts";
@@ -11,6 +12,8 @@ import { Problem } from "../../resources/http/problem.ts";
 
 // Enough for a password, a name or a list of URLs.
 const FORM_MAX = 16 * 1024;
+/** The most bytes of an uploaded file. */
+export const FILE_MAX = 512 * 1024;
 
 export type Input = Record<string, unknown>;
 
@@ -21,9 +24,12 @@ const readJson = jsonBody(BODY_MAX);
 const readForm = parseForm(BODY_MAX);
 const done = async () => {};
 
-/** Throws Problem 400, 413, 415, or 422 for too many fields. */
-export async function readInput(ctx: Context): Promise<Input> {
-  if (ctx.request.body === undefined) await readFields(ctx);
+/** With `files`, also reads a form that uploads a file. Throws Problem 400, 413, 415, or 422 for too many fields. */
+export async function readInput(ctx: Context, { files = false } = {}): Promise<Input> {
+  if (ctx.request.body === undefined) {
+    if (files && ctx.is("multipart")) ctx.request.body = await readMultipart(ctx);
+    else await readFields(ctx);
+  }
   const { body } = ctx.request;
   if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Input;
   throw new Problem(400, "invalid_json", "The body must be a JSON object.");
@@ -39,6 +45,20 @@ async function readFields(ctx: Context): Promise<void> {
     await readForm(ctx, done);
     checkFields(ctx.request.body);
   }
+}
+
+/** The platform parses it in memory. */
+async function readMultipart(ctx: Context): Promise<Input> {
+  const bytes = await readBody(ctx.req, FILE_MAX + FORM_MAX).catch((error) => {
+    throw error instanceof Problem && error.status === 413 ? tooLarge(FILE_MAX) : error;
+  });
+  const headers = { "content-type": ctx.get("content-type") };
+  const form = await new Response(Uint8Array.from(bytes), { headers }).formData().catch(() => {
+    throw new Problem(400, "invalid_request", "The body could not be parsed.");
+  });
+  const fields = Object.fromEntries([...form].filter(([name]) => name !== "__proto__"));
+  checkFields(fields);
+  return fields;
 }
 
 export function textFieldOf(value: unknown): string {

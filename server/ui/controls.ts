@@ -26,6 +26,11 @@ export function initial(name: string): Html {
   return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>`;
 }
 
+/** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
+export function appLogo(name: string, path: string | null): Html {
+  return path === null ? initial(name) : html`<img class="logo" src="${path}" alt="" width="32" height="32">`;
+}
+
 type Look = "primary" | "quiet" | "danger";
 
 export function formButton({

@@ -11,6 +11,7 @@ import { links } from "./0005_links.ts";
 import { events } from "./0006_events.ts";
 import { webhooks } from "./0007_webhooks.ts";
 import { fapi } from "./0008_fapi.ts";
+import { clientProfiles } from "./0015_client_profiles.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
@@ -22,6 +23,7 @@ export const MIGRATIONS: Migration[] = [
   events,
   webhooks,
   fapi,
+  clientProfiles,
 ];
 
 // The first migration of the versions before 0.3.0, none of which was published.

@@ -6,7 +6,7 @@ import type { TestUser } from "../service.ts";
 export type Page = { url: string; status: number; headers: Headers; html: HTMLElement; text: string };
 
 /** The values of a form; for checkboxes with one name, those that are checked. */
-export type Filled = Record<string, string | string[]>;
+export type Filled = Record<string, string | string[] | File>;
 
 /**
  * A browser without JavaScript: it keeps cookies, follows redirects within the service, stops at redirects to other
@@ -50,16 +50,20 @@ export class TestBrowser {
     form: HTMLElement | null = page.html.querySelector("form"),
   ): Promise<Page> {
     if (!form) throw new Error(`no form at ${page.url}:\n${page.text}`);
-    const body = defaultsOf(form);
+    const isUpload = form.attributes.enctype === "multipart/form-data";
+    const defaults = defaultsOf(form);
+    const body = isUpload ? new FormData() : new URLSearchParams();
+    for (const [name, value] of defaults) if (!Object.hasOwn(fields, name)) body.append(name, value);
     for (const [name, values] of Object.entries(fields)) {
-      body.delete(name);
-      for (const value of [values].flat()) body.append(name, value);
+      // Without an upload, a form has the name of its file.
+      for (const value of [values].flat())
+        body.append(name, (value instanceof File && !isUpload ? value.name : value) as string);
     }
     const action = new URL(form.attributes.action ?? "", page.url);
     if (form.attributes.method?.toLowerCase() === "post") {
       return this.open(action.href, { method: "POST", body, headers: { origin: this.#origin } });
     }
-    action.search = body.toString();
+    action.search = new URLSearchParams(body as URLSearchParams).toString();
     return this.open(action.href);
   }
 
