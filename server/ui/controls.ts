@@ -28,7 +28,10 @@ export function initial(name: string): Html {
 
 /** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
 export function appLogo(name: string, path: string | null): Html {
-  return path === null ? initial(name) : html`<img class="logo" src="${path}" alt="" width="32" height="32">`;
+  // The name of an app that registered itself is in quotation marks.
+  return path === null
+    ? initial(name.replace(/^“/, ""))
+    : html`<img class="logo" src="${path}" alt="" width="32" height="32">`;
 }
 
 type Look = "primary" | "quiet" | "danger";
