@@ -28,7 +28,7 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
       "client-uris-rejected",
       "owner",
       openThen(`${own}/client/redirect-uris`, async (page) => {
-        await fill(page, { redirect_uri: "http://app.example.com/callback" });
+        await page.locator("#redirect_uri").fill("http://app.example.com/callback");
         await press(page, "Add redirect URI");
         await waitForError(page);
       }),
