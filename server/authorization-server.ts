@@ -9,6 +9,7 @@ import { createSignInParts } from "./auth/parts.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
 import { signedInAccount } from "./auth/sessions.ts";
+import { logos } from "./clients/logos/routes.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
@@ -99,6 +100,7 @@ export function authorizationServer(
     fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
+      logos(storage.clients),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
       ...leakReports(options, onError),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),

@@ -29,6 +29,7 @@ declare module "knex/types/tables.js" {
     audit_chains: Table<rows.AuditChainRow>;
     click_counts: Table<rows.ClickCountRow>;
     client_keys: Table<oauth.ClientKeyRow>;
+    client_profiles: Table<oauth.ClientProfileRow>;
     client_secret_uses: Table<oauth.ClientSecretUseRow>;
     client_secrets: Table<oauth.ClientSecretRow>;
     clients: Table<oauth.ClientRow, "generation" | "fapi">;

@@ -15,6 +15,16 @@ export type ClientRow = {
   fapi: Flag;
 };
 
+/** How an organization presents its client to users. */
+export type ClientProfileRow = {
+  client_id: string;
+  name: string | null;
+  homepage: string | null;
+  /** A PNG. */
+  logo: Buffer | null;
+  logo_hash: string | null;
+};
+
 export type ClientSecretRow = {
   id: string;
   client_id: string;

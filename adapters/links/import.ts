@@ -149,7 +149,6 @@ function importedLink(organizationId: string, actor: Actor, link: ImportedLink):
     // Lists are sorted by id.
     id: newIdAt("lnk", link.createdAt),
     organizationId,
-    botClicks: 0,
     version: 1,
     createdBy: actor.id,
     createdVia: actor.via ?? null,

@@ -5,8 +5,9 @@ import type { Database } from "../database/index.ts";
 import type { ClientRow } from "../database/oauth-tables.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockClient } from "../locks.ts";
-import { createChangeClient } from "./change-client.ts";
+import { createChangeClient, type LockedClient } from "./change-client.ts";
 import { createClientKeyStore, type KeyView } from "./client-keys.ts";
+import { createClientProfileStore } from "./client-profiles.ts";
 import { CLIENT_BY_ID, toClient } from "./client-row.ts";
 import {
   addSecret,
@@ -58,6 +59,7 @@ export function createClientStore(database: Database, outbox: Outbox) {
     ...keyStore,
     ...createClientSecretStore(database, changeClient),
     ...createFapiStore(changeClient),
+    ...createClientProfileStore(database, changeClient),
 
     find: async (clientId: string) => toClient(await find(clientId)),
 
@@ -93,13 +95,27 @@ export function createClientStore(database: Database, outbox: Outbox) {
     /** Throws FapiConflict. */
     setRedirectUris: (organizationId: string, uris: string[], actor: Actor): Promise<boolean> =>
       changeClient(organizationId, actor, false, async (client) => {
-        const { trx, id, record } = client;
-        if (!uris.every(isHttps)) await forbidWithFapi(client, "redirect_uris");
-        await trx("clients")
-          .where({ id })
-          .update({ redirect_uris: JSON.stringify(uris) });
-        await record("client.redirect_uris_changed", { redirect_uris: uris });
+        await storeRedirectUris(client, uris);
         return true;
+      }),
+
+    /**
+     * Adds a redirect URI, or removes it. `check` sees the resulting list and throws if it isn't allowed. Throws
+     * FapiConflict. Resolves to the list, or to undefined for an organization without a client.
+     */
+    changeRedirectUris: (
+      organizationId: string,
+      { add, remove }: { add?: string; remove?: string },
+      check: (uris: string[]) => void,
+      actor: Actor,
+    ): Promise<string[] | undefined> =>
+      changeClient(organizationId, actor, undefined, async (client) => {
+        const row = await client.trx("clients").where({ id: client.id }).first("redirect_uris");
+        const before: string[] = JSON.parse(row?.redirect_uris ?? "[]");
+        const after = [...before.filter((uri) => uri !== remove), ...(add === undefined ? [] : [add])];
+        check(after);
+        if (after.length !== before.length) await storeRedirectUris(client, after);
+        return after;
       }),
 
     /** Disables the client from the next request on: its tokens are inactive, but nothing is revoked. */
@@ -131,6 +147,15 @@ export function createClientStore(database: Database, outbox: Outbox) {
         return undefined;
       }),
   };
+}
+
+async function storeRedirectUris(client: LockedClient, uris: string[]): Promise<void> {
+  const { trx, id, record } = client;
+  if (!uris.every(isHttps)) await forbidWithFapi(client, "redirect_uris");
+  await trx("clients")
+    .where({ id })
+    .update({ redirect_uris: JSON.stringify(uris) });
+  await record("client.redirect_uris_changed", { redirect_uris: uris });
 }
 
 async function findDisabled(trx: Knex.Transaction, id: string): Promise<Disabled | null> {
@@ -172,6 +197,7 @@ export async function removeClient(
   if (!id) return;
   await revokeGrants(trx, outbox, actor, { client_id: id });
   await trx("client_keys").where({ client_id: id }).delete();
+  await trx("client_profiles").where({ client_id: id }).delete();
   await deleteSecrets(trx, id);
   await trx("clients").where({ id }).delete();
 }

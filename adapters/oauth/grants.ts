@@ -12,8 +12,10 @@ export type AuthorizedApp = {
   id: string;
   clientId: string;
   organizationId: string;
-  /** The name of the client's organization. Null for a client with a metadata document. */
+  /** The name of an organization's client. Null for a client with a metadata document. */
   appName: string | null;
+  appOrganization: string | null;
+  appLogoHash: string | null;
   userId: string;
   username: string;
   role: Role;
@@ -37,6 +39,7 @@ export function createGrantStore(
       )
       .leftJoin("clients as c", "c.id", "g.client_id")
       .leftJoin("organizations as o", "o.id", "c.organization_id")
+      .leftJoin("client_profiles as p", "p.client_id", "c.id")
       .where(filter)
       .whereNull("g.revoked_at")
       .whereNull("u.disabled_at")
@@ -48,7 +51,9 @@ export function createGrantStore(
         consentedAt: "g.consented_at",
         clientId: "g.client_id",
         organizationId: "g.organization_id",
-        appName: "o.name",
+        appName: knex.raw("coalesce(??, ??)", ["p.name", "o.name"]),
+        appOrganization: "o.name",
+        appLogoHash: "p.logo_hash",
         userId: "u.id",
         username: "u.username",
         role: "m.role",

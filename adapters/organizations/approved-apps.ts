@@ -11,8 +11,10 @@ export const MAX_APPROVED_APPS = 100;
 export type ApprovedApp = {
   id: string;
   clientId: string;
-  /** The name of the client's organization. Null for a client that belongs to none. */
+  /** The name of an organization's client. Null for a client that belongs to none. */
   appName: string | null;
+  appOrganization: string | null;
+  appLogoHash: string | null;
   /** A username, the id of a deleted user, or `operator`. */
   approvedBy: string;
   approvedAt: number;
@@ -63,12 +65,15 @@ function listApps(knex: Knex, filter: Record<string, string>): Promise<ApprovedA
     .leftJoin("users as u", "u.id", "a.approved_by")
     .leftJoin("clients as c", "c.id", "a.client_id")
     .leftJoin("organizations as o", "o.id", "c.organization_id")
+    .leftJoin("client_profiles as p", "p.client_id", "c.id")
     .where(filter)
     .orderBy("a.id")
     .select({
       id: "a.id",
       clientId: "a.client_id",
-      appName: "o.name",
+      appName: knex.raw("coalesce(??, ??)", ["p.name", "o.name"]),
+      appOrganization: "o.name",
+      appLogoHash: "p.logo_hash",
       approvedBy: knex.raw("coalesce(??, ??)", ["u.username", "a.approved_by"]),
       approvedAt: "a.created_at",
     });

@@ -162,6 +162,13 @@ export const EVENT_DATA_SCHEMAS = {
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
   "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
+  "client.profile_changed": client.extend({
+    client_name: z.string().nullable().describe("The new name. `null` for the name of the organization."),
+    client_uri: z.string().nullable().describe("The URL of the new homepage."),
+  }),
+  "client.logo_changed": client.extend({
+    logo_hash: z.string().nullable().describe("The SHA-256 hash of the new logo. `null` if it was removed."),
+  }),
   "client.disabled": z.object({ client_id: z.string(), reason }),
   "client.enabled": z.object({ client_id: z.string() }),
   "client.fapi_changed": client.extend({

@@ -158,12 +158,14 @@ export function linkSchemas(reserved: ReservedNames) {
     })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
+  const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
   const imported = z.strictObject({
     ...create.shape,
     slug: fields.slug,
     archived: archived.optional(),
     expires_at: anyTime.nullable().optional(),
-    clicks: z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" }).optional(),
+    clicks: count.optional(),
+    bot_clicks: count.optional(),
     created_at: pastTime.optional(),
     last_clicked_at: pastTime.nullable().optional(),
   });

@@ -65,7 +65,7 @@ export type ListPart = {
 };
 
 /** A link of another service, which keeps its times and its clicks so far. */
-export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "lastClickedAt">;
+export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "botClicks" | "lastClickedAt">;
 
 /** `"exists"`: the organization has a link with this slug and URL. */
 export type ImportOutcome = "imported" | "exists" | LinkConflict;

@@ -22,25 +22,30 @@ type Form = {
 export type AuthorizationSignIn = Form & {
   action: string;
   csrf: string;
-  /** The name of the app, or of the organization that owns it. */
-  app: string;
-  /** Who vouches for that name; undefined for the client of an organization. */
-  identity?: ClientIdentity | undefined;
+  app: {
+    name: string;
+    /** The organization whose client it is. */
+    organization?: { name: string };
+    /** Who vouches for the name of any other app. */
+    identity?: ClientIdentity | undefined;
+  };
 };
 
-export function signInPage({ action, csrf, app, identity, ...form }: AuthorizationSignIn): string {
+export function signInPage({ action, csrf, app, ...form }: AuthorizationSignIn): string {
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
-<p>${describeApp(app, identity)} wants to access your account. Sign in to continue.</p>
+<p>${describeApp(app)} wants to access your account. Sign in to continue.</p>
 ${signInForm(action, hidden("csrf", csrf), form)}`,
   );
 }
 
 /** Names the app. A registered client may have taken the name of any company, so the app isn't one "by" it. */
-function describeApp(name: string, identity: ClientIdentity | undefined): Html {
-  if (!identity) return html`An app by <strong><bdi>${name}</bdi></strong>`;
-  return html`<strong><bdi>${name}</bdi></strong>${identity.isKnown ? "" : ", an app that isn’t verified,"}`;
+function describeApp({ name, organization, identity }: AuthorizationSignIn["app"]): Html {
+  const app = html`<strong><bdi>${name}</bdi></strong>`;
+  if (!organization) return html`${app}${!identity?.isKnown && ", an app that isn’t verified,"}`;
+  if (name === organization.name) return html`An app by ${app}`;
+  return html`${app}, an app by <strong><bdi>${organization.name}</bdi></strong>,`;
 }
 
 export type DashboardSignIn = Form & {

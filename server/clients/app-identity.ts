@@ -1,16 +1,20 @@
 import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 import { isClientId } from "./client-metadata.ts";
 import { knownDocumentOf } from "./known-clients.ts";
+import { logoPath } from "./logos/routes.ts";
 import { claimedNameOf, type RegisteredClientIds } from "./registered-client-id.ts";
 
 export type AppIdentity = {
   /** The name of a known client. One with another document is called by its host: it could claim any name. */
   name: string;
-  /** Null without a metadata document. */
+  /** The host of a metadata document, or an organization whose client has a name of its own. */
   publisher: string | null;
+  /** The path of its logo. */
+  logo: string | null;
 };
 
 export type ClientIdentity = AppIdentity & { isKnown: boolean };
@@ -18,16 +22,37 @@ export type ClientIdentity = AppIdentity & { isKnown: boolean };
 export function identityOf(clientId: string): ClientIdentity | undefined {
   const kind = clientKindOf(clientId);
   if (kind === "registered")
-    return { name: claimedNameOf(clientId) ?? clientId, publisher: null, isKnown: false };
+    return { name: claimedNameOf(clientId) ?? clientId, publisher: null, logo: null, isKnown: false };
   if (kind !== "document") return undefined;
   const publisher = new URL(clientId).host;
   const known = knownDocumentOf(clientId);
-  return { name: String(known?.client_name ?? publisher), publisher, isKnown: known !== undefined };
+  return {
+    name: String(known?.client_name ?? publisher),
+    publisher,
+    logo: null,
+    isKnown: known !== undefined,
+  };
 }
 
-export function describeApp({ appName, clientId }: Pick<AuthorizedApp, "appName" | "clientId">): AppIdentity {
-  if (appName !== null) return { name: appName, publisher: null };
-  return identityOf(clientId) ?? { name: clientId, publisher: null };
+type ListedApp = Pick<AuthorizedApp, "appName" | "appOrganization" | "appLogoHash" | "clientId">;
+
+export function describeApp({ clientId, appName, appOrganization, appLogoHash }: ListedApp): AppIdentity {
+  if (appName === null || appOrganization === null)
+    return identityOf(clientId) ?? { name: clientId, publisher: null, logo: null };
+  return describeProfile({ name: appName, organizationName: appOrganization, logoHash: appLogoHash });
+}
+
+/** Describes the client of an organization. One without a name of its own has that of its organization. */
+export function describeProfile({
+  name,
+  organizationName,
+  logoHash,
+}: Pick<ClientProfile, "name" | "organizationName" | "logoHash">): AppIdentity {
+  return {
+    name: name ?? organizationName,
+    publisher: name === null || name === organizationName ? null : organizationName,
+    logo: logoHash && logoPath(logoHash),
+  };
 }
 
 /** Resolves to undefined for an id that no app can have. Without `registeredIds`, clients can't register. */
@@ -39,8 +64,8 @@ export async function findApp(
   if (!isClientId(clientId)) return undefined;
   switch (clientKindOf(clientId)) {
     case "organization": {
-      const client = await clients.find(clientId);
-      return client && { name: client.organization.name, publisher: null };
+      const profile = await clients.findProfile(clientId);
+      return profile && describeProfile(profile);
     }
     case "document":
       return isPublicUrl(clientId) ? identityOf(clientId) : undefined;

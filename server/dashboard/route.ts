@@ -84,6 +84,8 @@ export function addForm(router: Router, form: FormPage): void {
 type OwnerSwitch = {
   path: string;
   section: Section;
+  /** The page of the section that has the switch, if it isn't the first one. */
+  page?: string;
   field: string;
   /** Returns false if there is no such organization. */
   set(ctx: Context, isOn: boolean, caller: Caller): Promise<boolean>;
@@ -97,11 +99,11 @@ type OwnerSwitch = {
 export function addOwnerSwitch(
   router: Router,
   allow: Access,
-  { path, section, field, set, done: [on, off], isEchoed = true, show }: OwnerSwitch,
+  { path, section, page = "", field, set, done: [on, off], isEchoed = true, show }: OwnerSwitch,
 ): void {
   const schema = z.strictObject({ [field]: z.boolean({ error: "must be true or false" }) });
   addChange(router, ["put", path], { access: [allow("owner")], show }, async (ctx) => {
-    const to = pathTo(ctx, section);
+    const to = pathTo(ctx, section) + page;
     requireRecentSignIn(ctx, to);
     const input = validate(schema, await switchFieldsOf(ctx, field));
     const isOn = input[field] === true;

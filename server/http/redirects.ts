@@ -20,15 +20,15 @@ const PAGE_GUESSES: Record<string, string> = {
 };
 
 // The forms of the settings page have the addresses of what they change.
-const SETTING = /^(\/dashboard\/organizations\/[^/]+)\/members\/require-second-factor$/;
+const SETTING = /^(\/dashboard\/organizations\/[^/]+)\/(members\/require-second-factor|fallback-url)$/;
 
 // A form that is shown again with its errors has the URL that it was sent to; reloading leads to the page, group 1.
 const FORM_ACTIONS = [
   /^(\/dashboard\/account)\/(password|delete|sessions\/.+|identities(\/.+)?)$/,
-  /^(\/dashboard\/organizations\/[^/]+)\/fallback-url$/,
   /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
-  /^(\/dashboard\/organizations\/[^/]+\/client)\/(redirect-uris|secrets\/[^/]+\/delete)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client)\/(secrets\/[^/]+\/delete|require-dpop|fapi)$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client\/(?:redirect-uris|branding))\/.+$/,
   /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/links)\/selection$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,

@@ -12,13 +12,15 @@ import { Problem } from "../../resources/http/problem.ts";
 
 // Enough for a password, a name or a list of URLs.
 const FORM_MAX = 16 * 1024;
-
-// Where a form uploads a file.
-const UPLOADS = /^\/dashboard\/organizations\/[^/]+\/links\/import$/;
-/** The most bytes of a file that a form uploads. */
-export const UPLOAD_MAX = 5 * 2 ** 20;
-// A file is sent again as a text, in which each line break takes a byte more.
-const UPLOAD_BODY_MAX = 2 * UPLOAD_MAX;
+/** The most bytes of a file with links. */
+export const LINK_FILE_MAX = 5 * 1024 * 1024;
+export const LOGO_FILE_MAX = 512 * 1024;
+/** Where a form uploads a file, and how many bytes the fields may have. */
+const UPLOADS: [path: RegExp, bytes: number][] = [
+  // The preview sends the file again as a text, in which each line break takes a byte more.
+  [/^\/dashboard\/organizations\/[^/]+\/links\/import$/, 2 * LINK_FILE_MAX],
+  [/^\/dashboard\/organizations\/[^/]+\/client\/branding\/logo$/, LOGO_FILE_MAX],
+];
 
 export type Input = Record<string, unknown>;
 
@@ -38,31 +40,34 @@ export async function readInput(ctx: Context): Promise<Input> {
 }
 
 async function readFields(ctx: Context): Promise<void> {
-  const types = UPLOADS.test(ctx.path) ? ["json", "urlencoded", "multipart"] : ["json", "urlencoded"];
-  const type = ctx.get("content-type") && ctx.is(types);
+  const [, fileMax] = UPLOADS.find(([path]) => path.test(ctx.path)) ?? [];
+  if (fileMax !== undefined && ctx.is("multipart")) {
+    ctx.request.body = await readUpload(ctx, fileMax);
+    return;
+  }
+  const type = ctx.get("content-type") && ctx.is(["json", "urlencoded"]);
   if (!type || ctx.request.length === 0) {
     if (type === false) throw new Problem(415, "unsupported_media_type", "Send JSON or a form.");
     ctx.request.body = {};
   } else if (type === "json") await readJson(ctx, done);
-  else if (type.startsWith("multipart")) ctx.request.body = await readUpload(ctx);
   else {
     await readForm(ctx, done);
     checkFields(ctx.request.body);
   }
 }
 
-/** Returns the fields of a multipart form; files are `File` objects. */
-async function readUpload(ctx: Context): Promise<Input> {
-  const bytes = await readBody(ctx.req, UPLOAD_BODY_MAX);
-  try {
-    const headers = { "Content-Type": ctx.get("content-type") };
-    const fields = Object.fromEntries(await new Response(bytes as BodyInit, { headers }).formData());
-    checkFields(fields);
-    return fields;
-  } catch (error) {
-    if (error instanceof Problem) throw error;
+/** Returns the fields of a multipart form, which the platform parses in memory; files are `File` objects. */
+async function readUpload(ctx: Context, limit: number): Promise<Input> {
+  const bytes = await readBody(ctx.req, limit + FORM_MAX).catch((error) => {
+    throw error instanceof Problem && error.status === 413 ? tooLarge(limit) : error;
+  });
+  const headers = { "content-type": ctx.get("content-type") };
+  const form = await new Response(Uint8Array.from(bytes), { headers }).formData().catch(() => {
     throw new Problem(400, "invalid_request", "The body could not be parsed.");
-  }
+  });
+  const fields = Object.fromEntries([...form].filter(([name]) => name !== "__proto__"));
+  checkFields(fields);
+  return fields;
 }
 
 export function textFieldOf(value: unknown): string {

@@ -3,7 +3,7 @@ import type { AccountChoice } from "../provider/interaction-policy.ts";
 import { html } from "../ui/html.ts";
 import { page } from "../ui/page.ts";
 import { hidden } from "../ui/sign-in.ts";
-import { accountIdOf, clientNameOf, finishStep, type Step, stepPath } from "./interaction.ts";
+import { accountIdOf, finishStep, requestingAppOf, type Step, stepPath } from "./interaction.ts";
 
 export function accountChoiceStep({
   provider,
@@ -13,11 +13,11 @@ export function accountChoiceStep({
   return {
     async show(ctx, interaction) {
       const { username = "" } = (await storage.accounts.find(accountIdOf(interaction))) ?? {};
-      const app = await clientNameOf(provider, interaction);
+      const app = await requestingAppOf({ provider, storage }, interaction);
       ctx.body = page(
         "Choose an account",
         html`<h1>Choose an account</h1>
-<p><strong><bdi>${app}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
+<p><strong><bdi>${app.name}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <form method="post" action="${stepPath(interaction, "account")}">
 ${hidden("csrf", csrf.token(interaction.uid))}
 <div class="choices">

@@ -1,12 +1,12 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
 import type { AuthOptions } from "../auth/parts.ts";
-import { type ClientIdentity, identityOf } from "../clients/app-identity.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
+import { appLogo, breakable, icon, initial } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { alert, page } from "../ui/page.ts";
+import { alert, BRAND, document } from "../ui/page.ts";
 import {
   approveConsent,
   type ConsentOption,
@@ -15,7 +15,7 @@ import {
   type ExclusionReason,
   findConsentOptions,
 } from "./consent.ts";
-import { accountIdOf, clientNameOf, type Step, stepPath } from "./interaction.ts";
+import { accountIdOf, type RequestingApp, requestingAppOf, type Step, stepPath } from "./interaction.ts";
 
 export function consentStep(options: AuthOptions): Step {
   const { provider, storage, appPolicyCheck, csrf, base, sessions } = options;
@@ -34,8 +34,7 @@ export function consentStep(options: AuthOptions): Step {
     ctx.body = consentPage({
       action: stepPath(interaction, "consent"),
       csrf: csrf.token(interaction.uid),
-      app: await clientNameOf(provider, interaction),
-      identity: identityOf(clientIdOf(interaction)),
+      app: await requestingAppOf(options, interaction),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
       ...(await findOptions(ctx, interaction)),
@@ -78,22 +77,13 @@ function requestedScopes({ params }: Interaction): string[] {
 type Consent = ConsentOptions & {
   action: string;
   csrf: string;
-  app: string;
-  /** Who vouches for that name; undefined for the client of an organization. */
-  identity?: ClientIdentity | undefined;
+  app: RequestingApp;
   /** `isLocal`: on this computer, where any program can use it. */
   target: { name: string; isLocal: boolean };
   username: string;
   scopes: string[];
   approvalUrl: (organizationId: string) => string;
   error?: string | undefined;
-};
-
-// Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
-const KNOWN_APP = {
-  remote: "Verified: this app is on linkgate’s list of known apps.",
-  local:
-    "This app is on linkgate’s list of known apps, but other programs on your computer can use its name.",
 };
 
 const REFUSALS = {
@@ -123,22 +113,28 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
   offline_access: "Keep this access while you’re not using the app",
 };
 
+const DASHBOARD_STYLE = html`
+<link rel="stylesheet" href="/assets/dashboard.css">`;
+
 function consentPage(consent: Consent): string {
-  const { action, csrf, app, identity, target, username, scopes, error } = consent;
+  const { action, csrf, app, target, username, scopes, error } = consent;
   const { options, excluded, refusal, approvalUrl } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
     : scopes;
-  return page(
-    canAllow ? "Allow access" : "You can’t allow access",
-    html`<h1>${canAllow ? "Allow access?" : "You can’t allow access"}</h1>
+  const title = canAllow ? "Allow access" : "You can’t allow access";
+  // The host comes first: a name could pretend to be it.
+  const body = html`<body>
+<main class="card consent">
+<p class="brand">${BRAND}</p>
+<h1>${canAllow ? "Allow access?" : title}</h1>
 <p>You’ll be redirected to <strong>${target.name}</strong>.</p>
-<p><strong><bdi>${app}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
-<ul class="scopes">${offered.map((scope) => html`<li>${describe(scope)}</li>`)}</ul>
-${identity && identityNote(identity, target.isLocal)}
-${canAllow && html`<p>Access expires in 90 days; you can revoke it at any time.</p>`}
-${alert(target.isLocal ? "This app runs on your computer. Continue only if you just started it." : undefined)}
+${parties(app, options)}
+<p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
+<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
+${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
+${trustNote(app, target.isLocal, options)}
 ${alert(error)}
 <form method="post" action="${action}">
 <input type="hidden" name="csrf" value="${csrf}">
@@ -148,19 +144,54 @@ ${excluded.map(({ id, name, reason }) => html`<p class="alert">${EXCLUSIONS[reas
 ${canAllow && html`<button type="submit" name="decision" value="allow">Allow</button>`}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
 </div>
-</form>`,
-  );
+</form>
+</main>
+</body>`;
+  return document(title, body, DASHBOARD_STYLE);
 }
 
-function identityNote({ publisher, isKnown }: ClientIdentity, isLocal: boolean): Html {
-  if (!publisher) {
-    return html`<p><strong>Unverified app</strong>: anyone can use this name. Continue only if you trust it.</p>`;
+/** Renders the app beside the organization that it would act for, if there is no choice. */
+function parties({ name, logo, organization, homepage }: RequestingApp, options: ConsentOption[]): Html {
+  const [only] = options.length === 1 ? options : [];
+  const by = organization && organization.name !== name ? html`by <bdi>${organization.name}</bdi>` : html``;
+  const site =
+    homepage &&
+    html`<a href="${homepage}" rel="noopener noreferrer" target="_blank">${breakable(new URL(homepage).host)}</a>`;
+  return html`<div class="parties">
+<figure>${appLogo(name, logo)}<figcaption><bdi>${name}</bdi><span class="soft">${by}</span>${site}</figcaption></figure>
+${
+  only &&
+  html`${icon("arrow-right")}
+<figure>${initial(only.name)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
+}
+</div>`;
+}
+
+const OWN_COMPUTER = "This app runs on your computer. Continue only if you just started it.";
+
+/** Says once what is known about an app, and what the user has to judge. */
+function trustNote(
+  { name, logo, organization, identity }: RequestingApp,
+  isLocal: boolean,
+  options: ConsentOption[],
+): Html {
+  const isOwn = options.some(({ id }) => id === organization?.id);
+  if (organization && (isOwn || (name === organization.name && !logo)))
+    return isLocal ? html`<p class="alert">${OWN_COMPUTER}</p>` : html``;
+  const advice = (trusted: string) => (isLocal ? OWN_COMPUTER : `Continue only if you trust ${trusted}.`);
+  if (organization) {
+    return html`<p class="alert"><strong>Not verified</strong>: the organization <strong><bdi>${organization.name}</bdi></strong> chose the name and logo of this app. ${advice("it")}</p>`;
   }
-  return html`<p>Identity published by <strong>${publisher}</strong>. ${
-    isKnown
-      ? KNOWN_APP[isLocal ? "local" : "remote"]
-      : html`<strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. Continue only if you trust this site.`
-  }</p>`;
+  if (!identity?.publisher)
+    return html`<p class="alert"><strong>Unverified app</strong>: anyone can use this name. ${advice("it")}</p>`;
+  const published = html`Identity published by <strong>${identity.publisher}</strong>.`;
+  if (!identity.isKnown) {
+    return html`<p class="alert">${published} <strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. ${advice("this site")}</p>`;
+  }
+  // Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
+  return isLocal
+    ? html`<p class="alert">${published} This app is on linkgate’s list of known apps, but other programs on your computer can use its name. ${OWN_COMPUTER}</p>`
+    : html`<p class="notice">${published} Verified: this app is on linkgate’s list of known apps.</p>`;
 }
 
 /** Says in plain words what a scope allows. */
@@ -171,8 +202,7 @@ export function describe(scope: string): string {
 function organizationChoice(options: ConsentOption[], requested: string[]): Html {
   const [only] = options;
   if (options.length === 1 && only) {
-    return html`<p>Organization: <strong><bdi>${only.name}</bdi></strong></p>
-${roleLimits(only, requested)}
+    return html`${roleLimits(only, requested)}
 <input type="hidden" name="organization_id" value="${only.id}">`;
   }
   return html`<fieldset><legend>Select an organization</legend>

@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import { errors, type Interaction, type Provider } from "oidc-provider";
-import { identityOf } from "../clients/app-identity.ts";
+import type { AuthOptions } from "../auth/parts.ts";
+import { type ClientIdentity, describeProfile, identityOf } from "../clients/app-identity.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 import { seeOther } from "../http/redirects.ts";
 import type { Input } from "../http/request-body.ts";
@@ -32,9 +33,32 @@ export function accountIdOf({ session }: Interaction): string {
   return session?.accountId as string;
 }
 
-/** The name may be the one that the metadata document of a client may use. */
-export async function clientNameOf(provider: Provider, { params }: Interaction): Promise<string> {
+/** An app as the pages of an authorization show it. */
+export type RequestingApp = {
+  name: string;
+  /** The path of its logo. */
+  logo: string | null;
+  homepage: string | null;
+  /** The organization whose client it is. */
+  organization?: { id: string; name: string };
+  /** Who vouches for the name of any other app. */
+  identity?: ClientIdentity | undefined;
+};
+
+export async function requestingAppOf(
+  { provider, storage }: Pick<AuthOptions, "provider" | "storage">,
+  { params }: Interaction,
+): Promise<RequestingApp> {
   const client = await provider.Client.find(params.client_id as string);
   if (!client) throw new errors.InvalidClient("client not found");
-  return organizationOf(client)?.name ?? identityOf(client.clientId)?.name ?? client.clientId;
+  const { clientId } = client;
+  const organization = organizationOf(client);
+  const profile = organization && (await storage.clients.findProfile(clientId));
+  if (!profile) {
+    const identity = identityOf(clientId);
+    return { name: identity?.name ?? clientId, logo: null, homepage: null, identity };
+  }
+  const { id } = organization;
+  const { name, logo } = describeProfile(profile);
+  return { name, logo, homepage: profile.homepage, organization: { id, name: profile.organizationName } };
 }

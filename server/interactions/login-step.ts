@@ -5,10 +5,9 @@ import type { AuthOptions } from "../auth/parts.ts";
 import type { SignedIn } from "../auth/sessions.ts";
 import type { SignInProof } from "../auth/sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
-import { identityOf } from "../clients/app-identity.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
-import { clientNameOf, finishStep, type Step, stepPath } from "./interaction.ts";
+import { finishStep, requestingAppOf, type Step, stepPath } from "./interaction.ts";
 
 type Login = { accountId: string; ts?: number; amr?: string[] };
 type Failure = { username: string; error: string };
@@ -18,13 +17,12 @@ export function loginStep(options: AuthOptions): Step {
   const { provider, csrf, signIn, sessions, ssoButton, passkeyButton, completeSignIn } = options;
 
   async function showForm(ctx: Context, interaction: Interaction, failure?: Failure): Promise<void> {
-    const app = await clientNameOf(provider, interaction);
+    const app = await requestingAppOf(options, interaction);
     await allowOtherAccounts(interaction);
     ctx.body = signInPage({
       action: stepPath(interaction, "sign-in"),
       csrf: csrf.token(interaction.uid),
       app,
-      identity: identityOf(textFieldOf(interaction.params.client_id)),
       // A user with a session is here to sign in again, which the identity provider must require, too.
       external: await ssoButton(`/interaction/${interaction.uid}`, {
         again: interaction.session !== undefined,

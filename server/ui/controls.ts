@@ -36,6 +36,14 @@ export function named(tile: Html, name: Html): Html {
   return html`<span class="named">${tile}<span>${name}</span></span>`;
 }
 
+/** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
+export function appLogo(name: string, path: string | null): Html {
+  // The name of an app that registered itself is in quotation marks.
+  return path === null
+    ? initial(name.replace(/^“/, ""))
+    : html`<img class="logo" src="${path}" alt="" width="32" height="32">`;
+}
+
 type Look = "primary" | "quiet" | "danger";
 
 export function formButton({

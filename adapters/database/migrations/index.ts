@@ -15,6 +15,7 @@ import { clickCounts } from "./0009_click_counts.ts";
 import { deliveryLog } from "./0011_delivery_log.ts";
 import { fallbackUrls } from "./0012_fallback_urls.ts";
 import { invitationLabels } from "./0014_invitation_labels.ts";
+import { clientProfiles } from "./0015_client_profiles.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
@@ -30,6 +31,7 @@ export const MIGRATIONS: Migration[] = [
   deliveryLog,
   fallbackUrls,
   invitationLabels,
+  clientProfiles,
 ];
 
 // The first migration of the versions before 0.3.0, none of which was published.

@@ -200,6 +200,7 @@ function convert(field: string, value: unknown, separator: string): unknown {
     case "max_clicks":
     case "redirect_type":
     case "clicks":
+    case "bot_clicks":
       return toNumber(value);
     case "created_at":
     case "expires_at":

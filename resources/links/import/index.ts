@@ -152,11 +152,18 @@ function derivedSlug(organizationId: string, url: unknown, attempt: number): str
 
 type ImportedInput = z.output<ReturnType<typeof linkSchemas>["imported"]>;
 
-function toLink({ clicks = 0, created_at, last_clicked_at, ...input }: ImportedInput): ImportedLink {
+function toLink({
+  clicks = 0,
+  bot_clicks = 0,
+  created_at,
+  last_clicked_at,
+  ...input
+}: ImportedInput): ImportedLink {
   return {
     ...LINK_DEFAULTS,
     ...toFields(input),
     clicks,
+    botClicks: bot_clicks,
     createdAt: created_at === undefined ? Date.now() : Date.parse(created_at),
     lastClickedAt: last_clicked_at ? Date.parse(last_clicked_at) : null,
   } as ImportedLink;

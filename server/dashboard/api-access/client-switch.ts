@@ -46,12 +46,12 @@ export function addSwitchRoutes(router: Router, { storage: { clients }, allow }:
       const disabled = await clients.disable(membershipOf(ctx).id, reason, actorOf(ctx).actor);
       if (!disabled) throw notFound("client");
       const body = { disabled: showDisabled(disabled) };
-      respondToChange(ctx, { to: pathTo(ctx, "client"), done: "client-disabled", body });
+      respondToChange(ctx, { to: `${pathTo(ctx, "client")}/security`, done: "client-disabled", body });
     },
   });
 
   router.post(`${CLIENT}/enable`, allow("owner"), async (ctx) => {
-    const to = pathTo(ctx, "client");
+    const to = `${pathTo(ctx, "client")}/security`;
     requireRecentSignIn(ctx, to);
     const refusal = await clients.enable(membershipOf(ctx).id, actorOf(ctx).actor);
     if (refusal === "missing") throw notFound("client");
@@ -89,7 +89,7 @@ ${formButton({ action: `${path}/enable`, text: "Enable client" })}`
 
 function disableForm(path: string, error: string | undefined): Html {
   return panelForm(
-    { action: `${path}/disable`, submit: "Disable client", cancel: path, danger: "panel" },
+    { action: `${path}/disable`, submit: "Disable client", cancel: `${path}/security`, danger: "panel" },
     html`<p>While the client is disabled:</p>
 <ul>
 <li>it gets no tokens, and its tokens are rejected by the API and MCP</li>

@@ -8,12 +8,13 @@ import { showKey } from "../../clients/client-view.ts";
 import { InvalidKey, type PublicKey, parsePublicKey } from "../../credentials/public-keys.ts";
 import { linkButton, panelForm, textArea, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Columns, table } from "../../ui/table.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { type Columns, emptyState, table } from "../../ui/table.ts";
+import { actorOf, MANAGERS, membershipOf } from "../access.ts";
 import { formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
 import { addForm, type RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";
 import { reasonField } from "./secrets.ts";
+import { addTab, tabPath } from "./tabs.ts";
 
 const KEY = `${CLIENT}/keys/:key_id`;
 
@@ -25,8 +26,15 @@ const removal = z.strictObject({ compromised: z.boolean({ error: "must be true o
 const DUPLICATE = "The client already has this key.";
 const LIMIT = "A client has at most two keys. Remove one first.";
 
-export function addKeyRoutes(router: Router, { storage: { clients }, allow }: RouteOptions): void {
+export function addKeyRoutes(router: Router, options: RouteOptions): void {
+  const { clients } = options.storage;
+  const { allow } = options;
   const common = { access: allow(...MANAGERS), section: "client", isSensitive: true } as const;
+
+  addTab(router, options, "client/keys", {
+    body: (ctx, client) => keysSection(client, tabPath(ctx, "client/keys")),
+    data: (_, { keys }) => ({ data: keys.map(showKey) }),
+  });
 
   addForm(router, {
     ...common,
@@ -35,7 +43,7 @@ export function addKeyRoutes(router: Router, { storage: { clients }, allow }: Ro
     async render(ctx, problem) {
       await clientOf(ctx, clients);
       const { errors, ...error } = splitFieldErrors(problem);
-      return { title: "Add public key", ...error, body: keyForm(pathTo(ctx, "client"), errors.key) };
+      return { title: "Add public key", ...error, body: keyForm(tabPath(ctx, "client/keys"), errors.key) };
     },
     async change(ctx) {
       const { key } = validate(newKey, await formFieldsOf(ctx));
@@ -46,7 +54,7 @@ export function addKeyRoutes(router: Router, { storage: { clients }, allow }: Ro
       if (added === "duplicate") throw new Problem(409, "duplicate_key", DUPLICATE);
       if (added === "limit") throw new Problem(409, "key_limit", LIMIT);
       const body = showKey(added);
-      respondToChange(ctx, { to: pathTo(ctx, "client"), done: "key-added", status: 201, body });
+      respondToChange(ctx, { to: tabPath(ctx, "client/keys"), done: "key-added", status: 201, body });
     },
   });
 
@@ -59,7 +67,7 @@ export function addKeyRoutes(router: Router, { storage: { clients }, allow }: Ro
       const { keys } = await clientOf(ctx, clients);
       const key = keys.find((one) => one.id === ctx.params.key_id);
       if (!key) throw notFound("key");
-      return { title: "Remove public key", body: removalForm(pathTo(ctx, "client"), key) };
+      return { title: "Remove public key", body: removalForm(tabPath(ctx, "client/keys"), key) };
     },
     async change(ctx) {
       const fields = await formFieldsOf(ctx);
@@ -68,7 +76,7 @@ export function addKeyRoutes(router: Router, { storage: { clients }, allow }: Ro
       const { organizationId, actor } = actorOf(ctx);
       const isRemoved = await clients.removeKey(organizationId, ctx.params.key_id, reason, actor);
       if (!isRemoved) throw notFound("key");
-      respondToChange(ctx, { to: pathTo(ctx, "client"), done: "key-removed" });
+      respondToChange(ctx, { to: tabPath(ctx, "client/keys"), done: "key-removed" });
     },
   });
 }
@@ -84,24 +92,30 @@ async function readKey(text: string): Promise<PublicKey> {
   }
 }
 
-export function keysSection({ keys }: ClientView, path: string): Html {
+function keysSection({ keys }: ClientView, path: string): Html {
   const columns: Columns<KeyView> = {
     Thumbprint: ({ thumbprint }) => html`<code class="long">${thumbprint}</code>`,
     Created: ({ createdAt }) => time(createdAt),
     "Last used": ({ lastUsedAt }) => time(lastUsedAt),
   };
   const removeButton = ({ id, thumbprint }: KeyView) =>
-    linkButton(`${path}/keys/${id}/remove`, "Remove", "danger", `key ${thumbprint}`);
+    linkButton(`${path}/${id}/remove`, "Remove", "danger", `key ${thumbprint}`);
+  const add =
+    keys.length < 2 && linkButton(`${path}/new`, "Add public key", keys.length > 0 ? "quiet" : "primary");
+  const list =
+    keys.length > 0
+      ? table("Public keys", columns, keys, removeButton)
+      : emptyState("No public keys yet", "Keep the private key to yourself, and add its public key here.");
   return html`<section class="group"><div class="title"><div><h2>Public keys</h2>
 <p class="intro">Sign requests with a private key instead of sending a secret (<code>private_key_jwt</code>). Up to two keys.</p></div>
-${keys.length < 2 && linkButton(`${path}/keys/new`, "Add public key", "quiet")}</div>
-${keys.length > 0 && table("Public keys", columns, keys, removeButton)}</section>`;
+${add}</div>
+${list}</section>`;
 }
 
 // A rejected key is not shown again, because it may be private.
 function keyForm(path: string, error: string | undefined): Html {
   return panelForm(
-    { action: `${path}/keys`, submit: "Add key", cancel: path },
+    { action: path, submit: "Add key", cancel: path },
     textArea({
       name: "key",
       label: "Public key",
@@ -114,7 +128,7 @@ function keyForm(path: string, error: string | undefined): Html {
 
 function removalForm(path: string, { id, thumbprint }: KeyView): Html {
   return panelForm(
-    { action: `${path}/keys/${id}/delete`, submit: "Remove key", cancel: path, danger: "button" },
+    { action: `${path}/${id}/delete`, submit: "Remove key", cancel: path, danger: "button" },
     html`<p>Key <code class="long">${thumbprint}</code></p>
 ${reasonField(
   "No longer used: tokens that were issued with it stay valid until they expire",

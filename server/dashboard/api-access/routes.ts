@@ -1,99 +1,81 @@
-import type { Context } from "koa";
-import { z } from "zod";
-import { Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
+import { isPaid } from "../../../resources/plans.ts";
 import { showClient } from "../../clients/client-view.ts";
-import { validateRedirectUris } from "../../clients/redirect-uris.ts";
-import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { addChange, addOwnerSwitch, type RouteModule } from "../route.ts";
-import { CLIENT, clientOf, refuseConflict } from "./client.ts";
+import { copyable, linkButton } from "../../ui/controls.ts";
+import { html } from "../../ui/html.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import type { RouteModule } from "../route.ts";
+import { addBrandingRoutes, showBranding } from "./branding.ts";
 import { addSwitchRoutes } from "./client-switch.ts";
 import { addKeyRoutes } from "./keys.ts";
-import { clientPage, endpointsOf, noClientPage } from "./page.ts";
-import { addSecretRoutes } from "./secrets.ts";
-
-const uriList = z.strictObject({
-  redirect_uris: z.array(z.string({ error: "must be text" }), { error: "must be a list" }),
-});
+import { addRedirectUriRoutes } from "./redirect-uris.ts";
+import { addSecretRoutes, secretsSection } from "./secrets.ts";
+import { addSecurityRoutes } from "./security.ts";
+import { addTab } from "./tabs.ts";
 
 export const clientRoutes: RouteModule = (router, options) => {
-  const { storage, urls, allow } = options;
+  const { storage, urls } = options;
   const { clients, dpopRequirement } = storage;
-  const managers = allow(...MANAGERS);
   const endpoints = endpointsOf(urls);
 
-  async function show(ctx: Context, error?: string, uris?: string[]) {
-    const membership = membershipOf(ctx);
-    const page = { title: "API access", section: "client" as const, error };
-    const found = await clients.findByOrganization(membership.id);
-    if (!found) return showPage(ctx, { ...page, body: noClientPage(membership.id) });
-    const client = { ...found, redirectUris: uris ?? found.redirectUris };
-    const requiresDpop = await dpopRequirement.isRequired(membership.id);
-    showPage(ctx, { ...page, body: clientPage({ membership, client, requiresDpop, endpoints }) });
-  }
-
-  router.get(CLIENT, managers, async (ctx) => {
-    if (prefersHtml(ctx)) return show(ctx);
-    const client = await clientOf(ctx, clients);
-    const require_dpop = await dpopRequirement.isRequired(membershipOf(ctx).id);
-    ctx.body = { ...showClient(client), require_dpop, endpoints };
-  });
-
-  addSecretRoutes(router, options, (ctx, error) => show(ctx, error));
-  addKeyRoutes(router, options);
-  addOwnerSwitch(router, allow, {
-    path: `${CLIENT}/require-dpop`,
-    section: "client",
-    field: "require_dpop",
-    set: (_, isRequired, { organizationId, actor }) => dpopRequirement.set(organizationId, isRequired, actor),
-    done: ["dpop-required", "dpop-optional"],
-  });
-  addOwnerSwitch(router, allow, {
-    path: `${CLIENT}/fapi`,
-    section: "client",
-    field: "fapi",
-    set: (_, isOn, { organizationId, actor }) =>
-      clients.setFapi(organizationId, isOn, actor).catch(refuseConflict),
-    done: ["fapi-on", "fapi-off"],
-    show: (ctx, error) => show(ctx, error),
-  });
-  addSwitchRoutes(router, options);
-
-  const showUris: Show = async (ctx, error) =>
-    show(ctx, error, (await uriFieldsOf(ctx)).redirect_uris as string[]);
-  addChange(
-    router,
-    ["put", `${CLIENT}/redirect-uris`],
-    { access: [managers], show: showUris },
-    async (ctx) => {
-      const to = pathTo(ctx, "client");
-      requireRecentSignIn(ctx, to);
-      const { redirect_uris } = validate(uriList, await uriFieldsOf(ctx));
-      assertRedirectUris(redirect_uris);
-      const { clientId: client_id } = await clientOf(ctx, clients);
-      const { organizationId, actor } = actorOf(ctx);
-      await clients.setRedirectUris(organizationId, redirect_uris, actor).catch(refuseConflict);
-      respondToChange(ctx, { to, done: "uris-saved", body: { client_id, redirect_uris } });
+  const showCredentials = addTab(router, options, "client", {
+    body(ctx, client) {
+      const path = pathTo(ctx, "client");
+      const next = isPaid(membershipOf(ctx).plan)
+        ? linkButton(`${path}/quick-start`, "Open quick start", "quiet")
+        : linkButton(pathTo(ctx, "plan"), "Compare plans");
+      return html`<section class="panel"><h2>Client ID</h2>
+<p>${copyable(client.clientId, "client ID")}</p>
+${next}
+</section>
+${secretsSection(client, path)}`;
     },
-  );
+    async data(ctx, client) {
+      const [require_dpop, profile] = await Promise.all([
+        dpopRequirement.isRequired(membershipOf(ctx).id),
+        clients.findProfile(client.clientId),
+      ]);
+      return { ...showClient(client), ...showBranding(urls, profile), require_dpop, endpoints };
+    },
+  });
+  addSecretRoutes(router, options, showCredentials);
+  addKeyRoutes(router, options);
+  addRedirectUriRoutes(router, options);
+  addBrandingRoutes(router, options);
+  addSecurityRoutes(router, options);
+  addSwitchRoutes(router, options);
+  addTab(router, options, "client/endpoints", {
+    body: () => html`<section class="panel"><h2>Endpoints</h2>
+<p class="soft">Most libraries need only the issuer, and find the others from it.</p>
+<dl class="facts">${ENDPOINTS.map(
+      ([name, label]) => html`<dt>${label}</dt><dd>${copyable(endpoints[name], `${label} URL`)}</dd>
+`,
+    )}</dl></section>`,
+    data: () => endpoints,
+  });
 };
 
-/** Throws Problem that lists every invalid URI. */
-function assertRedirectUris(uris: string[]): void {
-  const invalid = validateRedirectUris(uris);
-  if (invalid.length === 0) return;
-  const detail = invalid.map(({ index, message }) => `${uris[index] ?? ""}: ${message}`).join("; ");
-  const errors = invalid.map(({ index, message }) => ({ field: `redirect_uris.${index}`, message }));
-  throw new Problem(422, "invalid_redirect_uris", detail, { errors });
+/** Names endpoints as RFC 8414 does, plus those of the API and MCP. */
+function endpointsOf({ base, api, mcp }: PublicUrls) {
+  return {
+    issuer: base,
+    authorization_endpoint: `${base}/oauth/authorize`,
+    token_endpoint: `${base}/oauth/token`,
+    revocation_endpoint: `${base}/oauth/revoke`,
+    introspection_endpoint: `${base}/oauth/introspect`,
+    api,
+    mcp,
+    openapi: `${api}/openapi.json`,
+  };
 }
 
-/** A form has one URI per line. */
-async function uriFieldsOf(ctx: Context) {
-  const fields = await formFieldsOf(ctx);
-  if (!isForm(ctx)) return fields;
-  const lines = textFieldOf(fields.redirect_uris).split("\n");
-  return { ...fields, redirect_uris: lines.map((line) => line.trim()).filter(Boolean) };
-}
+const ENDPOINTS: [keyof ReturnType<typeof endpointsOf>, label: string][] = [
+  ["issuer", "Issuer"],
+  ["authorization_endpoint", "Authorization"],
+  ["token_endpoint", "Token"],
+  ["revocation_endpoint", "Revocation"],
+  ["introspection_endpoint", "Introspection"],
+  ["api", "REST API"],
+  ["mcp", "MCP"],
+  ["openapi", "OpenAPI"],
+];

@@ -12,9 +12,9 @@ import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
 import { formFieldsOf, isForm, respondToChange, sendJson, showPage, splitFieldErrors } from "../responses.ts";
 import { addChange, addForm, ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
-import { noClientPage } from "./page.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
+import { tabContent } from "./tabs.ts";
 import { platformOf, type TrustRuleValues, trustRuleForm } from "./trust-rule-form.ts";
 
 const PATH = `${ORGANIZATION}/workload-identity`;
@@ -30,12 +30,10 @@ export const workloadIdentityRoutes: RouteModule = (router, { storage, settings,
   router.get(PATH, managers, async (ctx) => {
     const { id } = membershipOf(ctx);
     if (!prefersHtml(ctx)) return sendJson(ctx, { data: (await trustRules.list(id)).map(showTrustRule) });
-    const page = { title: "Workload identity", section: "client" as const };
     const client = await clients.findByOrganization(id);
-    if (!client) return showPage(ctx, { ...page, body: noClientPage(id) });
-    const snippets = workloadQuickStarts(urls, client.clientId);
-    const content = workloadIdentityPage(pathOf(ctx), await trustRules.list(id), snippets);
-    showPage(ctx, { ...page, intro: INTRO, ...content });
+    const snippets = client ? workloadQuickStarts(urls, client.clientId) : [];
+    const body = workloadIdentityPage(pathOf(ctx), await trustRules.list(id), snippets);
+    showPage(ctx, tabContent(ctx, "workload-identity", client, body));
   });
 
   addForm(router, {
@@ -114,25 +112,27 @@ function parseClaims(text: string): Record<string, string> {
   );
 }
 
-function workloadIdentityPage(path: string, rules: TrustRule[], snippets: Snippet[]) {
+function workloadIdentityPage(path: string, rules: TrustRule[], snippets: Snippet[]): Html {
   const add = linkButton(`${path}/new`, "Add trust rule");
+  const heading = (action: Html) => html`<div class="title"><div><h2>Trust rules</h2>
+<p class="intro">${INTRO}</p></div>${action}</div>`;
   const quickStarts = html`<section class="group"><div class="title"><div><h2>Quick starts</h2>
 <p class="intro">Each example gets a 15-minute token and creates a link.</p></div></div>
 ${snippetFigures(snippets, (title) => html`<h3>${title}</h3>`)}</section>`;
   if (rules.length === 0) {
     const text = "Add a rule for each repository or service account you trust.";
-    return { body: html`${emptyState("No trust rules yet", text, add)}${quickStarts}` };
+    return html`${heading(html``)}${emptyState("No trust rules yet", text, add)}${quickStarts}`;
   }
   const isFull = rules.length >= MAX_TRUST_RULES;
   const count = `${rules.length} of ${MAX_TRUST_RULES} trust rules.${isFull ? " Delete one to add another." : ""}`;
-  const body = html`${rules.map((rule) => rulePanel(rule, path))}<p class="soft">${count}</p>${quickStarts}`;
-  return { body, ...(!isFull && { actions: add }) };
+  const panels = rules.map((rule) => rulePanel(rule, path));
+  return html`${heading(isFull ? html`` : add)}${panels}<p class="soft">${count}</p>${quickStarts}`;
 }
 
 function rulePanel(rule: TrustRule, path: string): Html {
   const { id, name, scopes, createdBy, createdAt, lastUsedAt } = rule;
   const about = `trust rule ${name}`;
-  return html`<section class="panel"><div class="title"><h2>${name}</h2>
+  return html`<section class="panel"><div class="title"><h3>${name}</h3>
 ${formButton({ action: `${path}/${id}/delete`, text: "Delete", about, look: "danger" })}</div>
 <dl class="facts">${requiredClaims(rule)}
 <dt>Permissions</dt><dd><span class="tags">${scopes.map((scope) => badge(scope))}</span></dd>

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { invalidField, validate } from "../../../resources/http/validate.ts";
 import type { ImportReport, RowResult } from "../../../resources/links/import/index.ts";
 import { type FileRow, type LinkFile, readLinkFile } from "../../../resources/links/import/read-file.ts";
-import { prefersHtml, UPLOAD_MAX } from "../../http/request-body.ts";
+import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
 import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -59,8 +59,8 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
 /** Returns the content of a file, or of a field that has it as text. @throws Problem 422 */
 async function bytesOf(file: string | File): Promise<Buffer> {
   if (typeof file === "string") return Buffer.from(file);
-  const limit = `${UPLOAD_MAX / 2 ** 20} MB`;
-  if (file.size > UPLOAD_MAX) throw invalidField("file", `must be at most ${limit}. ${USE_COMMAND}`);
+  const limit = `${LINK_FILE_MAX / 2 ** 20} MB`;
+  if (file.size > LINK_FILE_MAX) throw invalidField("file", `must be at most ${limit}. ${USE_COMMAND}`);
   return Buffer.from(await file.arrayBuffer());
 }
 
@@ -93,7 +93,7 @@ ${field({
   type: "file",
   isWide: true,
   error: errors.file,
-  hint: `CSV or JSON of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate, or CSV with the columns url, slug, title, tags, created_at and clicks. Up to ${UPLOAD_MAX / 2 ** 20} MB and ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}.`,
+  hint: `CSV or JSON of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate, or CSV with the columns url, slug, title, tags, created_at and clicks. Up to ${LINK_FILE_MAX / 2 ** 20} MB and ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}.`,
   attributes: html`required accept=".csv,.json,.txt,text/csv,application/json"`,
 })}
 <div class="actions"><button type="submit">Preview</button>${linkButton(path, "Cancel", "quiet")}</div>

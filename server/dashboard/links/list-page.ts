@@ -118,7 +118,7 @@ export function tagList({ tags }: Link, path: string, max = Infinity): Html {
 function quickForm(path: string): Html {
   return html`<form method="post" action="${path}" class="quick">${CSRF_FIELD}
 <div class="field"><label for="url" class="visually-hidden">Shorten a URL</label>
-<input id="url" name="url" type="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>
+<input id="url" name="url" inputmode="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>
 <button type="submit">${icon("plus")}Create link</button>
 <a class="button quiet" href="${path}/new" data-create>More options</a>
 </form>`;

@@ -27,7 +27,14 @@ async function createOrganization(plan: "growth" | "premium" = "premium"): Promi
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 function imported(slug: string, changes: Partial<ImportedLink> = {}): ImportedLink {
-  return { ...linkFields({ slug }), clicks: 0, lastClickedAt: null, createdAt: DAY_MS, ...changes };
+  return {
+    ...linkFields({ slug }),
+    clicks: 0,
+    botClicks: 0,
+    lastClickedAt: null,
+    createdAt: DAY_MS,
+    ...changes,
+  };
 }
 
 const many = (length: number, prefix = `import-${++count}`) =>

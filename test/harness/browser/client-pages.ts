@@ -1,3 +1,5 @@
+import type { Page } from "playwright-core";
+import { png } from "../clients/logos.ts";
 import { pathsOf } from "./gallery-paths.ts";
 import { fill, openThen, press, showSecret, waitForError } from "./page-actions.ts";
 import type { Gallery, GalleryPage } from "./visitor-pages.ts";
@@ -25,12 +27,29 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     [
       "client-uris-rejected",
       "owner",
-      openThen(`${own}/client`, async (page) => {
-        await fill(page, { redirect_uris: "http://app.example.com/callback\nhttps://app.example.com/#top" });
-        await press(page, "Save redirect URIs");
+      openThen(`${own}/client/redirect-uris`, async (page) => {
+        await page.locator("#redirect_uri").fill("http://app.example.com/callback");
+        await press(page, "Add redirect URI");
         await waitForError(page);
       }),
     ],
+    ["client-uris", "owner", `${own}/client/redirect-uris`],
+    ["client-uris-none", "owner", `${ownEmpty}/client/redirect-uris`],
+    ["client-keys", "owner", `${own}/client/keys`],
+    ["client-keys-none", "owner", `${ownEmpty}/client/keys`],
+    ["client-branding", "owner", `${own}/client/branding`],
+    [
+      "client-branding-rejected",
+      "owner",
+      openThen(`${own}/client/branding`, async (page) => {
+        await fill(page, { client_uri: "http://app.example.com" });
+        await press(page, "Save");
+        await waitForError(page);
+      }),
+    ],
+    ["client-logo", "owner", openThen(`${ownEmpty}/client/branding`, uploadLogo)],
+    ["client-security", "owner", `${own}/client/security`],
+    ["client-endpoints", "owner", `${own}/client/endpoints`],
     ["client-key", "owner", `${own}/client/keys/new`],
     [
       "client-key-rejected",
@@ -44,7 +63,7 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     [
       "client-key-remove",
       "owner",
-      openThen(`${own}/client`, (page) => page.getByRole("link", { name: /^Remove key/ }).click()),
+      openThen(`${own}/client/keys`, (page) => page.getByRole("link", { name: /^Remove key/ }).click()),
     ],
     ["client-secrets-remove", "owner", `${own}/client/secrets/remove`],
     ["client-disable", "owner", `${own}/client/disable`],
@@ -74,4 +93,11 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["connect-scripts", "member", `${own}/connect?host=scripts`],
     ["connect-free", "founder", `${ownFresh}/connect`],
   ];
+}
+
+async function uploadLogo(page: Page): Promise<void> {
+  const file = { name: "logo.png", mimeType: "image/png", buffer: png(64, 32) };
+  await page.setInputFiles("[type=file]", file);
+  await press(page, "Upload logo");
+  await page.getByText("Remove logo").waitFor();
 }

@@ -6,7 +6,7 @@ import type { TestUser } from "../service.ts";
 export type Page = { url: string; status: number; headers: Headers; html: HTMLElement; text: string };
 
 /** The values of a form; for checkboxes with one name, those that are checked. */
-export type Filled = Record<string, string | string[]>;
+export type Filled = Record<string, string | string[] | File>;
 
 /**
  * A browser without JavaScript: it keeps cookies, follows redirects within the service, stops at redirects to other
@@ -50,19 +50,26 @@ export class TestBrowser {
     form: HTMLElement | null = page.html.querySelector("form"),
   ): Promise<Page> {
     if (!form) throw new Error(`no form at ${page.url}:\n${page.text}`);
-    const body = defaultsOf(form);
-    for (const [name, values] of Object.entries(fields)) {
-      body.delete(name);
-      for (const value of [values].flat()) body.append(name, value);
-    }
+    const isUpload = form.attributes.enctype === "multipart/form-data";
+    const defaults = defaultsOf(form);
+    const body = isUpload ? new FormData() : new URLSearchParams();
+    for (const [name, value] of defaults) if (!Object.hasOwn(fields, name)) add(name, value);
+    for (const [name, values] of Object.entries(fields))
+      for (const value of [values].flat()) add(name, value);
     const action = new URL(form.attributes.action ?? "", page.url);
-    if (form.attributes.method?.toLowerCase() === "post") {
-      const isUpload = form.attributes.enctype === "multipart/form-data";
-      const sent = isUpload ? toFormData(form, body) : body;
-      return this.open(action.href, { method: "POST", body: sent, headers: { origin: this.#origin } });
-    }
-    action.search = body.toString();
+    if (form.attributes.method?.toLowerCase() === "post")
+      return this.open(action.href, { method: "POST", body, headers: { origin: this.#origin } });
+    action.search = new URLSearchParams(body as URLSearchParams).toString();
     return this.open(action.href);
+
+    /** The text of a file's field is its content. Without an upload, a form has the name of the file. */
+    function add(name: string, value: string | File): void {
+      const isFile = form?.querySelector(`input[name="${name}"]`)?.attributes.type === "file";
+      if (body instanceof URLSearchParams) body.append(name, value instanceof File ? value.name : value);
+      else if (isFile && typeof value === "string")
+        body.append(name, new File([value], value && "links.csv"));
+      else body.append(name, value as string);
+    }
   }
 
   /** Presses the button with this text, in any form of the page. */
@@ -82,16 +89,6 @@ export class TestBrowser {
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {
     return this.press(page, "Sign in", { username, password });
   }
-}
-
-/** Encodes fields as a form with a file does. The value of a file is its content. */
-function toFormData(form: HTMLElement, fields: URLSearchParams): FormData {
-  const body = new FormData();
-  for (const [name, value] of fields) {
-    const isFile = form.querySelector(`input[name="${name}"]`)?.attributes.type === "file";
-    body.append(name, isFile ? new File([value], value ? "links.csv" : "") : value);
-  }
-  return body;
 }
 
 /** Returns what a browser sends if the user changes nothing. */

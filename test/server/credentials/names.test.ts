@@ -87,7 +87,7 @@ test("the consent page names where it redirects before it names the app, isolate
   const isolated = (element: HTMLElement | undefined) =>
     element?.querySelectorAll("bdi").map(({ text }) => text);
   t.deepEqual(isolated(name), [app.name, owner.username]);
-  t.deepEqual(isolated(page.html), [app.name, owner.username, own.name]);
+  t.deepEqual(isolated(page.html), [app.name, own.name, app.name, owner.username]);
 });
 
 test("an app may register with the name of another app, in quotation marks and not verified", async (t) => {

@@ -263,7 +263,9 @@ const FORMS: [url: string, page: string][] = [
   [`${base}/members/${member.id}`, `${base}/members`],
   [`${base}/members/${member.id}/reset-link`, `${base}/members`],
   [`${base}/members/require-second-factor`, `${base}/settings`],
-  [`${base}/client/redirect-uris`, `${base}/client`],
+  [`${base}/client/redirect-uris/delete`, `${base}/client/redirect-uris`],
+  [`${base}/client/branding/logo`, `${base}/client/branding`],
+  [`${base}/client/fapi`, `${base}/client`],
   [`${base}/client/secrets/sec_1/delete`, `${base}/client`],
   [`${base}/workload-identity/trs_1/delete`, `${base}/workload-identity`],
 ];

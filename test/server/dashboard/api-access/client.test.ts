@@ -2,6 +2,7 @@ import test from "ava";
 import { isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { isAcceptedByApi } from "../../../harness/clients/oauth.ts";
+import { isMarked, typedIn } from "../../../harness/clients/pages.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -167,7 +168,57 @@ test("every invalid redirect URI is listed, and the saved list doesn't change", 
   t.deepEqual((await look()).body.redirect_uris, []);
 });
 
-test("in a browser, a secret can be rotated and revoked, and redirect URIs can be saved", async (t) => {
+test("redirect URIs are added and removed one at a time, also concurrently", async (t) => {
+  const { owner, admin, path, look, client } = await withClient();
+  const add = (redirect_uri: string, { api } = owner) =>
+    api.send<object>("POST", `${path}/redirect-uris`, { json: { redirect_uri } });
+  const { body } = await add("https://a.example/cb");
+  t.deepEqual(body, { client_id: client.clientId, redirect_uris: ["https://a.example/cb"] });
+  await Promise.all([add("https://b.example/cb"), add("https://c.example/cb", admin)]);
+  t.deepEqual((await look()).body.redirect_uris.toSorted(), [
+    "https://a.example/cb",
+    "https://b.example/cb",
+    "https://c.example/cb",
+  ]);
+  isProblem(t, await add("https://a.example/cb"), {
+    status: 422,
+    code: "invalid_redirect_uri",
+    fields: ["redirect_uri"],
+  });
+  for (const redirect_uri of ["https://a.example/cb", "https://unknown.example/"])
+    t.is((await owner.api.send("DELETE", `${path}/redirect-uris`, { json: { redirect_uri } })).status, 200);
+  t.is((await look()).body.redirect_uris.length, 2);
+});
+
+test("each tab of API access has an address of its own, which programs can read", async (t) => {
+  const { base, owner, path, client } = await withClient();
+  const { browser } = await browserOf(service, owner);
+  const page = await browser.open(service.url + path);
+  const tabs = page.html.querySelectorAll(".tabs a");
+  t.deepEqual(
+    tabs.map(({ text }) => text),
+    ["Credentials", "Public keys", "Workload identity", "Redirect URIs", "Branding", "Security", "Endpoints"],
+  );
+  const titles = new Set<string | undefined>();
+  for (const { text, attributes } of tabs) {
+    const tab = await browser.open(service.url + attributes.href);
+    t.is(tab.html.querySelector(".tabs [aria-current=page]")?.text, text);
+    titles.add(tab.html.querySelector("title")?.text);
+    t.is((await owner.api.get(attributes.href ?? "")).status, 200, text);
+  }
+  t.is(titles.size, tabs.length);
+  const { body } = await owner.api.get<Record<string, string>>(`${path}/endpoints`);
+  const endpoints = await browser.open(`${service.url}${path}/endpoints`);
+  const copied = endpoints.html
+    .querySelectorAll("[data-copy]")
+    .map(({ attributes }) => attributes["data-copy"]);
+  t.deepEqual(copied, Object.values(body));
+  t.true(copied.includes(`${service.url}/v1/openapi.json`));
+  t.is(page.html.querySelector("main [data-copy]")?.attributes["data-copy"], client.clientId);
+  t.is((await browser.open(`${service.url}${base}/client/nothing`)).status, 404);
+});
+
+test("in a browser, a secret can be rotated and revoked, and redirect URIs can be added and removed", async (t) => {
   const { owner, path, client } = await withClient();
   const { browser } = await browserOf(service, owner);
   const url = service.url + path;
@@ -188,16 +239,20 @@ test("in a browser, a secret can be rotated and revoked, and redirect URIs can b
   t.regex(revoked.text, /Secret revoked/);
   await t.throwsAsync(service.token(client), { message: /invalid_client/ });
 
-  const rejected = await browser.press(page, "Save redirect URIs", {
-    redirect_uris: "https://a.example/cb\r\nhttp://b.example/cb",
-  });
+  const uris = await browser.open(`${url}/redirect-uris`);
+  const rejected = await browser.press(uris, "Add redirect URI", { redirect_uri: "http://b.example/cb" });
   t.is(rejected.status, 422);
-  t.regex(rejected.html.querySelector(".alert")?.text ?? "", /http:\/\/b\.example\/cb: must use https/);
-  t.is(rejected.html.querySelector("textarea")?.text, "https://a.example/cb\nhttp://b.example/cb");
-  const saved = await browser.press(page, "Save redirect URIs", {
-    redirect_uris: "https://a.example/cb\r\n",
-  });
-  t.regex(saved.text, /Redirect URIs saved/);
+  isMarked(t, rejected, "redirect_uri", /^Must use https/);
+  t.is(typedIn(rejected, "redirect_uri"), "http://b.example/cb");
+  const added = await browser.press(rejected, "Add redirect URI", { redirect_uri: " https://a.example/cb" });
+  t.regex(added.text, /Redirect URI added\./);
+  t.deepEqual(
+    added.html.querySelectorAll("td code").map(({ text }) => text),
+    ["https://a.example/cb"],
+  );
+  const removed = await browser.press(added, "Remove https://a.example/cb");
+  t.regex(removed.text, /Redirect URI removed\./);
+  t.regex(removed.text, /No redirect URIs yet/);
 
   const compromised = await browser.press(form, "Rotate secret", {
     kind: "compromised",

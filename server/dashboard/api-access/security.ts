@@ -1,0 +1,80 @@
+import type { Router } from "@koa/router";
+import type { ClientView } from "../../../adapters/oauth/clients.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
+import { showDisabled } from "../../clients/client-view.ts";
+import { formButton } from "../../ui/controls.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { membershipOf } from "../access.ts";
+import { addOwnerSwitch, type RouteOptions } from "../route.ts";
+import { CLIENT, refuseConflict } from "./client.ts";
+import { switchPanel } from "./client-switch.ts";
+import { addTab } from "./tabs.ts";
+
+export function addSecurityRoutes(router: Router, options: RouteOptions): void {
+  const { storage, allow } = options;
+  const { clients, dpopRequirement } = storage;
+
+  const show = addTab(router, options, "client/security", {
+    async body(ctx, client) {
+      const membership = membershipOf(ctx);
+      const requiresDpop = await dpopRequirement.isRequired(membership.id);
+      return html`${dpopPanel(membership, requiresDpop)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
+    },
+    data: async (ctx, { fapi, disabled }) => ({
+      require_dpop: await dpopRequirement.isRequired(membershipOf(ctx).id),
+      fapi,
+      ...(disabled && { disabled: showDisabled(disabled) }),
+    }),
+  });
+  const common = { section: "client", page: "/security", show } as const;
+  addOwnerSwitch(router, allow, {
+    ...common,
+    path: `${CLIENT}/require-dpop`,
+    field: "require_dpop",
+    set: (_, isRequired, { organizationId, actor }) => dpopRequirement.set(organizationId, isRequired, actor),
+    done: ["dpop-required", "dpop-optional"],
+  });
+  addOwnerSwitch(router, allow, {
+    ...common,
+    path: `${CLIENT}/fapi`,
+    field: "fapi",
+    set: (_, isOn, { organizationId, actor }) =>
+      clients.setFapi(organizationId, isOn, actor).catch(refuseConflict),
+    done: ["fapi-on", "fapi-off"],
+  });
+}
+
+function dpopPanel(membership: Membership, isRequired: boolean): Html {
+  const button = formButton({
+    action: `${sectionPath(membership.id, "client")}/require-dpop`,
+    text: isRequired ? "Stop requiring DPoP" : "Require DPoP",
+    look: isRequired ? "quiet" : "danger",
+    fields: { require_dpop: String(!isRequired) },
+  });
+  return html`<section class="panel"><h2>Token binding</h2>
+<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.</p>
+<p>${
+    isRequired
+      ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
+      : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately."
+  }</p>
+${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+}
+
+function fapiPanel(membership: Membership, { fapi }: ClientView): Html {
+  const button = formButton({
+    action: `${sectionPath(membership.id, "client")}/fapi`,
+    text: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
+    look: fapi ? "quiet" : "danger",
+    fields: { fapi: String(!fapi) },
+  });
+  return html`<section class="panel"><h2>FAPI 2.0</h2>
+<p class="soft">The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.</p>
+<p>${
+    fapi
+      ? "The client follows FAPI 2.0. All other requests are rejected."
+      : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately."
+  }</p>
+${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+}
