@@ -60,6 +60,8 @@ const LAST = [
 const WHO: Who[] = ["visitor", "member", "admin", "owner", "founder", "newcomer"];
 const OWN_PATH = /^\/($|dashboard|auth|interaction|docs|oauth)/;
 const PAGES_PER_KIND = 4;
+// A notice, and the filters of a webhook's deliveries: the page has the same forms without them.
+const SAME_FORMS = new Set(["done", "status", "event_type"]);
 const TOTP_STEP_MS = 30_000;
 
 const pages = [...visitorPages(service, service, gallery), ...dashboardPages(gallery, receiver)];
@@ -73,7 +75,7 @@ const submitted = new Set<string>();
 function kindOf(url: string): string {
   const { pathname, searchParams } = new URL(url);
   const path = pathname.replaceAll(/(?<=\/)(?=[\w-]*[A-Z0-9])[\w-]{21,}(?=\/|$)/g, "…");
-  const names = [...searchParams.keys()].filter((name) => name !== "done").sort();
+  const names = [...searchParams.keys()].filter((name) => !SAME_FORMS.has(name)).sort();
   return names.length > 0 ? `${path}?${names}` : path;
 }
 
