@@ -9,7 +9,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { MANAGERS, membershipOf, pathTo } from "../access.ts";
-import { type PageContent, type Show, showPage } from "../responses.ts";
+import { type PageContent, type Show, showPage, splitFieldErrors } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { disabledAlert } from "./client-switch.ts";
@@ -42,7 +42,8 @@ export function addTab(
   const show: Show = async (ctx, error, problem) => {
     const client = await clients.findByOrganization(membershipOf(ctx).id);
     const content = client && (await body(ctx, client, problem));
-    showPage(ctx, { ...tabContent(ctx, tab, client, content), error });
+    const { error: summary = error } = splitFieldErrors(problem);
+    showPage(ctx, { ...tabContent(ctx, tab, client, content), error: summary });
   };
   router.get(`${ORGANIZATION}/${tab}`, allow(...MANAGERS), async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);

@@ -243,6 +243,7 @@ test("in a browser, a secret can be rotated and revoked, and redirect URIs can b
   const rejected = await browser.press(uris, "Add redirect URI", { redirect_uri: "http://b.example/cb" });
   t.is(rejected.status, 422);
   isMarked(t, rejected, "redirect_uri", /^Must use https/);
+  t.is(rejected.html.querySelector("[role=alert]")?.text, "Fix the errors below and try again.");
   t.is(typedIn(rejected, "redirect_uri"), "http://b.example/cb");
   const added = await browser.press(rejected, "Add redirect URI", { redirect_uri: " https://a.example/cb" });
   t.regex(added.text, /Redirect URI added\./);
