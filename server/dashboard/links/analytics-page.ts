@@ -49,11 +49,15 @@ async function showAnalytics(
   const body = html`${rangeForm(ctx.path, range, errors, found)}
 ${panel}
 ${top.length > 0 && topLinksPanel(top, found.clicks, path, urls.short)}
-<p>${linkButton(link ? `${path}/${link.id}` : path, "Back", "quiet")}</p>`;
+${link && html`<p>${linkButton(`${path}/${link.id}`, "Back", "quiet")}</p>`}`;
   const header = link
-    ? { title: `Clicks on ${displayUrl(link, urls.short)}` }
-    : { title: "Clicks on all links", intro: "Includes links that have since been deleted." };
-  showPage(ctx, { ...header, section: "links", error, body });
+    ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
+    : {
+        title: "Analytics",
+        intro: "Clicks on all links, also on those that have since been deleted.",
+        section: "analytics" as const,
+      };
+  showPage(ctx, { ...header, error, body });
 }
 
 function rangeOf(ctx: Context): object {

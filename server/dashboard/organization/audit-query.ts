@@ -34,6 +34,9 @@ const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
 
 export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
 
+/** What was changed, without who signed in. */
+export const CHANGE_TYPES: readonly string[] = AUDITED_TYPES.filter((type) => !isSignIn(type));
+
 function isSignIn(type: string): boolean {
   return /^member\.(sign|session|reauth)/.test(type);
 }

@@ -5,20 +5,27 @@ import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
 import { nameSchema } from "../../credentials/names.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import { readPrevious } from "../links/analytics.ts";
 import { showMembership } from "../membership-view.ts";
 import { formFieldsOf, respondToChange, sendJson, showPage, splitFieldErrors } from "../responses.ts";
 import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
-import { newOrganizationForm, noOrganizations, organizationChoice, overview } from "./pages.ts";
+import { CHANGE_TYPES } from "./audit-query.ts";
+import { overviewPage } from "./overview-page.ts";
+import { newOrganizationForm, noOrganizations, organizationChoice } from "./pages.ts";
 
 const COOKIE = "organization"; // the last one the user viewed
+const CHECKLIST_COOKIE = "checklist";
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
+const TOP_LINKS = 5;
+const ACTIVITIES = 6;
 
 /** What a form or program sends to name an organization. */
 export const naming = z.strictObject({ name: nameSchema });
 
 export const organizationRoutes: RouteModule = (router, options) => {
-  const { storage, services, allow } = options;
+  const { storage, services, urls, allow } = options;
   const { organizations, grants, members } = storage;
 
   router.get("/dashboard", async (ctx) => {
@@ -58,13 +65,42 @@ export const organizationRoutes: RouteModule = (router, options) => {
     const organization = await services.showOrganization(id);
     if (!prefersHtml(ctx)) return sendJson(ctx, { organization: { ...organization, role } });
     ctx.cookies.set(COOKIE, id, { path: "/dashboard", sameSite: "lax", overwrite: true });
-    const [apps, listed, clicks] = await Promise.all([
+    const caller = actorOf(ctx);
+    const isReader = isManager(membership);
+    const clicks = await services.links.analytics(caller, undefined, {});
+    const range = { from: clicks.days[0]?.date, to: clicks.days.at(-1)?.date };
+    const [apps, listed, previous, topLinks, activity, failingWebhooks] = await Promise.all([
       grants.listByOrganization(id),
       members.list(id),
-      services.links.analytics(actorOf(ctx), undefined, {}),
+      readPrevious(services.links, caller, undefined, clicks),
+      services.links.topLinks(caller, range, TOP_LINKS),
+      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, ACTIVITIES) : [],
+      isReader ? services.webhooks.countFailing(caller) : 0,
     ]);
-    const counts = { links: organization.usage.links, apps: apps.length, members: listed.length };
-    const body = overview({ membership, counts, clicks });
+    const { usage } = organization;
+    const body = overviewPage({
+      membership,
+      usage,
+      counts: { apps: apps.length, members: listed.length, webhooks: usage.webhooks, failingWebhooks },
+      clicks,
+      previous,
+      topLinks,
+      activity,
+      isChecklistDismissed: ctx.cookies.get(CHECKLIST_COOKIE) !== undefined,
+      shortUrl: urls.short,
+    });
     showPage(ctx, { title: "Overview", heading: name, section: "overview", body });
+  });
+
+  router.post(`${ORGANIZATION}/checklist`, allow(), (ctx) => {
+    const { id } = membershipOf(ctx);
+    const path = sectionPath(id, "overview");
+    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", {
+      path,
+      sameSite: "lax",
+      maxAge: YEAR_MS,
+      overwrite: true,
+    });
+    respondToChange(ctx, { to: path });
   });
 };

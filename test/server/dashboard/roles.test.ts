@@ -19,6 +19,7 @@ const ROUTES: [method: string, path: string, json: object | undefined, roles: Ro
   ["PATCH", "", {}, MANAGERS, 422],
   ["POST", "", {}, MANAGERS, 422],
   ["POST", "/delete", {}, OWNERS, 422],
+  ["POST", "/checklist", {}, ALL, 204],
   ["PUT", "/fallback-url", {}, MANAGERS, 422],
   ["POST", "/fallback-url", {}, MANAGERS, 422],
   ["GET", "/settings", undefined, ALL, 200],

@@ -1,7 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { limitsOf } from "../../../../resources/plans.ts";
-import { apiAt, isMissing, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
+import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam } from "../../../harness/clients/dashboard.ts";
 import { tokensFor } from "../../../harness/clients/flow.ts";
 import { isAcceptedByApi, postAsClient } from "../../../harness/clients/oauth.ts";
@@ -109,6 +109,35 @@ test("an organization is shown with its limits and usage, and can be renamed", a
   for (const json of [{ name: " " }, { name: "a".repeat(101) }, { name: "New", plan: "premium" }]) {
     t.is((await owner.api.send("PATCH", base, { json })).status, 422);
   }
+});
+
+test("the overview shows top links, activity to managers, and steps that can be dismissed", async (t) => {
+  const { base, admin, member } = await createTeam(service);
+  const { browser, page: empty } = await browserOf(service, admin);
+  const stepsOf = ({ html }: Page) => html.querySelectorAll(".checklist li").map(({ text }) => text.trim());
+  t.deepEqual(stepsOf(empty), [
+    "Create your first link",
+    "Connect an AI client or app",
+    "Invite a colleague (done)",
+  ]);
+  const { body: link } = await member.api.send<LinkBody>("POST", `${base}/links`, {
+    json: { url: "https://example.com/", title: "Most clicked" },
+  });
+  for (let clicks = 0; clicks < 3; clicks++)
+    await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
+
+  const page = await browser.open(service.url + base);
+  t.is(stepsOf(page)[0], "Create your first link (done)");
+  t.is(page.html.querySelector(".shares td a")?.text, "Most clicked");
+  t.is(page.html.querySelector(".figure")?.text, "3");
+  t.regex(page.html.querySelector(".activity")?.text ?? "", /created link/);
+  t.notRegex(page.html.querySelector(".activity")?.text ?? "", /signed in/);
+  t.deepEqual(stepsOf(await browser.press(page, "Dismiss")), []);
+  t.deepEqual(stepsOf(await browser.open(service.url + base)), []);
+
+  const { page: others } = await browserOf(service, member);
+  t.is(others.html.querySelector(".activity"), null);
+  t.notRegex(others.html.querySelector("aside")?.text ?? "", /Webhooks/);
 });
 
 test("the fallback URL of an organization is set, shown, audited and removed", async (t) => {
