@@ -12,7 +12,6 @@ import { actorOf, pathTo } from "../access.ts";
 import {
   type CountedDone,
   countLinks,
-  type FieldErrors,
   formFieldsOf,
   isForm,
   type PageContent,
@@ -42,8 +41,9 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     const fields = await formFieldsOf(ctx);
     const { errors } = splitFieldErrors(problem);
     const render = async () => {
-      if (errors.ids || errors.action) return backPage(ctx, fields, errors);
+      if (errors.ids || errors.action) return backPage(ctx, fields, errors.ids && "Select 1 to 100 links.");
       const selected = await readSelected(ctx, fields);
+      if (selected.length === 0) return backPage(ctx, fields, "These links no longer exist.");
       return isTagging(fields)
         ? tagPage(ctx, fields, selected, errors.tag)
         : deletionPage(ctx, fields, selected, urls.short);
@@ -100,9 +100,9 @@ function resultView({ id, error }: ChangeResult): object {
   return error ? { id, ...problemView(error) } : { id, status: 200 };
 }
 
-function backPage(ctx: Context, fields: Input, errors: FieldErrors): PageContent {
+function backPage(ctx: Context, fields: Input, error: string | undefined): PageContent {
   const body = linkButton(listPath(ctx, fields), "Back to links", "quiet");
-  return { title: "Links", body, ...(errors.ids && { error: "Select 1 to 100 links." }) };
+  return { title: "Links", body, ...(error && { error }) };
 }
 
 function tagPage(ctx: Context, fields: Input, links: Link[], error: string | undefined): PageContent {

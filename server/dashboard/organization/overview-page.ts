@@ -55,21 +55,19 @@ type Step = { isDone: boolean; text: string; href: string };
 /** Renders the steps that aren't done yet, and those that are, until all of them are. */
 function checklist({ membership, usage, counts }: Overview): Html {
   const { id, plan } = membership;
-  const connect: Step = {
-    isDone: counts.apps > 0,
-    text: "Connect an AI client or app",
-    href: sectionPath(id, "connect"),
-  };
-  const upgrade: Step = { isDone: false, text: "Upgrade to use the API", href: sectionPath(id, "plan") };
-  const steps: Step[] = [
+  const manages = isManager(membership);
+  const steps: (Step | false)[] = [
     { isDone: usage.links > 0, text: "Create your first link", href: `${sectionPath(id, "links")}/new` },
-    isPaid(plan) ? connect : upgrade,
-    { isDone: counts.members > 1, text: "Invite a colleague", href: sectionPath(id, "members") },
+    isPaid(plan)
+      ? { isDone: counts.apps > 0, text: "Connect an AI client or app", href: sectionPath(id, "connect") }
+      : manages && { isDone: false, text: "Upgrade to use the API", href: sectionPath(id, "plan") },
+    manages && { isDone: counts.members > 1, text: "Invite a colleague", href: sectionPath(id, "members") },
   ];
-  if (steps.every(({ isDone }) => isDone)) return html``;
+  const shown = steps.filter((step) => step !== false);
+  if (shown.every(({ isDone }) => isDone)) return html``;
   return html`<section class="panel"><div class="title"><h2>Get started</h2>
 <form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${CSRF_FIELD}<button type="submit" class="glyph">${icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
-<ul class="checklist">${steps.map(
+<ul class="checklist">${shown.map(
     ({ isDone, text, href }) =>
       html`<li>${isDone ? html`${icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${icon("circle")}<a href="${href}">${text}</a>`}</li>
 `,

@@ -27,7 +27,7 @@ const BY_TYPE: Record<string, () => string> = {
   file: () => `url\nhttps://example.com/${++count}\n`,
 };
 
-/** Fills in the required fields of a form that are still empty, and chooses the first of several radio buttons. */
+/** Fills in the required fields of a form that are still empty, and chooses the first of several radio buttons or rows. */
 export function fillRequired(form: HTMLElement, page: Page, user: TestUser): Filled {
   const filled: Filled = {};
   for (const field of form.querySelectorAll("input[required], textarea[required]")) {
@@ -40,6 +40,8 @@ export function fillRequired(form: HTMLElement, page: Page, user: TestUser): Fil
     const { name = "", value = "" } = radio.attributes;
     if (!form.querySelector(`[name="${name}"][checked]`)) filled[name] ??= value;
   }
+  const row = form.querySelector("tbody input[type=checkbox]");
+  if (row) filled[row.attributes.name ?? ""] = row.attributes.value ?? "";
   return filled;
 }
 

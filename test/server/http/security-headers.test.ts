@@ -128,7 +128,7 @@ for (const [name, [status, show]] of Object.entries(PAGES)) {
         const { src, href, action } = element.attributes;
         t.regex(src ?? href ?? action ?? "", /^\/(?!\/)/, "same origin");
         const loaded = href ?? src;
-        if (loaded) t.is((await fetch(service.url + loaded)).status, 200, loaded);
+        if (loaded) t.is((await fetch(service.url + loaded, html)).status, 200, loaded);
       }
       for (const [attribute] of shown.html
         .querySelectorAll("*")

@@ -222,7 +222,6 @@ test("the pages of an authorization have every CSP directive except form-action"
       (headers.get("content-security-policy") ?? "").split("; ").sort(),
       [
         "base-uri 'none'",
-        "connect-src 'self'",
         "default-src 'none'",
         "font-src 'self'",
         "frame-ancestors 'none'",

@@ -217,7 +217,7 @@ for (const [guess, page] of [
   [`${ORGANIZATION}/members/usr_1`, `${ORGANIZATION}/members`],
   [`${ORGANIZATION}/members/usr_1/reset-link`, `${ORGANIZATION}/members`],
   [`${ORGANIZATION}/invitations/inv_1/delete`, ORGANIZATION],
-  [`${ORGANIZATION}/client/redirect-uris`, `${ORGANIZATION}/client`],
+  [`${ORGANIZATION}/client/redirect-uris/delete`, `${ORGANIZATION}/client/redirect-uris`],
   [`${ORGANIZATION}/client/secrets/sec_1/delete`, `${ORGANIZATION}/client`],
   [`${ORGANIZATION}/links/selection`, `${ORGANIZATION}/links`],
   [`${ORGANIZATION}/webhooks/whk_1/test`, `${ORGANIZATION}/webhooks/whk_1`],

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { ProblemBody } from "../../../../resources/http/problem.ts";
-import { isProblem, type PageBody } from "../../../harness/clients/api.ts";
+import { BROWSER, isProblem, type PageBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { importLinks } from "../../../harness/clients/link-import.ts";
 import { isMarked, linksInBrowser } from "../../../harness/clients/pages.ts";
@@ -198,7 +198,10 @@ test("a link that has expired is imported as expired", async (t) => {
 test("an imported link redirects, and counts from its clicks so far", async (t) => {
   const { base, owner } = await createTeam(service);
   await importLinks(owner.api, base, "url,slug,clicks\nhttps://example.com/to,counted-import,41\n");
-  const { status, headers } = await fetch(`${service.url}/counted-import`, { redirect: "manual" });
+  const { status, headers } = await fetch(`${service.url}/counted-import`, {
+    redirect: "manual",
+    headers: { "user-agent": BROWSER },
+  });
   t.is(status, 302);
   t.is(headers.get("location"), "https://example.com/to");
   const { data } = (await owner.api.get<PageBody>(`${base}/links`)).body;

@@ -171,7 +171,7 @@ test("the list is filtered by links, and keeps its filter on the next page", asy
     ["Delivered", "link.created"],
   );
   t.is(created.html.querySelectorAll("tbody tr").length, 25);
-  const next = await follow(created, "Next page");
+  const next = await follow(created, "Next");
   t.is(next.html.querySelectorAll("tbody tr").length, 1);
   t.is(new URL(next.url).searchParams.get("status"), "succeeded");
   const failed = await follow(await open(), "Failed");
@@ -204,7 +204,7 @@ test("deliveries are paginated", async (t) => {
   await until(async () => (await log("?limit=100")).data.every(isSent) || undefined);
   const first = await open();
   t.is(first.html.querySelectorAll("tbody tr").length, 25);
-  const next = first.html.querySelectorAll("a").find(({ text }) => text === "Next page");
+  const next = first.html.querySelectorAll("a").find(({ text }) => text === "Next");
   const second = await browser.open(new URL(next?.attributes.href ?? "", first.url).href);
   t.is(second.html.querySelectorAll("tbody tr").length, 2);
   const { data, next_cursor } = await log("?limit=20");
