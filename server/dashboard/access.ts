@@ -4,6 +4,7 @@ import type { Membership, OrganizationStore, Role } from "../../adapters/organiz
 import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import type { Caller } from "../../resources/access/actor.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
+import type { WebhookService } from "../../resources/webhooks/service.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
@@ -19,12 +20,21 @@ export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 
 export const MANAGERS: Role[] = ["owner", "admin"];
 
-/** A missing organization and a foreign one both return 404. `supportContact` is a `mailto:` or `https:` URI. */
-export function createAccess(
-  organizations: Pick<OrganizationStore, "listByUser">,
-  secondFactorRequirement: Pick<SecondFactorRequirementStore, "isRequired">,
-  supportContact: string | undefined,
-): Access {
+type AccessOptions = {
+  organizations: Pick<OrganizationStore, "listByUser">;
+  secondFactorRequirement: Pick<SecondFactorRequirementStore, "isRequired">;
+  webhooks: Pick<WebhookService, "countFailing">;
+  /** A `mailto:` or `https:` URI. */
+  supportContact: string | undefined;
+};
+
+/** A missing organization and a foreign one both return 404. */
+export function createAccess({
+  organizations,
+  secondFactorRequirement,
+  webhooks,
+  supportContact,
+}: AccessOptions): Access {
   return (...roles) =>
     async function checkAccess(ctx, next) {
       const user = signedInUserOf(ctx);
@@ -38,6 +48,9 @@ export function createAccess(
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
       if (!(await checkSecondFactor(ctx, secondFactorRequirement, user, membership))) return;
       Object.assign(ctx.state, { memberships, membership, supportContact });
+      // Pages say so in the navigation.
+      if (prefersHtml(ctx) && !isChange(ctx) && MANAGERS.includes(membership.role))
+        ctx.state.failingWebhooks = await webhooks.countFailing(actorOf(ctx));
       return next();
     };
 }

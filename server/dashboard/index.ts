@@ -50,7 +50,12 @@ const ROUTE_MODULES: RouteModule[] = [
 export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
   const { organizations, secondFactorRequirement } = options.storage;
-  const allow = createAccess(organizations, secondFactorRequirement, options.settings.SUPPORT_CONTACT);
+  const allow = createAccess({
+    organizations,
+    secondFactorRequirement,
+    webhooks: options.services.webhooks,
+    supportContact: options.settings.SUPPORT_CONTACT,
+  });
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
   accountRoutes(router, { ...options, oneTimeView });
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, { ...options, allow, oneTimeView });

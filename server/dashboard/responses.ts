@@ -100,7 +100,7 @@ export type PageContent = Content & { section?: Section | undefined; error?: str
 
 export function showPage(ctx: Context, { section, error, ...content }: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
-  const { memberships, membership, supportContact, notices } = ctx.state;
+  const { memberships, membership, supportContact, notices, failingWebhooks = 0 } = ctx.state;
   const frame = {
     username,
     organizations: memberships ?? [],
@@ -110,6 +110,7 @@ export function showPage(ctx: Context, { section, error, ...content }: PageConte
     notice: noticeOf(ctx.query.done),
     error,
     notices: notices?.length ?? 0,
+    failingWebhooks,
     banner: section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";

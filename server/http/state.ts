@@ -27,5 +27,7 @@ declare module "koa" {
     /** A `mailto:` or `https:` URI. */
     supportContact: string | undefined;
     notices: Notice[] | undefined;
+    /** How many webhooks of the organization are failing; undefined if the user may not manage them. */
+    failingWebhooks: number | undefined;
   }
 }

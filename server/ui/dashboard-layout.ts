@@ -14,6 +14,7 @@ export type DashboardFrame = {
   error?: string | undefined;
   /** How many security notices the user hasn't dismissed. */
   notices: number;
+  failingWebhooks: number;
   banner?: Html | undefined;
 };
 
@@ -60,7 +61,7 @@ export function dashboardPage(frame: DashboardFrame, content: Content): string {
 <a class="skip" href="#content">Skip to content</a>
 ${header(frame)}
 <div class="columns${organization ? "" : " single"}">
-${organization && navigation(organization, frame.section)}
+${organization && navigation(organization, frame)}
 <main id="content" tabindex="-1">
 ${suspensionAlert(frame)}
 ${messages(frame)}
@@ -125,7 +126,7 @@ ${organizations.map(
 </details>`;
 }
 
-function navigation(organization: Membership, current: Section | undefined): Html {
+function navigation(organization: Membership, { section: current, failingWebhooks }: DashboardFrame): Html {
   const mayOpen = (section: Section) => isManager(organization) || !MANAGERS_ONLY.includes(section);
   return html`<nav class="sections" aria-label="${organization.name}"><ul>
 ${Object.entries(PARTS).map(
@@ -134,7 +135,11 @@ ${Object.entries(PARTS).map(
       (section) =>
         html`<li><a href="${sectionPath(organization.id, section)}"${
           section === current && html` aria-current="page"`
-        }>${icon(SECTIONS[section][1])}${SECTIONS[section][0]}</a></li>
+        }>${icon(SECTIONS[section][1])}${SECTIONS[section][0]}${
+          section === "webhooks" &&
+          failingWebhooks > 0 &&
+          html` <span class="count">${failingWebhooks}<span class="visually-hidden"> failing</span></span>`
+        }</a></li>
 `,
     )}`,
 )}

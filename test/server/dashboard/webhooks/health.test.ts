@@ -77,7 +77,7 @@ test("a webhook has its last success, and how the deliveries of the last day wen
 });
 
 test("a failing webhook has the time of the next attempt, and keeps that of its last success", async (t) => {
-  const { path, browser, create, attempt, list } = await withTeam();
+  const { base, member, path, browser, create, attempt, list } = await withTeam();
   const webhook = await create("/failing");
   const [healthy] = await list();
   receiver.respond("/failing", (response) => response.writeHead(500).end());
@@ -95,6 +95,10 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
     row?.text.replaceAll(/\s+/g, " ") ?? "",
     /Failing since .* next attempt .*50% of 2 delivered 1 waiting/,
   );
+  const linkOf = async (page: Promise<Page>) =>
+    (await page).html.querySelector(".sections a[href$=/webhooks]")?.text;
+  t.is(await linkOf(browser.open(service.url + base)), "Webhooks 1 failing");
+  t.is(await linkOf(browserOf(service, member).then(({ page }) => page)), undefined);
   receiver.respond("/failing", (response) => response.writeHead(410).end());
   await attempt(webhook.id);
   t.like((await list())[0]?.recent_deliveries, { succeeded: 1, failed: 1 });
