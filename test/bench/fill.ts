@@ -33,12 +33,14 @@ type Rows = { table: string; values: Record<string, string> };
 export type Fill = {
   tokens?: { count: number; expiresAt: number };
   links?: { count: number; organizationId: string }[];
+  /** Statistics of an organization and the links above, on each of the last days. */
+  clicks?: { organizationId: string; links: number; days: number };
 };
 
-/** Adds tokens without a client and links with the slugs `f<number>` to a database. Returns how long it took, and its size. */
+/** Adds tokens without a client, links with the slugs `f<number>` and their clicks to a database. Returns how long it took, and its size. */
 export async function fill(
   url: string,
-  { tokens, links }: Fill,
+  { tokens, links, clicks }: Fill,
 ): Promise<{ seconds: number; bytes: number }> {
   const start = performance.now();
   const engine = engineOf(url);
@@ -48,6 +50,11 @@ export async function fill(
     const insert = await prepareInsert(knex, engine);
     if (tokens) await insert(tokenRows(tokens.count, tokens.expiresAt, isSqlite), tokens.count);
     if (links) await insert(linkRows(links, engine), Math.max(...numbersOf(links)));
+    if (clicks) {
+      await insert(linkClickRows(clicks, engine), clicks.links * clicks.days);
+      await insert(organizationClickRows(clicks), REFERRERS * clicks.days);
+      await insert(hourRows(clicks), HOURS * clicks.days);
+    }
     if (engine === "postgres") await knex.raw("vacuum analyze");
     const result = await knex.raw(SIZE[engine]);
     const [{ bytes }] = { sqlite: result, postgres: result.rows, mysql: result[0] }[engine];
@@ -92,10 +99,10 @@ function numbersOf(links: { count: number }[]): number[] {
   });
 }
 
-const PADDED: Record<Engine, string> = {
-  sqlite: "printf('%024d', i)",
-  postgres: "lpad(i::text, 24, '0')",
-  mysql: "lpad(i, 24, '0')",
+const PADDED: Record<Engine, (number: string) => string> = {
+  sqlite: (number) => `printf('%024d', ${number})`,
+  postgres: (number) => `lpad((${number})::text, 24, '0')`,
+  mysql: (number) => `lpad(${number}, 24, '0')`,
 };
 
 function linkRows(links: { count: number; organizationId: string }[], engine: Engine): Rows {
@@ -107,7 +114,7 @@ function linkRows(links: { count: number; organizationId: string }[], engine: En
   return {
     table: "links",
     values: {
-      id: `'lnk_00' || ${PADDED[engine]}`,
+      id: `'lnk_00' || ${PADDED[engine]("i")}`,
       organization_id: `case ${owners.join(" ")} end`,
       slug: "'f' || i",
       url: "'https://example.com/page/' || i",
@@ -120,6 +127,49 @@ function linkRows(links: { count: number; organizationId: string }[], engine: En
       updated_at: "1",
     },
   };
+}
+
+type Clicks = NonNullable<Fill["clicks"]>;
+
+// As many as an organization can have on a day.
+const REFERRERS = 500;
+const HOURS = 24;
+const DAY_MS = 86_400_000;
+
+/** One row per link and day. */
+function linkClickRows({ organizationId, links, days }: Clicks, engine: Engine): Rows {
+  const link = `'lnk_00' || ${PADDED[engine](`1 + (i - 1) % ${links}`)}`;
+  return clickRows(organizationId, link, "clicks", "'12'", dayOf(links, days));
+}
+
+function organizationClickRows({ organizationId, days }: Clicks): Rows {
+  const name = `'site-' || ((i - 1) % ${REFERRERS}) || '.example'`;
+  return clickRows(organizationId, "''", "referrer", name, dayOf(REFERRERS, days));
+}
+
+function hourRows({ organizationId, days }: Clicks): Rows {
+  const name = `substr('${Array.from({ length: HOURS }, (_, hour) => String(hour).padStart(2, "0")).join("")}', 1 + 2 * cast((i - 1) % ${HOURS} as integer), 2)`;
+  return clickRows(organizationId, "''", "clicks", name, dayOf(HOURS, days));
+}
+
+function clickRows(
+  organizationId: string,
+  link_id: string,
+  dimension: string,
+  name: string,
+  day: string,
+): Rows {
+  const organization_id = `'${organizationId}'`;
+  return {
+    table: "click_counts",
+    values: { organization_id, link_id, dimension: `'${dimension}'`, day, name, clicks: "1 + i % 50" },
+  };
+}
+
+/** Returns the SQL of a day, of which each has as many rows. */
+function dayOf(rowsPerDay: number, days: number): string {
+  const today = Math.floor(Date.now() / DAY_MS);
+  return `${today - days + 1} + floor((i - 1) / ${rowsPerDay})`;
 }
 
 type Insert = (rows: Rows, count: number) => Promise<void>;

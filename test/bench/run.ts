@@ -7,6 +7,7 @@ import { deliveryRows, postgresDeliveryRows } from "./deliveries.ts";
 import { clientRows, introspectionRows, redirectRows, resourceRows, tokenRows } from "./engine.ts";
 import { exchangeRows } from "./exchange.ts";
 import { growthRows, memoryRows, startRows } from "./growth.ts";
+import { pageRows } from "./pages.ts";
 import { poolerRows } from "./pooler.ts";
 import { pin } from "./process.ts";
 import { purgeRows } from "./purge.ts";
@@ -48,6 +49,7 @@ const sections: Record<string, Section> = {
   memory: memoryRows,
   start: startRows,
   search: searchRows,
+  pages: pageRows,
   "memory-growth": growthRows,
   size: sizeRows,
   soak: soakRows,
