@@ -197,7 +197,7 @@ test("the overview of the organization shows the totals of all links", async (t)
   await click(await create());
   await browser.press(await browser.open(`${service.url}${base}/links/${link.id}/delete`), "Delete link");
   const page = await browser.open(service.url + base);
-  t.deepEqual(textsOf(page, ".tiles .figure"), ["Growth", "2", "0", "3"]);
+  t.deepEqual(textsOf(page, ".usage li > span"), ["2 of 1,000,000", "3 of 250", "0"]);
   t.is(page.html.querySelector("p strong.figure")?.text, "6");
   t.regex(page.html.querySelector("svg[role=img]")?.attributes["aria-label"] ?? "", /: 6 in total/);
 });
