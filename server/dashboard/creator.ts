@@ -16,7 +16,7 @@ export async function creatorOf(
     createdVia === null ? undefined : nameOf(clients, createdVia),
     nameOf(clients, createdBy),
   ]);
-  const user = listed.find(({ id }) => id === createdBy)?.username ?? ownClient;
+  const user = listed.find(({ id }) => id === createdBy)?.username ?? (ownClient && `${ownClient} (client)`);
   return html`by ${user === undefined ? html`<code>${createdBy}</code>` : html`<bdi>${user}</bdi>`}${
     createdVia !== null && html` via <bdi>${creatingApp ?? createdVia}</bdi>`
   }`;

@@ -95,6 +95,7 @@ function prepareFilter(form) {
       const results = page.querySelector("[data-results]");
       if (!results) return form.submit();
       document.querySelector("[data-results]").replaceWith(results);
+      document.querySelector("[data-export]").href = page.querySelector("[data-export]").href;
       history.replaceState(null, "", url);
       prepare(results);
     } catch (error) {
@@ -104,6 +105,13 @@ function prepareFilter(form) {
 }
 
 for (const form of document.querySelectorAll("[data-filter]")) prepareFilter(form);
+
+// The form with all fields has what was typed in the one with only a URL.
+for (const link of document.querySelectorAll("[data-create]"))
+  link.addEventListener("click", () => {
+    const { value } = link.closest("form").elements.url;
+    if (value) link.search = new URLSearchParams({ url: value });
+  });
 
 const TOAST_MS = 6000;
 

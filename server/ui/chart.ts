@@ -42,11 +42,8 @@ ${table(
   `Clicks per ${unit}`,
   {
     [label]: ({ name }) => name,
-    Clicks: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
-    ...(hasBots(points) && {
-      "Known bots": ({ bot_clicks }: ChartPoint) =>
-        html`<span class="number">${bot_clicks.toLocaleString("en")}</span>`,
-    }),
+    Clicks: { number: ({ clicks }) => clicks },
+    ...(hasBots(points) && { "Known bots": { number: ({ bot_clicks }: ChartPoint) => bot_clicks } }),
   },
   unit === "day" ? points.toReversed() : points,
 )}</details>

@@ -25,7 +25,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return openBox();
   }
-  const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea, [contenteditable]");
+  const isTyping = event.target.matches?.("input:not([type=checkbox]), select, textarea, [contenteditable]");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
   const action = KEYS[event.key]?.[1];
@@ -52,6 +52,10 @@ function create(name, properties, ...children) {
   return element;
 }
 
+const opener = document.querySelector("[data-box]");
+opener.hidden = false;
+opener.addEventListener("click", openBox);
+
 function showHelp() {
   const keys = [
     ...Object.entries(KEYS).map(([key, [name]]) => [key, name]),
@@ -64,6 +68,7 @@ function showHelp() {
       { className: "facts" },
       ...keys.flatMap(([key, name]) => [create("dt", {}, create("kbd", {}, key)), create("dd", {}, name)]),
     ),
+    create("form", { method: "dialog" }, create("button", { className: "quiet" }, "Close")),
   ]);
 }
 
@@ -90,6 +95,7 @@ function openBox() {
     const text = input.value.trim().toLowerCase();
     const found = [...pages.filter(({ name }) => name.toLowerCase().includes(text)), ...links];
     list.replaceChildren(...found.map(({ name, href }) => create("li", {}, create("a", { href }, name))));
+    if (found.length === 0) list.append(create("li", { className: "soft" }, "Nothing found"));
     list.querySelector("a")?.classList.add("first");
   }
 

@@ -146,6 +146,8 @@ function overlapNotice({ secrets: [newest, previous] }: ClientView): Html {
   if (!newest || !previous || newest.expiresAt !== null) return html``;
   const [latest] = previous.callers;
   const isUsed = previous.lastUsedAt !== null && previous.lastUsedAt > newest.createdAt;
+  if (!isUsed && newest.lastUsedAt === null)
+    return html`<p class="alert">The new secret hasn’t been used yet. Update your apps before you revoke the previous one, ending in <code>${previous.last4}</code>.</p>`;
   if (!isUsed)
     return html`<p class="notice">The previous secret, ending in <code>${previous.last4}</code>, hasn’t been used since the rotation. You can revoke it.</p>`;
   const caller = latest ? html`, by ${latest.program} from ${latest.network}` : html``;

@@ -87,7 +87,7 @@ function rangeForm(path: string, range: Range, errors: FieldErrors, { days }: An
   return html`<nav class="tabs" aria-label="Date range"><ul>
 ${presets}</ul></nav>
 <form method="get" action="${path}" class="row">
-${field({ name: "from", label: "From", type: "date", value: range.from, error: errors.from })}
+${field({ name: "from", label: "From (UTC)", type: "date", value: range.from, error: errors.from })}
 ${field({ name: "to", label: "To (UTC)", type: "date", value: range.to, error: errors.to })}
 <button type="submit" class="quiet">Apply</button>
 </form>`;

@@ -172,7 +172,7 @@ export function shareTable<Row extends Source>(
     head,
     {
       [head]: render,
-      Clicks: ({ clicks }) => html`<span class="number">${clicks.toLocaleString("en")}</span>`,
+      Clicks: { number: ({ clicks }) => clicks },
       Share: ({ clicks }) => shareBar(clicks / total),
     },
     rows,

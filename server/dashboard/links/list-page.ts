@@ -56,7 +56,7 @@ function results({ path, query, links, previousCursor, nextCursor, total, shortU
 <tbody>
 ${links.map((link) => row(link, { path, shortUrl, most }))}</tbody>
 </table>
-${selectionBar()}
+${selectionBar(query)}
 </form>
 ${pagination({ path, query, previousCursor, nextCursor }, summary)}`;
 }
@@ -77,10 +77,10 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
 }
 
 /** Renders the actions on selected links; the style sheet shows them while a row is selected. */
-function selectionBar(): Html {
+function selectionBar({ archived }: Query): Html {
   return html`<div class="selection" role="group" aria-label="Selected links"><span class="chosen" role="status">Selected</span>
-<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>
-<button type="submit" name="action" value="restore" class="quiet">Restore</button>
+${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>`}
+${archived && archived !== "false" && html`<button type="submit" name="action" value="restore" class="quiet">Restore</button>`}
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
 <button type="submit" name="action" value="add-tag" class="quiet">${icon("tag")}Add</button>
 <button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
@@ -120,7 +120,7 @@ function quickForm(path: string): Html {
 <div class="field"><label for="url" class="visually-hidden">Shorten a URL</label>
 <input id="url" name="url" inputmode="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>
 <button type="submit">${icon("plus")}Create link</button>
-<a class="button quiet" href="${path}/new" data-create>More options</a>
+<a class="button quiet" href="${path}/new" data-create>Custom link</a>
 </form>`;
 }
 
@@ -157,7 +157,7 @@ function filterForm({ path, query, errors, tags }: LinksPage): Html {
 ${filter("archived", "Show", query.archived ?? "false", STATES)}
 ${filter("sort", "Sort", query.sort ?? "created_at", SORTS)}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}${linkButton(pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" }), "Export", "quiet", "as CSV")}</span>
+<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" })}" data-export>Export<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;
 }
 

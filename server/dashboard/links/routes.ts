@@ -173,7 +173,11 @@ ${linkButton(path, "Cancel", "quiet")}
 /** Returns the page with the form of a new link, or of the given one; after an error, with the submitted values. */
 async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
   const { errors, ...error } = splitFieldErrors(problem);
-  const values = problem ? toFormValues(await formFieldsOf(ctx)) : link ? valuesOf(link) : toFormValues({});
+  const values = problem
+    ? toFormValues(await formFieldsOf(ctx))
+    : link
+      ? valuesOf(link)
+      : toFormValues({ url: ctx.query.url });
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";
   const body = linkForm({

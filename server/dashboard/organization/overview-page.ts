@@ -3,18 +3,21 @@ import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { ClickedLink } from "../../../resources/links/types.ts";
 import { isPaid, type Limits, limitsOf } from "../../../resources/plans.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { badge, CSRF_FIELD, icon, linkButton, meter, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "../links/analytics.ts";
 import { topLinksPanel } from "../links/analytics-page.ts";
+import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
 import { actorNameOf, summaryOf } from "./audit-sentences.ts";
 import { capitalized } from "./pages.ts";
 
 type Overview = {
   membership: Membership;
   usage: Pick<Limits, "links">;
-  counts: { apps: number; members: number; webhooks: number; failingWebhooks: number };
+  counts: { apps: number; members: number };
+  webhooks: Webhook[];
   /** The clicks of all links in the last 30 days, and their number in the 30 days before. */
   clicks: AnalyticsView;
   previous: number | undefined;
@@ -87,13 +90,15 @@ function planPanel({ membership, usage, counts }: Overview): Html {
 ${row("Links", sectionPath(id, "links"), usage.links, limits.links)}${row("Members", sectionPath(id, "members"), counts.members, limits.members)}${row("Apps", sectionPath(id, "apps"), counts.apps)}</ul></section>`;
 }
 
-function webhooksPanel({ membership, counts: { webhooks, failingWebhooks } }: Overview): Html {
-  const href = sectionPath(membership.id, "webhooks");
-  const state = () =>
-    failingWebhooks > 0 ? badge(`${failingWebhooks} failing`, "bad") : badge("Healthy", "good");
-  return html`<section class="panel"><div class="title"><h2>Webhooks</h2>${webhooks > 0 && state()}</div>
-<p class="soft">${webhooks === 0 ? "Receive events at your own endpoint." : `${webhooks} of ${limitsOf(membership.plan).webhooks}`}</p>
-${linkButton(webhooks === 0 ? `${href}/new` : href, webhooks === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
+function webhooksPanel({ membership, webhooks }: Overview): Html {
+  const { id, plan } = membership;
+  const href = sectionPath(id, "webhooks");
+  const countOf = (status: WebhookStatus) => webhooks.filter((one) => statusOf(one, plan) === status).length;
+  const [failing, unverified, active] = [countOf("failing"), countOf("unverified"), countOf("active")];
+  const state = html`${failing > 0 && badge(`${failing} failing`, "bad")}${unverified > 0 && badge(`${unverified} unverified`, "warn")}${failing + unverified === 0 && active > 0 && badge("Healthy", "good")}`;
+  return html`<section class="panel"><div class="title"><h2>Webhooks</h2><span class="tags">${state}</span></div>
+<p class="soft">${webhooks.length === 0 ? "Receive events at your own endpoint." : `${webhooks.length} of ${limitsOf(plan).webhooks}`}</p>
+${linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
 }
 
 function activityPanel(entries: AuditEntry[], { id }: Membership): Html {

@@ -69,19 +69,20 @@ export const organizationRoutes: RouteModule = (router, options) => {
     const isReader = isManager(membership);
     const clicks = await services.links.analytics(caller, undefined, {});
     const range = { from: clicks.days[0]?.date, to: clicks.days.at(-1)?.date };
-    const [apps, listed, previous, topLinks, activity, failingWebhooks] = await Promise.all([
+    const [apps, listed, previous, topLinks, activity, webhooks] = await Promise.all([
       grants.listByOrganization(id),
       members.list(id),
       readPrevious(services.links, caller, undefined, clicks),
       services.links.topLinks(caller, range, TOP_LINKS),
       isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, ACTIVITIES) : [],
-      isReader ? services.webhooks.countFailing(caller) : 0,
+      isReader ? services.webhooks.list(caller, { limit: 100 }) : undefined,
     ]);
     const { usage } = organization;
     const body = overviewPage({
       membership,
       usage,
-      counts: { apps: apps.length, members: listed.length, webhooks: usage.webhooks, failingWebhooks },
+      counts: { apps: apps.length, members: listed.length },
+      webhooks: webhooks?.webhooks ?? [],
       clicks,
       previous,
       topLinks,

@@ -23,7 +23,7 @@ const STATUSES: [status: string, name: string][] = [
   ["", "All"],
   ["succeeded", "Delivered"],
   ["failed", "Failed"],
-  ["pending", "Waiting"],
+  ["pending", "Waiting or retrying"],
 ];
 
 /** Renders the filters of a webhook's deliveries, and a page of those that match. */

@@ -96,7 +96,7 @@ function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
 function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"]): Html {
   const at = health.get(webhook.id)?.nextAttemptAt ?? null;
   if (at === null || !isRetried(webhook, plan)) return html``;
-  return html` <span class="soft">next attempt ${time(at)}</span>`;
+  return html` <span class="soft">· next attempt ${time(at)}</span>`;
 }
 
 function planRequiredState(planPath: string): Html {

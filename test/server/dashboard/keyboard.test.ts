@@ -67,7 +67,7 @@ for (const [how, copy] of Object.entries(COPYING)) {
     t.is(await heading(page), "Ängström & Söhne");
 
     // Upgrade and copy the secret.
-    await link(page, "Compare plans");
+    await link(page, "Upgrade to use the API");
     await press(page, "Upgrade to Growth");
     const client = {
       id: new URL(page.url()).pathname.split("/")[3] as string,

@@ -40,7 +40,7 @@ inChromium("a link can be created, copied and viewed with only the keyboard", as
   t.true((await page.evaluate<number>("document.querySelector('.qr img').naturalWidth")) > 0);
   await fetch(shortLink, { redirect: "manual", headers: { "user-agent": "Mozilla/5.0 Firefox/140.0" } });
   await page.reload();
-  const chart = page.getByRole("img", { name: /Clicks per day .* 1 in total/ });
+  const chart = page.getByRole("img", { name: /Clicks per day, .* 1 in total/ });
   t.true(((await chart.boundingBox())?.height ?? 0) > 100);
   await tabTo(page, "View as table");
   await page.keyboard.press("Enter");
