@@ -39,7 +39,7 @@ const COPYING: Record<string, (page: Page, name: string) => Promise<string>> = {
   },
 };
 
-const link = (page: Page, name: string) => page.getByRole("link", { name, exact: true }).click();
+const link = (page: Page, name: string) => page.getByRole("link", { name, exact: true }).first().click();
 const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
 const heading = (page: Page) => page.locator("h1").textContent();
 
