@@ -173,11 +173,9 @@ ${linkButton(path, "Cancel", "quiet")}
 /** Returns the page with the form of a new link, or of the given one; after an error, with the submitted values. */
 async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
   const { errors, ...error } = splitFieldErrors(problem);
-  const values = problem
-    ? toFormValues(await formFieldsOf(ctx))
-    : link
-      ? valuesOf(link)
-      : toFormValues({ url: ctx.query.url });
+  const shown = link ? valuesOf(link) : { url: ctx.query.url };
+  // The form on the page of a link has some of the fields.
+  const values = toFormValues({ ...shown, ...(problem && (await formFieldsOf(ctx))) });
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";
   const body = linkForm({

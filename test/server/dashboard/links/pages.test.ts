@@ -142,6 +142,20 @@ test("an expired link keeps its expiry when another field is changed", async (t)
   t.like(await look(id), { title: "Expired", expires_at: "2020-01-31T12:00:00.000Z" });
 });
 
+test("a link is edited on its page, and on that with all fields after an error", async (t) => {
+  const { create, open, browser, look } = await linksInBrowser(service);
+  const { id, slug } = await create({ title: "Before", tags: ["one"] });
+  const saved = await browser.press(await open(`/${id}`), "Save", { title: "After", tags: "one, two" });
+  t.is(saved.html.querySelector("h1")?.text, "After");
+  t.like(await look(id), { title: "After", tags: ["one", "two"], slug });
+  const rejected = await browser.press(saved, "Save", { url: "https://", title: "Later" });
+  t.is(rejected.status, 422);
+  t.is(typedIn(rejected, "title"), "Later");
+  t.is(typedIn(rejected, "slug"), slug);
+  await browser.press(rejected, "Save link", { url: "https://example.com/later" });
+  t.like(await look(id), { title: "Later", url: "https://example.com/later", slug });
+});
+
 const FILTERS: [query: string, found: string[]][] = [
   ["", ["spring", "autumn"]],
   ["?search=SPRING", ["spring"]],
