@@ -46,7 +46,7 @@ export function linksPage(page: LinksPage): { actions: Html; body: Html } {
 function results({ path, query, links, previousCursor, nextCursor, total, shortUrl }: LinksPage): Html {
   const isWhole = !query.search && !query.tag && query.archived === "all";
   const count = `${links.length.toLocaleString("en")} of ${total.toLocaleString("en")} links`;
-  const summary = html`<span class="soft">${isWhole || total < links.length ? count : `${links.length.toLocaleString("en")} shown`}</span>`;
+  const summary = html`<span class="soft">${isWhole ? count : `${links.length.toLocaleString("en")} shown`}</span>`;
   const most = Math.max(1, ...links.map(({ clicks }) => clicks));
   return html`<form method="post" action="${path}/selection" class="linklist">${CSRF_FIELD}
 <input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
