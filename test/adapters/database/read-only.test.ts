@@ -159,6 +159,6 @@ function testReadOnly({ server, service, app, user, api, link }: Awaited<ReturnT
     await server.promote();
     const counted = async () => (await api.get(`/v1/links/${clicked.id}`)).body.clicks || undefined;
     t.is(await until(counted), 10);
-    t.is((await api.get<{ total: number }>(`/v1/links/${clicked.id}/analytics`)).body.total, 10);
+    t.is((await api.get<{ clicks: number }>(`/v1/links/${clicked.id}/analytics`)).body.clicks, 10);
   });
 }
