@@ -23,7 +23,7 @@ export function webhookChoice(hosts: string[], creator: Html | string, user?: Ht
   return html`<fieldset><legend>Webhooks</legend>
 <p>${asSubject(creator)} created ${isOne ? "1 webhook" : `${hosts.length} webhooks`}${forUser}, which ${isOne ? "stays unless you delete it" : "stay unless you delete them"}:</p>
 <ul>${counts.map(([host, { length }]) => html`<li>${breakable(host)}${length > 1 ? ` (${length})` : ""}</li>`)}</ul>
-<label class="option"><input type="checkbox" name="delete_webhooks" value="true" aria-describedby="delete_webhooks-hint"> Also delete all webhooks that ${creator} created${forUser} (${hosts.length} now)</label>
+<label class="option"><input type="checkbox" name="delete_webhooks" value="true" aria-describedby="delete_webhooks-hint"><span>Also delete all webhooks that ${creator} created${forUser} (${hosts.length} now)</span></label>
 <p class="hint" id="delete_webhooks-hint">This also deletes their signing secrets and delivery logs. You can’t undo it.</p>
 </fieldset>`;
 }
