@@ -6,7 +6,7 @@ const BODY_MAX = 4096; // bytes
 // How long an endpoint may take to finish its response after the headers.
 const BODY_MAX_MS = 1000;
 const HEADERS_MAX = 4096; // characters, of names and values together
-// A cookie may be a credential at the endpoint, which nobody needs to find the reason of a failure.
+// A cookie may be a credential of the endpoint, and doesn't explain a failure.
 const CREDENTIALS = new Set(["set-cookie", "set-cookie2"]);
 const OMITTED = "(not stored)";
 

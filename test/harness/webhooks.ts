@@ -1,5 +1,7 @@
 import type { z } from "zod";
 import type { Database } from "../../adapters/database/index.ts";
+import { SYSTEM } from "../../resources/events/types.ts";
+import { limitsOf } from "../../resources/plans.ts";
 import type {
   deliveryDetailsSchema,
   deliveryPageSchema,
@@ -8,6 +10,7 @@ import type {
   webhookSchema,
   webhookWithSecretSchema,
 } from "../../resources/webhooks/schema.ts";
+import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import type { Api } from "./clients/api.ts";
 import { acceptsVerification, isVerification } from "./receiver.ts";
 
@@ -52,6 +55,19 @@ export async function markVerified({ knex }: Pick<Database, "knex">, ids: string
     .update({ verification_event_id: null, verification_expires_at: null });
   await knex("deliveries").whereIn("webhook_id", ids).delete();
 }
+
+/** What a process may lease if nothing is in flight: more than a test has. */
+export const LEASE_LIMITS: LeaseLimits = {
+  max: 100,
+  perWebhook: 100,
+  perHost: 100,
+  perOrganization: 100,
+  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
+  inFlight: new Map(),
+  slow: new Set(),
+  limitsOf,
+  actor: SYSTEM,
+};
 
 let count = 0;
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
@@ -7,25 +7,31 @@ import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
-import type { LeaseLimits, Webhook } from "../../../resources/webhooks/types.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
-import { markVerified } from "../../harness/webhooks.ts";
+import { LEASE_LIMITS, markVerified } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const LIMITS: LeaseLimits = {
-  max: 100,
-  perWebhook: 100,
-  perHost: 100,
-  perOrganization: 100,
-  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
-  inFlight: new Map(),
-  slow: new Set(),
-  limitsOf,
-  actor: SYSTEM,
-};
+/** Creates an organization with a verified webhook. */
+async function createWebhook(t: ExecutionContext) {
+  const { first, database, close } = await createTestStorage();
+  t.teardown(close);
+  const { organization } = await first.organizations.create("Busy", "growth", OPERATOR);
+  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
+  const created = await first.webhooks.create(
+    organization.id,
+    OPERATOR,
+    fields,
+    newWebhookSecret(),
+    limitsOf,
+  );
+  const { id } = created as Webhook;
+  await markVerified(database, [id]);
+  return { first, database, organization, id };
+}
 
 test("a migration gives existing deliveries the types of their events", async (t) => {
   const { url, drop } = await createTestDatabase({ empty: true });
@@ -70,22 +76,10 @@ test("a migration gives existing deliveries the types of their events", async (t
 });
 
 test("the last success is stored once a minute while deliveries succeed", async (t) => {
-  const { first, database, close } = await createTestStorage();
-  t.teardown(close);
-  const { organization } = await first.organizations.create("Busy", "growth", OPERATOR);
-  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
-  const created = await first.webhooks.create(
-    organization.id,
-    OPERATOR,
-    fields,
-    newWebhookSecret(),
-    limitsOf,
-  );
-  const { id } = created as Webhook;
-  await markVerified(database, [id]);
+  const { first, organization, id } = await createWebhook(t);
   const deliver = async (slug: string) => {
     await first.links.create(organization.id, OPERATOR, linkFields({ slug }));
-    for (const leased of await first.deliveries.lease(LIMITS))
+    for (const leased of await first.deliveries.lease(LEASE_LIMITS))
       await first.deliveries.settle(
         leased,
         { at: Date.now(), status: 204, ms: 1 },
@@ -103,19 +97,7 @@ test("the last success is stored once a minute while deliveries succeed", async 
 });
 
 test("a resend has a limit, and the rest is counted", async (t) => {
-  const { first, database, close } = await createTestStorage();
-  t.teardown(close);
-  const { organization } = await first.organizations.create("Lost", "growth", OPERATOR);
-  const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
-  const created = await first.webhooks.create(
-    organization.id,
-    OPERATOR,
-    fields,
-    newWebhookSecret(),
-    limitsOf,
-  );
-  const { id } = created as Webhook;
-  await markVerified(database, [id]);
+  const { first, database, organization, id } = await createWebhook(t);
   for (let count = 0; count < 12; count++)
     await first.links.create(organization.id, OPERATOR, linkFields({ slug: `lost-${count}` }));
   await database.knex("deliveries").update({ status: "failed", due_at: null });
@@ -124,5 +106,5 @@ test("a resend has a limit, and the rest is counted", async (t) => {
   t.is(await first.webhooks.countFailed(organization.id, id, 100), 7);
   t.is(await first.webhooks.resendFailed("org_other", id, 100), 0);
   t.is(await first.webhooks.countFailed("org_other", id, 100), 0);
-  t.is((await first.deliveries.lease(LIMITS)).length, 5);
+  t.is((await first.deliveries.lease(LEASE_LIMITS)).length, 5);
 });

@@ -3,10 +3,10 @@ import type { Storage } from "../../../adapters/index.ts";
 import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
-import type { LeasedDelivery, LeaseLimits, Webhook } from "../../../resources/webhooks/types.ts";
+import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
-import { markVerified } from "../../harness/webhooks.ts";
+import { LEASE_LIMITS, markVerified } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -14,17 +14,6 @@ export const databases = "all";
 const { first, second, database, close } = await createTestStorage();
 test.after.always(() => close());
 
-const LIMITS: LeaseLimits = {
-  max: 100,
-  perWebhook: 100,
-  perHost: 100,
-  perOrganization: 100,
-  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
-  inFlight: new Map(),
-  slow: new Set(),
-  limitsOf,
-  actor: SYSTEM,
-};
 const ATTEMPT = { at: 0, status: 204, ms: 1 };
 const TAKEOVER_MS = 20_000;
 let count = 0;
@@ -54,12 +43,12 @@ async function settleAll(t: ExecutionContext, storages = [first]) {
   advanceClock(TAKEOVER_MS);
   for (const storage of storages) {
     for (;;) {
-      const leased = await storage.deliveries.lease(LIMITS);
+      const leased = await storage.deliveries.lease(LEASE_LIMITS);
       if (leased.length === 0) break;
       await Promise.all(leased.map((one) => settle(storage, one)));
     }
   }
-  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  t.deepEqual(await second.deliveries.lease(LEASE_LIMITS), []);
 }
 
 test.serial("concurrent processes never lease the same delivery", async (t) => {
@@ -70,7 +59,7 @@ test.serial("concurrent processes never lease the same delivery", async (t) => {
     let idle = 0;
     while (idle < 3) {
       const found = await Promise.all(
-        [first, second, first, second].map(({ deliveries }) => deliveries.lease({ ...LIMITS, max: 7 })),
+        [first, second, first, second].map(({ deliveries }) => deliveries.lease({ ...LEASE_LIMITS, max: 7 })),
       );
       leasedDeliveries.push(...found.flat());
       idle = found.flat().length === 0 ? idle + 1 : 0;
@@ -85,14 +74,14 @@ test.serial("concurrent processes never lease the same delivery", async (t) => {
 test.serial("a delivery leased by a dead process is leased by another one within 20 s", async (t) => {
   const { id } = await newOrganization();
   await createLink(id);
-  const [leased] = await first.deliveries.lease(LIMITS);
+  const [leased] = await first.deliveries.lease(LEASE_LIMITS);
   if (!leased) return t.fail();
-  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  t.deepEqual(await second.deliveries.lease(LEASE_LIMITS), []);
   advanceClock(15_000);
-  t.deepEqual(await second.deliveries.lease(LIMITS), [], "the maximum duration of an attempt");
+  t.deepEqual(await second.deliveries.lease(LEASE_LIMITS), [], "the maximum duration of an attempt");
   // Processes poll every second.
   advanceClock(TAKEOVER_MS - 15_000 - 1_000);
-  const [again] = await second.deliveries.lease(LIMITS);
+  const [again] = await second.deliveries.lease(LEASE_LIMITS);
   t.is(again?.event.id, leased.event.id);
   t.is(again?.attemptCount, leased.attemptCount, "the attempt of the dead process is not counted");
   t.not(again?.lease, leased.lease);
@@ -103,9 +92,9 @@ test.serial("a delivery leased by a dead process is leased by another one within
 test.serial("a process whose lease has expired changes nothing", async (t) => {
   const { id, webhooks } = await newOrganization();
   await createLink(id);
-  const [late] = await first.deliveries.lease(LIMITS);
+  const [late] = await first.deliveries.lease(LEASE_LIMITS);
   advanceClock(TAKEOVER_MS);
-  const [current] = await second.deliveries.lease(LIMITS);
+  const [current] = await second.deliveries.lease(LEASE_LIMITS);
   if (!late || !current) return t.fail();
   const gone = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;
   await first.deliveries.settle(late, { at: 0, status: 410, ms: 1 }, gone, SYSTEM);
@@ -145,26 +134,26 @@ test.serial("the limits per webhook, for failing webhooks and in total are respe
   await database.knex("webhooks").whereIn("id", [weak.id, dead.id]).update({ failing_since: 1 });
   await atOnce(10, () => createLink(id));
   const leased = await first.deliveries.lease({
-    ...LIMITS,
+    ...LEASE_LIMITS,
     perWebhook: 4,
-    failing: { ...LIMITS.failing, max: 10, perWebhook: 1 },
+    failing: { ...LEASE_LIMITS.failing, max: 10, perWebhook: 1 },
   });
   const countOf = ({ id: webhookId }: Webhook) => leased.filter((one) => one.webhookId === webhookId).length;
   t.deepEqual([fine, weak, dead].map(countOf), [4, 1, 1]);
   const inFlight = new Map([fine, weak, dead].map((webhook) => [webhook.id, countOf(webhook)]));
   const limits = {
-    ...LIMITS,
+    ...LEASE_LIMITS,
     perWebhook: 4,
-    failing: { ...LIMITS.failing, max: 8, perWebhook: 1 },
+    failing: { ...LEASE_LIMITS.failing, max: 8, perWebhook: 1 },
     inFlight,
   };
   t.deepEqual(await first.deliveries.lease(limits), []);
   const others = await second.deliveries.lease({
-    ...LIMITS,
-    failing: { ...LIMITS.failing, max: 0, perWebhook: 1 },
+    ...LEASE_LIMITS,
+    failing: { ...LEASE_LIMITS.failing, max: 0, perWebhook: 1 },
   });
   t.deepEqual(new Set(others.map(({ webhookId }) => webhookId)), new Set([fine.id]));
-  const some = await second.deliveries.lease({ ...LIMITS, max: 3 });
+  const some = await second.deliveries.lease({ ...LEASE_LIMITS, max: 3 });
   t.is(some.length, 3);
   for (const one of leased) await settle(first, one);
   for (const one of [...others, ...some]) await settle(second, one);
@@ -182,14 +171,14 @@ test.serial(
       leased.filter(({ organizationId }) => organizationId === id).length;
     const turns = [];
     for (let turn = 0; turn < 2; turn++)
-      turns.push(...(await second.deliveries.lease({ ...LIMITS, max: 1 })));
+      turns.push(...(await second.deliveries.lease({ ...LEASE_LIMITS, max: 1 })));
     t.is(countOf(turns, few.id), 1, "one of each organization, although the other has six webhooks");
-    const one = await first.deliveries.lease({ ...LIMITS, max: 20, perOrganization: 8 });
+    const one = await first.deliveries.lease({ ...LEASE_LIMITS, max: 20, perOrganization: 8 });
     t.is(countOf(one, many.id), 8);
     t.is(countOf(one, few.id), 1, "created after 300 others");
-    const perHost = await second.deliveries.lease({ ...LIMITS, perHost: 5 });
+    const perHost = await second.deliveries.lease({ ...LEASE_LIMITS, perHost: 5 });
     t.is(perHost.length, 5);
-    const waiting = await second.deliveries.lease({ ...LIMITS, inFlight: new Map([[many.id, 100]]) });
+    const waiting = await second.deliveries.lease({ ...LEASE_LIMITS, inFlight: new Map([[many.id, 100]]) });
     t.deepEqual(waiting, []);
     for (const leased of [...turns, ...one, ...perHost]) await settle(second, leased);
     await settleAll(t);
@@ -207,9 +196,9 @@ test.serial(
       .update({ blocked_until: Date.now() + 60_000 });
     await atOnce(50, () => createLink(id));
     const leased = await first.deliveries.lease({
-      ...LIMITS,
+      ...LEASE_LIMITS,
       slow: new Set([slow.id]),
-      failing: { ...LIMITS.failing, perWebhook: 1 },
+      failing: { ...LEASE_LIMITS.failing, perWebhook: 1 },
     });
     t.is(leased.length, 100);
     t.false(leased.some(({ webhookId }) => webhookId === blocked.id));
@@ -231,7 +220,7 @@ test.serial("an accepted delivery that took too long makes its endpoint slow unt
     )?.slow_since;
   for (const isSlow of [true, false]) {
     await createLink(id);
-    const [leased] = await first.deliveries.lease(LIMITS);
+    const [leased] = await first.deliveries.lease(LEASE_LIMITS);
     const attempt = { ...ATTEMPT, at: 7 };
     await second.deliveries.settle(
       leased as LeasedDelivery,
@@ -250,11 +239,11 @@ test.serial(
   "deliveries over the daily quota wait for the next day, also when processes compete",
   async (t) => {
     const { id, webhooks } = await newOrganization(2);
-    const limits = { ...LIMITS, limitsOf: () => ({ ...limitsOf("growth"), deliveries_per_day: 7 }) };
+    const limits = { ...LEASE_LIMITS, limitsOf: () => ({ ...limitsOf("growth"), deliveries_per_day: 7 }) };
     // Each process delivers to one of the webhooks, so neither waits for a row that the other has leased.
     const processes = webhooks.map((busy, index) => ({
       storage: index ? first : second,
-      inFlight: new Map([[busy.id, LIMITS.perWebhook]]),
+      inFlight: new Map([[busy.id, LEASE_LIMITS.perWebhook]]),
     }));
     const today = () => first.webhooks.countDeliveriesToday(id);
     await atOnce(10, () => createLink(id));
@@ -304,7 +293,7 @@ test.serial("orphaned deliveries of a deleted webhook are removed and block noth
   t.true(await first.webhooks.remove(id, gone.id, OPERATOR));
   // Simulates a link created while the webhook was being deleted.
   await database.knex("deliveries").insert(rows);
-  const leased = await second.deliveries.lease(LIMITS);
+  const leased = await second.deliveries.lease(LEASE_LIMITS);
   t.is(leased.length, 5);
   t.true(leased.every(({ webhookId }) => webhookId === left.id));
   t.deepEqual(await database.knex("deliveries").where({ webhook_id: gone.id }), []);
@@ -323,7 +312,7 @@ for (const outcome of [GONE, LATER]) {
       const { id, webhooks } = await newOrganization();
       const webhookId = webhooks[0]?.id as string;
       await createLink(id);
-      const [leased] = await first.deliveries.lease(LIMITS);
+      const [leased] = await first.deliveries.lease(LEASE_LIMITS);
       await second.webhooks.update(id, webhookId, { url: "https://example.com/new" }, OPERATOR);
       await first.deliveries.settle(leased as LeasedDelivery, FAILED, outcome, SYSTEM);
       // The newest one is the test event that verifies the new URL.
@@ -345,7 +334,7 @@ test.serial("a webhook that recovered during an attempt is not disabled for earl
   await database.knex("webhooks").where({ id: webhookId }).update({ failing_since: 1 });
   await createLink(id);
   await createLink(id);
-  const [failing, recovered] = await first.deliveries.lease(LIMITS);
+  const [failing, recovered] = await first.deliveries.lease(LEASE_LIMITS);
   await settle(second, recovered as LeasedDelivery);
   const dead = { status: "failed", disable: "All deliveries have failed for days." } as const;
   await first.deliveries.settle(failing as LeasedDelivery, { at: 2, status: 500, ms: 1 }, dead, SYSTEM);

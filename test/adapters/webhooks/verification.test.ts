@@ -6,7 +6,7 @@ import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, LeaseLimits, Outcome, Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
-import { markVerified } from "../../harness/webhooks.ts";
+import { LEASE_LIMITS, markVerified } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -18,17 +18,6 @@ test.after.always(() => close());
 /** Deletes what a test left. */
 test.afterEach.always(() => database.knex("deliveries").delete());
 
-const LIMITS: LeaseLimits = {
-  max: 100,
-  perWebhook: 100,
-  perHost: 100,
-  perOrganization: 100,
-  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
-  inFlight: new Map(),
-  slow: new Set(),
-  limitsOf,
-  actor: SYSTEM,
-};
 const HOUR_MS = 60 * 60 * 1000;
 const ACCEPTED: Outcome = { status: "succeeded" };
 let count = 0;
@@ -54,7 +43,7 @@ const typesOf = (leased: LeasedDelivery[]) => leased.map(({ event }) => event.ty
 const find = async (organizationId: string, { id }: Webhook) => first.webhooks.find(organizationId, id);
 
 async function leaseTest(t: ExecutionContext): Promise<LeasedDelivery> {
-  const leased = await first.deliveries.lease(LIMITS);
+  const leased = await first.deliveries.lease(LEASE_LIMITS);
   t.deepEqual(typesOf(leased), ["webhook.test"]);
   return leased[0] as LeasedDelivery;
 }
@@ -66,13 +55,13 @@ test.serial("deliveries that waited are leased in the order of their events", as
     await createLink(id);
     advanceClock(10);
   }
-  t.deepEqual(await second.deliveries.lease(LIMITS), []);
+  t.deepEqual(await second.deliveries.lease(LEASE_LIMITS), []);
   t.is((await database.knex("deliveries").where("due_at", "<=", Date.now())).length, 0, "they are held");
   await settle(second, verification, ACCEPTED);
   t.true((await find(id, webhook))?.verified);
   const ids: string[] = [];
   for (let index = 0; index < 5; index++) {
-    const [leased] = await (index % 2 ? first : second).deliveries.lease({ ...LIMITS, max: 1 });
+    const [leased] = await (index % 2 ? first : second).deliveries.lease({ ...LEASE_LIMITS, max: 1 });
     ids.push(leased?.event.id ?? "");
   }
   t.deepEqual(ids, [...ids].sort());
@@ -84,7 +73,8 @@ test.serial("an event concurrent with the verification is never left waiting", a
     const { id } = await newOrganization();
     const verification = await leaseTest(t);
     const leased: LeasedDelivery[] = [];
-    const lease = async ({ deliveries }: Storage) => void leased.push(...(await deliveries.lease(LIMITS)));
+    const lease = async ({ deliveries }: Storage) =>
+      void leased.push(...(await deliveries.lease(LEASE_LIMITS)));
     await Promise.all([
       ...Array.from({ length: 4 }, () => createLink(id).then(() => lease(second))),
       settle(first, verification, ACCEPTED),
@@ -109,7 +99,7 @@ test.serial(
     await createLink(id);
     const changes = { url: "https://example.com/other" };
     t.false(((await first.webhooks.update(id, webhook.id, changes, OPERATOR)) as Webhook).verified);
-    const leased = await first.deliveries.lease(LIMITS);
+    const leased = await first.deliveries.lease(LEASE_LIMITS);
     t.deepEqual(typesOf(leased), ["webhook.test"]);
     await second.webhooks.update(id, webhook.id, { url: "https://example.com/third" }, OPERATOR);
     await settle(first, leased[0] as LeasedDelivery, ACCEPTED);
@@ -118,7 +108,7 @@ test.serial(
     t.is(again.url, "https://example.com/third");
     await settle(second, again, ACCEPTED);
     t.true((await find(id, webhook))?.verified);
-    t.deepEqual(typesOf(await first.deliveries.lease(LIMITS)), ["link.created"]);
+    t.deepEqual(typesOf(await first.deliveries.lease(LEASE_LIMITS)), ["link.created"]);
   },
 );
 
@@ -126,9 +116,9 @@ test.serial("when the time for the verification has ended, deliveries stop waiti
   const { id, webhook } = await newOrganization();
   await leaseTest(t);
   await createLink(id);
-  t.deepEqual(await first.deliveries.lease(LIMITS), []);
+  t.deepEqual(await first.deliveries.lease(LEASE_LIMITS), []);
   advanceClock(3 * HOUR_MS);
-  const leased = await first.deliveries.lease(LIMITS);
+  const leased = await first.deliveries.lease(LEASE_LIMITS);
   t.deepEqual(typesOf(leased).sort(), ["link.created", "webhook.test"]);
   await createLink(id);
   t.is((await database.knex("deliveries").where({ webhook_id: webhook.id })).length, 2, "none is added");
@@ -138,30 +128,30 @@ test.serial("4,000 deliveries to 20 unverified webhooks are read once, and delay
   const hostile = await newOrganization(20);
   await database.knex("deliveries").delete();
   for (const { id } of hostile.webhooks) await first.webhooks.test(hostile.id, id, OPERATOR);
-  const tests = await first.deliveries.lease(LIMITS);
+  const tests = await first.deliveries.lease(LEASE_LIMITS);
   t.is(tests.length, 20);
   const other = await newOrganization();
   await markVerified(database, [other.webhook.id]);
   await atOnce(200, () => createLink(hostile.id));
   await createLink(other.id);
-  const [leased, ...others] = await second.deliveries.lease(LIMITS);
+  const [leased, ...others] = await second.deliveries.lease(LEASE_LIMITS);
   t.is(leased?.organizationId, other.id);
   t.deepEqual(others, []);
   const due = () => database.knex("deliveries").where("due_at", "<=", Date.now()).whereNull("leased_by");
   // Each lease holds some of them; the dispatcher repeats it every second.
   for (let round = 0; (await due()).length > 0 && round < 20; round++)
-    t.deepEqual(await second.deliveries.lease(LIMITS), []);
+    t.deepEqual(await second.deliveries.lease(LEASE_LIMITS), []);
   t.is((await due()).length, 0);
 
   const statements: string[] = [];
   const unsubscribe = second.onStatement((sql) => void statements.push(sql));
   await createLink(other.id);
-  t.is((await second.deliveries.lease(LIMITS))[0]?.organizationId, other.id);
+  t.is((await second.deliveries.lease(LEASE_LIMITS))[0]?.organizationId, other.id);
   unsubscribe();
   t.is(statements.filter((sql) => /^update \W?deliveries/i.test(sql)).length, 1, "only the lease");
   await settle(first, tests[0] as LeasedDelivery, ACCEPTED);
   const verified = await first.deliveries.lease({
-    ...LIMITS,
+    ...LEASE_LIMITS,
     max: 300,
     perWebhook: 300,
     perHost: 300,
@@ -172,7 +162,7 @@ test.serial("4,000 deliveries to 20 unverified webhooks are read once, and delay
 });
 
 const USAGE_LIMITS: LeaseLimits = {
-  ...LIMITS,
+  ...LEASE_LIMITS,
   limitsOf: () => ({ ...limitsOf("growth"), deliveries_per_day: 2 }),
 };
 const HOLD_MS = 5 * 60_000;

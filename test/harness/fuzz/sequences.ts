@@ -8,7 +8,7 @@ const LENGTH = 50;
 const CONCURRENCY = 4;
 // A request is repeated once in a while, for its idempotency key to be seen again.
 const AGAIN_ONE_IN = 20;
-// ava gives up after two minutes, so the shortest sequence that was found until then is reported earlier.
+// Shorter than ava's timeout of two minutes, so that the shortest failing sequence so far is still reported.
 const LIMIT_MS = 60_000;
 // Almost never generated, but the first thing that a failing sequence is reduced to.
 const NEVER = 1_000_000_000;

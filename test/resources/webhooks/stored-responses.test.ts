@@ -195,7 +195,7 @@ test("the last response replaces the one before", async (t) => {
   t.like(delivered.attempts, [{ status: 500 }, { status: 200 }]);
 });
 
-test("what was exchanged is encrypted in the database, and missing without its key", async (t) => {
+test("requests and responses are encrypted in the database, and unavailable without the key", async (t) => {
   const { id, look } = await exchangeWith("/T000/a-secret-path", (response) =>
     response.writeHead(404).end("Cannot POST /T000/a-secret-path"),
   );
