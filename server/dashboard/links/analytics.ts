@@ -2,7 +2,7 @@ import type { Caller } from "../../../resources/access/actor.ts";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
 import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
-import { formatDay } from "../../ui/controls.ts";
+import { formatDay, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 
@@ -181,7 +181,7 @@ export function shareTable<Row extends Source>(
 
 function shareBar(share: number): Html {
   const percent = share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
-  return html`<span class="share"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.max(1, share * 100).toFixed(1)}" height="8"/></svg>${percent}</span>`;
+  return html`<span class="share">${meter(share)}${percent}</span>`;
 }
 
 function countryName(country: string | null): string {
