@@ -95,7 +95,9 @@ inChromium("a passkey challenge of one server is answered at the other, and once
   const sent = page.waitForRequest(/\/auth\/passkey$/);
   await page.route(/\/auth\/passkey$/, (route) => route.abort());
   await press(page, "Sign in with a passkey");
-  const answer = await sent;
+  // Says why, if the browser refused.
+  const refused = page.getByRole("alert").textContent();
+  const answer = await Promise.race([sent, refused.then((text) => Promise.reject(new Error(`${text}`)))]);
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
   const statuses = await Promise.all(
     [here, there, here, there].map(async ({ url }) => {
