@@ -2,8 +2,9 @@ import { errorUrl, Problem, toProblemBody } from "../../resources/http/problem.t
 import { PROBLEM_CODES, type ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
 import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
+import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
 import { fenced, json, type LocatedOperation } from "./examples.ts";
-import { markdownTable } from "./fields.ts";
+import { fieldsOf, fieldTable, markdownTable } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { OAUTH_ERRORS } from "./oauth-errors.ts";
 import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "./problem-codes.ts";
@@ -38,7 +39,7 @@ export function errorPages({ base, document, tools }: ErrorContent): DocsPage[] 
       (returning.get(code) ?? []).map(({ located }) => located),
       base,
     );
-  return [list(fields), ...[...known, ...fields].map(pageOf)];
+  return [list(fields, document.components.schemas.Problem ?? {}), ...[...known, ...fields].map(pageOf)];
 }
 
 /** Returns the codes `invalid_<field>`: of the fields of operations, tools and forms. */
@@ -48,7 +49,7 @@ function fieldCodesOf(codes: string[], tools: readonly Tool[]): string[] {
   return [...new Set([...documented, ...fields.map((field) => `invalid_${field}`)])].sort();
 }
 
-function list(fields: string[]): DocsPage {
+function list(fields: string[], problem: JsonSchema): DocsPage {
   const tables = Object.entries(KINDS).map(
     ([kind, codes]) => `## ${kind}
 
@@ -67,6 +68,12 @@ ${markdownTable(
 Branch on \`code\`, or on \`error\` in responses of OAuth. The \`type\` of an error, and the \`error_uri\` of OAuth, lead to the page of its code.
 
 ${tables.join("\n\n")}
+
+## Fields of an error
+
+Errors of the API, MCP and the dashboard are \`application/problem+json\` (RFC 9457):
+
+${fieldTable(fieldsOf(problem), { isResponse: true })}
 
 ## Invalid fields
 

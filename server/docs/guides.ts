@@ -57,15 +57,18 @@ export function listFiles(): ReadonlyMap<string, URL> {
 export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: ReplaceUrls): DocsPage[] {
   const start = readFileSync(new URL("README.md", FOLDER), "utf8");
   const rows = rowsOf(lexer(start));
-  const addresses = new Map<string, string>([...files.keys()].map((address) => [`.${address}`, address]));
-  for (const { file } of rows) if (!file.startsWith("docs/")) addresses.set(`./${file}`, rootAddress(file));
+  const others = [...files.keys()].filter((address) => !address.endsWith(".md"));
+  const addresses = new Map([
+    ...["/docs/README.md", ...others].map((address): [string, string] => [address.slice(1), address]),
+    ...rows.map(({ file }): [string, string] => [file, addressOf(file)]),
+  ]);
   const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, addresses));
   return [
     { path: START, title: "Documentation", description: "", markdown: resolve("docs/README.md", start) },
     ...rows.map(({ file, section, title, description }): DocsPage => {
       const text = readFileSync(new URL(file, ROOT), "utf8");
       return {
-        path: (addresses.get(`./${file}`) as string).replace(/\.md$/, ""),
+        path: addressOf(file).replace(/\.md$/, ""),
         title: title.endsWith(".md") ? (/^# (.*)$/m.exec(text)?.[1] ?? title) : title,
         description,
         section,
@@ -92,8 +95,8 @@ function rowsOf(tokens: Token[]): Row[] {
 }
 
 /** A file of the root, such as SECURITY.md, is a page beside the others. */
-function rootAddress(file: string): string {
-  return `/docs/${file.toLowerCase()}`;
+function addressOf(file: string): string {
+  return file.startsWith("docs/") ? `/${file}` : `/docs/${file.toLowerCase()}`;
 }
 
 const FENCED = /^( *```[\s\S]*?^ *```)$/m;
@@ -104,7 +107,7 @@ function resolveLinks(text: string, file: string, addresses: ReadonlyMap<string,
   const folder = path.posix.dirname(file);
   const resolveLink = (link: string, label: string, target: string, fragment = "") => {
     if (target === "") return link;
-    const address = addresses.get(`./${path.posix.join(folder, target)}`);
+    const address = addresses.get(path.posix.join(folder, target));
     return address === undefined ? label : `[${label}](${address}${fragment})`;
   };
   return text

@@ -37,7 +37,7 @@ export function docs({ urls, documentation, findClient }: Options): Middleware {
     examples: page.examples === undefined ? undefined : renderMarkdown(page.examples, "example-"),
   }));
   const texts = createCache((page) => tagged(docsPage(documentation.all(), articles(page))));
-  const index = lazy(() => buildIndex(documentation.all(), (page) => articles(page).rendered));
+  const index = lazy(() => buildIndex(documentation.all(), (page) => articles(page).rendered.sections));
   const serializedIndex = lazy(() => tagged(JSON.stringify(index())));
   const summary = lazy(() => tagged(llmsText(documentation, urls.base)));
   const isSummary = isAt(`${urls.base}/llms.txt`);
