@@ -83,9 +83,3 @@ test("the retention of each plan is documented", (t) => {
     PLANS.map((plan) => [plan.charAt(0).toUpperCase() + plan.slice(1), retentionOf(plan)]),
   );
 });
-
-test("the page about the audit log has the script that verifies an export", (t) => {
-  const script = readFileSync(path.join(ROOT, "docs/verify-audit-log.mjs"), "utf8");
-  const [listed] = blocksOf("docs/audit-log.md").filter(({ language }) => language === "js");
-  t.is(listed?.code, script);
-});
