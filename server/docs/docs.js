@@ -85,10 +85,6 @@ try {
   choose(localStorage.getItem(LANGUAGE));
 } catch {}
 
-// What fits needs no scrolling, and so no stop of the Tab key.
-for (const region of document.querySelectorAll(".scroll"))
-  if (region.scrollWidth <= region.clientWidth) region.removeAttribute("tabindex");
-
 const sidebar = document.querySelector(".sidebar");
 const current = sidebar.querySelector("[aria-current]");
 if (current) sidebar.scrollTop = current.offsetTop - sidebar.clientHeight / 2;

@@ -56,29 +56,33 @@ export function listFiles(): ReadonlyMap<string, URL> {
 /** Reads the pages that the tables of `docs/README.md` list, in their order. */
 export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: ReplaceUrls): DocsPage[] {
   const start = readFileSync(new URL("README.md", FOLDER), "utf8");
-  const rows = rowsOf(lexer(start));
+  const guides = rowsOf(lexer(start)).map((row) => {
+    const text = readFileSync(new URL(row.file, ROOT), "utf8");
+    return { ...row, text, title: /^# (.*)$/m.exec(text)?.[1] ?? row.file };
+  });
   const others = [...files.keys()].filter((address) => !address.endsWith(".md"));
-  const addresses = new Map([
-    ...["/docs/README.md", ...others].map((address): [string, string] => [address.slice(1), address]),
-    ...rows.map(({ file }): [string, string] => [file, addressOf(file)]),
+  const targets = new Map<string, Target>([
+    ...["/docs/README.md", ...others].map((address) => [address.slice(1), { address }] as const),
+    ...guides.map(({ file, title }) => [file, { address: addressOf(file), title }] as const),
   ]);
-  const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, addresses));
+  const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, targets));
   return [
     { path: START, title: "Documentation", description: "", markdown: resolve("docs/README.md", start) },
-    ...rows.map(({ file, section, title, description }): DocsPage => {
-      const text = readFileSync(new URL(file, ROOT), "utf8");
-      return {
+    ...guides.map(
+      ({ file, section, title, description, text }): DocsPage => ({
         path: addressOf(file).replace(/\.md$/, ""),
-        title: title.endsWith(".md") ? (/^# (.*)$/m.exec(text)?.[1] ?? title) : title,
+        title,
         description,
         section,
         markdown: resolve(file, text),
-      };
-    }),
+      }),
+    ),
   ];
 }
 
-type Row = { file: string; section: string; title: string; description: string };
+/** What a link may lead to. */
+type Target = { address: string; title?: string };
+type Row = { file: string; section: string; description: string };
 
 function rowsOf(tokens: Token[]): Row[] {
   let section = "";
@@ -89,7 +93,7 @@ function rowsOf(tokens: Token[]): Row[] {
       const [link] = first?.tokens ?? [];
       if (link?.type !== "link" || !second) return [];
       const file = path.posix.join("docs", link.href);
-      return [{ file, section, title: link.text, description: second.text }];
+      return [{ file, section, description: second.text }];
     });
   });
 }
@@ -102,13 +106,18 @@ function addressOf(file: string): string {
 const FENCED = /^( *```[\s\S]*?^ *```)$/m;
 const LINK = /\[((?:[^[\]]|\\.)*)\]\(([^()\s#:]*)(#[^()\s]*)?\)/g;
 
-/** Makes links between files absolute. What this server doesn't have, such as source files, isn't linked. */
-function resolveLinks(text: string, file: string, addresses: ReadonlyMap<string, string>): string {
+/**
+ * Makes links between files absolute, and replaces file names by titles. What this server doesn't have, such as source
+ * files, isn't linked.
+ */
+function resolveLinks(text: string, file: string, targets: ReadonlyMap<string, Target>): string {
   const folder = path.posix.dirname(file);
-  const resolveLink = (link: string, label: string, target: string, fragment = "") => {
-    if (target === "") return link;
-    const address = addresses.get(path.posix.join(folder, target));
-    return address === undefined ? label : `[${label}](${address}${fragment})`;
+  const resolveLink = (link: string, label: string, name: string, fragment = "") => {
+    if (name === "") return link;
+    const target = targets.get(path.posix.join(folder, name));
+    if (!target) return label;
+    const { address, title = label } = target;
+    return `[${label.endsWith(".md") ? title : label}](${address}${fragment})`;
   };
   return text
     .split(FENCED)

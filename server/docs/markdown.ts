@@ -57,7 +57,7 @@ function createRenderer(prefix: string, headings: Heading[]): Marked {
       table({ header, rows }) {
         // Long tables are a fifth smaller without the end tags, which HTML allows to omit.
         const row = (cells: Tokens.TableCell[], name: "th" | "td") =>
-          `<tr>${cells.map(({ tokens }) => `<${name}>${this.parser.parseInline(tokens)}`).join("")}\n`;
+          `<tr>${cells.map(({ text, tokens }) => `<${text ? name : "td"}>${this.parser.parseInline(tokens)}`).join("")}\n`;
         const hasHead = header.some(({ text }) => text !== "");
         const kind = hasHead
           ? html`${header[0]?.text === "Field" && html` class="fields"`}`

@@ -71,7 +71,8 @@ function frame(
 <form role="search" action="/docs/search" class="finder"><input type="search" name="q" value="${query}" placeholder="Search" aria-label="Search the documentation" autocomplete="off"><kbd hidden>/</kbd></form>
 <div class="end"><a class="tool" href="/v1/openapi.json">OpenAPI</a>${linkButton("/dashboard", "Dashboard", "quiet")}</div></header>
 <div class="columns">
-<details class="sidebar"><summary>${icon("chevron-down")}All pages</summary>${navigation(pages, path)}</details>
+<div class="pagesbutton"><button type="button" class="quiet" popovertarget="pages">${icon("chevron-down")}All pages</button></div>
+${navigation(pages, path)}
 ${content}
 </div>
 </body>`,
@@ -87,7 +88,7 @@ function navigation(pages: readonly DocsPage[], current: string): Html {
     pages.filter(({ section }) => section !== undefined),
     ({ section }) => section,
   );
-  return html`<nav aria-label="Documentation"><ul><li>${linkTo({ path: "/docs", title: "Overview" }, current)}</li></ul>
+  return html`<nav class="sidebar" id="pages" popover aria-label="Documentation"><ul><li>${linkTo({ path: "/docs", title: "Overview" }, current)}</li></ul>
 ${[...sections].map(
   ([section, listed]) => html`<p class="part">${section}</p><ul>
 ${[...Map.groupBy(listed, ({ group, path }) => group ?? path)].map(([group, members]) =>
