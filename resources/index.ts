@@ -106,7 +106,7 @@ export function createResources(options: ResourceOptions): Resources {
       onError,
     }),
   );
-  const errorOptions = { docsUrl: `${urls.base}/docs`, onError };
+  const errorOptions = { base: urls.base, onError };
   const handleErrors = createErrorHandler(errorOptions);
   const handleMcpErrors = createErrorHandler({ ...errorOptions, nextStep: nextStepOf });
   const apiSteps = [handleErrors, allowOrigins(origins), limits.address];

@@ -1,12 +1,13 @@
 import type { EventEmitter } from "node:events";
-import Koa from "koa";
+import Koa, { type Context } from "koa";
 import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
-import { isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
+import { isAt, isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
+import { createDocumentation } from "./docs/documentation.ts";
 import { docs } from "./docs/index.ts";
 import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
@@ -24,7 +25,7 @@ import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
 import { isClientPath, isOauthPath } from "./provider/paths.ts";
-import { acceptJson } from "./provider/responses.ts";
+import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { createCallCounter } from "./rate-limits/store.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
 import type { Settings } from "./settings/config.ts";
@@ -35,6 +36,8 @@ import { VERSION } from "./version.ts";
 // The extensions of MCP for authorization.
 const CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials";
 const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
+
+const WITHOUT_SIGN_IN = { fastPaths: [], findClient: undefined, useKeys() {}, close: async () => {} };
 
 /** Puts all other middleware before oidc-provider's routes; with remote introspection, serves only the resources. */
 export function createApp(options: Dependencies) {
@@ -57,20 +60,21 @@ export function createApp(options: Dependencies) {
   });
   const parts = { ...options, services };
   const remote = remoteIntrospection(settings, tracing);
-  const { app, fastPaths, middleware, useKeys, close } = remote
-    ? { app: new Koa(), fastPaths: [], middleware: [landing(urls)], useKeys() {}, close: async () => {} }
+  const { app, fastPaths, middleware, findClient, useKeys, close } = remote
+    ? { ...WITHOUT_SIGN_IN, app: new Koa(), middleware: [landing(urls)] }
     : authorizationServer(parts, onError, respondWithError, showErrors);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
   const protectedParts = createProtectedParts({ ...parts, onError, introspect });
+  const documentation = createDocumentation({ urls, resources: protectedParts });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const first = [
     setHeaders,
     compressTexts,
     observability.observe,
-    mount(isClientPath, [acceptJson]),
+    mount(isClientPath, [acceptJson, linkErrors(urls.base)]),
     showErrors,
     checkFraming,
     observability.probes,
@@ -80,7 +84,7 @@ export function createApp(options: Dependencies) {
     mount(isBelow("/assets/"), [requireRead, assets]),
     ...redirectSlashes(urls.base),
     ...(remote ? [] : [redirectGuesses(urls.base)]),
-    mount(isOfResource(`${urls.base}/docs`), [requireRead, docs(protectedParts, urls)]),
+    mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findClient })]),
     ...protectedParts.middleware,
   ];
   for (const step of [...first, ...middleware]) app.use(step);
@@ -97,6 +101,12 @@ export function createApp(options: Dependencies) {
     useKeys,
     close,
   };
+}
+
+function isDocs(base: string): (ctx: Context) => boolean {
+  const isPage = isOfResource(`${base}/docs`);
+  const isSummary = isAt(`${base}/llms.txt`);
+  return (ctx) => isPage(ctx) || isSummary(ctx);
 }
 
 function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): Introspect | undefined {

@@ -15,6 +15,7 @@ import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
 import { dashboard } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
+import type { ExampleClient } from "./docs/index.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
@@ -27,11 +28,12 @@ import { leakReports } from "./provider/leak-reports.ts";
 import { isAuthorizationPath, isOauthPath, isRegistrationPath, requireOauthPath } from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
-import { acceptJson, completeResponses, oauthCors } from "./provider/responses.ts";
+import { acceptJson, completeResponses, linkErrors, oauthCors } from "./provider/responses.ts";
 import { useKeys } from "./provider/seams/key-store.ts";
 import { errorResponseLink, requiresSignIn } from "./provider/untrusted-redirects.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
 import { originsOf } from "./settings/public-urls.ts";
+import { isManager } from "./ui/dashboard-layout.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
 export function authorizationServer(
@@ -81,6 +83,16 @@ export function authorizationServer(
   const isSignedIn = async (ctx: Context) =>
     Boolean(await signedInAccount(ctx, { sessions, accounts: storage.accounts }));
 
+  async function findClient(ctx: Context): Promise<ExampleClient | undefined> {
+    const account = await signedInAccount(ctx, { sessions, accounts: storage.accounts });
+    const memberships = account ? await storage.organizations.listByUser(account.id) : [];
+    for (const { id, name } of memberships.filter(isManager)) {
+      const client = await storage.clients.findByOrganization(id);
+      if (client) return { clientId: client.clientId, organization: name };
+    }
+    return undefined;
+  }
+
   let currentKeys = keys;
   const complete = completeResponses(settings, () => currentKeys);
   const serve = serveEndpoints(provider);
@@ -88,7 +100,15 @@ export function authorizationServer(
     method: "POST",
     host: new URL(urls.base).host,
     path,
-    steps: [acceptJson, showErrors, requireOauthPath(settings), authenticationLimits.oauth, complete, serve],
+    steps: [
+      acceptJson,
+      linkErrors(urls.base),
+      showErrors,
+      requireOauthPath(settings),
+      authenticationLimits.oauth,
+      complete,
+      serve,
+    ],
   });
   return {
     app: provider,
@@ -97,6 +117,8 @@ export function authorizationServer(
       useKeys(provider, latest);
     },
     close: signInAudit.close,
+    /** Finds the client ID that examples have for a signed-in user, who is an owner or admin of its organization. */
+    findClient,
     fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),

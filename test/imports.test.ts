@@ -11,12 +11,12 @@ const files = FOLDERS.flatMap((folder) =>
     .map((file) => path.join(folder, file))
     .filter((file) => /\.(ts|js)$/.test(file) && !file.endsWith(".d.ts")),
 ).concat("knexfile.ts");
-// Its templates are code for users to paste; nothing in them runs here.
-const SNIPPETS = "server/dashboard/api-access/snippets.ts";
+// Their templates are code for users to paste; nothing in them runs here.
+const SNIPPETS = ["server/dashboard/api-access/snippets.ts", "server/docs/examples.ts"];
 const sources = new Map(
   files.map((file) => {
     const source = withoutComments(readFileSync(path.join(ROOT, file), "utf8"));
-    return [file, file === SNIPPETS ? withoutTemplates(source) : source];
+    return [file, SNIPPETS.includes(file) ? withoutTemplates(source) : source];
   }),
 );
 
@@ -170,7 +170,8 @@ const OPENED: Record<string, string> = {
   "server/credentials/breached-passwords/build.ts: readFileSync": "the list of passwords",
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
-  "server/docs/guide.ts: readFileSync": "the script of the page",
+  "server/docs/guides.ts: readFileSync": "the documentation",
+  "server/docs/index.ts: readFile": "images and examples of the documentation",
   "server/http/assets.ts: readFileSync": "assets",
   "server/keys/encryption-keys.ts: openSync": "the lock of the encryption key",
   "server/keys/encryption-keys.ts: readFileSync": "the encryption key",

@@ -40,7 +40,7 @@ export const problemSchema = z
     title: "Problem",
     examples: [
       {
-        type: "https://links.example/docs#invalid_url",
+        type: "https://links.example/docs/errors/invalid_url",
         title: "Unprocessable Entity",
         status: 422,
         detail: "url must be an http or https URL.",
@@ -53,9 +53,15 @@ export const problemSchema = z
 
 export type ProblemBody = z.output<typeof problemSchema>;
 
-export function toProblemBody(problem: Problem, docsUrl: string, requestId: string): ProblemBody {
+/** Returns the URL of the page that documents an error code. */
+export function errorUrl(base: string, code: string): string {
+  return `${base}/docs/errors/${encodeURIComponent(code)}`;
+}
+
+/** `base` is the URL of the server. */
+export function toProblemBody(problem: Problem, base: string, requestId: string): ProblemBody {
   return {
-    type: `${docsUrl}#${problem.code}`,
+    type: errorUrl(base, problem.code),
     title: STATUS_CODES[problem.status] ?? "Error",
     status: problem.status,
     detail: problem.message,
@@ -94,21 +100,21 @@ export function found<T>(value: T | undefined, kind: string): T {
 }
 
 type ErrorHandlerOptions = {
-  /** The URL of the documentation; `type` is this URL with the code as its fragment. */
-  docsUrl: string;
+  /** The URL of the server, whose documentation has a page for each code. */
+  base: string;
   /** Called with each error that is not a `Problem`. The caller sees none of it. */
   onError(error: unknown, ctx: ApiContext): void;
   nextStep?(problem: Problem): string;
 };
 
 /** Creates middleware that turns errors into `application/problem+json` (RFC 9457). */
-export function createErrorHandler({ docsUrl, onError, nextStep }: ErrorHandlerOptions): ApiMiddleware {
+export function createErrorHandler({ base, onError, nextStep }: ErrorHandlerOptions): ApiMiddleware {
   return async function handleErrors(ctx, next) {
     try {
       await next();
     } catch (error) {
       const problem = toProblem(error, () => onError(error, ctx));
-      const body = toProblemBody(problem, docsUrl, ctx.state.requestId);
+      const body = toProblemBody(problem, base, ctx.state.requestId);
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.body = nextStep ? { ...body, next: nextStep(problem) } : body;

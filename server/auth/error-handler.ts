@@ -77,7 +77,7 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
       ctx.set(problem.headers);
       ctx.body = isPage
         ? errorPage(TITLES[problem.code] ?? problem.status, problem.message, DASHBOARD)
-        : toProblemBody(problem, `${base}/docs`, ctx.state.requestId);
+        : toProblemBody(problem, base, ctx.state.requestId);
       ctx.type = isPage ? "html" : "application/problem+json";
     }
   };

@@ -53,7 +53,7 @@ async function askForSecondFactor(
   );
   ctx.status = problem.status;
   ctx.body = {
-    ...toProblemBody(problem, `${base}/docs`, ctx.state.requestId),
+    ...toProblemBody(problem, base, ctx.state.requestId),
     login_token: loginTokens.create(proof),
     expires_in: LOGIN_TOKEN_S,
     methods: [...(totp ? ["totp"] : []), ...(recoveryCodes > 0 ? ["recovery_code"] : [])],

@@ -1,43 +1,124 @@
-import type { Middleware } from "koa";
+import { readFile } from "node:fs/promises";
+import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
-import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
-import type { Resources } from "../../resources/index.ts";
+import { isAt } from "../../resources/http/routing.ts";
 import { lazy } from "../../resources/lazy.ts";
-import { inputSchemaOf } from "../../resources/mcp/tool.ts";
-import { codesOf } from "./operation.ts";
-import { type DocsContent, docsPage } from "./page.ts";
-import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "./problem-codes.ts";
+import type { Library } from "./documentation.ts";
+import { type DocsPage, START } from "./guides.ts";
+import { renderMarkdown } from "./markdown.ts";
+import { type Article, docsPage, searchPage } from "./page.ts";
+import { find } from "./search.js";
+import { buildIndex } from "./search-index.ts";
 
-/** Serves `GET /docs`. The page depends only on the code: it is rendered once, on the first request. */
-export function docs(resources: Resources, urls: PublicUrls): Middleware {
-  const rendered = lazy(() => {
-    const { tools } = resources;
-    const document = resources.document();
-    const codes = {
-      api: PROBLEM_CODES,
-      dashboard: DASHBOARD_PROBLEMS,
-      fields: fieldsOf({ document, tools }),
-    };
-    return tagged(docsPage({ document, tools, urls, codes }));
-  });
+/** The client that the examples of a signed-in user's pages have. */
+export type ExampleClient = { clientId: string; organization: string };
+
+type Options = {
+  urls: PublicUrls;
+  documentation: Library;
+  /** Returns undefined for visitors; absent on servers without sign-in. */
+  findClient?: ((ctx: Context) => Promise<ExampleClient | undefined>) | undefined;
+};
+
+const MARKDOWN = "text/markdown; charset=utf-8";
+const QUERY_MAX = 100;
+// Other files are examples of configurations and scripts.
+const IMAGES: Record<string, string> = { png: "image/png", svg: "image/svg+xml" };
+
+/** In files and examples, for the client ID of the organization. */
+const CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^}]*)?\}|\$CLIENT_ID\b/g;
+
+/** Serves `/docs`, the pages and files below it, and `/llms.txt`. Each page is rendered once, on its first request. */
+export function docs({ urls, documentation, findClient }: Options): Middleware {
+  const articles = createCache((page) => ({
+    page,
+    rendered: renderMarkdown(page.markdown),
+    examples: page.examples === undefined ? undefined : renderMarkdown(page.examples, "example-"),
+  }));
+  const texts = createCache((page) => tagged(docsPage(documentation.all(), articles(page))));
+  const index = lazy(() => buildIndex(documentation.all(), (page) => articles(page).rendered.sections));
+  const serializedIndex = lazy(() => tagged(JSON.stringify(index())));
+  const summary = lazy(() => tagged(llmsText(documentation, urls.base)));
+  const isSummary = isAt(`${urls.base}/llms.txt`);
+
+  async function respondWithPage(ctx: Context, page: DocsPage): Promise<void> {
+    ctx.vary("Accept");
+    if (ctx.accepts("text/html", "text/markdown") === "text/markdown") return respondWithMarkdown(ctx, page);
+    if (findClient) ctx.vary("Cookie");
+    const client = await findClient?.(ctx);
+    if (!client) return respondWithTagged(ctx, texts(page), "html");
+    ctx.set("Cache-Control", "private, no-store");
+    ctx.type = "html";
+    ctx.body = pageOf(client, articles(page));
+  }
+
+  function pageOf({ clientId, organization }: ExampleClient, article: Article): string {
+    const note = `Examples use the client ID of ${organization}.`;
+    const { markdown, examples = "" } = article.page;
+    const hasClient = (markdown + examples).search(CLIENT_ID) !== -1;
+    return docsPage(documentation.all(), article, hasClient ? note : undefined).replaceAll(
+      CLIENT_ID,
+      clientId,
+    );
+  }
+
+  function respondWithMarkdown(ctx: Context, page: DocsPage): void {
+    respondWithTagged(ctx, tagged(documentation.read(page.path) ?? ""), MARKDOWN);
+  }
+
   return async function serveDocs(ctx, next) {
-    if (ctx.path !== "/docs") return next();
-    respondWithTagged(ctx, rendered(), "html");
+    const { path } = ctx;
+    if (isSummary(ctx)) return respondWithTagged(ctx, summary(), "text/plain; charset=utf-8");
+    if (path === "/docs/search") return respondWithResults(ctx);
+    if (path === "/docs/search.json") return respondWithTagged(ctx, serializedIndex(), "json");
+    const page = documentation.find(path);
+    if (page) return respondWithPage(ctx, page);
+    const source =
+      path.endsWith(".md") && documentation.find(path === "/docs/README.md" ? START : path.slice(0, -3));
+    if (source) return respondWithMarkdown(ctx, source);
+    if (documentation.find(path.replace(/\/$/, ""))) {
+      ctx.status = 308;
+      return ctx.redirect(path.slice(0, -1) + ctx.search);
+    }
+    const file = path.endsWith(".md") ? undefined : documentation.file(path);
+    if (!file) return next();
+    ctx.set("Cache-Control", "public, max-age=3600");
+    ctx.type = IMAGES[path.split(".").at(-1) as string] ?? "text/plain; charset=utf-8";
+    ctx.body = await readFile(file);
+  };
+
+  function respondWithResults(ctx: Context): void {
+    const query = String(ctx.query.q ?? "")
+      .slice(0, QUERY_MAX)
+      .trim();
+    const results = query === "" ? [] : find(index(), query);
+    respondWithTagged(ctx, tagged(searchPage(documentation.all(), query, results)), "html");
+  }
+}
+
+/** Remembers what is created for a page. */
+function createCache<Value>(create: (page: DocsPage) => Value): (page: DocsPage) => Value {
+  const created = new Map<string, Value>();
+  return (page) => {
+    const value = created.get(page.path) ?? create(page);
+    created.set(page.path, value);
+    return value;
   };
 }
 
-/** Returns every field that an error code can name: fields of operations, tools and forms. */
-function fieldsOf({ document, tools }: Pick<DocsContent, "document" | "tools">): string[] {
-  const codes = Object.values(document.paths)
-    .flatMap((methods) => Object.values(methods))
-    .flatMap(({ responses }) => Object.values(responses).flatMap(codesOf));
-  const documented = codes.flatMap((code) => /^invalid_(.+)$/.exec(code)?.[1] ?? []);
-  return [
-    ...new Set([
-      ...documented,
-      ...tools.flatMap((tool) => Object.keys(inputSchemaOf(tool).shape)),
-      ...DASHBOARD_FIELDS,
-    ]),
-  ];
+/** Lists the pages for agents, as https://llmstxt.org describes. */
+function llmsText(documentation: Library, base: string): string {
+  const listed = documentation.all().filter(({ section }) => section !== undefined);
+  const sections = [...Map.groupBy(listed, ({ section }) => section)].map(
+    ([section, pages]) =>
+      `## ${section}\n\n${pages.map(({ path, title, description }) => `- [${title}](${base}${path}.md): ${description}`).join("\n")}\n`,
+  );
+  return `# linkgate
+
+> Link management for organizations: a REST API, an MCP endpoint, and the OAuth 2.0 server that protects both.
+
+Each page is also available as HTML, without \`.md\`. The API is described as OpenAPI 3.1 at ${base}/v1/openapi.json, and each error code at ${base}/docs/errors/<code>.md.
+
+${sections.join("\n")}`;
 }

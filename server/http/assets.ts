@@ -9,6 +9,12 @@ const ASSETS: Record<string, { type: string; body: string | Buffer }> = {
   "/assets/style.css": { type: "text/css", body: STYLE_CSS },
   "/assets/dashboard.css": { type: "text/css", body: DASHBOARD_CSS },
   "/assets/docs.css": { type: "text/css", body: read(new URL("../docs/docs.css", import.meta.url)) },
+  "/assets/docs.js": { type: "text/javascript", body: read(new URL("../docs/docs.js", import.meta.url)) },
+  "/assets/search.js": {
+    type: "text/javascript",
+    body:
+      read(new URL(import.meta.resolve("minisearch"))) + read(new URL("../docs/search.js", import.meta.url)),
+  },
   "/assets/app.js": { type: "text/javascript", body: read(new URL("../ui/app.js", import.meta.url)) },
   "/assets/shortcuts.js": {
     type: "text/javascript",

@@ -65,7 +65,7 @@ export function createRespondWithError(
       ctx.body = { error: OAUTH_CODES[code] ?? code, error_description: message, request_id: requestId };
       return;
     }
-    ctx.body = toProblemBody(problem, `${base}/docs`, requestId);
+    ctx.body = toProblemBody(problem, base, requestId);
     ctx.type = "application/problem+json";
   };
 }

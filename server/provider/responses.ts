@@ -1,10 +1,12 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
+import { errorUrl } from "../../resources/http/problem.ts";
 import type { Keys } from "../keys/shared-keys.ts";
 import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
+import { isOauthPath } from "./paths.ts";
 import { signRevocation } from "./revocation-statements.ts";
 
 const JWT = "application/jwt";
@@ -83,6 +85,17 @@ export function oauthCors(origins: ReadonlySet<string>): Middleware {
     for (const name of Object.keys(ctx.response.headers)) {
       if (name.toLowerCase().startsWith("access-control-")) ctx.remove(name);
     }
+  };
+}
+
+type ErrorResponse = { error?: unknown; error_uri?: string } | null | undefined;
+
+/** Links each error to the page of its code (RFC 6749 §5.2). */
+export function linkErrors(base: string): Middleware {
+  return async function addErrorUri(ctx, next) {
+    await next();
+    const body = ctx.body as ErrorResponse;
+    if (isOauthPath(ctx) && typeof body?.error === "string") body.error_uri = errorUrl(base, body.error);
   };
 }
 

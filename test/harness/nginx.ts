@@ -5,7 +5,8 @@ import path from "node:path";
 import { freePort } from "./port.ts";
 import { Program, ROOT } from "./program.ts";
 
-const NGINX = "/usr/sbin/nginx";
+/** The program, if it is installed. */
+export const NGINX = "/usr/sbin/nginx";
 const EXAMPLE = `${ROOT}docs/operate/deploy/nginx.conf`;
 
 /** Whether nginx is installed. */

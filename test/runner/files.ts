@@ -33,7 +33,7 @@ const IN_BROWSER = [
   "test/server/auth/{passkeys,sso}/browser.test.ts",
   "test/server/dashboard/{keyboard,one-time-view-browser,pages,state-pages}.test.ts",
   "test/server/dashboard/links/browser.test.ts",
-  "test/server/docs/accessibility.test.ts",
+  "test/server/docs/{accessibility,browser}.test.ts",
   "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
   "test/server/mail/pages.test.ts",
 ];

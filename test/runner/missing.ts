@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { HAS_GO } from "../harness/clients/go.ts";
 import { PYTHON } from "../harness/clients/python.ts";
 import { DEBIAN_PACKAGES, debianVersion } from "../harness/clients/versions.ts";
 import { hasPgBouncer } from "../harness/database/pgbouncer.ts";
@@ -16,7 +17,8 @@ export function missingPrograms({ clients }: { clients: boolean }): string[] {
     [HAS_PROMTOOL, "alert rules: promtool is not installed"],
     [existsSync(CHROMIUM), `browser tests: ${CHROMIUM} is missing`],
     [hasPgBouncer, "a connection pooler for PostgreSQL: pgbouncer is not installed"],
-    [PYTHON, "the Python quick start: no python3 has authlib and requests"],
+    [PYTHON, "the Python quick start and examples: no python3 has authlib and requests"],
+    [HAS_GO, "the Go example: go is not installed"],
     ...missing.map((name): [boolean, string] => [
       false,
       `a client library: the Debian package ${name} is not installed`,

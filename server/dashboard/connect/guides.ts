@@ -1,8 +1,7 @@
 import type { AllowedClients } from "../../../adapters/oauth/app-policy.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
-import { quoted } from "../../docs/examples.ts";
-import { pretty } from "../../docs/prose.ts";
+import { json, quoted } from "../../docs/examples.ts";
 import type { Settings } from "../../settings/config.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import type { Host } from "./hosts.ts";
@@ -126,7 +125,7 @@ export function toSteps(lines: string[], mcpUrl: string, clientId = ""): Step[] 
 
 function valuesOf(url: string, client_id: string): Record<string, string> {
   const vscode = JSON.stringify({ name: "linkgate", type: "http", url });
-  const mcpServers = (server: object) => pretty({ mcpServers: { linkgate: server } });
+  const mcpServers = (server: object) => json({ mcpServers: { linkgate: server } });
   return {
     url,
     client_id,
@@ -151,7 +150,7 @@ function valuesOf(url: string, client_id: string): Record<string, string> {
       httpUrl: url,
       oauth: { enabled: true, clientId: client_id, clientSecret: "$LINKGATE_CLIENT_SECRET" },
     }),
-    zed_json: pretty({ context_servers: { linkgate: { url } } }),
+    zed_json: json({ context_servers: { linkgate: { url } } }),
     goose_link: `goose://extension?url=${encodeURIComponent(url)}&type=streamable_http&id=linkgate&name=linkgate&description=Short%20links%20and%20their%20clicks`,
     other_json: mcpServers({ type: "http", url }),
   };

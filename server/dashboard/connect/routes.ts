@@ -5,7 +5,6 @@ import { API_SCOPES, allowedByRole, SCOPE_DESCRIPTIONS } from "../../../resource
 import { isPaid } from "../../../resources/plans.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import { LOOPBACK } from "../../clients/redirect-uris.ts";
-import { listing, prose } from "../../docs/prose.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { badge, copyButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
@@ -157,7 +156,7 @@ ${link && linkButton(link.href, link.text)}${code && codeBlock(`${label}, step $
 }
 
 function codeBlock(label: string, code: string): Html {
-  return html`<div class="code">${listing(label, code)}${copyButton(code, label)}</div>`;
+  return html`<div class="code"><pre tabindex="0" role="region" aria-label="${label}"><code>${code}</code></pre>${copyButton(code, label)}</div>`;
 }
 
 function scriptsPanel(membership: Membership): Html {
@@ -201,4 +200,9 @@ ${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer th
 
 function turnedOffBy(setting: string): Html {
   return html`Disabled by the server setting <code>${setting}</code>.`;
+}
+
+/** Renders a text in which backticks enclose code. */
+function prose(text: string): Html {
+  return html`${text.split("`").map((part, index) => (index % 2 ? html`<code>${part}</code>` : part))}`;
 }

@@ -86,7 +86,7 @@ function groupDetails(group: Group): Html {
 /** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
 function proof({ seq, hash }: ChainHead): Html {
   return html`<section class="panel"><h2>Proof of completeness</h2>
-<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs#audit-log">How to verify an export</a></p>
+<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs/audit-log">How to verify an export</a></p>
 <p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
 }
 

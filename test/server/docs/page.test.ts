@@ -1,203 +1,164 @@
-import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { promisify } from "node:util";
 import test from "ava";
-import { parse } from "node-html-parser";
+import { type HTMLElement, parse } from "node-html-parser";
 import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ROOT } from "../../harness/program.ts";
-import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { waitUntilVerified } from "../../harness/webhooks.ts";
 
-const run = promisify(execFile);
-const receiver = await startReceiver();
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
+const service = await startTestService();
 const app = await service.createOrganization();
+const token = await service.token(app);
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
-
-const token = await service.token(await service.createOrganization());
-const response = await fetch(`${service.url}/docs`);
-const text = await response.text();
-
-test.after.always(async () => {
-  await service.close();
-  await receiver.close();
-});
-
-/** Returns a code block as a user copies it. */
-function listing(name: string): string {
-  return html.querySelector(`[aria-label="${name}"]`)?.text ?? "";
-}
-
-/** Runs a script in a shell, and returns the status and body of its request. */
-async function paste(script: string, env: Record<string, string>) {
-  const { stdout } = await run("sh", ["-c", script.replace("curl ", 'curl -s -w "\\n%{http_code}" ')], {
-    env: { ...process.env, ...env },
-  });
-  const [status = "", ...lines] = stdout.split("\n").reverse();
-  return { status, body: lines.reverse().join("\n") };
-}
-
-test("the token example gets a token that the other examples can use", async (t) => {
-  const script = `${listing("Get a token")}; echo "$TOKEN"`;
-  const { stdout } = await run("sh", ["-c", script], {
-    env: { ...process.env, CLIENT_ID: app.clientId, CLIENT_SECRET: app.clientSecret },
-  });
-  const api = apiAt(service.url, stdout.trim());
-  t.is((await api.get("/v1/organization")).status, 200);
-});
-
-for (const [path, operations] of Object.entries(document.paths)) {
-  for (const { summary, operationId, responses } of Object.values(operations)) {
-    test(`the example of ${operationId} succeeds`, async (t) => {
-      const own = await service.createOrganization();
-      const token = await service.token(own);
-      const api = apiAt(service.url, token);
-      let script = listing(`Example: ${summary}`);
-      t.regex(script, /^curl /);
-      // The ids on the page are examples; no resources have them.
-      if (path.startsWith("/v1/links/{id}")) {
-        script = script.replace(/lnk_\w+/, (await api.createLink()).id);
-      }
-      if (path.startsWith("/v1/webhooks/{id}")) {
-        const { body: webhook } = await api.send<{ id: string }>("POST", "/v1/webhooks", {
-          json: { url: receiver.url("/"), events: ["webhook.test"] },
-        });
-        await waitUntilVerified(api, `/v1/webhooks/${webhook.id}`);
-        const { body: delivery } = await api.send<{ id: string }>("POST", `/v1/webhooks/${webhook.id}/test`);
-        script = script.replace(/whk_\w+/, webhook.id).replace(/evt_\w+/, delivery.id);
-      }
-      const { status, body } = await paste(script, { TOKEN: token });
-      const [success] = Object.keys(responses).filter((one) => one.startsWith("2"));
-      t.true(
-        Object.keys(responses).includes(status) && status.startsWith("2"),
-        `${success}: ${status} ${body}`,
-      );
-    });
-  }
-}
-
-test("the pagination example returns the next page", async (t) => {
-  const own = await service.createOrganization();
-  const token = await service.token(own);
-  const api = apiAt(service.url, token);
-  await api.createLink();
-  await api.createLink();
-  const { body: page } = await api.get<{ next_cursor: string }>("/v1/links?limit=1");
-  const { status } = await paste(listing("Next page"), { TOKEN: token, CURSOR: page.next_cursor });
-  t.is(status, "200");
-});
-
-const html = parse(text, { blockTextElements: { script: true } });
-const ids = html.querySelectorAll("[id]").map((element) => element.id);
 const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
 );
 
-test("the page is public and cacheable", async (t) => {
-  t.is(response.status, 200);
-  t.is(response.headers.get("content-type"), "text/html; charset=utf-8");
-  t.is(response.headers.get("cache-control"), "public, max-age=300");
-  t.false(response.headers.has("set-cookie"));
-  const tag = response.headers.get("etag") as string;
-  const again = await fetch(`${service.url}/docs`, { headers: { "if-none-match": tag } });
-  t.is(again.status, 304);
-  const head = await fetch(`${service.url}/docs`, {
-    method: "HEAD",
-    headers: { "accept-encoding": "identity" },
-  });
-  t.is(head.status, 200);
-  t.is(head.headers.get("content-length"), String(Buffer.byteLength(text)));
-});
+test.after.always(() => service.close());
 
-test("the page loads nothing from other origins and runs no scripts", (t) => {
-  t.is(html.querySelectorAll("script, iframe, object, embed, form").length, 0);
-  for (const element of html.querySelectorAll("link, img")) {
-    const url = element.getAttribute("href") ?? element.getAttribute("src") ?? "";
-    t.regex(url, /^\/assets\//);
+async function open(address: string): Promise<HTMLElement> {
+  const response = await fetch(service.url + address);
+  if (response.status !== 200) throw new Error(`${address}: ${response.status}`);
+  return parse(await response.text(), { blockTextElements: { script: true } });
+}
+
+function addressOf(operationId: string): string {
+  return `/docs/api/${operationId.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function fieldsOf(html: HTMLElement | null | undefined): string[] {
+  return html?.querySelectorAll(".fields td:first-child code").map(({ text }) => text) ?? [];
+}
+
+for (const address of ["/docs", "/docs/webhooks", "/docs/api/create-link", "/docs/errors/slug_taken"]) {
+  test(`${address} is public and cacheable`, async (t) => {
+    const response = await fetch(service.url + address);
+    const text = await response.text();
+    t.is(response.status, 200);
+    t.is(response.headers.get("content-type"), "text/html; charset=utf-8");
+    t.is(response.headers.get("cache-control"), "public, max-age=300");
+    t.is(response.headers.get("vary"), "Accept, Cookie, Accept-Encoding");
+    t.false(response.headers.has("set-cookie"));
+    const tag = response.headers.get("etag") as string;
+    const again = await fetch(service.url + address, { headers: { "if-none-match": tag } });
+    t.is(again.status, 304);
+    const head = await fetch(service.url + address, {
+      method: "HEAD",
+      headers: { "accept-encoding": "identity" },
+    });
+    t.is(head.status, 200);
+    t.is(head.headers.get("content-length"), String(Buffer.byteLength(text)));
+  });
+}
+
+test("pages load nothing from other origins and have no inline script or style", async (t) => {
+  const response = await fetch(`${service.url}/docs/api/create-link`);
+  const text = await response.text();
+  const html = parse(text);
+  t.is(html.querySelectorAll("iframe, object, embed, style").length, 0);
+  for (const element of html.querySelectorAll("link:not([rel=alternate]), img, script")) {
+    t.regex(element.getAttribute("href") ?? element.getAttribute("src") ?? "", /^\/assets\//);
   }
   t.regex(response.headers.get("content-security-policy") ?? "", /default-src 'none'/);
   t.notRegex(text, / (style|on\w+)="/);
 });
 
-for (const other of ["/docs/x", "/Docs"]) {
+for (const other of [
+  "/docs/x",
+  "/Docs",
+  "/docs/x.md",
+  "/docs/../package.json",
+  "/docs/%2e%2e/package.json",
+]) {
   test(`${other} returns 404`, async (t) => {
     t.is((await fetch(service.url + other)).status, 404);
   });
 }
 
-test("every operation is documented with its request, scopes, fields and responses", (t) => {
-  for (const {
-    operationId,
-    route,
-    method,
-    summary,
-    security,
-    parameters,
-    requestBody,
-    responses,
-  } of operations) {
-    const section = html.querySelector(`#${operationId}`);
-    t.is(section?.querySelector("h3")?.text, summary);
-    t.is(section?.querySelector(".call")?.text, `${method.toUpperCase()} ${route}`);
-    const shown = section?.text ?? "";
+test("a trailing slash redirects to the page", async (t) => {
+  const response = await fetch(`${service.url}/docs/webhooks/?x=1`, { redirect: "manual" });
+  t.is(response.status, 308);
+  t.is(response.headers.get("location"), "/docs/webhooks?x=1");
+});
+
+test("the image of a page has its type", async (t) => {
+  const response = await fetch(`${service.url}/docs/images/dashboard.png`);
+  t.is(response.headers.get("content-type"), "image/png");
+  t.deepEqual(Buffer.from(await response.arrayBuffer()), readFileSync(`${ROOT}docs/images/dashboard.png`));
+});
+
+test("every operation is documented with its request, scopes, fields and responses", async (t) => {
+  for (const operation of operations) {
+    const { operationId, route, method, summary, security, parameters, requestBody, responses } = operation;
+    const html = await open(addressOf(operationId));
+    t.is(html.querySelector("h1")?.text, summary);
+    const shown = html.querySelector("main")?.text ?? "";
+    t.true(shown.includes(`${method.toUpperCase()} ${route}`), operationId);
     for (const { oauth2 } of security) for (const scope of oauth2) t.true(shown.includes(scope), scope);
-    const names = section?.querySelectorAll("td .name").map((name) => name.text) ?? [];
+    const names = fieldsOf(html);
     for (const { name } of parameters) t.true(names.includes(name), `${operationId}: ${name}`);
-    const { $ref = "" } = (requestBody?.content["application/json"]?.schema ?? {}) as { $ref?: string };
-    const sent = document.components.schemas[$ref.split("/").at(-1) as string];
-    for (const name of Object.keys(sent?.properties ?? {}))
-      t.true(names.includes(name), `${operationId}: ${name}`);
-    const statuses = section?.querySelectorAll(".responses dt").map((status) => status.text);
-    t.deepEqual(statuses, Object.keys(responses), operationId);
-    t.true(section?.querySelector("pre")?.text.includes("curl "));
+    for (const name of propertiesOf(requestBody)) t.true(names.includes(name), `${operationId}: ${name}`);
+    const statuses = Object.keys(responses);
+    for (const status of statuses.filter((one) => Number(one) < 400))
+      t.truthy(html.querySelector(`#response-${status}`), `${operationId}: ${status}`);
+    const errors = html.querySelectorAll(".prose table:not(.fields) tbody tr td:first-child");
+    t.deepEqual(
+      errors.map(({ text }) => text),
+      statuses.filter((one) => Number(one) >= 400),
+      operationId,
+    );
   }
 });
 
-test("every object of the OpenAPI document is documented", (t) => {
-  for (const [name, { properties = {} }] of Object.entries(document.components.schemas)) {
-    const names = html.querySelectorAll(`#${name} td .name`).map((field) => field.text);
-    for (const field of Object.keys(properties)) t.true(names.includes(field), `${name}: ${field}`);
-  }
-});
+/** Returns the fields of a body whose schema the document names. */
+function propertiesOf(body: { content?: Record<string, { schema: object }> } | undefined): string[] {
+  const { $ref = "" } = (body?.content?.["application/json"]?.schema ?? {}) as { $ref?: string };
+  return Object.keys(document.components.schemas[$ref.split("/").at(-1) as string]?.properties ?? {});
+}
 
-test("every event is documented, with a link to its body", (t) => {
-  const rows = html.querySelectorAll("#receiving tbody tr");
-  t.deepEqual(
-    rows.map((row) => row.querySelector("code")?.text),
-    Object.keys(document.webhooks),
+test("every object of the OpenAPI document is documented", async (t) => {
+  const names = new Set(
+    fieldsOf(await open("/docs/errors")).concat(fieldsOf(await open("/docs/api/events"))),
   );
-  for (const row of rows) t.regex(row.querySelector("a")?.getAttribute("href") ?? "", /^#[A-Z]/);
+  for (const { operationId, responses } of operations) {
+    const own = fieldsOf(await open(addressOf(operationId)));
+    for (const response of Object.values(responses))
+      for (const field of propertiesOf(response)) t.true(own.includes(field), `${operationId}: ${field}`);
+    for (const name of own) names.add(name);
+  }
+  for (const [name, { properties = {} }] of Object.entries(document.components.schemas))
+    for (const field of Object.keys(properties)) t.true(names.has(field), `${name}: ${field}`);
+});
+
+test("every event is documented, with its body", async (t) => {
+  const html = await open("/docs/api/events");
+  const events = html.querySelectorAll("main h2").map(({ text }) => text);
+  t.deepEqual(events, Object.keys(document.webhooks));
+  const bodies = html.querySelectorAll("pre").map(({ text }) => JSON.parse(text));
+  t.deepEqual(
+    bodies.map(({ type }) => type),
+    events,
+  );
 });
 
 test("every MCP tool is documented", async (t) => {
   const client = await connectMcp(`${service.url}/mcp`, token);
   const { tools } = await client.listTools();
   t.true(tools.length > 10);
+  const markdown = await (await fetch(`${service.url}/docs/api/mcp-tools.md`)).text();
   for (const { name, title = "?", inputSchema } of tools) {
-    const section = html.querySelector(`#tool-${name}`);
-    t.true(section?.text.includes(title), name);
-    const names = section?.querySelectorAll("td .name").map((field) => field.text) ?? [];
+    const [section = ""] = markdown.split(`\n## ${name}\n`)[1]?.split("\n## ") ?? [];
+    t.true(section.includes(title), name);
     for (const field of Object.keys(inputSchema.properties ?? {}))
-      t.true(names.includes(field), `${name}: ${field}`);
+      t.true(section.includes(`\n| \`${field}\``), `${name}: ${field}`);
   }
   await client.close();
 });
 
-test("ids are unique, and every link within the page has a target", (t) => {
-  t.is(new Set(ids).size, ids.length);
-  const links = html
-    .querySelectorAll('a[href^="#"]')
-    .map((link) => link.getAttribute("href")?.slice(1) ?? "");
-  t.true(links.length > 50);
-  for (const link of links) t.true(ids.includes(link), link);
-});
-
-test("every error code is documented at its type", (t) => {
+test("every error code is documented at its type", async (t) => {
   const codes = new Set<string>(Object.keys(PROBLEM_CODES));
   for (const { responses } of operations)
     for (const { content = {} } of Object.values(responses)) {
@@ -208,17 +169,34 @@ test("every error code is documented at its type", (t) => {
     }
   for (const code of thrownCodes()) codes.add(code);
   t.true(codes.size > 50);
+  for (const code of codes) {
+    const html = await open(`/docs/errors/${code}`);
+    t.is(html.querySelector("h1")?.text, code);
+    t.is(JSON.parse(html.querySelector("pre")?.text ?? "").type, `${service.url}/docs/errors/${code}`);
+  }
+});
+
+test("every error code of the API is documented with its status", async (t) => {
+  for (const [code, { status, next }] of Object.entries(PROBLEM_CODES)) {
+    const shown = (await open(`/docs/errors/${code}`)).querySelector(".prose")?.text ?? "";
+    t.true(shown.includes(`Status ${status}, API and MCP.`), code);
+    t.true(shown.includes(next.replaceAll("`", "").slice(0, 20)), code);
+  }
+});
+
+test("the page of an error code lists the operations that return it", async (t) => {
+  const links = (await open("/docs/errors/slug_taken")).querySelectorAll(".prose ul a");
   t.deepEqual(
-    [...codes].filter((code) => !ids.includes(code)),
-    [],
+    links.map((link) => link.getAttribute("href")),
+    ["/docs/api/create-link", "/docs/api/update-link", "/docs/api/upsert-link"],
   );
 });
 
-test("every error code of the API is documented with its status", (t) => {
-  for (const [code, { status }] of Object.entries(PROBLEM_CODES)) {
-    const row = html.querySelector(`[id="${code}"]`)?.closest("tr");
-    t.is(row?.querySelectorAll("td, th")[1]?.text.trim(), String(status), code);
-  }
+test("the page of an OAuth error code has an example with its error_uri", async (t) => {
+  const { error, error_uri } = JSON.parse(
+    (await open("/docs/errors/invalid_scope")).querySelector("pre")?.text ?? "",
+  );
+  t.deepEqual([error, error_uri], ["invalid_scope", `${service.url}/docs/errors/invalid_scope`]);
 });
 
 /** Returns every error code that the source throws. */
@@ -237,6 +215,25 @@ function thrownCodes(): string[] {
 
 test("an error response links to its code", async (t) => {
   const { body } = await apiAt(service.url, token).send("POST", "/v1/links", { json: { url: "ftp://x" } });
-  t.is(body.type, `${service.url}/docs#invalid_url`);
-  t.true(ids.includes("invalid_url"));
+  t.is(body.type, `${service.url}/docs/errors/invalid_url`);
+  t.is((await fetch(body.type)).status, 200);
 });
+
+for (const [error, fields] of Object.entries({
+  invalid_client: { grant_type: "client_credentials", client_secret: "lgs_wrong" },
+  unsupported_grant_type: { grant_type: "password" },
+  invalid_scope: { grant_type: "client_credentials", scope: "everything" },
+  invalid_grant: { grant_type: "refresh_token", refresh_token: "lgr_unknown" },
+})) {
+  test(`${error} links to its code`, async (t) => {
+    const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
+    const response = await fetch(`${service.url}/oauth/token`, {
+      method: "POST",
+      body: new URLSearchParams({ ...credentials, ...fields }),
+    });
+    const body = (await response.json()) as { error: string; error_uri: string };
+    t.is(body.error, error);
+    t.is(body.error_uri, `${service.url}/docs/errors/${error}`);
+    t.is((await fetch(body.error_uri)).status, 200);
+  });
+}

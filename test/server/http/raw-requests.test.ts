@@ -143,7 +143,7 @@ for (const [path, part] of [
     const { type, title, status, code, request_id } = JSON.parse(bodyOf(response));
     t.deepEqual(
       { type, title, status, code },
-      { type: `${BASE}/docs#not_found`, title: "Not Found", status: 404, code: "not_found" },
+      { type: `${BASE}/docs/errors/not_found`, title: "Not Found", status: 404, code: "not_found" },
     );
     t.truthy(request_id);
   });

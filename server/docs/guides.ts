@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { lexer, type Token, type Tokens } from "marked";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+
+/** A page of the documentation. */
+export type DocsPage = {
+  /** Its address, such as `/docs/webhooks`. */
+  path: string;
+  title: string;
+  /** In a few words; empty for the start page. */
+  description: string;
+  /** The heading above it in the navigation; undefined for pages that aren't there. */
+  section?: string;
+  /** Within the section, such as `Links`. */
+  group?: string;
+  /** The HTTP method of an operation. */
+  method?: string;
+  /** With the addresses of this server. Links lead to the Markdown of other pages. */
+  markdown: string;
+  /** Markdown that wide screens show beside the rest. */
+  examples?: string;
+};
+
+/** Replaces the addresses that the files contain by those of this server. */
+export type ReplaceUrls = (text: string) => string;
+
+const ROOT = new URL("../../", import.meta.url);
+const FOLDER = new URL("docs/", ROOT);
+export const START = "/docs";
+
+/** `isReserved` says whether the first segment of a path belongs to the server itself, not to a short link. */
+export function createReplaceUrls(urls: PublicUrls, isReserved: (segment: string) => boolean): ReplaceUrls {
+  return (text) =>
+    text.replaceAll(/http:\/\/localhost:3000(?:\/([\w-]*))?/g, (_, segment?: string) => {
+      if (segment === undefined) return urls.base;
+      if (segment === "v1") return urls.api;
+      if (segment === "mcp") return urls.mcp;
+      return `${segment === "" || isReserved(segment) ? urls.base : urls.short}/${segment}`;
+    });
+}
+
+/** The files below `docs/` that a page may link to, by their address. */
+export function listFiles(): ReadonlyMap<string, URL> {
+  const files = readdirSync(FOLDER, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  return new Map(
+    files.map(({ parentPath, name }) => {
+      const file = path.relative(FOLDER.pathname, path.join(parentPath, name));
+      return [`/docs/${file}`, new URL(file, FOLDER)];
+    }),
+  );
+}
+
+/** Reads the pages that the tables of `docs/README.md` list, in their order. */
+export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: ReplaceUrls): DocsPage[] {
+  const start = readFileSync(new URL("README.md", FOLDER), "utf8");
+  const guides = rowsOf(lexer(start)).map((row) => {
+    const text = readFileSync(new URL(row.file, ROOT), "utf8");
+    return { ...row, text, title: /^# (.*)$/m.exec(text)?.[1] ?? row.file };
+  });
+  const others = [...files.keys()].filter((address) => !address.endsWith(".md"));
+  const targets = new Map<string, Target>([
+    ...["/docs/README.md", ...others].map((address) => [address.slice(1), { address }] as const),
+    ...guides.map(({ file, title }) => [file, { address: addressOf(file), title }] as const),
+  ]);
+  const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, targets));
+  return [
+    { path: START, title: "Documentation", description: "", markdown: resolve("docs/README.md", start) },
+    ...guides.map(
+      ({ file, section, title, description, text }): DocsPage => ({
+        path: addressOf(file).replace(/\.md$/, ""),
+        title,
+        description,
+        section,
+        markdown: resolve(file, text),
+      }),
+    ),
+  ];
+}
+
+/** What a link may lead to. */
+type Target = { address: string; title?: string };
+type Row = { file: string; section: string; description: string };
+
+function rowsOf(tokens: Token[]): Row[] {
+  let section = "";
+  return tokens.flatMap((token) => {
+    if (token.type === "heading") section = token.text;
+    if (token.type !== "table") return [];
+    return (token as Tokens.Table).rows.flatMap(([first, second]): Row[] => {
+      const [link] = first?.tokens ?? [];
+      if (link?.type !== "link" || !second) return [];
+      const file = path.posix.join("docs", link.href);
+      return [{ file, section, description: second.text }];
+    });
+  });
+}
+
+/** A file of the root, such as SECURITY.md, is a page beside the others. */
+function addressOf(file: string): string {
+  return file.startsWith("docs/") ? `/${file}` : `/docs/${file.toLowerCase()}`;
+}
+
+const FENCED = /^( *```[\s\S]*?^ *```)$/m;
+const LINK = /\[((?:[^[\]]|\\.)*)\]\(([^()\s#:]*)(#[^()\s]*)?\)/g;
+
+/**
+ * Makes links between files absolute, and replaces file names by titles. What this server doesn't have, such as source
+ * files, isn't linked.
+ */
+function resolveLinks(text: string, file: string, targets: ReadonlyMap<string, Target>): string {
+  const folder = path.posix.dirname(file);
+  const resolveLink = (link: string, label: string, name: string, fragment = "") => {
+    if (name === "") return link;
+    const target = targets.get(path.posix.join(folder, name));
+    if (!target) return label;
+    const { address, title = label } = target;
+    return `[${label.endsWith(".md") ? title : label}](${address}${fragment})`;
+  };
+  return text
+    .split(FENCED)
+    .map((part) => (/^ *```/.test(part) ? part : part.replaceAll(LINK, resolveLink)))
+    .join("");
+}

@@ -1,0 +1,45 @@
+import MiniSearch from "minisearch";
+import { ERRORS } from "./errors.ts";
+import type { DocsPage } from "./guides.ts";
+import type { Rendered } from "./markdown.ts";
+import { type Entry, OPTIONS } from "./search.js";
+
+const EXCERPT = 110;
+// Of a page that isn't in the navigation, such as that of an error code, whose name finds it nevertheless.
+const LEAST_WEIGHT = 0.25;
+
+/** Indexes the sections of guides, and the pages of operations and error codes as a whole. */
+export function buildIndex(
+  pages: readonly DocsPage[],
+  sectionsOf: (page: DocsPage) => Rendered["sections"],
+): MiniSearch<Entry> {
+  const index = new MiniSearch<Entry>(OPTIONS);
+  const order = [...new Set(pages.flatMap(({ section }) => section ?? []))];
+  const entries = pages.flatMap((page) =>
+    entriesOf(page, sectionsOf(page), weightOf(order.indexOf(page.section ?? ""))),
+  );
+  index.addAll(entries.map((entry, id) => ({ ...entry, id })));
+  return index;
+}
+
+/** What the navigation lists first is read most. */
+function weightOf(place: number): number {
+  return place === -1 ? LEAST_WEIGHT : Math.max(LEAST_WEIGHT, 1 / (place + 1));
+}
+
+function entriesOf(page: DocsPage, sections: Rendered["sections"], weight: number): Omit<Entry, "id">[] {
+  const { path, title, group } = page;
+  const entryOf = (heading: string, href: string, text: string) => ({
+    title: heading,
+    page: title,
+    href,
+    excerpt: text.length > EXCERPT ? `${text.slice(0, text.lastIndexOf(" ", EXCERPT))} …` : text,
+    text,
+    weight,
+  });
+  if (group !== undefined) return [entryOf(group, path, sections.map(({ text }) => text.trim()).join(" "))];
+  if (path.startsWith(`${ERRORS}/`)) return [entryOf("Error code", path, sections[0]?.text.trim() ?? "")];
+  return sections.map(({ id, title: heading, text }) =>
+    entryOf(id === "" ? "" : heading, id === "" ? path : `${path}#${id}`, text.trim()),
+  );
+}

@@ -1,0 +1,32 @@
+// Used by the server and by the script of the pages, so that both find the same.
+
+/** The options of the index, which MiniSearch needs to read it. */
+export const OPTIONS = {
+  fields: ["title", "page", "text"],
+  storeFields: ["title", "page", "href", "excerpt", "weight"],
+  processTerm: toStem,
+};
+
+const SEARCH = {
+  boost: { title: 4, page: 3 },
+  boostDocument: (_id, _term, { weight }) => weight,
+  prefix: (term) => term.length > 2,
+  fuzzy: (term) => term.length > 4 && 0.2,
+};
+const RESULTS_MAX = 12;
+
+/** Unites the forms of a word: retry, retries; limit, limits. */
+function toStem(term) {
+  return term
+    .toLowerCase()
+    .replace(/(?<=\w\w)(ies|y)$/, "i")
+    .replace(/(?<=\w\w[^s])s$/, "");
+}
+
+/** Returns the best results, sections with all words before those with some. */
+export function find(index, query) {
+  const all = index.search(query, { ...SEARCH, combineWith: "AND" });
+  const ids = new Set(all.map(({ id }) => id));
+  const some = all.length < RESULTS_MAX ? index.search(query, SEARCH).filter(({ id }) => !ids.has(id)) : [];
+  return [...all, ...some].slice(0, RESULTS_MAX);
+}

@@ -1,0 +1,96 @@
+import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { parse } from "csv-parse/sync";
+import { generate } from "selfsigned";
+import { parseAllDocuments } from "yaml";
+import { type Block, blocksOf } from "../harness/examples.ts";
+import { HAS_NGINX, NGINX } from "../harness/nginx.ts";
+import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { skip } from "../harness/skip.ts";
+
+const blocks = globSync("{docs/**/*.md,README.md,CONTRIBUTING.md,SECURITY.md}", { cwd: ROOT })
+  .toSorted()
+  .flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-blocks-"));
+
+test.after.always(() => {
+  stopPrograms();
+  rmSync(folder, { recursive: true });
+});
+
+/** Returns what is wrong with a block; nothing if it is valid. */
+type Check = (code: string) => Promise<string> | string;
+
+/** Runs a program; returns its error output, if it fails. */
+async function failureOf(command: string, args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await new Program(command, args).ended;
+  return code === 0 ? "" : stdout + stderr;
+}
+
+/** Returns the error that a function throws. */
+function errorOf(parse: () => unknown): string {
+  try {
+    parse();
+    return "";
+  } catch (error) {
+    return String(error);
+  }
+}
+
+const CHECKS: Record<string, Check> = {
+  // `<org-id>` stands for a word. Without the replacement, a shell takes it for two files.
+  sh: (code) => failureOf("sh", ["-nc", code.replaceAll(/<([\w-]+)>/g, "$1")]),
+  js(code) {
+    const file = path.join(folder, "example.mjs");
+    writeFileSync(file, code);
+    return failureOf(process.execPath, ["--check", file]);
+  },
+  json: (code) => errorOf(() => JSON.parse(code)),
+  yaml: (code) =>
+    parseAllDocuments(code)
+      .flatMap(({ errors }) => errors)
+      .join("\n"),
+  csv: (code) => errorOf(() => parse(code, { columns: true })),
+};
+
+const ELSEWHERE: Record<string, string> = {
+  ts: "guides.test.ts runs the examples, and signatures.test.ts the functions",
+  python: "guides.test.ts runs the examples, and signatures.test.ts the functions",
+  go: "signatures.test.ts runs the function",
+  sql: "statements.test.ts executes the statements",
+  nginx: "nginx checks it, if it is installed",
+  http: "an excerpt of a request or a response",
+  ini: "a part of the settings with which the tests start pgbouncer",
+  mermaid: "a drawing",
+  "": "the output of a program, or a request",
+};
+
+test("every block of the documentation is run or checked", (t) => {
+  const unknown = blocks.filter(({ language }) => !(language in CHECKS || language in ELSEWHERE));
+  t.deepEqual(unknown, []);
+});
+
+for (const [language, check] of Object.entries(CHECKS)) {
+  test(`each ${language} block of the documentation is valid`, async (t) => {
+    const own = blocks.filter((block) => block.language === language);
+    t.true(own.length > 0);
+    for (const { document, heading, code } of own) t.is(await check(code), "", `${document}: ${heading}`);
+  });
+}
+
+if (!HAS_NGINX) skip("nginx accepts each documented configuration", "nginx is not installed");
+else
+  test("nginx accepts each documented configuration", async (t) => {
+    const { cert, private: key } = await generate([{ name: "commonName", value: "localhost" }]);
+    writeFileSync(`${folder}/cert.pem`, cert);
+    writeFileSync(`${folder}/key.pem`, key);
+    const own = blocks.filter((block: Block) => block.language === "nginx");
+    for (const { document, code } of own) {
+      const tls = `ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem;`;
+      const file = `${folder}/nginx.conf`;
+      writeFileSync(file, `pid ${folder}/pid; events {} http { ${tls}\n${code} }`);
+      t.is(await failureOf(NGINX, ["-t", "-c", file, "-p", folder, "-e", "stderr"]), "", document);
+    }
+  });

@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
+import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
+import { limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
+import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
+import { retentionOf } from "../../server/settings/lifetimes.ts";
+import { blocksOf } from "../harness/examples.ts";
+import { ROOT } from "../harness/program.ts";
+
+/** Returns the rows of the first table of a section, without its header. */
+function tableIn(document: string, heading: string): string[][] {
+  const text = readFileSync(path.join(ROOT, "docs", document), "utf8");
+  const [, section = ""] = text.split(`\n## ${heading}\n`);
+  const [, table = ""] = /\n\|[ |:-]*\|\n((?:\|.*\|\n)*)/.exec(section.split("\n## ")[0] ?? "") ?? [];
+  return table
+    .trim()
+    .split("\n")
+    .map((row) => row.slice(2, -2).split(" | "));
+}
+
+const number = (value: number) => (value === 0 ? "–" : value.toLocaleString("en"));
+const ofPlans = (show: (plan: Plan) => string) => PLANS.map(show);
+
+test("the limits of each plan are documented", (t) => {
+  t.deepEqual(tableIn("rate-limits.md", "Limits of your plan"), [
+    ["Requests per minute", ...ofPlans((plan) => number(limitsOf(plan).requests_per_minute))],
+    ["Links per bulk request", ...ofPlans((plan) => number(limitsOf(plan).links_per_bulk))],
+    ["Webhooks", ...ofPlans((plan) => number(limitsOf(plan).webhooks))],
+    ["Webhook deliveries per day", ...ofPlans((plan) => number(limitsOf(plan).deliveries_per_day))],
+    ["Links", ...ofPlans((plan) => number(limitsOf(plan).links))],
+    ["Link data", ...ofPlans((plan) => `${number(limitsOf(plan).link_bytes / 1_000_000)} MB`)],
+    ["Members", ...ofPlans((plan) => number(limitsOf(plan).members))],
+    ["Days in the audit log", ...ofPlans((plan) => number(AUDIT_LOG_DAYS[plan]))],
+  ]);
+});
+
+test("the table of limits names each limit that the API returns", (t) => {
+  t.is(tableIn("rate-limits.md", "Limits of your plan").length, Object.keys(limitsOf("growth")).length + 1);
+});
+
+test("each scope is documented", (t) => {
+  t.deepEqual(
+    tableIn("authentication.md", "Scopes"),
+    API_SCOPES.map((scope) => [`\`${scope}\``, SCOPE_DESCRIPTIONS[scope]]),
+  );
+});
+
+test("each event is documented", (t) => {
+  t.deepEqual(
+    tableIn("webhooks.md", "Events"),
+    WEBHOOK_EVENT_SCHEMAS.map(({ event, meaning }) => [`\`${event}\``, meaning]),
+  );
+});
+
+test("the example of an event has a valid body", (t) => {
+  const [example] = blocksOf("docs/webhooks.md").filter(({ heading }) => heading === "Events");
+  const body = JSON.parse(example?.code ?? "");
+  const schema = WEBHOOK_EVENT_SCHEMAS.find(({ event }) => event === body.type)?.body;
+  t.deepEqual(schema?.parse(body) as unknown, body);
+});
+
+test("the schedule of retries is documented", (t) => {
+  const units: [name: string, ms: number][] = [
+    ["hours", 3_600_000],
+    ["minutes", 60_000],
+    ["seconds", 1000],
+  ];
+  t.deepEqual(
+    tableIn("webhooks.md", "Delivery and retries"),
+    RETRY_DELAYS_MS.map((delay, index) => {
+      const [unit, ms] = units.find(([, ms]) => delay >= ms) ?? ["milliseconds", 1];
+      return [String(index + 2), `${delay / ms} ${unit}`];
+    }),
+  );
+});
+
+test("the retention of each plan is documented", (t) => {
+  t.deepEqual(
+    tableIn("audit-log.md", "Retention"),
+    PLANS.map((plan) => [plan.charAt(0).toUpperCase() + plan.slice(1), retentionOf(plan)]),
+  );
+});

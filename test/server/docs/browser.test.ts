@@ -1,0 +1,101 @@
+import test from "ava";
+import type { Browser, Page } from "playwright-core";
+import { violationsOf } from "../../harness/browser/axe.ts";
+import { openPage, useChromium } from "../../harness/browser/chromium.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+const inChromium = useChromium();
+
+async function open(browser: Browser, path: string) {
+  const opened = await openPage(browser, { permissions: ["clipboard-read", "clipboard-write"] });
+  await opened.page.goto(`${service.url}/docs${path}`);
+  return opened;
+}
+
+function copied(page: Page): Promise<string> {
+  return page.evaluate<string>("navigator.clipboard.readText()");
+}
+
+inChromium("the chosen language is that of all tabs, and of the next page", async (t, browser) => {
+  const { page, complaints } = await open(browser, "/quick-start");
+  await page.locator("label", { hasText: "Python" }).first().click();
+  t.is(await page.locator(".tabs pre:visible", { hasText: "const " }).count(), 0);
+  await page.goto(`${service.url}/docs/api/create-link`);
+  t.true(await page.getByText("import requests").isVisible());
+  await page.reload();
+  t.true(await page.getByText("import requests").isVisible());
+  t.deepEqual(complaints, []);
+});
+
+inChromium("tabs change with the arrow keys", async (t, browser) => {
+  const { page } = await open(browser, "/api/create-link");
+  await page.getByRole("radio", { name: "curl" }).focus();
+  await page.keyboard.press("ArrowRight");
+  t.true(await page.getByText("await fetch").isVisible());
+  t.false(await page.getByText("curl http").isVisible());
+});
+
+inChromium("an example is copied as it is shown", async (t, browser) => {
+  const { page } = await open(browser, "/api/create-link");
+  const block = page.locator(".block:visible").first();
+  await block.hover();
+  await block.getByRole("button", { name: "Copy code" }).click();
+  t.is(await copied(page), (await block.locator("code").textContent()) ?? "");
+  t.regex(await copied(page), /^curl http/);
+});
+
+inChromium("a page is copied as Markdown", async (t, browser) => {
+  const { page } = await open(browser, "/webhooks");
+  await page.getByRole("button", { name: "Copy page" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  t.is(await copied(page), await (await fetch(`${service.url}/docs/webhooks.md`)).text());
+});
+
+inChromium("the search finds pages while the user types, with the keyboard only", async (t, browser) => {
+  const { page, complaints } = await open(browser, "");
+  await page.keyboard.press("/");
+  await page.keyboard.type("slug_taken");
+  const results = page.locator(".results a");
+  await results.first().waitFor();
+  t.deepEqual(await violationsOf(page), []);
+  await page.keyboard.press("Escape");
+  t.false(await results.first().isVisible());
+  t.is(await page.getByRole("searchbox").inputValue(), "");
+  await page.keyboard.type("secret urls");
+  await results.getByText("Secret URLs").waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/docs\/webhooks#secret-urls$/);
+  t.deepEqual(complaints, []);
+});
+
+inChromium("what is found with JavaScript is found without it", async (t, browser) => {
+  const { page } = await open(browser, "/search?q=rate+limits");
+  const found = page.locator(".found a");
+  const without = await found.evaluateAll("links => links.map((link) => link.href)");
+  await page.getByRole("searchbox").press("End");
+  await page.keyboard.type(" ");
+  await page.locator(".results a").first().waitFor();
+  const results = page.locator(".results a");
+  t.deepEqual(await results.evaluateAll("links => links.map((link) => link.href)"), without);
+});
+
+for (const [fragment, path] of Object.entries({
+  slug_taken: "/docs/errors/slug_taken",
+  createLink: "/docs/api/create-link",
+  "tool-create_link": "/docs/api/mcp-tools#create_link",
+  "audit-log": "/docs/audit-log",
+  lists: "/docs/requests#pagination",
+  Link: "/docs/api",
+})) {
+  inChromium(`/docs#${fragment} leads to where it is now`, async (t, browser) => {
+    const { page } = await open(browser, `#${fragment}`);
+    await page.waitForURL(service.url + path);
+    const [, anchor] = path.split("#");
+    t.true(anchor === undefined || (await page.locator(`#${anchor}`).isVisible()));
+  });
+}

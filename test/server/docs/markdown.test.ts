@@ -1,0 +1,89 @@
+import test from "ava";
+import { parse } from "node-html-parser";
+import { renderMarkdown } from "../../../server/docs/markdown.ts";
+
+function render(markdown: string) {
+  return parse(renderMarkdown(markdown).body.toString());
+}
+
+for (const markdown of [
+  "<script>alert(1)</script>",
+  "a <img src=x onerror=alert(1)> b",
+  "<!-- comment -->",
+  "# <b>title</b>",
+  "## <b>title</b>",
+  "| <b>a</b> |\n|---|\n| <i>b</i> |",
+  "- <style>*{}</style>",
+  "`<b>`",
+  "```html\n<b></b>\n```",
+  '```html title="<b>"\n<b></b>\n```',
+  "[<b>x</b>](https://example.com)",
+  '![" onerror="alert(1)](/docs/images/x.png)',
+]) {
+  test(`HTML is escaped: ${markdown}`, (t) => {
+    const html = render(markdown);
+    t.is(html.querySelectorAll("script, style, b, i, [onerror]").length, 0);
+    t.notRegex(html.toString(), /<!--/);
+  });
+}
+
+for (const target of [
+  "javascript:alert(1)",
+  "JavaScript:alert(1)",
+  "java&#10;script:alert(1)",
+  "&#x6A;avascript:alert(1)",
+  "<java\tscript:alert(1)>",
+  "data:text/html,<script>",
+  "vbscript:x",
+  "file:///etc/passwd",
+  "blob:https://example.com/x",
+]) {
+  test(`a link to ${target} is plain text`, (t) => {
+    const html = render(`[label](${target}) and ![image](${target})`);
+    t.is(html.querySelectorAll("a, img").length, 0);
+    t.true(html.text.includes("label"));
+  });
+}
+
+for (const target of [
+  "https://example.com/?a=1",
+  "http://example.com",
+  "mailto:a@example.com",
+  "/docs",
+  "#x",
+]) {
+  test(`a link to ${target} is kept`, (t) => {
+    t.is(render(`[label](${target})`).querySelector("a")?.getAttribute("href"), target);
+  });
+}
+
+test("an image of another origin isn't loaded", (t) => {
+  t.is(render("![x](https://example.com/x.png) ![y](//example.com/y.png)").querySelectorAll("img").length, 0);
+});
+
+test("consecutive code blocks with a title are tabs", (t) => {
+  const block = (title: string) => `\`\`\`sh title="${title}"\n${title}\n\`\`\``;
+  const html = render(
+    `${block("curl")}\n\n${block("Python")}\n\ntext\n\n${block("one")}\n\n- in a list\n\n  ${block("two").replaceAll("\n", "\n  ")}`,
+  );
+  const [first, ...others] = html.querySelectorAll(".tabs");
+  t.deepEqual(
+    first?.querySelectorAll("label").map(({ text }) => text),
+    ["curl", "Python"],
+  );
+  t.is(first?.querySelectorAll("input[checked]").length, 1);
+  t.deepEqual(
+    others.map((tabs) => tabs.querySelector(".caption")?.text),
+    ["one", "two"],
+  );
+});
+
+test("headings have the anchors of GitHub, also if they repeat", (t) => {
+  const { headings } = renderMarkdown(
+    "# Page\n\n## Scopes\n\n### `GET /v1`: a, b\n\n## Scopes\n\n## FAPI 2.0",
+  );
+  t.deepEqual(
+    headings.map(({ id }) => id),
+    ["scopes", "get-v1-a-b", "scopes-1", "fapi-20"],
+  );
+});
