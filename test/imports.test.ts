@@ -5,7 +5,7 @@ import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-crui
 import config from "../.dependency-cruiser.json" with { type: "json" };
 import { ROOT } from "./harness/program.ts";
 
-const FOLDERS = ["server", "resources", "adapters", "certification"];
+const FOLDERS = ["server", "resources", "adapters", "certification", "client/src"];
 const files = FOLDERS.flatMap((folder) =>
   readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .map((file) => path.join(folder, file))
@@ -69,6 +69,14 @@ const VIOLATIONS: Record<string, [file: string, source: string][]> = {
     ["certification/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
     ["server/b.ts", "export type B = string;"],
   ],
+  "client-imports-only-client": [
+    ["client/src/a.ts", 'import type { B } from "../../resources/b.ts";\nexport type A = B;'],
+    ["resources/b.ts", "export type B = string;"],
+  ],
+  "nothing-imports-client": [
+    ["resources/a.ts", 'import type { B } from "../client/src/b.ts";\nexport type A = B;'],
+    ["client/src/b.ts", "export type B = string;"],
+  ],
   "adapters-do-not-import-server": [
     ["adapters/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
     ["server/b.ts", "export type B = string;"],
@@ -101,7 +109,7 @@ for (const [rule, violation] of Object.entries(VIOLATIONS)) {
     // Below the repository, so that packages resolve.
     const folder = mkdtempSync(path.join(ROOT, "test/.imports-"));
     t.teardown(() => rmSync(folder, { recursive: true }));
-    for (const name of FOLDERS) mkdirSync(path.join(folder, name));
+    for (const name of FOLDERS) mkdirSync(path.join(folder, name), { recursive: true });
     for (const [file, source] of violation) {
       mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
       writeFileSync(path.join(folder, file), source);
@@ -145,8 +153,9 @@ test("no file outside adapters/ contains SQL", (t) => {
   );
 });
 
-test("no file is longer than 400 lines", (t) => {
-  const long = files.filter((file) => readFileSync(path.join(ROOT, file), "utf8").split("\n").length > 400);
+test("no file is longer than 400 lines, except for a generated one", (t) => {
+  const written = files.filter((file) => file !== "client/src/api.ts");
+  const long = written.filter((file) => readFileSync(path.join(ROOT, file), "utf8").split("\n").length > 400);
   t.deepEqual(long, []);
 });
 

@@ -3,12 +3,16 @@ import path from "node:path";
 import test from "ava";
 import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
+import { analyticsSchema } from "../../resources/links/analytics.ts";
+import { linkSchema } from "../../resources/links/schema.ts";
 import { limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
 import { retentionOf } from "../../server/settings/lifetimes.ts";
+import { apiAt } from "../harness/clients/api.ts";
 import { blocksOf } from "../harness/examples.ts";
 import { ROOT } from "../harness/program.ts";
+import { startTestService } from "../harness/service.ts";
 
 /** Returns the rows of the first table of a section, without its header. */
 function tableIn(document: string, heading: string): string[][] {
@@ -19,6 +23,12 @@ function tableIn(document: string, heading: string): string[][] {
     .trim()
     .split("\n")
     .map((row) => row.slice(2, -2).split(" | "));
+}
+
+/** Returns the JSON of a section. */
+function jsonIn(document: string, heading: string) {
+  const json = blocksOf(document).find((block) => block.language === "json" && block.heading === heading);
+  return JSON.parse(json?.code ?? "");
 }
 
 const number = (value: number) => (value === 0 ? "–" : value.toLocaleString("en"));
@@ -56,10 +66,43 @@ test("each event is documented", (t) => {
 });
 
 test("the example of an event has a valid body", (t) => {
-  const [example] = blocksOf("docs/webhooks.md").filter(({ heading }) => heading === "Events");
-  const body = JSON.parse(example?.code ?? "");
+  const body = jsonIn("docs/webhooks.md", "Events");
   const schema = WEBHOOK_EVENT_SCHEMAS.find(({ event }) => event === body.type)?.body;
   t.deepEqual(schema?.parse(body) as unknown, body);
+});
+
+test("the example of analytics has every field, and numbers that add up", (t) => {
+  const example = jsonIn("docs/analytics.md", "Read the analytics");
+  t.deepEqual(analyticsSchema.parse(example) as unknown, example);
+  const { clicks, bot_clicks, days, ...byName } = analyticsSchema.parse(example);
+  for (const counts of [days, ...Object.values(byName)])
+    t.is(
+      counts?.reduce((sum, one) => sum + one.clicks, 0),
+      clicks,
+    );
+  t.is(
+    days.reduce((sum, one) => sum + one.bot_clicks, 0),
+    bot_clicks,
+  );
+});
+
+test("the example of a link has fields of the API", (t) => {
+  const example = jsonIn("docs/quick-start.md", "Create a link");
+  const shown = linkSchema.pick(
+    Object.fromEntries(Object.keys(example).map((name) => [name, true])) as { id: true },
+  );
+  t.deepEqual(shown.parse(example) as unknown, example);
+});
+
+test("the example of an error is what the API returns", async (t) => {
+  const service = await startTestService();
+  const api = apiAt(service.url, await service.token(await service.createOrganization()));
+  const { body } = await api.send("POST", "/v1/links", { json: { url: "ftp://example.com/" } });
+  await service.close();
+  const example = jsonIn("docs/requests.md", "Errors");
+  t.deepEqual(Object.keys(example).toSorted(), Object.keys(body).toSorted());
+  const { type, request_id, ...rest } = body;
+  t.like(example, rest);
 });
 
 test("the schedule of retries is documented", (t) => {

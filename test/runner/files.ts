@@ -22,6 +22,7 @@ const IN_PROCESSES_ON_SQLITE = [
   "test/processes/**/*.test.ts",
   "!test/processes/rolling-restart.test.ts",
   "test/adapters/database/{migrations,newer-schema}.test.ts",
+  "test/client/package.test.ts",
   "test/conformance/oidf/*.test.ts",
   "test/server/cli/**/*.test.ts",
   "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
@@ -30,6 +31,7 @@ const IN_PROCESSES_ON_SQLITE = [
   "test/server/provider/two-processes.test.ts",
 ];
 const IN_BROWSER = [
+  "test/client/browser.test.ts",
   "test/server/auth/{passkeys,sso}/browser.test.ts",
   "test/server/dashboard/{keyboard,one-time-view-browser,pages,state-pages}.test.ts",
   "test/server/dashboard/links/browser.test.ts",

@@ -9,7 +9,7 @@ import { HAS_PROMTOOL } from "../harness/promtool.ts";
 const CHROMIUM = "/usr/bin/chromium";
 
 /** Lists what tests need and this machine doesn't have. */
-export function missingPrograms({ clients }: { clients: boolean }): string[] {
+export function missingPrograms({ clients, processes }: { clients: boolean; processes: boolean }): string[] {
   const missing = clients ? DEBIAN_PACKAGES.filter((name) => !debianVersion(name)) : [];
   const needs: [has: unknown, sentence: string][] = [
     [process.env.TEST_REDIS_URL, "shared rate limits: TEST_REDIS_URL is not set"],
@@ -19,6 +19,7 @@ export function missingPrograms({ clients }: { clients: boolean }): string[] {
     [hasPgBouncer, "a connection pooler for PostgreSQL: pgbouncer is not installed"],
     [PYTHON, "the Python quick start and examples: no python3 has authlib and requests"],
     [HAS_GO, "the Go example: go is not installed"],
+    [!processes || process.env.TEST_NODE_22, "the client on Node.js 22: TEST_NODE_22 is not set"],
     ...missing.map((name): [boolean, string] => [
       false,
       `a client library: the Debian package ${name} is not installed`,

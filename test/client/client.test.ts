@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import { generateApi } from "../../client/generate.ts";
+import { OPERATIONS } from "../../client/src/api.ts";
+import { createClient, LinkgateError } from "../../client/src/index.ts";
+import { ROOT } from "../harness/program.ts";
+import { startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const organization = await service.createOrganization();
+const { clientId, clientSecret } = organization;
+const linkgate = createClient({ baseUrl: service.url, clientId, clientSecret });
+test.after.always(() => service.close());
+
+test("the types are those of the API", async (t) => {
+  // Written by `npm run generate --prefix client`.
+  t.is(readFileSync(path.join(ROOT, "client/src/api.ts"), "utf8"), await generateApi());
+});
+
+test("each operation of the API is a method, except for the document itself", async (t) => {
+  const answer = await fetch(`${service.url}/v1/openapi.json`);
+  const { paths } = (await answer.json()) as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+  };
+  const ids = Object.values(paths).flatMap((methods) =>
+    Object.values(methods).map(({ operationId }) => operationId),
+  );
+  t.deepEqual(
+    ids.filter((id) => id !== "getDocument"),
+    Object.keys(OPERATIONS),
+  );
+  t.deepEqual(Object.keys(linkgate), Object.keys(OPERATIONS));
+});
+
+test("a link is created, read, updated and deleted", async (t) => {
+  const { id } = await linkgate.createLink({ url: "https://example.com/a", tags: ["mail"] });
+  t.is((await linkgate.getLink({ id })).url, "https://example.com/a");
+  t.is((await linkgate.updateLink({ id, title: "Spring sale" })).title, "Spring sale");
+  t.deepEqual(
+    (await linkgate.listLinks({ tag: "mail", limit: 1 })).data.map((link) => link.id),
+    [id],
+  );
+  t.is(await linkgate.deleteLink({ id }), undefined);
+});
+
+test("a link is created or replaced by an external ID that needs encoding", async (t) => {
+  const external_id = "spring/sale 1?&é";
+  const first = await linkgate.upsertLink({ external_id, url: "https://example.com/a" });
+  const second = await linkgate.upsertLink({ external_id, url: "https://example.com/b" });
+  t.is(second.id, first.id);
+  t.is(second.external_id, external_id);
+});
+
+test("a request without a body is sent as one", async (t) => {
+  const { id, secret } = await linkgate.createWebhook({
+    url: "https://example.com/",
+    events: ["link.created"],
+  });
+  t.not((await linkgate.rotateWebhookSecret({ id })).secret, secret);
+});
+
+test("an update that another one preceded is refused", async (t) => {
+  const { id } = await linkgate.createLink({ url: "https://example.com/" });
+  let etag = "";
+  await linkgate.getLink({ id }, { onResponse: ({ headers }) => (etag = headers.get("ETag") ?? "") });
+  await linkgate.updateLink({ id, title: "first" }, { ifMatch: etag });
+  const stale = linkgate.updateLink({ id, title: "second" }, { ifMatch: etag });
+  const error = await t.throwsAsync(stale, { instanceOf: LinkgateError });
+  t.is(error.code, "precondition_failed");
+});
+
+test("for await goes through all pages of a list", async (t) => {
+  const own = createClient({ baseUrl: service.url, ...(await service.createOrganization()) });
+  const links = Array.from({ length: 7 }, (_, index) => ({ url: `https://example.com/${index}` }));
+  const { results } = await own.createLinks({ links });
+  t.true(results.every(({ status }) => status === 201));
+  const found = [];
+  for await (const { url } of own.listLinks({ limit: 3 })) found.push(url);
+  t.deepEqual(
+    found.toSorted(),
+    links.map(({ url }) => url),
+  );
+  const first = await own.listLinks({ limit: 3 });
+  t.is(first.data.length, 3);
+  const second = await own.listLinks({ limit: 3, cursor: first.next_cursor ?? "" });
+  t.deepEqual(
+    second.data.map(({ url }) => url),
+    found.slice(3, 6),
+  );
+});
+
+test("an empty list has no items", async (t) => {
+  const own = createClient({ baseUrl: service.url, ...(await service.createOrganization()) });
+  t.deepEqual(await Array.fromAsync(own.listWebhooks()), []);
+});
+
+test("an error on a later page ends the iteration", async (t) => {
+  const pages = linkgate.listLinks({ cursor: "forged" });
+  const error = await t.throwsAsync(Array.fromAsync(pages), { instanceOf: LinkgateError });
+  t.is(error.code, "invalid_cursor");
+});
+
+test("an error has what the API says, with its fields and the request ID", async (t) => {
+  const refused = linkgate.createLink({ url: "ftp://example.com/", title: "" });
+  const error = await t.throwsAsync(refused, { instanceOf: LinkgateError });
+  t.like(error, { name: "LinkgateError", status: 422, code: "invalid_request", message: error.detail });
+  t.deepEqual(error.errors.map(({ field }) => field).sort(), ["title", "url"]);
+  t.regex(error.requestId ?? "", /^[0-9a-f-]{36}$/);
+});
+
+// The last two would be other paths.
+for (const id of ["", undefined, ".", ".."]) {
+  test(`${JSON.stringify(id)} is no ID, and no request is sent`, async (t) => {
+    const never = createClient({ baseUrl: service.url, accessToken: () => t.fail() as never });
+    await t.throwsAsync(never.getLinkAnalytics({ id } as { id: string }), {
+      instanceOf: TypeError,
+      message: "id must be an ID",
+    });
+  });
+}
+
+test("a base URL that is none is refused when the client is created", (t) => {
+  t.throws(() => createClient({ baseUrl: "links.example", clientId, clientSecret }), {
+    instanceOf: TypeError,
+  });
+});

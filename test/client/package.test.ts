@@ -1,0 +1,119 @@
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
+import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { startTestService } from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
+
+const { TEST_NODE_22 } = process.env;
+const PROGRAM = path.join(ROOT, "test/client/programs/walk.ts");
+const folder = await mkdtemp(path.join(tmpdir(), "linkgate-client-"));
+const service = await startTestService();
+/** Runs a program until it exits; returns what it prints. Throws its output if it fails. */
+async function run(command: string, args: string[], cwd = folder): Promise<string> {
+  const { code, stdout, stderr } = await new Program(command, args, { cwd }).ended;
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
+  return stdout;
+}
+
+type Packed = { filename: string; files: { path: string }[]; unpackedSize: number };
+
+/** Packs a package into the folder, as for its publication. */
+async function pack(source: string, ...options: string[]): Promise<Packed> {
+  const output = await run("npm", ["pack", source, "--json", "--pack-destination", folder, ...options], ROOT);
+  // Before the JSON document, npm prints what its scripts print.
+  const [packed] = JSON.parse(output.slice(output.indexOf("[\n")));
+  return packed;
+}
+
+const packed = await pack("./client");
+// Its only dependency, from this checkout: the tests reach no registry.
+const others = await Promise.all(
+  ["openapi-fetch", "openapi-typescript-helpers"].map((name) =>
+    pack(`./node_modules/${name}`, "--ignore-scripts"),
+  ),
+);
+await writeFile(path.join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
+const tarballs = [packed, ...others].map(({ filename }) => `./${filename}`);
+await run("npm", ["install", "--offline", "--no-audit", "--no-fund", ...tarballs]);
+await copyFile(PROGRAM, path.join(folder, "walk.ts"));
+
+const TYPESCRIPT = {
+  "TypeScript 5": "client/node_modules/typescript/bin/tsc",
+  "TypeScript 7": "node_modules/.bin/tsc",
+};
+const STRICT = "--strict --target es2024 --module nodenext --types node --typeRoots";
+const compile = (compiler: string, ...files: string[]) => {
+  const args = [...STRICT.split(" "), path.join(ROOT, "node_modules/@types"), ...files];
+  return run(process.execPath, [path.join(ROOT, compiler), ...args]);
+};
+await compile(TYPESCRIPT["TypeScript 5"], "walk.ts");
+
+test.after.always(async () => {
+  stopPrograms();
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+test("the package contains the compiled client only", (t) => {
+  const names = packed.files.map((file) => file.path);
+  t.deepEqual(
+    names.filter((name) => !/^dist\/[\w-]+\.(js|d\.ts)$/.test(name)),
+    ["LICENSE", "README.md", "package.json"],
+  );
+});
+
+for (const [name, compiler] of Object.entries(TYPESCRIPT)) {
+  test(`${name} accepts calls of the API and refuses others, with the types of the package`, async (t) => {
+    t.is(await compile(compiler, "--noEmit", "walk.ts"), "");
+  });
+}
+
+// The examples leave these to their readers.
+const SURROUNDINGS = `
+declare const linkgate: import("@linkgate/client").Linkgate;
+declare const id: string;
+declare const url: string;
+declare const order: { id: number };
+declare const session: { accessToken: string };
+declare module "@actions/core" {
+  export function getIDToken(audience: string): Promise<string>;
+}
+`;
+
+test("the examples of the README compile", async (t) => {
+  const readme = await readFile(path.join(ROOT, "client/README.md"), "utf8");
+  const examples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => `${code}export {};\n`);
+  t.true(examples.length > 5);
+  const files = examples.map((_, index) => `example-${index}.ts`);
+  await writeFile(path.join(folder, "surroundings.d.ts"), SURROUNDINGS);
+  await Promise.all(files.map((file, index) => writeFile(path.join(folder, file), examples[index] ?? "")));
+  t.is(await compile(TYPESCRIPT["TypeScript 7"], "--noEmit", "surroundings.d.ts", ...files), "");
+});
+
+const SECRET = newWebhookSecret();
+const BODY = JSON.stringify({ type: "link.deleted", timestamp: "2026-11-26T10:00:00.000Z", data: {} });
+
+function testOn(name: string, node: string): void {
+  test(`the package runs on ${name}`, async (t) => {
+    const options = { baseUrl: service.url, ...(await service.createOrganization()) };
+    const headers = signatureHeaders("evt_1", Date.now(), BODY, [SECRET]);
+    const args = JSON.stringify([options, { body: BODY, headers, secret: SECRET }]);
+    const source = `import { walk } from "./walk.js"; console.log(JSON.stringify(await walk(...${args})), process.version);`;
+    const [result = "", version] = (await run(node, ["--input-type=module", "--eval", source])).split(" v");
+    t.is(version?.split(".")[0], name.replace("Node.js ", ""));
+    t.deepEqual(JSON.parse(result), {
+      created: ["https://example.com/a", "https://example.com/b"],
+      listed: ["https://example.com/b", "https://example.com/a"],
+      code: "invalid_url",
+      aborted: "aborted",
+      event: "link.deleted",
+    });
+  });
+}
+
+testOn("Node.js 24", process.execPath);
+if (TEST_NODE_22) testOn("Node.js 22", TEST_NODE_22);
+else skip("the package runs on Node.js 22", "TEST_NODE_22 is not the path of a Node.js 22");
