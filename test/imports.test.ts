@@ -171,7 +171,6 @@ const OPENED: Record<string, string> = {
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
   "server/docs/guide.ts: readFileSync": "the script of the page",
-  "server/http/assets.ts: readFileSync": "assets",
   "server/keys/encryption-keys.ts: openSync": "the lock of the encryption key",
   "server/keys/encryption-keys.ts: readFileSync": "the encryption key",
   "server/keys/encryption-keys.ts: writeFileSync": "the encryption key",
@@ -179,6 +178,7 @@ const OPENED: Record<string, string> = {
   "server/rate-limits/connections.ts: readFileSync": "/proc/self/limits",
   "server/settings/config.ts: readFileSync": ".env",
   "server/settings/country-database.ts: readFileSync": "the database of countries of the settings",
+  "server/ui/asset-files.ts: readFileSync": "assets",
   "server/ui/css/index.ts: readFileSync": "style sheets",
 };
 const OPENS = /^(open(AsBlob)?|(read|write|append|copy)File|create(Read|Write)Stream|cp|truncate)(Sync)?$/;

@@ -2,6 +2,7 @@ import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
+import { assetAddress } from "../ui/asset-files.ts";
 import { badge } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { BRAND, document as wholePage } from "../ui/page.ts";
@@ -69,8 +70,8 @@ ${body}
 </div>
 </body>`,
     html`
-<link rel="stylesheet" href="/assets/dashboard.css">
-<link rel="stylesheet" href="/assets/docs.css">`,
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<link rel="stylesheet" href="${assetAddress("docs.css")}">`,
   );
 }
 

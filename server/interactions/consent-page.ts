@@ -4,6 +4,7 @@ import type { AuthOptions } from "../auth/parts.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
+import { assetAddress } from "../ui/asset-files.ts";
 import { appLogo, breakable, icon, initial } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
@@ -114,7 +115,7 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 };
 
 const DASHBOARD_STYLE = html`
-<link rel="stylesheet" href="/assets/dashboard.css">`;
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">`;
 
 function consentPage(consent: Consent): string {
   const { action, csrf, app, target, username, scopes, error } = consent;

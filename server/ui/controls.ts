@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { assetAddress } from "./asset-files.ts";
 import { type Html, html, trusted } from "./html.ts";
 
 // Escaped values can't contain it.
@@ -15,7 +16,7 @@ export function withCsrf(page: string, csrf: string | undefined): string {
 
 /** Renders an icon of `assets/icons.svg`. It says nothing to screen readers, so a name stands beside it. */
 export function icon(name: string): Html {
-  return html`<svg class="icon" aria-hidden="true"><use href="/assets/icons.svg#${name}"/></svg>`;
+  return html`<svg class="icon" aria-hidden="true"><use href="${assetAddress("icons.svg")}#${name}"/></svg>`;
 }
 
 /** Renders a bar that is filled to a share, from 0 to 1. The number stands beside it. */

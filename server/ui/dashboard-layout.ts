@@ -1,4 +1,5 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
+import { assetAddress } from "./asset-files.ts";
 import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { BRAND, document } from "./page.ts";
@@ -74,9 +75,9 @@ ${body}
 </div>
 </body>`,
     html`
-<link rel="stylesheet" href="/assets/dashboard.css">
-<script src="/assets/app.js" defer></script>
-<script src="/assets/shortcuts.js" defer></script>`,
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<script src="${assetAddress("app.js")}" defer></script>
+<script src="${assetAddress("shortcuts.js")}" defer></script>`,
   );
 }
 
