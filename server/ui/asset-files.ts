@@ -7,21 +7,24 @@ const [CSS, JS, SVG] = ["text/css", "text/javascript", "image/svg+xml"];
 const VERSION_LENGTH = 10;
 
 const font = readFileSync(new URL("assets/inter.woff2", import.meta.url));
-const utm = read("utm.js");
-const passkeys = `${read("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"))}${read("passkeys.js")}`;
+const utm = read(new URL("./utm.js", import.meta.url));
+const webauthn = new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"));
 
 // A file that loads another one names its version as well.
 const FILES = {
   "style.css": { type: CSS, body: STYLE_CSS.replace(`${BASE}inter.woff2`, addressOf("inter.woff2", font)) },
   "dashboard.css": { type: CSS, body: DASHBOARD_CSS },
-  "docs.css": { type: CSS, body: read("../docs/docs.css") },
-  "app.js": { type: JS, body: read("app.js") },
-  "shortcuts.js": { type: JS, body: read("shortcuts.js") },
-  "link-form.js": { type: JS, body: read("link-form.js").replace("./utm.js", addressOf("utm.js", utm)) },
+  "docs.css": { type: CSS, body: read(new URL("../docs/docs.css", import.meta.url)) },
+  "app.js": { type: JS, body: read(new URL("./app.js", import.meta.url)) },
+  "shortcuts.js": { type: JS, body: read(new URL("./shortcuts.js", import.meta.url)) },
+  "link-form.js": {
+    type: JS,
+    body: read(new URL("./link-form.js", import.meta.url)).replace("./utm.js", addressOf("utm.js", utm)),
+  },
   "utm.js": { type: JS, body: utm },
-  "passkeys.js": { type: JS, body: passkeys },
-  "icon.svg": { type: SVG, body: read("assets/icon.svg") },
-  "icons.svg": { type: SVG, body: read("assets/icons.svg") },
+  "passkeys.js": { type: JS, body: read(webauthn) + read(new URL("./passkeys.js", import.meta.url)) },
+  "icon.svg": { type: SVG, body: read(new URL("./assets/icon.svg", import.meta.url)) },
+  "icons.svg": { type: SVG, body: read(new URL("./assets/icons.svg", import.meta.url)) },
   "inter.woff2": { type: "font/woff2", body: font },
 } satisfies Record<string, { type: string; body: string | Buffer }>;
 
@@ -45,6 +48,6 @@ function addressOf(name: string, body: string | Buffer): string {
   return `${BASE}${name}?v=${hash("sha256", body, "base64url").slice(0, VERSION_LENGTH)}`;
 }
 
-function read(path: string, base: string = import.meta.url): string {
-  return readFileSync(new URL(path, base), "utf8");
+function read(file: URL): string {
+  return readFileSync(file, "utf8");
 }
