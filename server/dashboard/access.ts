@@ -48,8 +48,8 @@ export function createAccess({
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
       if (!(await checkSecondFactor(ctx, secondFactorRequirement, user, membership))) return;
       Object.assign(ctx.state, { memberships, membership, supportContact });
-      // Pages say so in the navigation.
-      if (prefersHtml(ctx) && !isChange(ctx) && MANAGERS.includes(membership.role))
+      // Pages say so in the navigation, also those that answer a form.
+      if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
         ctx.state.failingWebhooks = await webhooks.countFailing(actorOf(ctx));
       return next();
     };
