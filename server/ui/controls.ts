@@ -127,15 +127,22 @@ export function field({
 ${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>${input}</div>` : input}${about(field)}</div>`;
 }
 
+type Options = readonly (readonly [value: string, name: string])[];
+
 export function select({
   options,
+  groups = [],
   ...field
-}: Field & { options: readonly (readonly [value: string, name: string])[] }): Html {
+}: Field & { options: Options; groups?: readonly (readonly [label: string, options: Options])[] }): Html {
   const { name, label, value } = field;
+  const render = (listed: Options) =>
+    listed.map(
+      ([option, text]) =>
+        html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+    );
   return html`<div class="field"><label for="${name}">${label}</label>
-<select id="${name}" name="${name}"${describedBy(field)}>${options.map(
-    ([option, text]) =>
-      html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+<select id="${name}" name="${name}"${describedBy(field)}>${render(options)}${groups.map(
+    ([label, listed]) => html`<optgroup label="${label}">${render(listed)}</optgroup>`,
   )}</select>${about(field)}</div>`;
 }
 
