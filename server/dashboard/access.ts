@@ -76,7 +76,9 @@ async function checkSecondFactor(
       "This organization requires owners and admins to use a second factor. Set one up, then sign in again.";
     throw new Problem(403, "second_factor_setup_required", detail);
   }
-  seeOther(ctx, `${SECOND_FACTOR_SETUP}?${new URLSearchParams({ organization: id })}`);
+  const returnTo = isChange(ctx) ? sectionPath(id, "overview") : ctx.url;
+  const query = new URLSearchParams({ organization: id, return_to: returnTo });
+  seeOther(ctx, `${SECOND_FACTOR_SETUP}?${query}`);
   return false;
 }
 
