@@ -5,7 +5,7 @@ import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { appLogo, breakable, icon, initial } from "../ui/controls.ts";
+import { appLogo, breakable, icon, organizationLogo } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
 import {
@@ -163,7 +163,7 @@ function parties({ name, logo, organization, homepage }: RequestingApp, options:
 ${
   only &&
   html`${icon("arrow-right")}
-<figure>${initial(only.name)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
+<figure>${organizationLogo(only)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
 }
 </div>`;
 }
@@ -211,7 +211,7 @@ ${options.map(
   (option, index) =>
     html`<label class="option"><input type="radio" name="organization_id" value="${option.id}"${
       index === 0 ? " checked" : ""
-    }> <bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
+    }>${organizationLogo(option)}<bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
 )}</fieldset>`;
 }
 

@@ -37,6 +37,16 @@ export function named(tile: Html, name: Html): Html {
   return html`<span class="named">${tile}<span>${name}</span></span>`;
 }
 
+/** Returns the path of a logo, whose content never changes. */
+export function logoPath(hash: string): string {
+  return `/assets/logos/${hash}.png`;
+}
+
+/** Renders an organization as its client: with the logo, or the initial of its name. */
+export function organizationLogo({ name, logoHash }: { name: string; logoHash: string | null }): Html {
+  return appLogo(name, logoHash && logoPath(logoHash));
+}
+
 /** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
 export function appLogo(name: string, path: string | null): Html {
   // The name of an app that registered itself is in quotation marks.

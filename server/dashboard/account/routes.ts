@@ -46,7 +46,7 @@ export function accountRoutes(
   const show: Show = async (ctx, error) => {
     const user = signedInUserOf(ctx);
     const account = await showAccount(storage, user);
-    ctx.state.memberships = account.organizations;
+    ctx.state.memberships = await storage.organizations.listByUser(user.id);
     const mayAddPasskey = options.relyingParty !== undefined;
     const body = accountPage({ account, hasMail, provider: provider?.name, mayAddPasskey });
     showPage(ctx, { title: "Your account", error, body });
