@@ -1,6 +1,6 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { assetAddress } from "./asset-files.ts";
-import { CSRF_FIELD, icon, initial, named, organizationLogo, time } from "./controls.ts";
+import { CSRF_FIELD, icon, initial, organizationLogo, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { BRAND, document } from "./page.ts";
 
@@ -68,8 +68,8 @@ ${organization && navigation(organization, frame)}
 <main id="content" tabindex="-1">
 ${suspensionAlert(frame)}
 ${messages(frame)}
-<div class="title">
-<div><h1>${tile ? named(tile, html`${heading}`) : heading}</h1>${intro && html`<p class="intro">${intro}</p>`}</div>
+<div class="title">${tile}
+<div><h1>${heading}</h1>${intro && html`<p class="intro">${intro}</p>`}</div>
 ${actions && html`<div class="actions">${actions}</div>`}
 </div>
 ${body}
