@@ -181,7 +181,6 @@ const OPENED: Record<string, string> = {
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
   "server/docs/guides.ts: readFileSync": "the documentation",
   "server/docs/index.ts: readFile": "images and examples of the documentation",
-  "server/http/assets.ts: readFileSync": "assets",
   "server/keys/encryption-keys.ts: openSync": "the lock of the encryption key",
   "server/keys/encryption-keys.ts: readFileSync": "the encryption key",
   "server/keys/encryption-keys.ts: writeFileSync": "the encryption key",
@@ -189,6 +188,7 @@ const OPENED: Record<string, string> = {
   "server/rate-limits/connections.ts: readFileSync": "/proc/self/limits",
   "server/settings/config.ts: readFileSync": ".env",
   "server/settings/country-database.ts: readFileSync": "the database of countries of the settings",
+  "server/ui/asset-files.ts: readFileSync": "assets",
   "server/ui/css/index.ts: readFileSync": "style sheets",
 };
 const OPENS = /^(open(AsBlob)?|(read|write|append|copy)File|create(Read|Write)Stream|cp|truncate)(Sync)?$/;

@@ -18,7 +18,12 @@ export type { Role };
 /** The roles of members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 /** An organization of a user, with the user's role. */
-export type Membership = Organization & { role: Role; suspension?: Suspension };
+export type Membership = Organization & {
+  role: Role;
+  suspension?: Suspension;
+  /** That of the logo of its client: the SHA-256 of the PNG, in base64url. */
+  logoHash: string | null;
+};
 
 const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
   owner: ROLES,
@@ -110,9 +115,12 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
     async listByUser(userId: string): Promise<Membership[]> {
       const rows: (Omit<Membership, "suspension"> & SuspensionColumns)[] = await knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
+        .leftJoin("clients as c", "c.organization_id", "o.id")
+        .leftJoin("client_profiles as p", "p.client_id", "c.id")
         .where("m.user_id", userId)
         .orderBy(["m.created_at", "o.id"])
-        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason");
+        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason")
+        .select({ logoHash: "p.logo_hash" });
       return rows.map(({ suspended_at, suspended_reason, ...membership }) => {
         const suspension = suspensionOf({ suspended_at, suspended_reason });
         return { ...membership, ...(suspension && { suspension }) };

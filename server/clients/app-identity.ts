@@ -3,9 +3,9 @@ import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
+import { logoPath } from "../ui/controls.ts";
 import { isClientId } from "./client-metadata.ts";
 import { knownDocumentOf } from "./known-clients.ts";
-import { logoPath } from "./logos/routes.ts";
 import { claimedNameOf, type RegisteredClientIds } from "./registered-client-id.ts";
 
 export type AppIdentity = {

@@ -48,8 +48,8 @@ export function createAccess({
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
       if (!(await checkSecondFactor(ctx, secondFactorRequirement, user, membership))) return;
       Object.assign(ctx.state, { memberships, membership, supportContact });
-      // Pages say so in the navigation.
-      if (prefersHtml(ctx) && !isChange(ctx) && MANAGERS.includes(membership.role))
+      // Pages say so in the navigation, also those that answer a form.
+      if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
         ctx.state.failingWebhooks = await webhooks.countFailing(actorOf(ctx));
       return next();
     };
@@ -76,7 +76,9 @@ async function checkSecondFactor(
       "This organization requires owners and admins to use a second factor. Set one up, then sign in again.";
     throw new Problem(403, "second_factor_setup_required", detail);
   }
-  seeOther(ctx, `${SECOND_FACTOR_SETUP}?${new URLSearchParams({ organization: id })}`);
+  const returnTo = isChange(ctx) ? sectionPath(id, "overview") : ctx.url;
+  const query = new URLSearchParams({ organization: id, return_to: returnTo });
+  seeOther(ctx, `${SECOND_FACTOR_SETUP}?${query}`);
   return false;
 }
 

@@ -135,7 +135,7 @@ export function respondToChange(
     body,
   }: { to: string; done?: Done | undefined; status?: number; body?: object | undefined },
 ): void {
-  if (prefersHtml(ctx)) seeOther(ctx, done ? `${to}?done=${done}` : to);
+  if (prefersHtml(ctx)) seeOther(ctx, done ? `${to}${to.includes("?") ? "&" : "?"}done=${done}` : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
 }

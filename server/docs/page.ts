@@ -1,3 +1,4 @@
+import { assetAddress } from "../ui/asset-files.ts";
 import { icon, linkButton } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { BRAND, document } from "../ui/page.ts";
@@ -77,9 +78,9 @@ ${content}
 </div>
 </body>`,
     html`
-<link rel="stylesheet" href="/assets/dashboard.css">
-<link rel="stylesheet" href="/assets/docs.css">
-<script src="/assets/docs.js" type="module"></script>${head}`,
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<link rel="stylesheet" href="${assetAddress("docs.css")}">
+<script src="${assetAddress("docs.js")}" type="module"></script>${head}`,
   );
 }
 

@@ -4,7 +4,8 @@ import type { AuthOptions } from "../auth/parts.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
-import { appLogo, breakable, icon, initial } from "../ui/controls.ts";
+import { assetAddress } from "../ui/asset-files.ts";
+import { appLogo, breakable, icon, organizationLogo } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
 import {
@@ -114,7 +115,7 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 };
 
 const DASHBOARD_STYLE = html`
-<link rel="stylesheet" href="/assets/dashboard.css">`;
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">`;
 
 function consentPage(consent: Consent): string {
   const { action, csrf, app, target, username, scopes, error } = consent;
@@ -162,7 +163,7 @@ function parties({ name, logo, organization, homepage }: RequestingApp, options:
 ${
   only &&
   html`${icon("arrow-right")}
-<figure>${initial(only.name)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
+<figure>${organizationLogo(only)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
 }
 </div>`;
 }
@@ -210,7 +211,7 @@ ${options.map(
   (option, index) =>
     html`<label class="option"><input type="radio" name="organization_id" value="${option.id}"${
       index === 0 ? " checked" : ""
-    }> <bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
+    }>${organizationLogo(option)}<bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
 )}</fieldset>`;
 }
 

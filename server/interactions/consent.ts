@@ -5,7 +5,7 @@ import type { AppPolicyCheck } from "../../adapters/oauth/app-policy.ts";
 import type { NewGrant } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { allowedByRole, isApiScope, type Role } from "../../resources/access/scopes.ts";
+import { allowedByRole, isApiScope } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
 import { epochSeconds } from "../auth/sign-in-proof.ts";
 import { grantScopes } from "../provider/consent-scopes.ts";
@@ -14,7 +14,7 @@ import { isMultiFactor } from "../provider/sessions.ts";
 import { GRANT_LIFETIME } from "../settings/lifetimes.ts";
 import { accountIdOf } from "./interaction.ts";
 
-export type ConsentOption = { id: string; name: string; role: Role; scopes: string[] };
+export type ConsentOption = Pick<Membership, "id" | "name" | "role" | "logoHash"> & { scopes: string[] };
 
 /** `kind`: no such clients; `approval`: only approved ones; `members`: none; `second_factor`: needed for managers. */
 export type ExclusionReason = "kind" | "approval" | "members" | "second_factor";
@@ -61,7 +61,13 @@ export async function findConsentOptions(
     const reason = refuses(one);
     return reason ? [{ id: one.id, name: one.name, reason }] : [];
   });
-  const all = open.map(({ id, name, role }) => ({ id, name, role, scopes: allowedByRole(requested, role) }));
+  const all = open.map(({ id, name, role, logoHash }) => ({
+    id,
+    name,
+    role,
+    logoHash,
+    scopes: allowedByRole(requested, role),
+  }));
   const needsApi = requested.some(isApiScope);
   const options = all.filter(({ scopes }) => !needsApi || scopes.some(isApiScope));
   if (options.length > 0) return { options, excluded };

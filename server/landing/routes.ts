@@ -4,6 +4,7 @@ import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
 import { HOME } from "../auth/return-to.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
+import { assetAddress } from "../ui/asset-files.ts";
 import { copyable, linkButton } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { BRAND, document } from "../ui/page.ts";
@@ -84,8 +85,8 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 <meta property="og:title" content="${HEADLINE}">
 <meta property="og:description" content="${DESCRIPTION}">
 <meta property="og:url" content="${base}/">
-<link rel="stylesheet" href="/assets/dashboard.css">
-<script src="/assets/app.js" defer></script>`,
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<script src="${assetAddress("app.js")}" defer></script>`,
   );
 }
 

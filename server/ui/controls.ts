@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { assetAddress } from "./asset-files.ts";
 import { type Html, html, trusted } from "./html.ts";
 
 // Escaped values can't contain it.
@@ -15,7 +16,7 @@ export function withCsrf(page: string, csrf: string | undefined): string {
 
 /** Renders an icon of `assets/icons.svg`. It says nothing to screen readers, so a name stands beside it. */
 export function icon(name: string): Html {
-  return html`<svg class="icon" aria-hidden="true"><use href="/assets/icons.svg#${name}"/></svg>`;
+  return html`<svg class="icon" aria-hidden="true"><use href="${assetAddress("icons.svg")}#${name}"/></svg>`;
 }
 
 /** Renders a bar that is filled to a share, from 0 to 1. The number stands beside it. */
@@ -34,6 +35,16 @@ export function initial(name: string): Html {
 /** Renders a name in a list, with its initial or logo before it. */
 export function named(tile: Html, name: Html): Html {
   return html`<span class="named">${tile}<span>${name}</span></span>`;
+}
+
+/** Returns the path of a logo, whose content never changes. */
+export function logoPath(hash: string): string {
+  return `/assets/logos/${hash}.png`;
+}
+
+/** Renders an organization as its client: with the logo, or the initial of its name. */
+export function organizationLogo({ name, logoHash }: { name: string; logoHash: string | null }): Html {
+  return appLogo(name, logoHash && logoPath(logoHash));
 }
 
 /** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
@@ -126,15 +137,22 @@ export function field({
 ${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>${input}</div>` : input}${about(field)}</div>`;
 }
 
+type Options = readonly (readonly [value: string, name: string])[];
+
 export function select({
   options,
+  groups = [],
   ...field
-}: Field & { options: readonly (readonly [value: string, name: string])[] }): Html {
+}: Field & { options: Options; groups?: readonly (readonly [label: string, options: Options])[] }): Html {
   const { name, label, value } = field;
+  const render = (listed: Options) =>
+    listed.map(
+      ([option, text]) =>
+        html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+    );
   return html`<div class="field"><label for="${name}">${label}</label>
-<select id="${name}" name="${name}"${describedBy(field)}>${options.map(
-    ([option, text]) =>
-      html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+<select id="${name}" name="${name}"${describedBy(field)}>${render(options)}${groups.map(
+    ([label, listed]) => html`<optgroup label="${label}">${render(listed)}</optgroup>`,
   )}</select>${about(field)}</div>`;
 }
 

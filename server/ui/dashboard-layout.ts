@@ -1,5 +1,6 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
+import { assetAddress } from "./asset-files.ts";
+import { CSRF_FIELD, icon, initial, organizationLogo, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { BRAND, document } from "./page.ts";
 
@@ -46,6 +47,8 @@ const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
 export type Content = {
   title: string;
   heading?: string;
+  /** Stands before the heading. */
+  tile?: Html;
   intro?: Html | string;
   actions?: Html | undefined;
   body: Html;
@@ -53,7 +56,7 @@ export type Content = {
 
 export function dashboardPage(frame: DashboardFrame, content: Content): string {
   const { organization, error } = frame;
-  const { title, heading = title, intro, actions, body } = content;
+  const { title, heading = title, tile, intro, actions, body } = content;
   const name = error ? `Error: ${title}` : title;
   return document(
     organization ? `${name} · ${organization.name}` : name,
@@ -65,7 +68,7 @@ ${organization && navigation(organization, frame)}
 <main id="content" tabindex="-1">
 ${suspensionAlert(frame)}
 ${messages(frame)}
-<div class="title">
+<div class="title">${tile}
 <div><h1>${heading}</h1>${intro && html`<p class="intro">${intro}</p>`}</div>
 ${actions && html`<div class="actions">${actions}</div>`}
 </div>
@@ -74,9 +77,9 @@ ${body}
 </div>
 </body>`,
     html`
-<link rel="stylesheet" href="/assets/dashboard.css">
-<script src="/assets/app.js" defer></script>
-<script src="/assets/shortcuts.js" defer></script>`,
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<script src="${assetAddress("app.js")}" defer></script>
+<script src="${assetAddress("shortcuts.js")}" defer></script>`,
   );
 }
 
@@ -115,12 +118,13 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
   const name = current?.name ?? "Organizations";
+  const tile = current ? organizationLogo(current) : initial(name);
   return html`<details class="menu">
-<summary>${initial(name)}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
+<summary>${tile}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
 <div class="sheet">
 ${organizations.map(
-  ({ id, name }) =>
-    html`<a href="${sectionPath(id, "overview")}"${id === current?.id && html` aria-current="true"`}><bdi>${name}</bdi></a>`,
+  (one) =>
+    html`<a href="${sectionPath(one.id, "overview")}"${one.id === current?.id && html` aria-current="true"`}>${organizationLogo(one)}<bdi>${one.name}</bdi></a>`,
 )}
 <a class="apart" href="/dashboard/organizations/new">${icon("plus")}New organization</a>
 </div>

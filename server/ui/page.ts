@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
+import { assetAddress } from "./asset-files.ts";
 import { BASE_CSS } from "./css/index.ts";
 import { type Html, html, trusted } from "./html.ts";
 
-const LINKED = html`<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
-<link rel="preload" href="/assets/inter.woff2" as="font" type="font/woff2" crossorigin>
-<link rel="stylesheet" href="/assets/style.css">`;
+const LINKED = html`<link rel="icon" href="${assetAddress("icon.svg")}" type="image/svg+xml">
+<link rel="preload" href="${assetAddress("inter.woff2")}" as="font" type="font/woff2" crossorigin>
+<link rel="stylesheet" href="${assetAddress("style.css")}">`;
 const EMBEDDED = html`<style>${trusted(BASE_CSS)}</style>`;
 
 /** The source expression of the embedded style sheet, for `style-src` (CSP Level 3 §2.3.1). */
@@ -27,7 +28,7 @@ ${body}
 }
 
 /** The name of the service with its logo. */
-export const BRAND = html`<img src="/assets/icon.svg" alt="" width="24" height="24">linkgate`;
+export const BRAND = html`<img src="${assetAddress("icon.svg")}" alt="" width="24" height="24">linkgate`;
 
 export function page(title: string, body: Html, style?: Html): string {
   return document(

@@ -1,3 +1,4 @@
+import { assetAddress } from "./asset-files.ts";
 import { type Html, html } from "./html.ts";
 import { describedBy } from "./page.ts";
 
@@ -60,7 +61,7 @@ ${content}
 
 /** Renders the reference to the script that talks to the authenticator. */
 export function passkeyScript(): Html {
-  return html`<script src="/assets/passkeys.js" defer></script>`;
+  return html`<script src="${assetAddress("passkeys.js")}" defer></script>`;
 }
 
 export type ShownInvitation = {

@@ -1,107 +1,227 @@
 import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
 
+/** A field in the words of a platform. A value must match the pattern, or be one of the options. */
+export type PlatformField = {
+  name: string;
+  label: string;
+  hint?: string;
+  placeholder?: string;
+  /** What the form starts with. */
+  initial?: string;
+  isOptional?: boolean;
+} & ({ pattern: RegExp; message: string } | { options: readonly (readonly [value: string, name: string])[] });
+
+type Values = Record<string, string>;
+type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
+
+/** A platform whose users know neither issuers nor subjects: a rule is composed from what they know. */
 export type Platform = {
   name: string;
-  /** Absent if each installation has its own. */
-  issuer?: string;
-  subjectExample: string;
-  subjectHint: string;
-  claimExample: string;
-  claimHint: string;
+  fields: PlatformField[];
+  /** `refuse` reports a value that doesn't fit the others. */
+  compose(values: Values, refuse: (field: string, message: string) => void): Composed;
+};
+
+const REF_MESSAGE =
+  "must be a name as in git, without refs/heads/ or refs/tags/; a * at the end matches anything";
+const REF = /^(?!refs\/)[^\s:*?~^\\[]*\*?$/;
+const ID = { pattern: /^\d{1,20}$/, message: "must be a number" };
+
+const REF_KINDS = { branch: "heads", tag: "tags" } as Record<string, string>;
+
+const GITHUB: Platform = {
+  name: "GitHub Actions",
+  fields: [
+    {
+      name: "owner",
+      label: "Owner",
+      placeholder: "octo-org",
+      hint: "The user or organization, as GitHub spells it.",
+      pattern: /^[A-Za-z0-9][A-Za-z0-9_-]{0,38}$/,
+      message: "must be the name of a user or organization on GitHub",
+    },
+    {
+      name: "repository",
+      label: "Repository",
+      placeholder: "octo-repo",
+      hint: "Without the owner.",
+      pattern: /^[\w.-]{1,100}$/,
+      message: "must be the name of a repository, without its owner",
+    },
+    {
+      name: "jobs",
+      label: "Jobs",
+      hint: "A job in an environment counts for its environment only, not for its branch.",
+      options: [
+        ["branch", "On a branch"],
+        ["tag", "On a tag"],
+        ["environment", "In an environment"],
+        ["pull_request", "Of pull requests"],
+        ["any", "Any job of the repository, also of pull requests"],
+      ],
+    },
+    {
+      name: "ref",
+      label: "Name of the branch, tag or environment",
+      placeholder: "main",
+      isOptional: true,
+      pattern: /^[^\r\n*]*\*?$/,
+      message: "must be one line, with a * at the end only",
+    },
+    {
+      name: "subject_format",
+      label: "Identifiers in tokens",
+      hint: "Repositories that were created or renamed since July 15, 2026 have IDs; others can opt in.",
+      options: [
+        ["names", "Names only"],
+        ["ids", "Names and IDs"],
+      ],
+    },
+    {
+      name: "owner_id",
+      label: "Owner ID (optional with names only)",
+      placeholder: "65",
+      hint: "Names can be taken over after a rename, IDs can’t. “gh api repos/OWNER/REPOSITORY --jq .owner.id” prints it.",
+      isOptional: true,
+      ...ID,
+    },
+    {
+      name: "repository_id",
+      label: "Repository ID (optional with names only)",
+      placeholder: "74",
+      hint: "“gh api repos/OWNER/REPOSITORY --jq .id” prints it.",
+      isOptional: true,
+      ...ID,
+    },
+  ],
+  compose(
+    { owner, repository, jobs = "", ref = "", subject_format, owner_id = "", repository_id = "" },
+    refuse,
+  ) {
+    const hasIds = subject_format === "ids";
+    if (hasIds && !owner_id) refuse("owner_id", REQUIRED_ID);
+    if (hasIds && !repository_id) refuse("repository_id", REQUIRED_ID);
+    const names = hasIds ? `${owner}@${owner_id}/${repository}@${repository_id}` : `${owner}/${repository}`;
+    const claims = {
+      ...(!hasIds && owner_id && { repository_owner_id: owner_id }),
+      ...(!hasIds && repository_id && { repository_id }),
+    };
+    const subject = `repo:${names}:${jobsOf(jobs, ref, refuse)}`;
+    return { issuer: "https://token.actions.githubusercontent.com", subject, claims };
+  },
+};
+
+const REQUIRED_ID = "is required if tokens have IDs";
+
+/** https://docs.github.com/en/actions/reference/security/oidc: what follows the repository in a subject. */
+function jobsOf(jobs: string, ref: string, refuse: (field: string, message: string) => void): string {
+  if (jobs === "any" || jobs === "pull_request") {
+    if (ref) refuse("ref", "must be empty for pull requests and any job");
+    return jobs === "any" ? "*" : jobs;
+  }
+  if (!ref) refuse("ref", `must be the name of ${jobs === "environment" ? "an" : "a"} ${jobs}`);
+  // A colon separates the parts of a subject.
+  if (jobs === "environment") return `environment:${ref.replaceAll(":", "%3A")}`;
+  if (!REF.test(ref)) refuse("ref", REF_MESSAGE);
+  return `ref:refs/${REF_KINDS[jobs]}/${ref}`;
+}
+
+const GITLAB: Platform = {
+  name: "GitLab CI/CD",
+  fields: [
+    {
+      name: "issuer",
+      label: "GitLab URL",
+      initial: "https://gitlab.com",
+      hint: "For GitLab Self-Managed, the URL of your instance.",
+      pattern: /./,
+      message: "must be an https URL",
+    },
+    {
+      name: "project",
+      label: "Project",
+      placeholder: "my-group/my-project",
+      hint: "With its groups, as in the address of the project.",
+      pattern: /^(?=.{3,150}$)[\w.-]+(\/[\w.-]+)+$/,
+      message: "must be a group and a project, such as my-group/my-project",
+    },
+    {
+      name: "jobs",
+      label: "Jobs",
+      options: [
+        ["branch", "On a branch"],
+        ["tag", "On a tag"],
+        ["any", "Any job of the project"],
+      ],
+    },
+    {
+      name: "ref",
+      label: "Name of the branch or tag",
+      placeholder: "main",
+      isOptional: true,
+      pattern: REF,
+      message: REF_MESSAGE,
+    },
+    {
+      name: "protected",
+      label: "Branches and tags",
+      options: [
+        ["true", "Only protected ones"],
+        ["false", "Any"],
+      ],
+    },
+    {
+      name: "project_id",
+      label: "Project ID (optional)",
+      placeholder: "20",
+      hint: "Paths can be taken over after a rename, IDs can’t.",
+      isOptional: true,
+      ...ID,
+    },
+  ],
+  compose({ issuer = "", project, jobs, ref, protected: isProtected, project_id }, refuse) {
+    if (jobs === "any" && ref) refuse("ref", "must be empty for any job");
+    if (jobs !== "any" && !ref) refuse("ref", `must be the name of a ${jobs}`);
+    const claims = {
+      ...(isProtected === "true" && { ref_protected: "true" }),
+      ...(project_id && { project_id }),
+    };
+    const subject = `project_path:${project}:${jobs === "any" ? "*" : `ref_type:${jobs}:ref:${ref}`}`;
+    return { issuer, subject, claims };
+  },
+};
+
+const KUBERNETES_NAME = {
+  pattern: /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/,
+  message: "must be a name as in Kubernetes: lower-case letters, digits and hyphens",
+};
+
+const KUBERNETES: Platform = {
+  name: "Kubernetes",
+  fields: [
+    {
+      name: "issuer",
+      label: "Issuer",
+      placeholder: "https://",
+      hint: "“kubectl get --raw /.well-known/openid-configuration” prints it.",
+      pattern: /./,
+      message: "must be an https URL",
+    },
+    { name: "namespace", label: "Namespace", placeholder: "my-namespace", ...KUBERNETES_NAME },
+    {
+      name: "service_account",
+      label: "Service account",
+      placeholder: "my-service-account",
+      ...KUBERNETES_NAME,
+    },
+  ],
+  compose({ issuer = "", namespace, service_account }) {
+    return { issuer, subject: `system:serviceaccount:${namespace}:${service_account}`, claims: {} };
+  },
 };
 
 export const PLATFORMS: Record<string, Platform> = {
-  github: {
-    name: "GitHub Actions",
-    issuer: "https://token.actions.githubusercontent.com",
-    subjectExample: "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
-    subjectHint:
-      "repo:OWNER@OWNER_ID/REPO@REPO_ID:ref:refs/heads/BRANCH, or …:environment:NAME for jobs in an environment. Repositories created before July 15, 2026 have no IDs in their subject, unless they were renamed since or opted in.",
-    claimExample: "repository_owner_id=65",
-    claimHint:
-      "Add repository_owner_id if the subject has no IDs: names can be taken over after a rename, IDs can’t.",
-  },
-  gitlab: {
-    name: "GitLab CI/CD",
-    issuer: "https://gitlab.com",
-    subjectExample: "project_path:my-group/my-project:ref_type:branch:ref:main",
-    subjectHint:
-      "project_path:GROUP/PROJECT:ref_type:branch:ref:BRANCH. For GitLab Self-Managed, change the issuer to the URL of your instance.",
-    claimExample: "project_id=20\nref_protected=true",
-    claimHint:
-      "Add project_id: paths can be taken over after a rename, IDs can’t. ref_protected=true admits protected branches and tags only.",
-  },
-  kubernetes: {
-    name: "Kubernetes",
-    subjectExample: "system:serviceaccount:my-namespace:my-service-account",
-    subjectHint: "system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT.",
-    claimExample: "",
-    claimHint: "Usually none.",
-  },
+  github: GITHUB,
+  gitlab: GITLAB,
+  kubernetes: KUBERNETES,
 };
-
-export const OTHER_PLATFORM: Platform = {
-  name: "Other",
-  subjectExample: "",
-  subjectHint: "The sub claim of the tokens.",
-  claimExample: "",
-  claimHint: "Claims that the tokens must have besides iss, sub and aud.",
-};
-
-const ORGANIZATION = /^organization:[^:*]+:/;
-const TERRAFORM = {
-  prefix: ORGANIZATION,
-  example: "organization:ORGANIZATION:*",
-  claims: [
-    "terraform_organization_id",
-    "terraform_organization_name",
-    "terraform_project_id",
-    "terraform_workspace_id",
-  ],
-};
-
-// Anyone can get tokens of these issuers, so a subject must not match those of others. On GitHub, even a complete subject
-// may name no owner: each repository chooses the claims that its subjects consist of, such as `environment:production`.
-const SHARED_ISSUERS: Record<string, { prefix: RegExp; example: string; claims: string[] }> = {
-  "https://token.actions.githubusercontent.com": {
-    prefix: /^repo:[^/*]+\//,
-    example: "repo:OWNER/*",
-    claims: ["repository", "repository_id", "repository_owner", "repository_owner_id"],
-  },
-  "https://gitlab.com": {
-    prefix: /^project_path:[^/*]+\//,
-    example: "project_path:GROUP/*",
-    claims: ["project_path", "project_id", "namespace_path", "namespace_id"],
-  },
-  // https://developer.hashicorp.com/terraform/cloud-docs/workspaces/dynamic-provider-credentials/workload-identity-tokens
-  "https://app.terraform.io": TERRAFORM,
-  "https://app.eu.terraform.io": TERRAFORM,
-  // https://buildkite.com/docs/agent/cli/reference/oidc. Pipelines can choose an ID as their subject.
-  "https://agent.buildkite.com": {
-    prefix: ORGANIZATION,
-    example: "organization:ORGANIZATION:*",
-    claims: ["organization_slug", "organization_id", "pipeline_id"],
-  },
-  // https://vercel.com/docs/oidc/api: the issuer of teams that have not chosen one of their own.
-  "https://oidc.vercel.com": {
-    prefix: /^owner:[^:*]+:/,
-    example: "owner:TEAM:*",
-    claims: ["owner", "owner_id", "project_id"],
-  },
-  // https://developers.google.com/identity/openid-connect/openid-connect: the subject is the number of one account.
-  "https://accounts.google.com": {
-    prefix: /^\d+$/,
-    example: "102345678901234567890",
-    claims: ["email", "hd"],
-  },
-};
-
-type Trusted = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
-
-/** Returns why a rule would accept tokens of strangers; undefined if it wouldn't, or if that can't be known. */
-export function findStrangers({ issuer, subject, claims }: Trusted): string | undefined {
-  const shared = Object.hasOwn(SHARED_ISSUERS, issuer) ? SHARED_ISSUERS[issuer] : undefined;
-  if (!shared || shared.prefix.test(subject)) return undefined;
-  if (shared.claims.some((name) => Object.hasOwn(claims, name))) return undefined;
-  return `must name the owner, as in ${shared.example}: every user of the platform shares this issuer`;
-}

@@ -8,7 +8,8 @@ import { type AllowedHosts, isAllowedHost, mayBePublic } from "../../resources/o
 import { validateCharacters } from "../credentials/names.ts";
 import type { Settings } from "../settings/config.ts";
 import { developmentHosts, fetchableHosts } from "../settings/outbound-hosts.ts";
-import { findStrangers } from "./platforms.ts";
+import type { Platform, PlatformField } from "./platforms.ts";
+import { findStrangers } from "./shared-issuers.ts";
 
 const ISSUER_MAX = 255;
 // https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc: addresses for the users of any tenant.
@@ -31,38 +32,69 @@ export function ruleContextOf(settings: Settings, urls: PublicUrls): RuleContext
   return { audience: urls.base, fetchable: fetchableHosts(settings), plain: developmentHosts(settings) };
 }
 
-/** Throws Problem 422 with an error for each invalid field. */
-export function trustRuleValidation({
-  audience,
-  fetchable,
-  plain,
-}: RuleContext): (input: unknown) => NewTrustRule {
-  const schema = z
+/**
+ * Composes a rule from the fields of a platform, or takes one as it is. Throws Problem 422 with an error for each
+ * invalid field.
+ */
+type ValidateTrustRule = (input: unknown, platform?: Platform) => NewTrustRule;
+
+export function trustRuleValidation({ audience, fetchable, plain }: RuleContext): ValidateTrustRule {
+  const rule = z
     .strictObject({
-      name: line(NAME_MAX, validateCharacters),
+      ...namedRule,
       issuer: z
         .string({ error: "must be a string" })
         .check(checkText((text) => validateIssuer(text, { fetchable, plain }))),
       subject: line(VALUE_MAX).check(checkText(validateSubject)),
       audience: line(VALUE_MAX).default(audience),
       claims: claimsSchema.default({}),
-      scopes: z
-        .array(z.enum(API_SCOPES, { error: SCOPES }), { error: SCOPES })
-        .min(1, { error: SCOPES })
-        .max(MAX_SCOPES, { error: SCOPES })
-        .transform((scopes) => API_SCOPES.filter((scope) => scopes.includes(scope))),
     })
     .check((context) => {
       const hasIssue = context.issues.some(({ path }) => path?.[0] === "subject");
       const message = hasIssue ? undefined : findStrangers(context.value);
       if (message) context.issues.push({ code: "custom", input: context.value, message, path: ["subject"] });
     });
-  return (input) => validate(schema, input);
+  return (input, platform) => validate(rule, platform ? validate(platformSchema(platform), input) : input);
+}
+
+/** The composed rule has the audience of this server. */
+function platformSchema({ fields, compose }: Platform) {
+  const shape = Object.fromEntries(fields.map((field) => [field.name, platformField(field)]));
+  return z.strictObject({ ...shape, ...namedRule }).transform(({ name, scopes, ...texts }, context) => {
+    const refuse = (field: string, message: string) =>
+      context.issues.push({ code: "custom", input: texts, message, path: [field] });
+    const { issuer, subject, claims } = compose(texts as Record<string, string>, refuse);
+    if (subject.length > VALUE_MAX)
+      refuse("ref", `must be shorter: the subject may have ${VALUE_MAX} characters`);
+    return { name, scopes, issuer, subject, claims };
+  });
+}
+
+function platformField(field: PlatformField) {
+  if ("options" in field) {
+    const values = field.options.map(([value]) => value);
+    return z.enum(values, { error: `must be one of ${values.join(", ")}` });
+  }
+  const { pattern, message, isOptional } = field;
+  const text = z.string({ error: "must be a string" }).trim();
+  return isOptional
+    ? text.refine((value) => value === "" || pattern.test(value), { error: message }).default("")
+    : text.regex(pattern, { error: message });
 }
 
 const SCOPES = `must be a list of one or more of ${API_SCOPES.join(", ")}`;
 // Enough for duplicates, which are dropped.
 const MAX_SCOPES = 20;
+
+/** What every rule has, whatever it is composed from. */
+const namedRule = {
+  name: line(NAME_MAX, validateCharacters),
+  scopes: z
+    .array(z.enum(API_SCOPES, { error: SCOPES }), { error: SCOPES })
+    .min(1, { error: SCOPES })
+    .max(MAX_SCOPES, { error: SCOPES })
+    .transform((scopes) => API_SCOPES.filter((scope) => scopes.includes(scope))),
+};
 
 /** One line of text without spaces at its ends: databases and forms don't keep them reliably. */
 function line(max: number, validateText: (text: string) => string | undefined = () => undefined) {

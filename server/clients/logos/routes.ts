@@ -6,11 +6,6 @@ const BASE = "/assets/logos/";
 const ADDRESS = /^\/assets\/logos\/([\w-]{43})\.png$/;
 const YEAR_S = 365 * 24 * 60 * 60;
 
-/** Returns the path of a logo, whose content never changes. */
-export function logoPath(hash: string): string {
-  return `${BASE}${hash}.png`;
-}
-
 /** Serves the logos of clients to everyone: consent pages and lists of apps show them. */
 export function logos({ findLogo }: Pick<ClientStore, "findLogo">): Middleware {
   return mount(isBelow(BASE), [

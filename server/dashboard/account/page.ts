@@ -5,6 +5,7 @@ import { type Columns, table } from "../../ui/table.ts";
 import { ACCOUNT } from "../access.ts";
 import { emailPanel } from "./email.ts";
 import type { showAccount } from "./export.ts";
+import type { SetupReturn } from "./setup-return.ts";
 
 type Account = Awaited<ReturnType<typeof showAccount>>;
 type ShownFactors = Account["second_factors"];
@@ -164,13 +165,13 @@ function currentPassword(name: string, label: string): Html {
 }
 
 /** Renders the page that explains why a second factor is needed, and how to set one up. */
-export function setupPage(organization: string | undefined, mayAddPasskey: boolean): Html {
+export function setupPage(organization: string | undefined, mayAddPasskey: boolean, back: SetupReturn): Html {
   const reason = organization
     ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to sign in with a second factor.`
     : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
   return html`<section class="panel"><p>${reason}</p>
 <div class="actions">
-${mayAddPasskey && linkButton(`${ACCOUNT}/passkeys/new`, "Add passkey")}
-${formButton({ action: `${ACCOUNT}/totp`, text: "Set up authenticator app", look: mayAddPasskey ? "quiet" : "primary" })}
+${mayAddPasskey && linkButton(back.query(`${ACCOUNT}/passkeys/new`), "Add passkey")}
+<form method="post" action="${ACCOUNT}/totp" class="inline">${CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
 </div></section>`;
 }

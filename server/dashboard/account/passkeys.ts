@@ -12,6 +12,7 @@ import { ACCOUNT, signedInUserOf } from "../access.ts";
 import { formFieldsOf, respondToChange } from "../responses.ts";
 import { addChange, addForm } from "../route.ts";
 import { type FactorOptions, respondWithCodes } from "./recovery-codes.ts";
+import { type SetupReturn, setupReturnOf } from "./setup-return.ts";
 
 const PATH = `${ACCOUNT}/passkeys`;
 const NAME_MAX = 50;
@@ -53,11 +54,13 @@ export function passkeyRoutes(router: Router, options: FactorOptions): void {
       ctx.state.memberships = await storage.organizations.listByUser(user.id);
       const known = await passkeys.list(user.id);
       const request = await relyingParty.registrationOptions(user, known, purposeOf(user.sessionId));
-      return { title: "Add a passkey", body: newPasskeyPage(request) };
+      const body = newPasskeyPage(request, await setupReturnOf(ctx));
+      return { title: "Add a passkey", body };
     },
     async change(ctx) {
       const { id, actor, means, sessionId } = signedInUserOf(ctx);
-      const { name, passkey: response } = validate(registration, await formFieldsOf(ctx));
+      const { return_to: _, ...fields } = await formFieldsOf(ctx);
+      const { name, passkey: response } = validate(registration, fields);
       if ((await passkeys.list(id)).length >= PASSKEYS_MAX)
         throw new Problem(409, "too_many_passkeys", TOO_MANY);
       const registered = await relyingParty.verifyRegistration(response, purposeOf(sessionId));
@@ -74,7 +77,8 @@ export function passkeyRoutes(router: Router, options: FactorOptions): void {
       const codes = await passkeys.add(passkey, actor);
       if (!codes) throw notAccepted();
       if (means === "session") await sessions.renew(ctx, { method: "passkey", amr: keyReference(passkey) });
-      respondWithCodes(ctx, codesView, codes, "passkey-added");
+      const { path: back } = await setupReturnOf(ctx);
+      respondWithCodes(ctx, codesView, { codes, back, done: "passkey-added" });
     },
   });
 }
@@ -90,14 +94,14 @@ function notAccepted(): Problem {
   });
 }
 
-function newPasskeyPage(options: string): Html {
-  const content = html`${CSRF_FIELD}${field({
+function newPasskeyPage(options: string, back: SetupReturn): Html {
+  const content = html`${CSRF_FIELD}${back.field}${field({
     name: "name",
     label: "Name",
     hint: "Helps you recognize the device or password manager, such as “Work laptop”.",
     attributes: html`required maxlength="50" autocomplete="off"`,
   })}
-<div class="actions"><button type="submit">Add passkey</button>${linkButton(ACCOUNT, "Cancel", "quiet")}</div>`;
+<div class="actions"><button type="submit">Add passkey</button>${linkButton(back.path, "Cancel", "quiet")}</div>`;
   return html`<section class="panel">
 <p>With a passkey, you sign in with your device’s screen lock or a security key instead of a password. It also serves as your second factor.</p>
 ${passkeyForm("create", { action: PATH, options, fields: {} }, content, "stack")}

@@ -22,7 +22,7 @@ export type FactorOptions = {
   authenticationLimits: AuthenticationLimits;
   /** Undefined if `BASE_URL` is an IP address. */
   relyingParty: RelyingParty | undefined;
-  codesView: OneTimeView<{ codes: string[] }>;
+  codesView: OneTimeView<{ codes: string[]; back: string }>;
 };
 
 export function recoveryCodeRoutes(router: Router, { storage, codesView }: FactorOptions): void {
@@ -32,13 +32,13 @@ export function recoveryCodeRoutes(router: Router, { storage, codesView }: Facto
     requireRecentSignIn(ctx, ACCOUNT);
     const codes = await secondFactors.recoveryCodes.replace(signedInUserOf(ctx).actor);
     if (!codes) throw new Problem(409, "second_factor_missing", NO_FACTOR);
-    respondWithCodes(ctx, codesView, codes);
+    respondWithCodes(ctx, codesView, { codes, back: ACCOUNT });
   });
 
   router.get(`${PATH}/:view`, async (ctx) => {
     ctx.state.memberships = await organizations.listByUser(signedInUserOf(ctx).id);
     codesView.show(ctx, {
-      page: ({ codes }) => ({ title: "Recovery codes", body: codesPage(codes) }),
+      page: ({ codes, back }) => ({ title: "Recovery codes", body: codesPage(codes, back) }),
       kind: "list",
       explanation: shownOnce("A list of recovery codes", "If you didn’t save the codes, create new ones."),
       back: { href: ACCOUNT, text: "Go to account" },
@@ -46,23 +46,25 @@ export function recoveryCodeRoutes(router: Router, { storage, codesView }: Facto
   });
 }
 
-/** Responds with new recovery codes: in a browser, on a page that is shown once. Without any, with a confirmation. */
+/**
+ * Responds with new recovery codes: in a browser, on a page that is shown once and leads back. Without any, with a
+ * confirmation.
+ */
 export function respondWithCodes(
   ctx: Context,
   codesView: FactorOptions["codesView"],
-  codes: string[],
-  done?: Done,
+  { codes, back, done }: { codes: string[]; back: string; done?: Done },
 ): void {
   const body = codes.length > 0 ? { recovery_codes: codes } : undefined;
-  if (prefersHtml(ctx) && body) codesView.redirect(ctx, PATH, { codes });
-  else respondToChange(ctx, { to: ACCOUNT, done, body });
+  if (prefersHtml(ctx) && body) codesView.redirect(ctx, PATH, { codes, back });
+  else respondToChange(ctx, { to: back, done, body });
 }
 
-function codesPage(codes: string[]): Html {
+function codesPage(codes: string[], back: string): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Save these codes now, for example in a password manager. You won’t be able to see them again.</p>
 <p>If you lose your authenticator app or passkey, each code signs you in once instead.</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
-<div class="actions">${linkButton(ACCOUNT, "Done")}</div>
+<div class="actions">${linkButton(back, back === ACCOUNT ? "Done" : "Continue")}</div>
 </div>`;
 }

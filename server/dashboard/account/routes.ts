@@ -23,6 +23,7 @@ import { identityRoutes } from "./identities.ts";
 import { accountPage, setupPage } from "./page.ts";
 import { passkeyRoutes } from "./passkeys.ts";
 import { type FactorOptions, recoveryCodeRoutes } from "./recovery-codes.ts";
+import { setupReturnOf } from "./setup-return.ts";
 import { totpRoutes } from "./totp.ts";
 
 export type AccountOptions = Omit<FactorOptions, "storage" | "codesView"> & {
@@ -45,7 +46,7 @@ export function accountRoutes(
   const show: Show = async (ctx, error) => {
     const user = signedInUserOf(ctx);
     const account = await showAccount(storage, user);
-    ctx.state.memberships = account.organizations;
+    ctx.state.memberships = await storage.organizations.listByUser(user.id);
     const mayAddPasskey = options.relyingParty !== undefined;
     const body = accountPage({ account, hasMail, provider: provider?.name, mayAddPasskey });
     showPage(ctx, { title: "Your account", error, body });
@@ -74,7 +75,7 @@ export function accountRoutes(
     const memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
     ctx.state.memberships = memberships;
     const organization = memberships.find(({ id }) => id === ctx.query.organization);
-    const body = setupPage(organization?.name, options.relyingParty !== undefined);
+    const body = setupPage(organization?.name, options.relyingParty !== undefined, await setupReturnOf(ctx));
     showPage(ctx, { title: "Set up a second factor", body });
   });
   emailRoutes(router, { emails: storage.emails, hasMail, show });

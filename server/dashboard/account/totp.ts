@@ -11,6 +11,7 @@ import { ACCOUNT, signedInUserOf } from "../access.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { addChange } from "../route.ts";
 import { type FactorOptions, respondWithCodes } from "./recovery-codes.ts";
+import { type SetupReturn, setupReturnOf } from "./setup-return.ts";
 
 const GROUP = /.{4}(?!$)/g;
 // ISO/IEC 18004 requires a quiet zone of four modules.
@@ -24,26 +25,33 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
   const { totp } = storage.secondFactors;
 
   const show: Show = async (ctx, error) => {
-    requireRecentSignIn(ctx, PATH);
+    const back = await setupReturnOf(ctx);
+    requireRecentSignIn(ctx, back.query(PATH));
     const { id, username } = signedInUserOf(ctx);
     const secret = await totp.findPending(id);
-    if (!secret) return ctx.redirect(ACCOUNT);
+    if (!secret) return ctx.redirect(back.start);
     ctx.state.memberships = await storage.organizations.listByUser(id);
-    const body = totpPage(secret, totpUri(secret, username), error);
+    const body = totpPage(secret, totpUri(secret, username), back, error);
     showPage(ctx, { title: "Set up an authenticator app", error, body });
   };
   router.get(PATH, (ctx) => show(ctx));
 
   router.post(PATH, async (ctx) => {
-    requireRecentSignIn(ctx, ACCOUNT);
+    const back = await setupReturnOf(ctx);
+    requireRecentSignIn(ctx, back.start);
     const { id, username } = signedInUserOf(ctx);
     const secret = newTotpSecret();
     if (!(await totp.start(id, secret))) throw new Problem(409, "totp_already_set_up", ALREADY_SET_UP);
-    respondToChange(ctx, { to: PATH, status: 201, body: { secret, uri: totpUri(secret, username) } });
+    respondToChange(ctx, {
+      to: back.query(PATH),
+      status: 201,
+      body: { secret, uri: totpUri(secret, username) },
+    });
   });
 
   router.post(`${PATH}/confirm`, redisplayForm(show), async (ctx) => {
-    requireRecentSignIn(ctx, ACCOUNT);
+    const back = await setupReturnOf(ctx);
+    requireRecentSignIn(ctx, back.start);
     const { id, actor, means } = signedInUserOf(ctx);
     enforceLimit(await authenticationLimits.secondFactor.attempt(id));
     const secret = await totp.findPending(id);
@@ -54,7 +62,7 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
     if (!codes) throw notFound("authenticator app");
     await authenticationLimits.secondFactor.succeeded(id);
     if (means === "session") await sessions.renew(ctx, { method: "totp", amr: "otp" });
-    respondWithCodes(ctx, codesView, codes, "totp-added");
+    respondWithCodes(ctx, codesView, { codes, back: back.path, done: "totp-added" });
   });
 
   addChange(router, ["delete", PATH], {}, async (ctx) => {
@@ -72,7 +80,7 @@ function wrongCode(): Problem {
   return new Problem(422, "invalid_code", detail, { errors: [{ field: "code", message }] });
 }
 
-function totpPage(secret: string, uri: string, error: string | undefined): Html {
+function totpPage(secret: string, uri: string, back: SetupReturn, error: string | undefined): Html {
   return html`<section class="panel">
 <ol class="steps">
 <li>Scan this QR code with your authenticator app, or enter the key below.
@@ -80,13 +88,13 @@ function totpPage(secret: string, uri: string, error: string | undefined): Html 
 <p>${copyable(secret.replace(GROUP, "$& "), "key")}</p></li>
 <li>Enter the 6-digit code that the app shows.</li>
 </ol>
-<form method="post" action="${PATH}/confirm" class="stack">${CSRF_FIELD}
+<form method="post" action="${PATH}/confirm" class="stack">${CSRF_FIELD}${back.field}
 ${field({
   name: "code",
   label: "Code",
   error,
   attributes: html`inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus`,
 })}
-<div class="actions"><button type="submit">Confirm code</button>${linkButton(ACCOUNT, "Cancel", "quiet")}</div>
+<div class="actions"><button type="submit">Confirm code</button>${linkButton(back.path, "Cancel", "quiet")}</div>
 </form></section>`;
 }

@@ -7,10 +7,9 @@ import { notFound } from "../../../resources/http/problem.ts";
 import { checkText, invalidField, validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { createLogo } from "../../clients/logos/logo.ts";
-import { logoPath } from "../../clients/logos/routes.ts";
 import { NAME_MAX, nameSchema } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
-import { appLogo, CSRF_FIELD, field, formButton } from "../../ui/controls.ts";
+import { appLogo, CSRF_FIELD, field, formButton, logoPath } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, MANAGERS } from "../access.ts";
 import {

@@ -15,7 +15,7 @@ import { clientOf } from "./client.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
 import { tabContent } from "./tabs.ts";
-import { platformOf, type TrustRuleValues, trustRuleForm } from "./trust-rule-form.ts";
+import { platformOf, trustRuleForm } from "./trust-rule-form.ts";
 
 const PATH = `${ORGANIZATION}/workload-identity`;
 const LIMIT_REACHED = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Delete one to add another.`;
@@ -25,6 +25,13 @@ export const workloadIdentityRoutes: RouteModule = (router, { storage, settings,
   const { clients, trustRules } = storage;
   const managers = allow(...MANAGERS);
   const validateTrustRule = trustRuleValidation(ruleContextOf(settings, urls));
+  const readForm = async (ctx: Context) => {
+    const { platform, ...fields } = await formFieldsOf(ctx);
+    const input = { ...fields, scopes: [fields.scopes ?? []].flat() };
+    const composed = platformOf(textFieldOf(platform));
+    if (composed) return validateTrustRule(input, composed);
+    return validateTrustRule({ ...input, claims: parseClaims(textFieldOf(fields.claims)) });
+  };
   const pathOf = (ctx: Context) => `${pathTo(ctx, "overview")}/workload-identity`;
 
   router.get(PATH, managers, async (ctx) => {
@@ -47,14 +54,15 @@ export const workloadIdentityRoutes: RouteModule = (router, { storage, settings,
       const { errors, ...error } = fieldErrorsOf(problem);
       const submitted = problem && (await formFieldsOf(ctx));
       const platform = textFieldOf(submitted ? submitted.platform : ctx.query.platform) || "github";
-      const values = submitted ? toValues(submitted) : defaultsOf(platform, urls.base);
+      const values = submitted ?? defaultsOf(platform, urls.base);
       const body = trustRuleForm({ path: pathOf(ctx), platform, values, errors });
       return { title: "Add trust rule", ...error, body };
     },
     async change(ctx) {
       const { organizationId, actor } = actorOf(ctx);
       await clientOf(ctx, clients);
-      const created = await trustRules.create(organizationId, validateTrustRule(await readInput(ctx)), actor);
+      const rule = isForm(ctx) ? await readForm(ctx) : validateTrustRule(await formFieldsOf(ctx));
+      const created = await trustRules.create(organizationId, rule, actor);
       if (created === "missing") throw notFound("organization");
       if (created === "limit") throw new Problem(409, "trust_rule_limit", LIMIT_REACHED);
       const body = showTrustRule(created);
@@ -70,9 +78,10 @@ export const workloadIdentityRoutes: RouteModule = (router, { storage, settings,
   });
 };
 
-function defaultsOf(platform: string, audience: string): TrustRuleValues {
-  const { issuer = "" } = platformOf(platform);
-  return { name: "", issuer, subject: "", audience, claims: "", scopes: ["links:write"] };
+function defaultsOf(platform: string, audience: string): Input {
+  const fields = platformOf(platform)?.fields ?? [];
+  const initial = Object.fromEntries(fields.map(({ name, initial = "" }) => [name, initial]));
+  return { audience, ...initial, scopes: "links:write" };
 }
 
 /** The form has one field for all claims, so its error says which claim is meant. */
@@ -81,24 +90,6 @@ function fieldErrorsOf(problem: Problem | undefined) {
   const claim = problem?.errors?.find(({ field }) => field.startsWith("claims."));
   const claims = claim && `${claim.field.slice("claims.".length)} ${claim.message}.`;
   return { ...(error && { error }), errors: { ...errors, ...(claims && { claims }) } };
-}
-
-async function readInput(ctx: Context): Promise<Input> {
-  const fields = await formFieldsOf(ctx);
-  if (!isForm(ctx)) return fields;
-  const { platform: _, claims, scopes, ...others } = fields;
-  return { ...others, claims: parseClaims(textFieldOf(claims)), scopes: [scopes ?? []].flat() };
-}
-
-function toValues({ name, issuer, subject, audience, claims, scopes }: Input): TrustRuleValues {
-  return {
-    name: textFieldOf(name),
-    issuer: textFieldOf(issuer),
-    subject: textFieldOf(subject),
-    audience: textFieldOf(audience),
-    claims: textFieldOf(claims),
-    scopes: [scopes ?? []].flat().map(textFieldOf),
-  };
 }
 
 /** A value may contain further `=`. */

@@ -1,5 +1,6 @@
 import type { Link } from "../../../resources/links/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { assetAddress } from "../../ui/asset-files.ts";
 import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
@@ -131,7 +132,7 @@ ${advancedFields({ values, errors })}
 </form>
 ${preview(values, shortUrl)}
 </div>
-<script type="module" src="/assets/link-form.js"></script>`;
+<script type="module" src="${assetAddress("link-form.js")}"></script>`;
 }
 
 /** Renders what visitors see. The script keeps it current; nothing is loaded from the destination. */

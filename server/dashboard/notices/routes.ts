@@ -2,7 +2,6 @@ import type { Context, Middleware } from "koa";
 import type { Notice } from "../../../adapters/accounts/notices.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { notFound } from "../../../resources/http/problem.ts";
-import { isChange } from "../../http/csrf.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { signedInUserOf } from "../access.ts";
@@ -34,10 +33,10 @@ export const noticeRoutes: RouteModule = (router, { storage: { notices, organiza
   });
 };
 
-/** Loads the notices that every page announces until the user dismisses them. */
+/** Loads the notices that every page announces until the user dismisses them, also one that answers a form. */
 export function loadNotices({ notices }: Pick<Storage, "notices">): Middleware {
   return async function loadOpenNotices(ctx, next) {
-    if (!isChange(ctx) && prefersHtml(ctx)) {
+    if (prefersHtml(ctx)) {
       const user = signedInUserOf(ctx);
       const open = await notices.list(user.id, { open: true });
       ctx.state.notices = open.filter((notice) => !isOwnSignIn(notice, user));

@@ -6,7 +6,8 @@ import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/table.ts";
 import { membershipOf } from "../access.ts";
 import { showPage } from "../responses.ts";
-import { AUDITED_TYPES, CATEGORY_OPTIONS } from "./audit-query.ts";
+import { EVENT_NAMES } from "./audit-event-names.ts";
+import { CATEGORY_OPTIONS, EVENT_GROUPS } from "./audit-query.ts";
 import { actorNameOf, appOf, groupSummaryOf, summaryOf } from "./audit-sentences.ts";
 
 type AuditPage = {
@@ -92,10 +93,12 @@ function proof({ seq, hash }: ChainHead): Html {
 
 function filterForm(path: string, query: Record<string, string>, clients: AuditPage["clients"]): Html {
   const all = ["", "All"] as const;
-  const types = AUDITED_TYPES.map((type) => [type, type] as const);
+  const events = EVENT_GROUPS.map(
+    ([label, types]) => [label, types.map((type) => [type, EVENT_NAMES[type]] as const)] as const,
+  );
   return html`<form method="get" action="${path}" class="fields">
 ${select({ name: "category", label: "Category", value: query.category, options: [all, ...CATEGORY_OPTIONS] })}
-${select({ name: "type", label: "Event", value: query.type, options: [all, ...types] })}
+${select({ name: "type", label: "Event", value: query.type, options: [all], groups: events })}
 ${select({ name: "client_id", label: "App", value: query.client_id, options: [all, ...clients] })}
 ${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
 ${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}

@@ -2,12 +2,13 @@ import { z } from "zod";
 import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
 import { validate } from "../../../resources/http/validate.ts";
+import type { AuditedType } from "./audit-event-names.ts";
 
 const MAX_PAGE = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
-  (type) => type !== "link.clicked" && type !== "webhook.test",
+const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
+  (type): type is AuditedType => type !== "link.clicked" && type !== "webhook.test",
 );
 
 /** What the log can be narrowed to: a name and the test of an event type. */
@@ -34,11 +35,18 @@ const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
 
 export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
 
+/** The event types in groups: the label of a category → the types that it contains. */
+export const EVENT_GROUPS: readonly (readonly [label: string, types: AuditedType[]])[] = Object.values(
+  CATEGORIES,
+)
+  .filter((category) => category !== CATEGORIES.changes)
+  .map(({ label, contains }) => [label, AUDITED_TYPES.filter(contains)]);
+
 /** What was changed, without who signed in. */
 export const CHANGE_TYPES: readonly string[] = AUDITED_TYPES.filter((type) => !isSignIn(type));
 
 function isSignIn(type: string): boolean {
-  return /^member\.(sign|session|reauth)/.test(type);
+  return /^member\.(sign|session|reauth|logged|second_factor_failed)/.test(type);
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;

@@ -5,6 +5,7 @@ import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
 import { nameSchema } from "../../credentials/names.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import { organizationLogo } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { readPrevious } from "../links/analytics.ts";
@@ -90,7 +91,8 @@ export const organizationRoutes: RouteModule = (router, options) => {
       isChecklistDismissed: ctx.cookies.get(CHECKLIST_COOKIE) !== undefined,
       shortUrl: urls.short,
     });
-    showPage(ctx, { title: "Overview", heading: name, section: "overview", body });
+    const tile = organizationLogo(membership);
+    showPage(ctx, { title: "Overview", heading: name, tile, section: "overview", body });
   });
 
   router.post(`${ORGANIZATION}/checklist`, allow(), (ctx) => {

@@ -5,6 +5,7 @@ import type { SignedInUser } from "../../http/state.ts";
 import { formButton, linkButton, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { pathWith } from "../../ui/table.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import type { Show } from "../responses.ts";
 import { addOwnerSwitch, ORGANIZATION, type RouteOptions } from "../route.ts";
@@ -27,8 +28,11 @@ export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteO
   });
 }
 
-const OWN_FACTOR_FIRST = html`<p>To require one, first set up a second factor for your own account.</p>
-${linkButton(SECOND_FACTOR_SETUP, "Set up a second factor", "quiet")}`;
+function ownFactorFirst({ id }: Membership): Html {
+  const setup = pathWith(SECOND_FACTOR_SETUP, { return_to: sectionPath(id, "settings") });
+  return html`<p>To require one, first set up a second factor for your own account.</p>
+${linkButton(setup, "Set up a second factor", "quiet")}`;
+}
 
 /** Renders whether the organization requires a second factor. Owners can change it, if they have one themselves. */
 export function secondFactorPanel(
@@ -41,7 +45,7 @@ export function secondFactorPanel(
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
     fields: { require_second_factor: String(!isRequired) },
   });
-  const ownerControl = secondFactor === "none" ? OWN_FACTOR_FIRST : button;
+  const ownerControl = secondFactor === "none" ? ownFactorFirst(membership) : button;
   const text = html`${
     isRequired
       ? "Owners and admins must sign in with a second factor to work in this organization."

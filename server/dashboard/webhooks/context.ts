@@ -41,6 +41,11 @@ export function isRetried(webhook: Webhook, plan: Plan): boolean {
   return ["failing", "unverified"].includes(statusOf(webhook, plan));
 }
 
+/** Whether deliveries can be sent again. */
+export function canResend(webhook: Webhook, plan: Plan): boolean {
+  return ["active", "failing"].includes(statusOf(webhook, plan));
+}
+
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */
 export function toDashboardView(ctx: Context, webhook: Webhook) {
   const { verified, failingSince, lastSuccessAt, disabledReason } = webhook;

@@ -1,12 +1,11 @@
 import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
-import { isPaid } from "../../../resources/plans.ts";
 import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, membershipOf } from "../access.ts";
+import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { addForm, type RouteModule } from "../route.ts";
@@ -57,8 +56,9 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
       ctx.body = delivery;
       return;
     }
-    const isOn = webhook.enabled && isPaid(membershipOf(ctx).plan);
-    const content = deliveryPage({ webhook, path: webhookPath(ctx), delivery, isOn });
+    const { plan } = membershipOf(ctx);
+    const planPath = pathTo(ctx, "plan");
+    const content = deliveryPage({ webhook, path: webhookPath(ctx), delivery, plan, planPath });
     showPage(ctx, { title: `Delivery of ${delivery.type}`, section: "webhooks", error, ...content });
   };
 

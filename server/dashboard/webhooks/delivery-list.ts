@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
-import { badge, exactTime, linkButton } from "../../ui/controls.ts";
+import { badge, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
 
@@ -17,6 +17,7 @@ export type DeliveryList = {
   nextCursor: string | null;
   /** Whether events are sent. */
   isOn: boolean;
+  canResend: boolean;
 };
 
 const STATUSES: [status: string, name: string][] = [
@@ -34,7 +35,7 @@ export function deliveryList(list: DeliveryList): Html {
     return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
   const matches =
     deliveries.length > 0
-      ? html`<div class="links">${table("Deliveries", columnsOf(list), deliveries)}</div>`
+      ? html`<div class="links">${table("Deliveries", columnsOf(list), deliveries, list.canResend ? resendOf(list) : undefined)}</div>`
       : emptyState("No deliveries found", "", linkButton(path, "Clear filters", "quiet"));
   return html`${filters(list)}
 ${matches}
@@ -80,6 +81,24 @@ function columnsOf({ path, isOn }: DeliveryList): Columns<ShownDelivery> {
     Created: ({ created_at }) => exactTime(Date.parse(created_at)),
     "Next attempt": (delivery) => (isOn ? nextAttempt(delivery) : ""),
   };
+}
+
+/** What succeeded is resent from its page: the list is for what still has to arrive. */
+function resendOf({ path }: DeliveryList): (delivery: ShownDelivery) => Html | string {
+  return (delivery) => {
+    const about = `${delivery.type} at ${delivery.created_at}`;
+    return delivery.status === "succeeded" ? "" : resendButton(path, delivery, { about });
+  };
+}
+
+/** Renders the button that sends a delivery again, or one that is waiting before its time. */
+export function resendButton(
+  path: string,
+  { id, status }: ShownDelivery,
+  looks: { look?: "primary"; about?: string },
+): Html {
+  const text = status === "pending" ? "Send now" : "Resend";
+  return formButton({ action: `${path}/deliveries/${id}/resend`, text, ...looks });
 }
 
 /** The names are those of the filter, and one for what is retried. */

@@ -1,10 +1,11 @@
 import type { z } from "zod";
+import { isPaid, type Plan } from "../../../resources/plans.ts";
 import type { deliveryDetailsSchema } from "../../../resources/webhooks/schema.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { deliveryBadge, nextAttempt } from "./delivery-list.ts";
+import { deliveryBadge, nextAttempt, resendButton } from "./delivery-list.ts";
 
 type Details = z.output<typeof deliveryDetailsSchema>;
 
@@ -13,19 +14,19 @@ type DeliveryPage = {
   /** That of the webhook. */
   path: string;
   delivery: Details;
-  /** Whether events are sent. */
-  isOn: boolean;
+  plan: Plan;
+  planPath: string;
 };
 
-export function deliveryPage({ webhook, path, delivery, isOn }: DeliveryPage) {
+export function deliveryPage(page: DeliveryPage) {
+  const { webhook, path, delivery, plan } = page;
   const { id, status, attempts, created_at } = delivery;
+  const isOn = webhook.enabled && isPaid(plan);
+  const obstacle = obstacleOf(page);
   return {
-    actions: html`${linkButton(path, "All deliveries", "quiet")}${
-      isOn &&
-      webhook.verified &&
-      formButton({ action: `${path}/deliveries/${id}/resend`, text: "Resend", look: "primary" })
-    }`,
-    body: html`<section class="panel"><dl class="facts">
+    actions: html`${linkButton(path, "All deliveries", "quiet")}${obstacle ? obstacle.step : resendButton(path, delivery, { look: "primary" })}`,
+    body: html`${obstacle && html`<p class="alert">${obstacle.reason}</p>`}
+<section class="panel"><dl class="facts">
 <dt>Endpoint URL</dt><dd>${breakable(webhook.url)}</dd>
 <dt>ID</dt><dd><code>${id}</code></dd>
 <dt>Status</dt><dd data-fact="status">${deliveryBadge(delivery)}</dd>
@@ -41,6 +42,24 @@ ${content("Request body", JSON.stringify(delivery.request, null, 2))}
 </section>
 ${response(delivery)}`,
   };
+}
+
+type Obstacle = { reason: string; step: Html };
+
+/** Returns why the delivery can't be sent again, and the step that helps. */
+function obstacleOf({ webhook, path, plan, planPath }: DeliveryPage): Obstacle | undefined {
+  if (!isPaid(plan)) {
+    const reason = "Webhooks are paused on the Free plan. Upgrade to resend this delivery.";
+    return { reason, step: linkButton(planPath, "Compare plans") };
+  }
+  if (!webhook.enabled) {
+    const fields = { enabled: "true" };
+    const reason = "This webhook is disabled. Enable it to resend this delivery.";
+    return { reason, step: formButton({ action: path, text: "Enable webhook", look: "primary", fields }) };
+  }
+  if (webhook.verified) return undefined;
+  const reason = "The endpoint hasn’t accepted a test event yet. Once it does, you can resend this delivery.";
+  return { reason, step: formButton({ action: `${path}/test`, text: "Send test event", look: "primary" }) };
 }
 
 const ATTEMPTS: Columns<Details["attempts"][number]> = {

@@ -2,11 +2,11 @@ import { isPaid, type Plan } from "../../../resources/plans.ts";
 import type { Attempt, DeliveryCounts } from "../../../resources/webhooks/types.ts";
 import { formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { statusOf } from "./context.ts";
+import { canResend, statusOf } from "./context.ts";
 import { type DeliveryList, deliveryList } from "./delivery-list.ts";
 import { eventsOf, recentDeliveries, statusBadge } from "./list-page.ts";
 
-type WebhookPage = Omit<DeliveryList, "isOn"> & {
+type WebhookPage = Omit<DeliveryList, "isOn" | "canResend"> & {
   creator: Html;
   counts: DeliveryCounts | undefined;
   /** When the next attempt of a failing or unverified webhook is due; null if none is pending. */
@@ -19,6 +19,7 @@ export function webhookPage(page: WebhookPage) {
   const { webhook, path, plan } = page;
   const mayChange = isPaid(plan);
   const isOn = mayChange && webhook.enabled;
+  const mayResend = canResend(webhook, plan);
   const has = (wanted: string) => page.deliveries.some(({ status }) => status === wanted);
   return {
     actions: mayChange ? buttons(page) : html``,
@@ -39,12 +40,11 @@ ${page.counts && html`<dt>Last 24 hours</dt><dd>${recentDeliveries(page.counts)}
 <section class="group"><div class="title"><div><h2>Deliveries</h2>
 <p class="intro">Deliveries from the last 30 days, newest first.</p></div>
 <div class="actions">${has("pending") && linkButton(path, "Refresh", "quiet")}${
-      isOn &&
-      webhook.verified &&
+      mayResend &&
       has("failed") &&
       linkButton(`${path}/deliveries/resend-failed`, "Resend all failed", "quiet")
     }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
-${deliveryList({ ...page, isOn })}
+${deliveryList({ ...page, isOn, canResend: mayResend })}
 </section>
 <p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`,
   };

@@ -74,11 +74,12 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["workload-identity-none", "owner", `${ownEmpty}/workload-identity`],
     ["workload-identity-free", "founder", `${ownFresh}/workload-identity`],
     ["trust-rule-new", "owner", `${own}/workload-identity/new`],
+    ["trust-rule-new-gitlab", "owner", `${own}/workload-identity/new?platform=gitlab`],
     ["trust-rule-new-kubernetes", "owner", `${own}/workload-identity/new?platform=kubernetes`],
     [
       "trust-rule-new-rejected",
       "owner",
-      openThen(`${own}/workload-identity/new`, async (page) => {
+      openThen(`${own}/workload-identity/new?platform=other`, async (page) => {
         await fill(page, { name: "Deploy", issuer: "http://gitlab.example", subject: "*", claims: "ref" });
         await page.locator("[value='links:write']").uncheck();
         await press(page, "Add trust rule");

@@ -198,6 +198,7 @@ function webhookPages(gallery: Gallery, receiver: Receiver): GalleryPage[] {
       "owner",
       openThen(`${own}/webhooks/${gallery.failing.id}`, (page) => page.click("tbody a")),
     ],
+    ["delivery-disabled", "owner", `${own}/webhooks/${gallery.gone.id}/deliveries/${gallery.lost.id}`],
     ["deliveries-resend-failed", "owner", `${own}/webhooks/${gallery.gone.id}/deliveries/resend-failed`],
     ["deliveries-none-failed", "owner", `${own}/webhooks/${gallery.webhook.id}/deliveries/resend-failed`],
     [

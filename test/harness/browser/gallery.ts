@@ -130,7 +130,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   const newcomer = await service.createUser([], "dorothy.vaughan");
   const adminApi = apiAt(service.url, await firstPartyToken(service, admin));
   await adminApi.send("POST", `/dashboard/organizations/${id}/webhooks`, {
-    json: { url: "https://hooks.northwind.invalid/grace", events: ["link.deleted"] },
+    json: { url: "https://hooks.northwind.invalid/grace", events: ["link.deleted"], enabled: false },
   });
   const ownerApi = apiAt(service.url, await firstPartyToken(service, owner));
   const invited = await ownerApi.send<{ url: string }>("POST", `/dashboard/organizations/${id}/invitations`, {
@@ -239,8 +239,8 @@ async function fillWebhooks(api: Api, receiver: Receiver) {
   await api.createLink({ slug: "autumn", title: "Autumn roasts" });
   await fetch((await api.createLink({ slug: "now" })).short_url, { redirect: "manual" });
   await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
-  await waitForDelivery(api, gone, ({ status }) => status === "failed");
+  const lost = await waitForDelivery(api, gone, ({ status }) => status === "failed");
   await waitForDelivery(api, failing, ({ attempts }) => attempts.length > 0);
   await until(async () => (await deliveriesOf(api, unverified)).find(({ attempts }) => attempts.length > 0));
-  return { webhook, failing, unverified, gone };
+  return { webhook, failing, unverified, gone, lost };
 }

@@ -36,6 +36,21 @@ test.serial("a password change is announced on every page until the user dismiss
   t.false((await browser.open(`${service.url}${team.base}`)).text.includes("Security notice:"));
 });
 
+test.serial("a page that answers a rejected form has the number of notices, too", async (t) => {
+  const { owner, base } = await createTeam(service);
+  await service.storage.notices.dismiss(owner.id);
+  const new_password = "an entirely new password";
+  const json = { current_password: owner.password, new_password };
+  await owner.api.send("POST", "/dashboard/account/password", { json });
+  const { browser } = await browserOf(service, { ...owner, password: new_password });
+  const settings = await browser.open(`${service.url}${base}/settings`);
+  const counted = settings.html.querySelector("a.tool .count")?.text;
+  t.regex(counted ?? "", /^[1-9]/);
+  const rejected = await browser.press(settings, "Rename organization", { name: " " });
+  t.is(rejected.status, 422);
+  t.is(rejected.html.querySelector("a.tool .count")?.text, counted);
+});
+
 test.serial("a new device is announced in other sessions, but not in its own", async (t) => {
   const user = await service.createUser([]);
   const { browser: known } = await browserOf(service, user);

@@ -131,7 +131,9 @@ test("no page runs an inline script or loads anything from another origin", asyn
     t.regex(policy, /default-src 'none'/, name);
     t.regex(policy, /base-uri 'none'/, name);
     t.notRegex(policy, /unsafe-|\*/, name);
-    const scripts = html.querySelectorAll("script").map(({ attributes, text }) => [attributes.src, text]);
+    const scripts = html
+      .querySelectorAll("script")
+      .map(({ attributes, text }) => [attributes.src?.split("?")[0], text]);
     t.deepEqual(scripts, /signIn/i.test(name) ? [["/assets/passkeys.js", ""]] : [], name);
     for (const element of html.querySelectorAll("[src],link[href]")) {
       t.regex(element.attributes.src ?? element.attributes.href ?? "", /^\/assets\//, name);

@@ -32,8 +32,8 @@ async function signOut(page: Page): Promise<void> {
 }
 
 /** Adds a passkey on the account page. Resolves to the recovery codes that are shown. */
-async function addPasskey(page: Page, name: string): Promise<string[]> {
-  await page.goto(`${ACCOUNT}/passkeys/new`);
+async function addPasskey(page: Page, name: string, query = ""): Promise<string[]> {
+  await page.goto(`${ACCOUNT}/passkeys/new${query}`);
   await page.locator("form[data-passkey] [name=name]").fill(name);
   await press(page, "Add passkey");
   await page.waitForURL(/recovery-codes|done=passkey-added/);
@@ -47,8 +47,10 @@ inChromium(
     const { page, complaints } = await openPage(browser, { baseURL: service.url });
     const authenticator = await addAuthenticator(page);
     await signIn(page, user);
-    const codes = await addPasskey(page, "Work laptop");
+    const codes = await addPasskey(page, "Work laptop", `?return_to=${ACCOUNT}/apps`);
     t.is(codes.length, 10);
+    await page.getByRole("link", { name: "Continue" }).click();
+    await page.waitForURL(/account\/apps$/);
     t.is((await authenticator.credentials()).length, 1);
 
     await signOut(page);

@@ -1,5 +1,7 @@
 import test from "ava";
+import type { HTMLElement } from "node-html-parser";
 import { PNG } from "pngjs";
+import { OPERATOR } from "../../../../resources/events/types.ts";
 import { isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import { png, uploadLogo } from "../../../harness/clients/logos.ts";
@@ -213,4 +215,35 @@ test("the consent page shows the logo, the name and whose app it is, and warns u
   t.true(text.includes(own.name));
   const signIn = await new TestBrowser(service.url).open(authorizeUrl(service, app));
   t.true(signIn.html.textContent.includes(`ChatGPT, an app by ${app.name}, wants to access your account.`));
+});
+
+test("an organization has the logo of its client wherever it is shown, and its initial without one", async (t) => {
+  const { app, own, user } = await createApp(service);
+  const plain = await service.createOrganization("Zinc");
+  await service.storage.organizations.addMember(plain.id, user.id, "member", OPERATOR);
+  await service.storage.clients.setLogo(own.id, png(7, 7), OPERATOR);
+  const path = (await service.storage.clients.findProfile(own.clientId))?.logoHash;
+  const src = `/assets/logos/${path}.png`;
+  const tilesOf = (elements: HTMLElement[]) =>
+    elements.map((one) => one.querySelector(".logo")?.attributes.src ?? one.querySelector(".initial")?.text);
+
+  const { browser, page } = await browserOf(service, user);
+  t.deepEqual(tilesOf(page.html.querySelectorAll(".tiles li")), [src, "Z"]);
+  const opened = await browser.open(`${service.url}/dashboard/organizations/${own.id}`);
+  t.deepEqual(tilesOf(opened.html.querySelectorAll("main > .title")), [src]);
+  const menu = opened.html.querySelector("details.menu");
+  t.deepEqual(tilesOf(menu?.querySelectorAll("summary, .sheet a") ?? []), [src, src, "Z", undefined]);
+  const account = await browser.open(`${service.url}/dashboard/account`);
+  t.deepEqual(tilesOf(account.html.querySelectorAll(".menu .sheet a")).slice(0, 2), [src, "Z"]);
+
+  const choice = await browser.open(authorizeUrl(service, app));
+  t.deepEqual(tilesOf(choice.html.querySelectorAll("label.option")), [src, "Z"]);
+  await service.storage.organizations.setPlan(plain.id, "free", OPERATOR);
+  const only = await browser.open(authorizeUrl(service, app));
+  t.deepEqual(tilesOf(only.html.querySelectorAll(".parties figure")).at(-1), src);
+  t.is((await browser.open(service.url + src)).headers.get("content-type"), "image/png");
+
+  browser.accept = "application/json";
+  const me = JSON.parse((await browser.open(`${service.url}/dashboard/me`)).text);
+  t.deepEqual(Object.keys(me.organizations[0]), ["id", "name", "plan", "role"]);
 });

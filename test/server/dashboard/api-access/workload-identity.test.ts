@@ -2,6 +2,7 @@ import test from "ava";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
+import type { Filled, Page } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -96,22 +97,31 @@ test("an organization that was never on a paid plan has no client to trust workl
   t.regex(page.text, /Upgrade to Growth or Premium/);
 });
 
-test("in a browser, the form starts with what GitHub Actions needs", async (t) => {
+test("in a browser, the form starts with the fields of GitHub Actions, and links to other platforms", async (t) => {
   const { open, path } = await withBrowser();
   const page = await open("/new");
-  const initialOf = (name: string) => page.html.querySelector(`#${name}`)?.attributes.value;
-  t.is(initialOf("issuer"), RULE.issuer);
-  t.is(initialOf("audience"), service.url);
-  t.is(initialOf("subject"), "");
+  t.deepEqual(fieldsOf(page), ["name", "owner", "repository", "jobs", "ref"].concat(IDS, "scopes"));
   t.truthy(page.html.querySelector(`a[href="${path}/new?platform=kubernetes"]`));
   const gitlab = await open("/new?platform=gitlab");
   t.is(gitlab.html.querySelector("#issuer")?.attributes.value, "https://gitlab.com");
-  for (const platform of ["kubernetes", "other", "constructor", "%00"]) {
+  const kubernetes = await open("/new?platform=kubernetes");
+  t.deepEqual(fieldsOf(kubernetes), ["name", "issuer", "namespace", "service_account", "scopes"]);
+  for (const platform of ["other", "constructor", "%00"]) {
     const other = await open(`/new?platform=${platform}`);
     t.is(other.status, 200);
-    t.is(other.html.querySelector("#issuer")?.attributes.value, "");
+    t.deepEqual(fieldsOf(other), ["name", "issuer", "subject", "audience", "claims", "scopes"]);
+    t.is(other.html.querySelector("#audience")?.attributes.value, service.url);
+    t.is(other.html.querySelector("main [aria-current=page]")?.text, "Other issuer");
   }
 });
+
+const IDS = ["subject_format", "owner_id", "repository_id"];
+
+/** Returns the names of what the form asks for. */
+function fieldsOf({ html }: Page): string[] {
+  const inputs = html.querySelectorAll("main form :is(input:not([type=hidden]), select, textarea)");
+  return [...new Set(inputs.map(({ attributes }) => attributes.name ?? ""))];
+}
 
 const FIELDS = {
   name: "Deploy & more",
@@ -124,7 +134,7 @@ const FIELDS = {
 test("in a browser, a rule is added and deleted without JavaScript", async (t) => {
   const { browser, open, list, path } = await withBrowser();
   t.regex((await open()).text, /No trust rules yet/);
-  const added = await browser.press(await open("/new"), "Add trust rule", FIELDS);
+  const added = await browser.press(await open("/new?platform=other"), "Add trust rule", FIELDS);
   t.is(added.url, `${service.url}${path}?done=trust-rule-added`);
   t.regex(added.text, /Trust rule added\./);
   t.regex(added.text, /Deploy &amp; more/);
@@ -140,7 +150,7 @@ test("in a browser, a rule is added and deleted without JavaScript", async (t) =
 
 test("in a browser, a rejected rule is shown again with its values and the errors", async (t) => {
   const { browser, open, list } = await withBrowser();
-  const page = await browser.press(await open("/new?platform=gitlab"), "Add trust rule", {
+  const page = await browser.press(await open("/new?platform=other"), "Add trust rule", {
     ...FIELDS,
     issuer: "http://gitlab.example",
     subject: "a*b",
@@ -156,7 +166,105 @@ test("in a browser, a rejected rule is shown again with its values and the error
   t.is(page.html.querySelector("#claims-error")?.text, "ref must have a value of 1 to 255 characters.");
   t.is(page.html.querySelector("#name")?.attributes.value, "Deploy & more");
   t.is(page.html.querySelector("#claims")?.text, "ref");
-  t.is(page.html.querySelector("main [aria-current=page]")?.text, "GitLab CI/CD");
+  t.is(page.html.querySelector("main [aria-current=page]")?.text, "Other issuer");
+  t.deepEqual(await list(), []);
+});
+
+const GITHUB = { name: "Deploy", owner: "octo-org", repository: "octo-repo", ref: "main" };
+const GITLAB = { name: "Deploy", project: "my-group/sub/my-project", ref: "main" };
+const WITH_IDS = { subject_format: "ids", owner_id: "65", repository_id: "74" };
+
+const COMPOSED: [platform: string, fields: Filled, subject: string, claims?: object][] = [
+  ["github", GITHUB, "repo:octo-org/octo-repo:ref:refs/heads/main"],
+  ["github", { ...GITHUB, ref: " feature/* " }, "repo:octo-org/octo-repo:ref:refs/heads/feature/*"],
+  ["github", { ...GITHUB, jobs: "tag", ref: "v1.2" }, "repo:octo-org/octo-repo:ref:refs/tags/v1.2"],
+  [
+    "github",
+    { ...GITHUB, jobs: "environment", ref: "Live: EU" },
+    "repo:octo-org/octo-repo:environment:Live%3A EU",
+  ],
+  ["github", { ...GITHUB, jobs: "pull_request", ref: "" }, "repo:octo-org/octo-repo:pull_request"],
+  ["github", { ...GITHUB, jobs: "any", ref: "" }, "repo:octo-org/octo-repo:*"],
+  ["github", { ...GITHUB, ...WITH_IDS }, "repo:octo-org@65/octo-repo@74:ref:refs/heads/main"],
+  [
+    "github",
+    { ...GITHUB, owner_id: "65", repository_id: "74" },
+    "repo:octo-org/octo-repo:ref:refs/heads/main",
+    { repository_owner_id: "65", repository_id: "74" },
+  ],
+  [
+    "gitlab",
+    GITLAB,
+    "project_path:my-group/sub/my-project:ref_type:branch:ref:main",
+    { ref_protected: "true" },
+  ],
+  [
+    "gitlab",
+    { ...GITLAB, jobs: "any", ref: "", protected: "false", project_id: "20" },
+    "project_path:my-group/sub/my-project:*",
+    { project_id: "20" },
+  ],
+  [
+    "kubernetes",
+    { name: "Pod", issuer: "https://cluster.example", namespace: "jobs", service_account: "links" },
+    "system:serviceaccount:jobs:links",
+  ],
+];
+
+const ISSUERS: Record<string, string> = {
+  github: "https://token.actions.githubusercontent.com",
+  gitlab: "https://gitlab.com",
+  kubernetes: "https://cluster.example",
+};
+
+test("in a browser, issuer, audience, subject and claims are composed from the fields of a platform", async (t) => {
+  const { browser, open, list } = await withBrowser();
+  for (const [platform, fields, subject, claims = {}] of COMPOSED) {
+    const added = await browser.press(await open(`/new?platform=${platform}`), "Add trust rule", fields);
+    t.regex(added.text, /Trust rule added\./, subject);
+    t.like((await list()).at(-1), { issuer: ISSUERS[platform], audience: service.url, subject, claims });
+    t.true(added.html.querySelector("main")?.text.includes(subject), "the page shows it");
+  }
+});
+
+const REFUSED: [platform: string, fields: Filled, field: string, error: RegExp][] = [
+  ["github", { ...GITHUB, owner: "" }, "owner", /^Must be the name of a user or organization on GitHub\.$/],
+  ["github", { ...GITHUB, owner: "octo*" }, "owner", /^Must be the name of a user/],
+  ["github", { ...GITHUB, repository: "octo-org/octo-repo" }, "repository", /without its owner/],
+  ["github", { ...GITHUB, jobs: "some" }, "jobs", /^Must be one of branch, /],
+  ["github", { ...GITHUB, ref: "" }, "ref", /^Must be the name of a branch\.$/],
+  ["github", { ...GITHUB, ref: "refs/heads/main" }, "ref", /without refs\/heads\//],
+  ["github", { ...GITHUB, ref: "a b" }, "ref", /^Must be a name as in git/],
+  ["github", { ...GITHUB, ref: "x".repeat(250) }, "ref", /^Must be shorter/],
+  ["github", { ...GITHUB, jobs: "environment", ref: "a*b" }, "ref", /\* at the end only/],
+  ["github", { ...GITHUB, jobs: "environment", ref: "" }, "ref", /^Must be the name of an environment\.$/],
+  ["github", { ...GITHUB, jobs: "any" }, "ref", /^Must be empty for pull requests and any job\.$/],
+  ["github", { ...GITHUB, ...WITH_IDS, owner_id: "" }, "owner_id", /^Is required if tokens have IDs\.$/],
+  ["github", { ...GITHUB, repository_id: "x" }, "repository_id", /^Must be a number\.$/],
+  ["gitlab", { ...GITLAB, project: "my-project" }, "project", /^Must be a group and a project/],
+  ["gitlab", { ...GITLAB, issuer: "http://gitlab.example" }, "issuer", /^Must be an https URL/],
+  ["gitlab", { ...GITLAB, jobs: "any" }, "ref", /^Must be empty for any job\.$/],
+  ["gitlab", { ...GITLAB, jobs: "tag", ref: "" }, "ref", /^Must be the name of a tag\.$/],
+  [
+    "kubernetes",
+    { name: "Pod", issuer: "https://cluster.example", namespace: "Jobs", service_account: "links" },
+    "namespace",
+    /^Must be a name as in Kubernetes/,
+  ],
+];
+
+test("in a browser, a field of a platform that doesn't fit has the error, and keeps its value", async (t) => {
+  const { browser, open, list } = await withBrowser();
+  for (const [platform, fields, field, error] of REFUSED) {
+    const page = await browser.press(await open(`/new?platform=${platform}`), "Add trust rule", fields);
+    t.is(page.status, 422, field);
+    t.deepEqual(
+      page.html.querySelectorAll("[aria-invalid]").map(({ attributes }) => attributes.name),
+      [field],
+    );
+    t.regex(page.html.querySelector(`#${field}-error`)?.text ?? "", error);
+    t.is(page.html.querySelector("#name")?.attributes.value, String(fields.name));
+  }
   t.deepEqual(await list(), []);
 });
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../../resources/events/schemas.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { AUDITED_CHANGES, joinByInvitation } from "../../../harness/audited-changes.ts";
 import { apiAt, isProblem } from "../../../harness/clients/api.ts";
@@ -300,6 +301,34 @@ test("the page filters and paginates the log", async (t) => {
     `${team.base}/audit.csv?type=client.created&actor=unknown`,
     "the export has the same filter",
   );
+});
+
+test("the filter names each audited event in words, in groups", async (t) => {
+  const team = await createTeam(service);
+  const { browser } = await browserOf(service, team.owner);
+  const { html } = await browser.open(`${service.url}${team.base}/audit`);
+  const groups = html.querySelectorAll("select[name=type] optgroup");
+  t.deepEqual(
+    groups.map(({ attributes }) => attributes.label),
+    [
+      ...["Sign-ins and sessions", "Members and invitations", "Apps, clients and tokens"],
+      ...["Links", "Webhooks", "Organization and plan"],
+    ],
+  );
+  const options = groups.flatMap((group) => group.querySelectorAll("option"));
+  const audited = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
+    (type) => type !== "link.clicked" && type !== "webhook.test",
+  );
+  t.deepEqual(options.map(({ attributes }) => attributes.value).toSorted(), audited.toSorted());
+  const names = options.map(({ text }) => text);
+  t.is(new Set(names).size, names.length);
+  t.deepEqual(
+    names.filter((name) => !/^[A-Z][A-Za-z0-9.,\- ]+$/.test(name)),
+    [],
+  );
+  t.is(html.querySelector("[value='client.secret_rotated']")?.text, "Rotated or created a client secret");
+  const signIns = groups[0]?.querySelectorAll("option").map(({ text }) => text) ?? [];
+  t.true(signIns.includes("Signed out"), signIns.join());
 });
 
 type Head = { seq: number; hash: string };

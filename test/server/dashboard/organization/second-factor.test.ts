@@ -61,13 +61,44 @@ test("the settings page sends an owner without a second factor to set one up bef
   const setup = await browser.open(new URL(setupLink(refused), service.url).href);
   const app = await browser.press(setup, "Set up authenticator app");
   const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
-  await browser.press(app, "Confirm code", { code: codeOf(secret) });
-  const required = await browser.press(await browser.open(settings), "Require a second factor");
+  const mistyped = await browser.press(app, "Confirm code", { code: "000000x" });
+  t.is(mistyped.status, 422);
+  const codes = await browser.press(mistyped, "Confirm code", { code: codeOf(secret) });
+  const required = await browser.press(await follow(browser, codes, "Continue"), "Require a second factor");
   t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
   t.is(required.url, `${settings}?done=second-factor-required`);
   t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
   const optional = await browser.press(required, "Stop requiring a second factor");
   t.is(optional.html.querySelector("[role=status]")?.text, "A second factor is no longer required.");
+});
+
+/** Follows the link with this text in the content of a page. */
+function follow(browser: TestBrowser, { html }: Page, text: string): Promise<Page> {
+  const link = html.querySelectorAll("main a").find((one) => one.text === text);
+  return browser.open(new URL(link?.attributes.href ?? "", service.url).href);
+}
+
+for (const returnTo of ["//evil.example", "https://evil.example/", "/\\evil.example", "/promo"]) {
+  test(`the setup of a second factor doesn't lead to ${returnTo}`, async (t) => {
+    const { browser } = await browserOf(service, await createColleague(service, undefined));
+    const query = new URLSearchParams({ return_to: returnTo });
+    const setup = await browser.open(`${service.url}/dashboard/account/second-factor?${query}`);
+    const app = await browser.press(setup, "Set up authenticator app");
+    const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
+    const fields = { code: codeOf(secret), return_to: returnTo };
+    const codes = await browser.press(app, "Confirm code", fields);
+    const hrefs = codes.html.querySelectorAll("main .panel a").map(({ attributes }) => attributes.href);
+    t.deepEqual(hrefs, ["/dashboard"]);
+  });
+}
+
+test("a second factor that is set up from the account leads back to it", async (t) => {
+  const { browser, page } = await browserOf(service, await createColleague(service, undefined));
+  const account = await browser.open(new URL("/dashboard/account", page.url).href);
+  const app = await browser.press(account, "Set up authenticator app");
+  const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
+  const codes = await browser.press(app, "Confirm code", { code: codeOf(secret) });
+  t.is((await follow(browser, codes, "Done")).url, account.url);
 });
 
 test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {
@@ -85,12 +116,14 @@ test("owners and admins without a second factor can do nothing there until they 
     isProblem(t, refused, { status: 403, code: "second_factor_setup_required" });
   }
 
-  const setup = await browser.open(service.url + base);
+  const setup = await browser.open(`${service.url}${base}/links?tag=spring`);
   t.regex(setup.text, /requires owners and admins to sign in with a second factor/);
   const page = await browser.press(setup, "Set up authenticator app");
   const secret = page.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
-  t.is((await browser.press(page, "Confirm code", { code: codeOf(secret) })).status, 200);
-  t.is((await browser.open(service.url + base)).status, 200, "the app was just proved in this session");
+  const codes = await browser.press(page, "Confirm code", { code: codeOf(secret) });
+  const back = await follow(browser, codes, "Continue");
+  t.is(back.url, `${service.url}${base}/links?tag=spring`, "it leads back to the page that was asked for");
+  t.is(back.status, 200, "the app was just proved in this session");
   const old = await admin.api.send("GET", base);
   isProblem(t, old, { status: 403, code: "reauthentication_required" });
 

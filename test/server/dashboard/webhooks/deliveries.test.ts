@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../../../resources/events/types.ts";
 import { isMissing, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
@@ -97,14 +98,72 @@ test("a failed delivery shows every attempt and is resent with the same ID", asy
   t.is(contentOf(opened, "Response body"), "a response body");
 
   receiver.respond("/unavailable", (response) => response.writeHead(204).end());
-  const resent = await browser.press(opened, "Resend");
+  const resent = await browser.press(opened, "Send now");
   t.regex(resent.text, /Delivery queued/);
   t.is(resent.url, `${opened.url}?done=delivery-resent`, "it stays on the page");
   const delivered = await newest(isSent);
   t.is(delivered.id, failed.id);
   t.true(delivered.attempts.length > failed.attempts.length);
+  const again = await openFirst(await open());
+  t.regex((await browser.press(again, "Resend")).text, /Delivery queued/, "also what was delivered");
+  await newest((delivery) => isSent(delivery) && delivery.attempts.length > delivered.attempts.length);
   const attempts = (await openFirst(await open())).html.querySelector("table")?.querySelectorAll("tbody tr");
-  t.is(attempts?.length, delivered.attempts.length);
+  t.is(attempts?.length, delivered.attempts.length + 1);
+});
+
+test("the list sends a delivery that waits for its retry now, and offers no button for what was delivered", async (t) => {
+  const { api, path, browser, open, newest, log } = await withReceiver("/retried");
+  receiver.respond("/retried", (response) => response.writeHead(503).end());
+  await api.send("POST", `${path}/test`);
+  await newest(({ status, attempts }) => status === "pending" && attempts.length > 0);
+  const buttons = (page: Page) => page.html.querySelectorAll("tbody form button");
+  const page = await open();
+  t.deepEqual(
+    buttons(page).map(({ text }) => text.replace(/ at .*/, "")),
+    ["Send now webhook.test"],
+  );
+  receiver.respond("/retried", (response) => response.writeHead(204).end());
+  const [button] = buttons(page);
+  if (!button) return t.fail();
+  t.regex((await browser.click(page, button)).text, /Delivery queued/);
+  await newest(isSent);
+  t.true((await log()).data.every(isSent));
+  t.is(buttons(await open()).length, 0);
+});
+
+test("a delivery that can't be resent says why, and offers the step that helps", async (t) => {
+  const { api, organization, path, browser, open, openFirst, newest, createLink } =
+    await withReceiver("/obstacles");
+  await createLink();
+  await newest(isSent);
+  const openDelivery = async () => {
+    const page = await openFirst(await open());
+    t.false(/Send now|Resend/.test(page.text));
+    return page;
+  };
+  const alertOf = ({ html }: Page) => html.querySelector("main .alert")?.text ?? "";
+
+  await api.send("PATCH", path, { json: { enabled: false } });
+  const disabled = await openDelivery();
+  t.regex(alertOf(disabled), /This webhook is disabled\. Enable it/);
+  t.regex((await browser.press(disabled, "Enable webhook")).text, /Webhook enabled\./);
+
+  receiver.exposeVerification("/moved");
+  receiver.respond("/moved", (response) => response.writeHead(500).end());
+  await api.send("PATCH", path, { json: { url: receiver.url("/moved") } });
+  const filter = "?event_type=link.created";
+  const unverified = await openFirst(await open(filter));
+  t.regex(alertOf(unverified), /hasn’t accepted a test event yet/);
+  receiver.respond("/moved", (response) => response.writeHead(204).end());
+  t.regex((await browser.press(unverified, "Send test event")).text, /Test event queued/);
+  await waitUntilVerified(api, path);
+  t.regex((await browser.press(await openFirst(await open(filter)), "Resend")).text, /Delivery queued/);
+
+  await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
+  const paused = await openDelivery();
+  t.regex(alertOf(paused), /paused on the Free plan/);
+  const step = paused.html.querySelectorAll("main a").find(({ text }) => text === "Compare plans");
+  t.is((await browser.open(service.url + step?.attributes.href)).status, 200);
 });
 
 test("an automatically disabled webhook shows the reason and can be enabled again", async (t) => {

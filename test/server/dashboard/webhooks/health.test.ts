@@ -98,6 +98,10 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
   const linkOf = async (page: Promise<Page>) =>
     (await page).html.querySelector(".sections a[href$=/webhooks]")?.text;
   t.is(await linkOf(browser.open(service.url + base)), "Webhooks 1 failing");
+  const settings = await browser.open(`${service.url}${base}/settings`);
+  const rejected = browser.press(settings, "Rename organization", { name: " " });
+  t.is((await rejected).status, 422);
+  t.is(await linkOf(rejected), "Webhooks 1 failing", "also on a page that answers a form");
   t.is(await linkOf(browserOf(service, member).then(({ page }) => page)), undefined);
   receiver.respond("/failing", (response) => response.writeHead(410).end());
   await attempt(webhook.id);
