@@ -1,10 +1,11 @@
 import type { DeliveredEvent, EventList } from "../../resources/webhooks/types.ts";
-import { idBound } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables.ts";
 
-// How many entries of the audit log a page looks at, of which the list may have few or none. Takes milliseconds.
-const SCANNED = 10_000;
+// How many entries of the audit log a page looks at, of which the list may have few or none. Takes up to 20 ms.
+const SCANNED = 5000;
+// Finding an old position closer than this takes longer than looking at the entries.
+const CLOSE = 500;
 // Links have up to 60 KB, and 100 of them would take 60 ms.
 const PAGE_LENGTH = 256 * 1024;
 // Longer than between an event and its place in the audit log, where a later one may come first.
@@ -15,14 +16,22 @@ const OVERLAP_MS = 60 * 60 * 1000;
  * process at a time assigns them, to events that are committed.
  */
 export function createEventList({ knex }: Pick<Database, "knex">): EventList {
-  /** Returns the place of an entry that is older than all since a time. */
-  async function placeBefore(organization_id: string, since: number): Promise<number> {
-    const entry = await knex("events")
-      .where({ organization_id, audited: true })
-      .where("id", "<", idBound("evt", since - OVERLAP_MS))
-      .orderBy("id", "desc")
-      .first("seq");
-    return entry?.seq ?? 0;
+  /** Returns whether an entry was purged, or so old that no later one happened since a time. */
+  async function isBefore(since: number, organization_id: string, seq: number): Promise<boolean> {
+    const entry = await knex("events").where({ organization_id, seq }).first("created_at");
+    return entry === undefined || entry.created_at < since - OVERLAP_MS;
+  }
+
+  /** Skips older entries, without an index of their times: the log is nearly sorted by it. */
+  async function startOf(organizationId: string, { after, end, since }: Range): Promise<number> {
+    let [start, later] = [after, end];
+    if (!(await isBefore(since, organizationId, after + 1))) return after;
+    while (later - start > CLOSE) {
+      const middle = Math.floor((start + later) / 2);
+      if (await isBefore(since, organizationId, middle)) start = middle;
+      else later = middle;
+    }
+    return start;
   }
 
   return {
@@ -31,8 +40,9 @@ export function createEventList({ knex }: Pick<Database, "knex">): EventList {
       return head?.seq ?? 0;
     },
 
-    async read(organizationId, { after, end, since, types, limit }) {
-      const start = Math.max(after, await placeBefore(organizationId, since));
+    async read(organizationId, { types, limit, ...range }) {
+      const { end, since } = range;
+      const start = await startOf(organizationId, range);
       const last = Math.min(end, start + SCANNED);
       const rows: Row[] = await knex("events as e")
         .leftJoin("events as c", "c.id", "e.copy_id")
@@ -54,6 +64,7 @@ export function createEventList({ knex }: Pick<Database, "knex">): EventList {
   };
 }
 
+type Range = { after: number; end: number; since: number };
 type Row = Pick<EventRow, "id" | "data" | "created_at"> & { type: DeliveredEvent["type"]; seq: number };
 
 /** Returns the first events that fit on a page, at least one. */

@@ -120,11 +120,11 @@ test("a page looks at a limited part of a long log, and reading on reaches the e
   const [row] = await database.knex("events").where({ organization_id: id }).limit(1);
   if (!row) return t.fail();
   // Gaps stand for entries of other types.
-  const far = { ...row, id: `${row.id.slice(0, -1)}!`, type: "link.created", seq: end + 25_000 };
+  const far = { ...row, id: `${row.id.slice(0, -1)}!`, type: "link.created", seq: end + 12_000 };
   await database.knex("events").insert(far as never);
   await database.knex("audit_chains").where({ organization_id: id }).update({ seq: far.seq });
   const range = { after: 0, end: far.seq, since: Date.now() - DAY_MS, types: TYPES, limit: LIMIT };
   const page = await first.events.read(id, range);
-  t.deepEqual(page, { events: [], position: 10_000 });
+  t.deepEqual(page, { events: [], position: 5000 });
   t.deepEqual(await readOn(id, 0), { ids: [far.id], position: far.seq });
 });
