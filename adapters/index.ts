@@ -20,6 +20,7 @@ import { purgeExpired } from "./database/purge-expired.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
 import { acceptFirstHeads, acceptHeads } from "./events/chain-heads.ts";
+import { createEventList } from "./events/event-list.ts";
 import { createMemberEventStore } from "./events/member-events.ts";
 import { createOperatorLog } from "./events/operator-log.ts";
 import { type CurrentTraceparent, createOutbox } from "./events/outbox.ts";
@@ -110,6 +111,7 @@ export function openStorage(
     consents: createConsentStore(database, outbox),
     deliveries: createDeliveryQueue(database, outbox, encryption),
     dpopRequirement: createDpopRequirementStore(database, outbox),
+    events: createEventList(database),
     enterpriseAuthorization: createEnterpriseAuthorizationStore(database, outbox),
     fallbackUrls: createFallbackUrlStore(database, outbox),
     grants: createGrantStore(database, outbox, webhookDeletion),

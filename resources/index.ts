@@ -87,7 +87,7 @@ export function createResources(options: ResourceOptions): Resources {
     idempotent: idempotent(runOnce),
   });
   linkRoutes(declare, { links, shortUrl: urls.short });
-  webhookRoutes(declare, { webhooks: services.webhooks, shortUrl: urls.short });
+  webhookRoutes(declare, { ...services, shortUrl: urls.short });
   organizationRoutes(declare, services.showOrganization);
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);

@@ -12,13 +12,15 @@ import {
 } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createTurns } from "./turns.ts";
+import { createListEvents, type ListEvents } from "./webhooks/event-list.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/service.ts";
-import type { WebhookStore } from "./webhooks/types.ts";
+import type { EventList, WebhookStore } from "./webhooks/types.ts";
 
 export type Services = {
   links: LinkService;
   importLinks: ImportLinks;
   webhooks: WebhookService;
+  listEvents: ListEvents;
   showOrganization: ShowOrganization;
 };
 
@@ -28,6 +30,7 @@ export type ServiceOptions = {
     organizations: OrganizationReader;
     fallbackUrls: FallbackReader;
     webhooks: WebhookStore;
+    events: EventList;
   };
   /** Hosts that webhooks may use despite being private, and over plain http. */
   webhookAllowHosts: AllowedHosts;
@@ -43,6 +46,7 @@ export function createServices({ stores, webhookAllowHosts, urls, cursorSecret }
     links: createLinkService({ store: stores.links, cursors, ...own }),
     importLinks: createImportLinks(stores.links, own, createTurns()),
     webhooks: createWebhookService({ store: stores.webhooks, cursors, allowed: webhookAllowHosts }),
+    listEvents: createListEvents({ events: stores.events, cursors, shortUrl: urls.short }),
     showOrganization: createShowOrganization(
       stores.organizations,
       stores.fallbackUrls,

@@ -61,6 +61,8 @@ export type EventRow = {
   seq: number | null;
   hash: string | null;
   traceparent: string | null;
+  /** The event with all of the data, if the audit log keeps less. */
+  copy_id: string | null;
 };
 
 export type WebhookRow = {

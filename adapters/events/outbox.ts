@@ -51,7 +51,7 @@ export type DomainEvent = {
   subject: string | null;
   /** The stored details; never a secret. */
   data: object;
-  /** The details for webhooks, if they are more than the audit log keeps. They are stored for deliveries only. */
+  /** The details for webhooks and the list of events, if they are more than the audit log keeps. */
   delivered?: object;
 };
 
@@ -70,7 +70,7 @@ const DELIVERY_MS = 30 * DAY_MS;
 export const EVENT_COLUMNS =
   "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
 
-type NewEventRow = Omit<EventRow, "seq" | "hash" | "traceparent"> & TraceColumn;
+type NewEventRow = Omit<EventRow, "seq" | "hash" | "copy_id" | "traceparent"> & TraceColumn;
 
 export function eventRow(
   actor: Actor,
@@ -112,19 +112,6 @@ export function deliveriesOf(engine: Engine, events: string): string {
       and (w.verification_expires_at is null or w.verification_expires_at > e.created_at)`;
 }
 
-async function isSubscribed(
-  trx: Knex.Transaction,
-  engine: Engine,
-  { organizationId, type }: DomainEvent,
-): Promise<boolean> {
-  const webhook = await trx("webhooks")
-    .where({ organization_id: organizationId, enabled: true })
-    .whereRaw(containsText(engine), ["events", type])
-    .whereRaw("(verification_expires_at is null or verification_expires_at > ?)", [Date.now()])
-    .first("id");
-  return webhook !== undefined;
-}
-
 export function createOutbox(
   { engine }: Pick<Database, "engine">,
   currentTraceparent: CurrentTraceparent | undefined,
@@ -143,22 +130,26 @@ export function createOutbox(
     /** Records events and adds a delivery for every subscribed webhook; part of the caller's transaction. */
     async record(trx: Knex.Transaction, actor: Actor, ...events: DomainEvent[]): Promise<void> {
       if (events.length === 0) return;
-      const rows: NewEventRow[] = [];
+      const rows: (NewEventRow & Pick<EventRow, "copy_id">)[] = [];
       const deliverable: string[] = [];
       for (const { delivered, ...event } of events) {
         const column = trace.of(event.type);
-        const row = eventRow(actor, event, delivered ? withoutTrace(column) : column);
-        rows.push(row);
-        if (!delivered) deliverable.push(row.id);
-        else if (await isSubscribed(trx, engine, event)) {
-          // Isn't part of the audit log, and expires with its deliveries.
-          const copy = { ...eventRow(actor, { ...event, data: delivered }, column), audited: false };
-          rows.push(copy);
-          deliverable.push(copy.id);
+        if (!delivered) {
+          const row = { ...eventRow(actor, event, column), copy_id: null };
+          rows.push(row);
+          deliverable.push(row.id);
+          continue;
         }
+        // Isn't part of the audit log, and expires with its deliveries.
+        const copy = {
+          ...eventRow(actor, { ...event, data: delivered }, column),
+          audited: false,
+          copy_id: null,
+        };
+        rows.push({ ...eventRow(actor, event, withoutTrace(column)), copy_id: copy.id }, copy);
+        deliverable.push(copy.id);
       }
       await trx("events").insert(rows);
-      if (deliverable.length === 0) return;
       await addDeliveries(trx, engine, deliverable);
       trx.executionPromise.then(notify, () => {});
     },

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import type { Problem } from "./problem.ts";
 import { invalidField } from "./validate.ts";
 
 const LIMIT_RULE = { error: "must be a whole number from 1 to 100" };
@@ -32,14 +33,18 @@ export function createCursors(secret: string) {
   return {
     write: (position: string, list: string) =>
       Buffer.concat([sign(position, list), Buffer.from(position)]).toString("base64url"),
-    /** @throws Problem 422 `invalid_cursor` for one that was modified or belongs to another list */
-    read(cursor: string, list: string): string {
+    /** @throws the Problem of `reject`, by default 422 `invalid_cursor`, for one that was modified or of another list */
+    read(cursor: string, list: string, reject = notOfThisList): string {
       const bytes = Buffer.from(cursor, "base64url");
       const position = bytes.subarray(TAG_BYTES).toString();
       const isValid =
         bytes.length > TAG_BYTES && timingSafeEqual(bytes.subarray(0, TAG_BYTES), sign(position, list));
-      if (!isValid) throw invalidField("cursor", "must be a next_cursor of this list with the same filter");
+      if (!isValid) throw reject();
       return position;
     },
   };
+}
+
+function notOfThisList(): Problem {
+  return invalidField("cursor", "must be a next_cursor of this list with the same filter");
 }

@@ -102,7 +102,10 @@ function withSize(origin: string, size: string): string {
   return origin === "array" ? `must have ${size} items` : `must be ${size}`;
 }
 
-/** Sets `ctx.state.query`, with numbers and booleans converted. Others stay strings, and fail validation. */
+/**
+ * Sets `ctx.state.query`, with numbers, booleans and lists of one item converted. Others stay strings, and fail
+ * validation.
+ */
 export function readQuery(schema: z.ZodObject): ApiMiddleware {
   const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
   return function convertQuery(ctx, next) {
@@ -114,6 +117,7 @@ export function readQuery(schema: z.ZodObject): ApiMiddleware {
 
 function convert(value: unknown, type: string | undefined): unknown {
   if (typeof value !== "string") return value;
+  if (type === "array") return [value];
   if (type === "number" && /^\d+$/.test(value)) return Number(value);
   if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
   return value;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { idOf, respond } from "../http/api-context.ts";
 import { pageQuery } from "../http/pagination.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
+import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
 import {
   createdWebhook,
   DELIVERY_EXAMPLE,
@@ -22,7 +23,7 @@ import {
 } from "./schema.ts";
 import type { WebhookService } from "./service.ts";
 
-type WebhookRouteOptions = { webhooks: WebhookService; shortUrl: string };
+type WebhookRouteOptions = { webhooks: WebhookService; listEvents: ListEvents; shortUrl: string };
 
 const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
 const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
@@ -44,7 +45,10 @@ const deliveryParams = webhookParams.extend({
     .meta({ examples: [DELIVERY_EXAMPLE.id] }),
 });
 
-export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookRouteOptions): void {
+export function webhookRoutes(
+  declare: Declare,
+  { webhooks, listEvents, shortUrl }: WebhookRouteOptions,
+): void {
   declare({
     ...WRITE,
     id: "createWebhook",
@@ -212,6 +216,22 @@ export function webhookRoutes(declare: Declare, { webhooks, shortUrl }: WebhookR
     async handler(ctx) {
       const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
       respond(ctx, queuedDelivery(await webhooks.resend(ctx.state.caller, id, delivery_id), shortUrl));
+    },
+  });
+
+  declare({
+    tag: "Webhooks",
+    scopes: ["links:read", "webhooks:read"],
+    id: "listEvents",
+    method: "get",
+    path: "/v1/events",
+    summary: "List events",
+    description:
+      "Returns the events of the last 30 days, oldest first, with the data that webhooks get. To get further events, send the request again with `next_cursor` as `after`. Every event is returned once, usually within two seconds. Clicks aren't listed.",
+    query: eventQuery,
+    responses: { 200: { description: "A page of events.", body: eventPageSchema } },
+    async handler(ctx) {
+      ctx.body = await listEvents(ctx.state.caller, ctx.state.query);
     },
   });
 }

@@ -35,6 +35,23 @@ export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Fi
 
 export type DeliveredEvent = StoredEvent & { id: string; type: WebhookEvent; createdAt: number };
 
+/** Events that programs can list without a webhook. */
+export type ListedEvent = Exclude<WebhookEvent, "link.clicked" | "webhook.test">;
+
+/** The events of an organization in a fixed order. A position is behind one event and before the next; the first is 0. */
+export type EventList = {
+  /** Returns the position behind all events. No event is ever added before it. */
+  end(organizationId: string): Promise<number>;
+  /**
+   * Returns events between two positions that happened after `since`, oldest first, and the position behind them and all
+   * others that were considered. That may be before `end`, even without events.
+   */
+  read(
+    organizationId: string,
+    page: { after: number; end: number; since: number; types: readonly ListedEvent[]; limit: number },
+  ): Promise<{ events: DeliveredEvent[]; position: number }>;
+};
+
 /** One attempt to deliver an event: the HTTP `status` of the response, or the `error` that prevented one. */
 export type Attempt = { at: number; status?: number; error?: string; ms: number };
 

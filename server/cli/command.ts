@@ -18,6 +18,8 @@ export type CommandInput = {
   options: Record<string, string | boolean | string[] | undefined>;
   /** Prints a remark on stderr for a human reader; not with `--json`. */
   note(text: string): void;
+  /** Prints a part of the result before its end: one line of JSON with `--json`, otherwise the text. */
+  print(part: object, text: string): void;
 };
 
 export type CommandContext = CommandInput & {

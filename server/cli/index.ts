@@ -9,6 +9,7 @@ import { doctorCommand } from "./doctor.ts";
 import { importCommand } from "./import.ts";
 import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
+import { listenCommand } from "./listen.ts";
 import { organizationCommands } from "./organizations.ts";
 import { createProgram, isHelp } from "./program.ts";
 import { mcpCommands } from "./server-json.ts";
@@ -29,6 +30,7 @@ const commands: Command[] = [
   ...grantCommands,
   ...auditCommands,
   ...mcpCommands,
+  listenCommand,
   conformanceCommand,
   verifyAttestationCommand,
 ];
@@ -39,7 +41,8 @@ async function main(argv: string[]): Promise<void> {
     // Help and usage errors appear without loading the database.
     const { runCommand } = await import("./run.ts");
     const note = (text: string) => void (isJson || console.error(text));
-    const result = await runCommand(command, { args, options, note });
+    const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
+    const result = await runCommand(command, { args, options, note, print });
     console.log(toText(result, isJson, command));
     if (hasFailed(result)) process.exitCode = 1;
   });

@@ -139,6 +139,16 @@ export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Se
   return { ...result.data, isProduction, ...(telemetry && { telemetry }) };
 }
 
+/** Returns variables of a command that aren't settings of the server. Those of the environment win over `.env`. */
+export function readVariables<Name extends string>(...names: Name[]): Partial<Record<Name, string>> {
+  const environment = withoutEmpty(withEnvFile());
+  const entries = names.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(entries);
+}
+
 const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_NAME"];
 // The second is required with the first.
 const COMPANIONS = [

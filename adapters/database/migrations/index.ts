@@ -16,6 +16,7 @@ import { deliveryLog } from "./0011_delivery_log.ts";
 import { fallbackUrls } from "./0012_fallback_urls.ts";
 import { invitationLabels } from "./0014_invitation_labels.ts";
 import { clientProfiles } from "./0015_client_profiles.ts";
+import { eventCopies } from "./0016_event_copies.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
@@ -32,6 +33,7 @@ export const MIGRATIONS: Migration[] = [
   fallbackUrls,
   invitationLabels,
   clientProfiles,
+  eventCopies,
 ];
 
 // The first migration of the versions before 0.3.0, none of which was published.

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { pageQuery } from "../../http/pagination.ts";
+import { eventPageSchema, eventQuery, type ListEvents } from "../../webhooks/event-list.ts";
 import {
   createdWebhook,
   deliveryDetailsSchema,
@@ -20,7 +21,12 @@ import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../
 export type WebhookPageUrl = (organizationId: string, webhookId: string) => string;
 
 type SecretTool = Extract<Tool, { operation: string }>;
-type WebhookToolOptions = { webhooks: WebhookService; shortUrl: string; webhookPageUrl: WebhookPageUrl };
+type WebhookToolOptions = {
+  webhooks: WebhookService;
+  listEvents: ListEvents;
+  shortUrl: string;
+  webhookPageUrl: WebhookPageUrl;
+};
 
 const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 
@@ -35,7 +41,7 @@ const delivery = sameAs("list_webhook_deliveries", "The delivery");
 const { request_headers, response } = deliveryDetailsSchema.shape;
 const details = sameAs("list_webhook_deliveries", "The delivery", { request_headers, response });
 
-export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
+export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
   const { create, update } = webhooks.schemas;
   // A model never sees a secret: its context may be logged and shared.
   const toResult: SecretTool["toResult"] = ({ secret, ...shown }, { organizationId }) => ({
@@ -175,6 +181,17 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
         status: 202,
         body: await webhooks.resendFailed(caller, id as string),
       }),
+    },
+    {
+      name: "list_events",
+      title: "List events",
+      description:
+        "Lists events of the last 30 days with the data that webhooks get, oldest first. No clicks.",
+      scopes: ["links:read", "webhooks:read"],
+      annotations: READS,
+      input: eventQuery,
+      output: eventPageSchema.extend({ data: z.array(z.looseObject({})) }),
+      run: (caller, query) => listEvents(caller, query),
     },
   ];
 }

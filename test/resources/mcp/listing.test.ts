@@ -24,7 +24,7 @@ for (const [era, list] of [
   test(`${era}: the list of all tools takes less than 24 KB`, async (t) => {
     const { rpc, text } = await list();
     const { tools = [] } = (rpc?.result ?? {}) as { tools?: unknown[] };
-    t.is(tools.length, 21);
+    t.is(tools.length, 22);
     t.true(Buffer.byteLength(text) < MAX_BYTES, `${Buffer.byteLength(text)} bytes`);
   });
 }
@@ -62,6 +62,7 @@ const HINTS: Record<string, Hints> = {
   upsert_link: REPLACE,
   update_link: REPLACE,
   delete_link: REPLACE,
+  list_events: READ,
   list_webhooks: READ,
   get_webhook: READ,
   create_webhook: CREATE,

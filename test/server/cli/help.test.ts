@@ -46,6 +46,7 @@ const COMMANDS = [
   "audit verify",
   "audit accept",
   "mcp server-json",
+  "listen",
   "conformance",
   "verify-attestation",
 ];

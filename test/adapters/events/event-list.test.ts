@@ -1,0 +1,130 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import test from "ava";
+import { createOutbox } from "../../../adapters/events/outbox.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import type { ListedEvent } from "../../../resources/webhooks/types.ts";
+import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { engine } from "../../harness/database/test-database.ts";
+import { skip } from "../../harness/skip.ts";
+
+export const databases = "all";
+
+const storage = await createTestStorage();
+const { first, second, database } = storage;
+const outbox = createOutbox(database, undefined);
+test.after.always(() => storage.close());
+
+const TYPES: ListedEvent[] = ["link.created", "link.updated", "link.deleted", "client.secret_rotated"];
+const LIMIT = 7;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+async function createOrganization() {
+  return (await first.organizations.create("Events", "premium", OPERATOR)).organization.id;
+}
+
+/** Reads on from a position to the end. */
+async function readOn(organizationId: string, after: number, types = TYPES) {
+  const end = await second.events.end(organizationId);
+  const ids: string[] = [];
+  let position = after;
+  while (position < end) {
+    const range = { after: position, end, since: Date.now() - DAY_MS, types, limit: LIMIT };
+    const page = await second.events.read(organizationId, range);
+    ids.push(...page.events.map(({ id }) => id));
+    position = page.position;
+  }
+  return { ids, position };
+}
+
+const rotation = (organizationId: string) => ({
+  organizationId,
+  type: "client.secret_rotated" as const,
+  subject: null,
+  data: { client_id: "lgc_x", compromised: false, previous_expires_at: null },
+});
+
+const LATE = "an event that commits after a later one is listed after it";
+if (engine === "sqlite") skip(LATE, "SQLite has one transaction at a time");
+else {
+  test(LATE, async (t) => {
+    const id = await createOrganization();
+    await first.auditChain.append(id);
+    const before = await readOn(id, 0);
+    const [late, position] = await database.transaction(async (trx) => {
+      await outbox.record(trx, OPERATOR, rotation(id));
+      const rotated = { organization_id: id, type: "client.secret_rotated" as const };
+      const own = (await trx("events").where(rotated).first("id"))?.id as string;
+      await first.links.create(id, OPERATOR, linkFields({ slug: "early" }));
+      await first.auditChain.append(id);
+      const seen = await readOn(id, before.position);
+      t.is(seen.ids.length, 1);
+      t.true(own < (seen.ids[0] as string));
+      return [own, seen.position];
+    });
+    await second.auditChain.append(id);
+    t.deepEqual((await readOn(id, position)).ids, [late]);
+  });
+}
+
+test("a reader gets every event once, in one order, while concurrent transactions commit", async (t) => {
+  const id = await createOrganization();
+  let isWriting = true;
+  const write = async (index: number) => {
+    const links = index % 2 ? first.links : second.links;
+    const link = await links.create(id, OPERATOR, linkFields({ slug: `raced-${index}` }));
+    if (!("id" in link)) throw new Error("no link was created");
+    await links.update(id, link.id, { title: "New" }, OPERATOR);
+    await links.remove(id, link.id, OPERATOR);
+  };
+  const writing = atOnce(60, write).finally(() => {
+    isWriting = false;
+  });
+  const chain = async () => {
+    while (isWriting) {
+      await first.auditChain.append(id);
+      await nextTurn();
+    }
+  };
+  const chaining = chain();
+  const seen: string[] = [];
+  let position = 0;
+  while (isWriting) {
+    const part = await readOn(id, position);
+    seen.push(...part.ids);
+    position = part.position;
+    await nextTurn();
+  }
+  await Promise.all([writing, chaining]);
+  await first.auditChain.append(id);
+  seen.push(...(await readOn(id, position)).ids);
+  t.is(seen.length, 180);
+  t.is(new Set(seen).size, 180);
+  t.deepEqual(seen, (await readOn(id, 0)).ids);
+});
+
+test("what an earlier version recorded of an updated link isn't listed", async (t) => {
+  const id = await createOrganization();
+  const link = await first.links.create(id, OPERATOR, linkFields({ slug: "updated-before" }));
+  if (!("id" in link)) return t.fail();
+  await first.links.update(id, link.id, { title: "One" }, OPERATOR);
+  await database.knex("events").where({ organization_id: id }).update({ copy_id: null });
+  await first.links.update(id, link.id, { title: "Two" }, OPERATOR);
+  await first.auditChain.append(id);
+  t.is((await readOn(id, 0, ["link.updated"])).ids.length, 1);
+});
+
+test("a page looks at a limited part of a long log, and reading on reaches the end", async (t) => {
+  const id = await createOrganization();
+  await first.auditChain.append(id);
+  const end = await first.events.end(id);
+  const [row] = await database.knex("events").where({ organization_id: id }).limit(1);
+  if (!row) return t.fail();
+  // Gaps stand for entries of other types.
+  const far = { ...row, id: `${row.id.slice(0, -1)}!`, type: "link.created", seq: end + 12_000 };
+  await database.knex("events").insert(far as never);
+  await database.knex("audit_chains").where({ organization_id: id }).update({ seq: far.seq });
+  const range = { after: 0, end: far.seq, since: Date.now() - DAY_MS, types: TYPES, limit: LIMIT };
+  const page = await first.events.read(id, range);
+  t.deepEqual(page, { events: [], position: 5000 });
+  t.deepEqual(await readOn(id, 0), { ids: [far.id], position: far.seq });
+});

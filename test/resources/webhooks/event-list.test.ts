@@ -1,0 +1,303 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import type { z } from "zod";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import type { eventPageSchema } from "../../../resources/webhooks/event-list.ts";
+import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { connectMcp } from "../../harness/clients/mcp.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { startReceiver } from "../../harness/receiver.ts";
+import { startTestService } from "../../harness/service.ts";
+import { createWebhook, until } from "../../harness/webhooks.ts";
+
+export const databases = "all";
+
+type Page = z.output<typeof eventPageSchema>;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const receiver = await startReceiver();
+const { url: DATABASE_URL, drop } = await createTestDatabase();
+const ENCRYPTION_KEY = randomBytes(32).toString("base64url");
+const service = await startTestService({ DATABASE_URL, ENCRYPTION_KEY, WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+const { knex, close } = openDatabase(DATABASE_URL);
+test.after.always(async () => {
+  await Promise.all([service.close(), receiver.close(), close()]);
+  await drop();
+});
+
+async function createApi() {
+  const organization = await service.createOrganization();
+  return { organization, api: apiAt(service.url, await service.token(organization)) };
+}
+
+const list = async (api: Api, query = "") => (await api.get<Page>(`/v1/events${query}`)).body;
+
+const metadataOf = (bytes: number) =>
+  Object.fromEntries(Array.from({ length: bytes / 500 }, (_, key) => [`key${key}`, "x".repeat(500)]));
+
+/** Reads all events to the end of the list, with the cursor there. */
+async function readAll(organizationId: string, api: Api, query = "limit=100", after?: string) {
+  await service.storage.auditChain.append(organizationId);
+  const events: Page["data"] = [];
+  let cursor = after;
+  for (;;) {
+    const page = await list(api, `?${query}${cursor ? `&after=${cursor}` : ""}`);
+    events.push(...page.data);
+    cursor = page.next_cursor;
+    if (!page.has_more) return { events, cursor };
+  }
+}
+
+test.serial("an event is listed as webhooks get it, with the same ID and the same bytes", async (t) => {
+  const { organization, api } = await createApi();
+  const types = ["link.created", "link.updated", "link.deleted", "client.secret_rotated"];
+  const more = ["authorization.granted", "authorization.revoked"];
+  await createWebhook(api, receiver.url("/same"), [...types, ...more]);
+  // More than the audit log keeps, with names that JavaScript reorders.
+  const metadata = { 2: "two", 1: "é\u2028😀", ...metadataOf(3000) };
+  const { id } = await api.createLink({ title: "Title", metadata });
+  await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
+  await api.send("DELETE", `/v1/links/${id}`);
+  await service.storage.clients.rotateSecret(
+    organization.id,
+    { overlapMs: 3_600_000, compromised: false },
+    OPERATOR,
+  );
+  const user = await service.createUser([organization.id]);
+  await tokensFor(service, organization, user);
+  const [grant] = await service.storage.grants.listByOrganization(organization.id);
+  await service.storage.grants.revokeAny(grant?.id as string, OPERATOR);
+  const received = await receiver.waitFor("/same", 6);
+  const { events } = await readAll(organization.id, api);
+  t.deepEqual(
+    events.map(({ type }) => type),
+    [...types, ...more],
+  );
+  const sent = new Map(received.map(({ headers, text }) => [headers["webhook-id"], text]));
+  for (const { id, ...body } of events) t.is(JSON.stringify(body), sent.get(id) as string, body.type);
+});
+
+test.serial("updates are listed with the whole link if there is no webhook", async (t) => {
+  const { organization, api } = await createApi();
+  const created = await api.createLink({ tags: ["a"] });
+  const { body } = await api.send("PATCH", `/v1/links/${created.id}`, { json: { title: "New" } });
+  const { events } = await readAll(organization.id, api, "type=link.updated");
+  t.deepEqual(
+    events.map(({ data }) => data as unknown),
+    [body],
+  );
+});
+
+test.serial("pages of every size contain all events, oldest first, and end with a cursor", async (t) => {
+  const { organization, api } = await createApi();
+  const { cursor: start } = await readAll(organization.id, api);
+  const links = [];
+  for (let created = 0; created < 7; created++) links.push((await api.createLink()).id);
+  for (const limit of [1, 3, 7, 100]) {
+    const { events, cursor } = await readAll(organization.id, api, `limit=${limit}`, start);
+    t.deepEqual(
+      events.map(({ data }) => data.id as string),
+      links,
+    );
+    const empty = await list(api, `?after=${cursor}`);
+    t.like(empty, { data: [], has_more: false });
+    const later = await api.createLink();
+    links.push(later.id);
+    const next = await readAll(organization.id, api, "limit=100", empty.next_cursor);
+    t.deepEqual(
+      next.events.map(({ data }) => data.id as string),
+      [later.id],
+    );
+  }
+});
+
+test.serial("a page of large links is shorter, and the next one continues it", async (t) => {
+  const { organization, api } = await createApi();
+  const ids = [];
+  for (let created = 0; created < 15; created++)
+    ids.push((await api.createLink({ metadata: metadataOf(25_000) })).id);
+  await service.storage.auditChain.append(organization.id);
+  const first = await list(api, "?type=link.created");
+  t.true(first.data.length < 15);
+  t.true(first.has_more);
+  const { events } = await readAll(organization.id, api, "type=link.created");
+  t.deepEqual(
+    events.map(({ data }) => data.id as string),
+    ids,
+  );
+});
+
+test.serial("types can be combined, and a cursor continues with other types", async (t) => {
+  const { organization, api } = await createApi();
+  const { id } = await api.createLink();
+  await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
+  await api.send("DELETE", `/v1/links/${id}`);
+  const typesOf = async (query: string, after?: string) => {
+    const { events, cursor } = await readAll(organization.id, api, query, after);
+    return { types: events.map(({ type }) => type as string), cursor };
+  };
+  t.deepEqual((await typesOf("type=link.updated")).types, ["link.updated"]);
+  const both = await typesOf("limit=1&type=link.deleted&type=link.created");
+  t.deepEqual(both.types, ["link.created", "link.deleted"]);
+  await api.createLink();
+  t.deepEqual((await typesOf("type=link.created&type=link.updated", both.cursor)).types, ["link.created"]);
+});
+
+test.serial("latest is behind all events so far, and before all later ones", async (t) => {
+  const { organization, api } = await createApi();
+  await api.createLink();
+  await service.storage.auditChain.append(organization.id);
+  const latest = await list(api, "?after=latest");
+  t.like(latest, { data: [], has_more: false });
+  const { id } = await api.createLink();
+  const { events } = await readAll(organization.id, api, "limit=100", latest.next_cursor);
+  t.deepEqual(
+    events.map(({ data }) => data.id as string),
+    [id],
+  );
+});
+
+test.serial("an event appears without another request", async (t) => {
+  const { api } = await createApi();
+  const { next_cursor } = await list(api, "?after=latest");
+  const { id } = await api.createLink();
+  const [event] = await until(async () => {
+    const { data } = await list(api, `?after=${next_cursor}`);
+    return data.length > 0 ? data : undefined;
+  });
+  t.is(event?.data.id, id);
+});
+
+test.serial("clicks and test events aren't listed", async (t) => {
+  const { organization, api } = await createApi();
+  await createWebhook(api, receiver.url("/clicks"), ["link.clicked", "webhook.test"]);
+  const { slug } = await api.createLink();
+  await apiAt(service.url).send("GET", `/${slug}`);
+  await receiver.waitFor("/clicks", 1);
+  const { events } = await readAll(organization.id, api);
+  t.deepEqual(
+    events.map(({ type }) => type),
+    ["link.created"],
+  );
+});
+
+test.serial("events of another organization aren't listed, and neither is its cursor accepted", async (t) => {
+  const [mine, theirs] = [await createApi(), await createApi()];
+  await theirs.api.createLink();
+  const { cursor } = await readAll(theirs.organization.id, theirs.api);
+  t.deepEqual((await readAll(mine.organization.id, mine.api)).events, []);
+  const reply = await mine.api.get(`/v1/events?after=${cursor}`);
+  isProblem(t, reply, { status: 422, code: "invalid_after", fields: ["after"] });
+});
+
+test.serial("a cursor from a lost future of the database is rejected", async (t) => {
+  const { organization, api } = await createApi();
+  await api.createLink();
+  const { cursor } = await readAll(organization.id, api);
+  await api.createLink();
+  const { cursor: later } = await readAll(organization.id, api);
+  t.not(later, cursor);
+  // As if a backup from between the two events had been restored.
+  const head = () => knex("audit_chains").where({ organization_id: organization.id });
+  await head().update({ seq: knex.raw("seq - 1") });
+  const reply = await api.get(`/v1/events?after=${later}`);
+  isProblem(t, reply, { status: 422, code: "invalid_after", fields: ["after"] });
+  t.is((await api.get(`/v1/events?after=${cursor}`)).status, 200);
+});
+
+const INVALID: [query: string, code: string, field: string][] = [
+  ["limit=0", "invalid_limit", "limit"],
+  ["limit=101", "invalid_limit", "limit"],
+  ["limit=1&limit=2", "invalid_limit", "limit"],
+  ["after=", "invalid_after", "after"],
+  ["after=0", "invalid_after", "after"],
+  ["after=evt_01ARZ3NDEKTSV4RRFFQ69G5FAV", "invalid_after", "after"],
+  ["type=", "invalid_type", "type.0"],
+  ["type=link.clicked", "invalid_type", "type.0"],
+  ["type=link.created&type=webhook.test", "invalid_type", "type.1"],
+  ["type=link.created,link.deleted", "invalid_type", "type.0"],
+  ["cursor=x", "unknown_field", "cursor"],
+  ["organization_id=org_x", "unknown_field", "organization_id"],
+];
+for (const [query, code, field] of INVALID) {
+  test.serial(`?${query} is rejected with the name of the field`, async (t) => {
+    const { api } = await createApi();
+    isProblem(t, await api.get(`/v1/events?${query}`), { status: 422, code, fields: [field] });
+  });
+}
+
+for (const [scope, missing] of [
+  ["webhooks:read", "webhooks:read links:read"],
+  ["webhooks:write", "webhooks:write webhooks:read links:read"],
+  ["links:read", "links:read webhooks:read"],
+] as const) {
+  test.serial(`a token with only ${scope} is rejected`, async (t) => {
+    const { organization } = await createApi();
+    const reply = await apiAt(service.url, await service.token(organization, { scope })).get("/v1/events");
+    isProblem(t, reply as never, { status: 403, code: "insufficient_scope" });
+    t.deepEqual(challengeOf(reply)?.scope?.split(" ").sort(), missing.split(" ").sort());
+  });
+}
+
+test.serial("a token with links:write and webhooks:write is accepted", async (t) => {
+  const { organization } = await createApi();
+  const token = await service.token(organization, { scope: "links:write webhooks:write" });
+  t.is((await apiAt(service.url, token).get("/v1/events")).status, 200);
+});
+
+test.serial(
+  "a request without a token, of a suspended organization or on the Free plan is rejected",
+  async (t) => {
+    isProblem(t, await apiAt(service.url).get("/v1/events"), { status: 401, code: "missing_token" });
+    const suspended = await createApi();
+    await service.storage.suspensions.suspend(suspended.organization.id, null, OPERATOR);
+    isProblem(t, await suspended.api.get("/v1/events"), { status: 403, code: "organization_suspended" });
+    const free = await createApi();
+    await service.storage.organizations.setPlan(free.organization.id, "free", OPERATOR);
+    isProblem(t, await free.api.get("/v1/events"), { status: 403, code: "plan_required" });
+  },
+);
+
+test.serial("list_events returns the same as REST, and refuses the same", async (t) => {
+  const { organization, api } = await createApi();
+  await api.createLink();
+  await readAll(organization.id, api);
+  const client = await connectMcp(`${service.url}/mcp`, await service.token(organization), "2026-07-28");
+  const call = (args: object) => client.callTool({ name: "list_events", arguments: { ...args } });
+  const page = await list(api, "?type=link.created&limit=1");
+  t.deepEqual((await call({ type: ["link.created"], limit: 1 })).structuredContent, page);
+  const refused = await call({ after: "x" });
+  t.true(refused.isError);
+  t.regex(JSON.stringify(refused.content), /invalid_after/);
+  await client.close();
+});
+
+// Advances the clock, so it is the last one.
+test.serial("events are listed for 30 days, whatever the plan keeps in the audit log", async (t) => {
+  const { organization, api } = await createApi();
+  const { id } = await api.createLink();
+  await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
+  const { cursor } = await readAll(organization.id, api);
+  const reader = async () => apiAt(service.url, await service.token(organization));
+  advanceClock(29 * DAY_MS);
+  const kept = await readAll(organization.id, await reader());
+  t.deepEqual(
+    kept.events.map(({ type }) => type),
+    ["link.created", "link.updated"],
+  );
+  advanceClock(DAY_MS + 1000);
+  const later = await (await reader()).createLink();
+  for (const after of [undefined, cursor]) {
+    const { events } = await readAll(organization.id, await reader(), "limit=100", after);
+    t.deepEqual(
+      events.map(({ data }) => data.id as string),
+      [later.id],
+    );
+  }
+  await service.storage.purgeExpired();
+  t.is((await readAll(organization.id, await reader())).events.length, 1);
+});

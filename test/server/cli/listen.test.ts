@@ -1,0 +1,209 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { createTestDatabase } from "../../harness/database/test-database.ts";
+import { freePort } from "../../harness/port.ts";
+import { Program, ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { startReceiver, verify } from "../../harness/receiver.ts";
+import { startTestService, type TestOrganization } from "../../harness/service.ts";
+
+const receiver = await startReceiver();
+const service = await startTestService();
+test.after.always(stopPrograms);
+test.after.always(() => Promise.all([service.close(), receiver.close()]));
+
+const ONE_HOUR_MS = 60 * 60 * 1000;
+const OWN_SECRET = `whsec_${randomBytes(24).toString("base64")}`;
+let count = 0;
+
+type Settings = Record<string, string>;
+
+function settingsOf({ clientId, clientSecret }: TestOrganization): Settings {
+  return { CLIENT_ID: clientId, CLIENT_SECRET: clientSecret };
+}
+
+/** Starts the command, and waits until it listens. */
+async function listen(settings: Settings, words: string[] = [], server = service.url) {
+  const options = ["listen", "--server", server, ...words];
+  const args = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...options];
+  const program = new Program(process.execPath, args, { settings });
+  await program.says(words.includes("--json") ? /^\{"server"/ : /^Listening to /);
+  return program;
+}
+
+async function setUp(from = service) {
+  const organization = await from.createOrganization();
+  const api = apiAt(from.url, await from.token(organization));
+  return { organization, api, settings: settingsOf(organization), path: `/listen-${++count}` };
+}
+
+async function interrupt(program: Program) {
+  program.kill("SIGINT");
+  return program.ended;
+}
+
+test.serial("events are forwarded like a webhook's requests, signed with the printed secret", async (t) => {
+  const { api, settings, path } = await setUp();
+  const program = await listen(settings, ["--forward", receiver.url(path)]);
+  const [, secret = ""] = await program.says(/signed with (whsec_\S+)\.$/m);
+  const link = await api.createLink({ title: "Zoë" });
+  await api.send("DELETE", `/v1/links/${link.id}`);
+  const requests = await receiver.waitFor(path, 2);
+  t.deepEqual(
+    requests.map((request) => verify(request, secret).type),
+    ["link.created", "link.deleted"],
+  );
+  t.deepEqual(requests[0]?.body.data, link);
+  const [request] = requests;
+  t.is(request?.method, "POST");
+  t.is(request?.headers["content-type"], "application/json");
+  const { body } = await api.get<{ data: { id: string }[] }>("/v1/events");
+  for (const [index, { id, ...payload }] of body.data.entries()) {
+    t.is(requests[index]?.text, JSON.stringify(payload));
+    t.is(requests[index]?.headers["webhook-id"], id);
+    await program.says(new RegExp(`^\\S+Z link\\.\\w+ ${id} 204 \\(\\d+ ms\\)$`, "m"));
+  }
+  const { code, stderr } = await interrupt(program);
+  t.is(code, 0);
+  t.is(stderr, "");
+});
+
+test.serial(
+  "--json prints a line for each event, and one with the position at the end, which --after continues",
+  async (t) => {
+    const { api, settings, path } = await setUp();
+    const words = ["--json", "--forward", receiver.url(path), "--types", "link.created", "link.deleted"];
+    const signed = { ...settings, WEBHOOK_SECRET: OWN_SECRET };
+    const first = await listen(signed, words);
+    const { id } = await api.createLink();
+    await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
+    await api.send("DELETE", `/v1/links/${id}`);
+    await first.says(/"type":"link.deleted"/);
+    const { code, stdout } = await interrupt(first);
+    t.is(code, 0);
+    const [begin, created, deleted, end, ...rest] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    t.deepEqual(rest, []);
+    t.deepEqual(begin, { server: service.url, forward: receiver.url(path), secret: null });
+    t.like(created, { type: "link.created", data: { id }, forwarded: { status: 204 } });
+    t.like(deleted, { type: "link.deleted", data: { id }, forwarded: { status: 204 } });
+    t.like(end, { events: 2, failed: 0 });
+    for (const request of receiver.received(path)) t.truthy(verify(request, OWN_SECRET));
+
+    const missed = await api.createLink();
+    const second = await listen(signed, [...words, "--after", end.after]);
+    await second.says(new RegExp(missed.id));
+    t.is((await interrupt(second)).code, 0);
+    t.is(receiver.received(path).length, 3);
+  },
+);
+
+test.serial("without --forward, events are only printed", async (t) => {
+  const { api, settings } = await setUp();
+  const program = await listen(settings);
+  await api.createLink();
+  await program.says(/^\S+Z link\.created evt_\w+$/m);
+  t.is((await interrupt(program)).code, 0);
+});
+
+test.serial("a receiver that refuses or doesn't respond gets the next event", async (t) => {
+  const { api, settings, path } = await setUp();
+  receiver.respond(path, (response) => {
+    response.writeHead(receiver.received(path).length === 1 ? 500 : 302, { location: "/" }).end();
+  });
+  const program = await listen(settings, ["--forward", receiver.url(path)]);
+  await api.createLink();
+  await program.says(/evt_\w+ 500 /);
+  await api.createLink();
+  await program.says(/evt_\w+ 302 /);
+  const { stdout } = await interrupt(program);
+  t.regex(stdout, /Stopped after 2 events, 2 not accepted\./);
+
+  const unused = `http://127.0.0.1:${await freePort()}/`;
+  const alone = await listen(settings, ["--forward", unused]);
+  await api.createLink();
+  await alone.says(/evt_\w+ The connection was refused\. /);
+  t.is((await interrupt(alone)).code, 0);
+});
+
+test.serial("the command waits for a server that restarts, says so, and misses no event", async (t) => {
+  const database = await createTestDatabase();
+  const server = {
+    PORT: String(await freePort()),
+    DATABASE_URL: database.url,
+    ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+  };
+  const before = await startTestService(server);
+  const { organization, settings } = await setUp(before);
+  const program = await listen(settings, [], before.url);
+  await before.close();
+  await program.says(/did not respond \(ECONNREFUSED\)\. Trying again in \d+ s\./, "stderr");
+  const after = await startTestService(server);
+  const api = apiAt(after.url, await after.token(organization));
+  await api.createLink();
+  await program.says(/link\.created/);
+  await program.says(/^Connected again\.$/m, "stderr");
+  t.is((await interrupt(program)).code, 0);
+  await after.close();
+  await database.drop();
+});
+
+test.serial("over the rate limit, the command waits as long as the server asks", async (t) => {
+  const limited = await startTestService({ RATE_LIMIT: "on" });
+  const { api, settings } = await setUp(limited);
+  const program = await listen(settings, [], limited.url);
+  let asked: string | null = null;
+  while (asked === null) asked = (await api.get("/v1/events?limit=1")).headers.get("retry-after");
+  const [, seconds] = await program.says(/responded with 429\. Trying again in (\d+) s\./, "stderr");
+  t.true(Number(seconds) > 1 && Number(seconds) <= Number(asked), `${seconds} of ${asked}`);
+  t.is((await interrupt(program)).code, 0);
+  await limited.close();
+});
+
+const app = await service.createOrganization();
+const free = await service.createOrganization();
+await service.storage.organizations.setPlan(free.id, "free", OPERATOR);
+const valid = settingsOf(app);
+const REFUSALS: Record<string, [settings: Settings, words: string[], code: string, message: RegExp]> = {
+  "without CLIENT_ID": [{}, [], "missing_credentials", /^CLIENT_ID is missing\./],
+  "without CLIENT_SECRET": [{ CLIENT_ID: "x" }, [], "missing_credentials", /^CLIENT_SECRET is missing\./],
+  "with a wrong secret": [{ ...valid, CLIENT_SECRET: "lgs_x" }, [], "invalid_client", /./],
+  "for an organization on Free": [settingsOf(free), [], "unauthorized_client", /./],
+  "with a wrong --server": [valid, ["--server", "links.example"], "invalid_server", /^--server must be /],
+  "with a wrong --forward": [valid, ["--forward", "8080"], "invalid_forward", /^--forward must be /],
+  "with a wrong WEBHOOK_SECRET": [
+    { ...valid, WEBHOOK_SECRET: "whsec_x" },
+    [],
+    "invalid_secret",
+    /^WEBHOOK_SECRET must be /,
+  ],
+  "with an unknown type": [valid, ["--types", "link"], "invalid_type", /must be one of link\.created/],
+  "with a wrong --after": [valid, ["--after", "x"], "invalid_after", /^after must be a next_cursor/],
+};
+for (const [name, [settings, words, code, message]] of Object.entries(REFUSALS)) {
+  test.serial(`${name}, the command fails and says why`, async (t) => {
+    const args = ["listen", "--json", "--server", service.url, ...words];
+    const ended = await runCommand(args, { settings });
+    t.is(ended.code, 1);
+    t.is(ended.stdout, "");
+    const { error } = JSON.parse(ended.stderr);
+    t.is(error.code, code);
+    t.regex(error.message, message);
+  });
+}
+
+// Advances the clock, so it is the last one.
+test.serial("an expired token is replaced", async (t) => {
+  const own = await startTestService();
+  const { organization, settings } = await setUp(own);
+  const program = await listen(settings, [], own.url);
+  advanceClock(2 * ONE_HOUR_MS);
+  await apiAt(own.url, await own.token(organization)).createLink();
+  await program.says(/link\.created/);
+  t.deepEqual((await interrupt(program)).stderr, "");
+  await own.close();
+});
