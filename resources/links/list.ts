@@ -30,9 +30,7 @@ export const listQuery = pageQuery.extend({
     .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
     .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
     .optional()
-    .describe(
-      "Returns links whose URL, slug or title contains this text. Letters match in either case; accents count.",
-    ),
+    .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z
     .boolean({ error: "must be true or false" })
