@@ -7,6 +7,7 @@ import { createResources, type Resources } from "../resources/index.ts";
 import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
+import { createDocumentation } from "./docs/documentation.ts";
 import { docs } from "./docs/index.ts";
 import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
@@ -131,6 +132,7 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     version: VERSION,
     signingSecret: keys.signing,
     mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
+    documentation: createDocumentation(),
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
     renderErrorPage: unavailableLinkPage,

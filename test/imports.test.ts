@@ -170,6 +170,7 @@ const OPENED: Record<string, string> = {
   "server/credentials/breached-passwords/build.ts: readFileSync": "the list of passwords",
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
+  "server/docs/documentation.ts: readFileSync": "the pages of the documentation",
   "server/docs/guide.ts: readFileSync": "the script of the page",
   "server/http/assets.ts: readFileSync": "assets",
   "server/keys/encryption-keys.ts: openSync": "the lock of the encryption key",

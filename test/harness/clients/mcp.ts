@@ -93,16 +93,10 @@ export async function postMcp(
   return { ...reply, rpc: messages[0], messages };
 }
 
-type ModernParams = {
-  name?: string;
-  arguments?: object;
-  inputResponses?: object | undefined;
-  requestState?: string | undefined;
-};
-
 /** Returns the message and the headers of a request in revision 2026-07-28, from a client with some capabilities. */
-export function modernRequest(method: string, params: ModernParams = {}, capabilities: object = {}) {
+export function modernRequest(method: string, params: object = {}, capabilities: object = {}) {
   const version = "2026-07-28";
+  const { name, uri = name } = params as { name?: string; uri?: string };
   return {
     message: {
       jsonrpc: "2.0",
@@ -119,7 +113,7 @@ export function modernRequest(method: string, params: ModernParams = {}, capabil
     headers: {
       "mcp-protocol-version": version,
       "mcp-method": method,
-      ...(params.name && { "mcp-name": params.name }),
+      ...(uri && { "mcp-name": uri }),
     },
   };
 }

@@ -29,9 +29,16 @@ for (const [era, list] of [
   });
 }
 
-test("a client may cache the tools for itself, and the description of the server for everyone", async (t) => {
-  t.like((await ask("tools/list")).rpc?.result, { ttlMs: HOUR_MS, cacheScope: "private" });
-  t.like((await ask("server/discover")).rpc?.result, { ttlMs: HOUR_MS, cacheScope: "public" });
+test("a client may cache lists for itself, and what is the same for every token for everyone", async (t) => {
+  for (const [method, cacheScope] of [
+    ["tools/list", "private"],
+    ["prompts/list", "private"],
+    ["resources/templates/list", "private"],
+    ["resources/list", "public"],
+    ["server/discover", "public"],
+  ] as const) {
+    t.like((await ask(method)).rpc?.result, { ttlMs: HOUR_MS, cacheScope }, method);
+  }
 });
 
 test("the description of the server is the same for every token", async (t) => {
@@ -102,9 +109,11 @@ for (const era of ALL_ERAS) {
     await client.close();
   });
 
-  test(`${era}: the list of tools is announced as constant`, async (t) => {
+  test(`${era}: the lists of tools, resources and prompts are announced as constant`, async (t) => {
     const client = await connectMcp(url, token, era);
-    t.deepEqual(client.getServerCapabilities()?.tools, { listChanged: false });
+    for (const what of ["tools", "resources", "prompts"] as const) {
+      t.deepEqual(client.getServerCapabilities()?.[what], { listChanged: false });
+    }
     await client.close();
   });
 }

@@ -1,0 +1,25 @@
+import { existsSync, readFileSync } from "node:fs";
+import { lazy } from "../../resources/lazy.ts";
+import type { Documentation } from "../../resources/mcp/resources.ts";
+
+const FOLDER = new URL("../../docs/", import.meta.url);
+// A row of a table in docs/README.md. Files outside the folder aren't pages.
+const ROW = /^\| \[.*?\]\((?!\.\.)(\S+\.md)\) \| (.*?) \|$/gm;
+
+/** Creates the documentation from the Markdown files that docs/README.md lists. An image may leave them out. */
+export function createDocumentation(): Documentation {
+  const read = (path: string) => readFileSync(new URL(path, FOLDER), "utf8");
+  const pages = lazy(() =>
+    existsSync(FOLDER)
+      ? [...read("README.md").matchAll(ROW)].map(([, path = "", description = ""]) => ({
+          path,
+          title: /^# (.*)$/m.exec(read(path))?.[1] ?? path,
+          description,
+        }))
+      : [],
+  );
+  return {
+    pages,
+    read: (path) => (pages().some((page) => page.path === path) ? read(path) : undefined),
+  };
+}
