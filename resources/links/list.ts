@@ -14,9 +14,7 @@ const SORT_TIMEOUT = "Sorting your links took too long. Try again, or sort by cr
 const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
 
 export const listQuery = pageQuery.extend({
-  limit: pageQuery.shape.limit.describe(
-    "The maximum number of links to return. A page of large links may have fewer.",
-  ),
+  limit: pageQuery.shape.limit.describe("The maximum number of links. A page of large links may have fewer."),
   cursor: pageQuery.shape.cursor.describe(
     "The previous page's `next_cursor`, with the same filter and sort.",
   ),

@@ -45,7 +45,7 @@ const idempotencyKey = z
   .string()
   .refine((key) => KEY.test(key), { error: KEY_RULE })
   .optional()
-  .describe("Unique per call. Retries use the same one.");
+  .describe("Unique per call; retries reuse it.");
 
 /** Returns the input schema of a tool, with `idempotency_key` if it takes one. */
 export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z.ZodObject {

@@ -30,9 +30,6 @@ const byId = z.strictObject({ id: z.string().describe("Webhook ID (whk_…).") }
 const byDeliveryId = byId.extend({
   delivery_id: z.string().describe("Delivery ID (evt_…)."),
 });
-const listDeliveries = z.strictObject({ ...byId.shape, ...deliveryQuery.shape });
-// Their list would take 1 % of all schemas: create_webhook has it, and get_webhook returns those of the webhook.
-const EVENT_TYPE = "Only deliveries of events of this type, such as link.created.";
 const webhook = sameAs("get_webhook", "The webhook");
 const delivery = sameAs("list_webhook_deliveries", "The delivery");
 const { request_headers, response } = deliveryDetailsSchema.shape;
@@ -137,8 +134,7 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
       description: "Lists deliveries with payloads and attempts, newest first.",
-      input: listDeliveries,
-      shownInput: listDeliveries.extend({ event_type: z.string().optional().describe(EVENT_TYPE) }),
+      input: z.strictObject({ ...byId.shape, ...deliveryQuery.shape }),
       output: deliveryPageSchema,
       run: async (caller, { id, ...query }) => {
         const { deliveries, nextCursor } = await webhooks.deliveries(caller, id as string, query);
