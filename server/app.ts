@@ -4,6 +4,7 @@ import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
 import { isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
+import { lazy } from "../resources/lazy.ts";
 import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
@@ -132,7 +133,7 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     version: VERSION,
     signingSecret: keys.signing,
     mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
-    documentation: createDocumentation(),
+    documentation: lazy(createDocumentation),
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
     renderErrorPage: unavailableLinkPage,

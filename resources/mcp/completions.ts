@@ -27,7 +27,10 @@ export async function complete(
       case `${LINK_TEMPLATE} slug`:
         return links.suggestSlugs(caller, value, VALUES_MAX + 1);
       case `${PAGE_TEMPLATE} path`:
-        return documentation.pages().flatMap(({ path }) => (path.startsWith(value) ? path : []));
+        return documentation()
+          .pages()
+          .map(({ path }) => path.replace("/docs/", ""))
+          .filter((path) => path.startsWith(value));
       case "weekly_report tag":
         return links.suggestTags(caller, value, VALUES_MAX + 1);
       default:

@@ -10,17 +10,23 @@ import type { LinkService } from "../links/service.ts";
 import { asProtocolError, type McpRequest } from "./request.ts";
 import { LINK_SCOPES, LINK_TEMPLATE } from "./required-scopes.ts";
 
-/** The documentation of the service. A path is that of a Markdown file, so the relative links in it resolve. */
+/** The documentation of the service. A path is the address of a page on the server, such as `/docs/webhooks`. */
 export type Documentation = {
   pages(): { path: string; title: string; description: string }[];
   /** Returns the Markdown of a page; undefined if there is none. */
   read(path: string): string | undefined;
 };
 
-export type ResourceSources = { links: LinkService; shortUrl: string; documentation: Documentation };
+export type ResourceSources = {
+  links: LinkService;
+  shortUrl: string;
+  /** Called on use, because pages may describe the tools. */
+  documentation: () => Documentation;
+};
 
 export const PAGE_TEMPLATE = "linkgate://docs/{+path}";
-const PAGE_PREFIX = PAGE_TEMPLATE.replace("{+path}", "");
+// In front of the address of a page.
+const SCHEME = "linkgate:/";
 
 // They change only with a new version of the service, as the tools do.
 const PAGES_CACHE = { ttlMs: 60 * 60 * 1000, cacheScope: "public" } as const;
@@ -35,11 +41,9 @@ export function registerResources(server: McpServer, request: McpRequest, source
   const { links, shortUrl, documentation } = sources;
   const { caller } = request;
   const listPages = () => ({
-    resources: documentation.pages().map(({ path, ...page }) => ({
-      uri: PAGE_PREFIX + path,
-      name: path,
-      ...page,
-    })),
+    resources: documentation()
+      .pages()
+      .map(({ path, ...page }) => ({ uri: SCHEME + path, name: path, ...page })),
   });
   server.registerResource(
     "documentation",
@@ -50,7 +54,7 @@ export function registerResources(server: McpServer, request: McpRequest, source
       mimeType: "text/markdown",
       cacheHint: PAGES_CACHE,
     },
-    ({ href }) => contentOf(href, "text/markdown", documentation.read(href.slice(PAGE_PREFIX.length))),
+    ({ href }) => contentOf(href, "text/markdown", documentation().read(href.slice(SCHEME.length))),
   );
   if (!covers(caller.scopes, LINK_SCOPES)) return;
   server.registerResource(

@@ -4,22 +4,23 @@ import type { Documentation } from "../../resources/mcp/resources.ts";
 
 const FOLDER = new URL("../../docs/", import.meta.url);
 // A row of a table in docs/README.md. Files outside the folder aren't pages.
-const ROW = /^\| \[.*?\]\((?!\.\.)(\S+\.md)\) \| (.*?) \|$/gm;
+const ROW = /^\| \[.*?\]\((?!\.\.)(\S+)\.md\) \| (.*?) \|$/gm;
 
 /** Creates the documentation from the Markdown files that docs/README.md lists. An image may leave them out. */
 export function createDocumentation(): Documentation {
-  const read = (path: string) => readFileSync(new URL(path, FOLDER), "utf8");
+  const textOf = (name: string) => readFileSync(new URL(`${name}.md`, FOLDER), "utf8");
   const pages = lazy(() =>
     existsSync(FOLDER)
-      ? [...read("README.md").matchAll(ROW)].map(([, path = "", description = ""]) => ({
-          path,
-          title: /^# (.*)$/m.exec(read(path))?.[1] ?? path,
+      ? [...textOf("README").matchAll(ROW)].map(([, name = "", description = ""]) => ({
+          path: `/docs/${name}`,
+          title: /^# (.*)$/m.exec(textOf(name))?.[1] ?? name,
           description,
         }))
       : [],
   );
   return {
     pages,
-    read: (path) => (pages().some((page) => page.path === path) ? read(path) : undefined),
+    read: (path) =>
+      pages().some((page) => page.path === path) ? textOf(path.replace("/docs/", "")) : undefined,
   };
 }

@@ -161,7 +161,7 @@ const READS: [
     "the list of pages",
     ["--method", "resources/list"],
     era,
-    ({ resources }) => resources?.some(({ name }) => name === "mcp.md"),
+    ({ resources }) => resources?.some(({ name }) => name === "/docs/mcp"),
   ],
   [
     "the template of links",

@@ -11,7 +11,7 @@ import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../
 const PAGE_LENGTH = 64 * 1024;
 
 const byId = z.strictObject({ id: z.string().describe("Link ID (lnk_…).") });
-const link = sameAs("get_link", "The link");
+const link = sameAs("get_link");
 const errorSchema = z.looseObject({ code: z.string(), detail: z.string() }).optional();
 // Its fields, once more, would take 2 % of all schemas.
 const newLink = z.looseObject({ url: z.string() }).describe("The arguments of create_link.");
@@ -36,7 +36,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       title: "List links",
       description: "Lists links, by default newest first.",
       input: listQuery,
-      output: linkPageSchema.extend({ data: z.array(sameAs("get_link", "A link")) }),
+      output: linkPageSchema.extend({ data: z.array(link) }),
       run: async (caller, query) => {
         const { links: page, nextCursor } = await links.list(caller, query, PAGE_LENGTH);
         return { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
@@ -59,7 +59,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       description:
         "Returns the clicks of all links together, including deleted ones, like get_link_analytics. Referrers are untrusted visitor input.",
       input: analyticsQuery,
-      output: sameAs("get_link_analytics", "The clicks"),
+      output: sameAs("get_link_analytics"),
       run: (caller, days) => links.analytics(caller, undefined, days),
     },
     {

@@ -30,10 +30,10 @@ const byId = z.strictObject({ id: z.string().describe("Webhook ID (whk_…).") }
 const byDeliveryId = byId.extend({
   delivery_id: z.string().describe("Delivery ID (evt_…)."),
 });
-const webhook = sameAs("get_webhook", "The webhook");
-const delivery = sameAs("list_webhook_deliveries", "The delivery");
+const webhook = sameAs("get_webhook");
+const delivery = sameAs("list_webhook_deliveries");
 const { request_headers, response } = deliveryDetailsSchema.shape;
-const details = sameAs("list_webhook_deliveries", "The delivery", { request_headers, response });
+const details = sameAs("list_webhook_deliveries", { request_headers, response });
 
 export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
   const { create, update } = webhooks.schemas;
@@ -42,7 +42,7 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
     ...shown,
     secret_url: webhookPageUrl(organizationId, shown.id as string),
   });
-  const output = sameAs("get_webhook", "The webhook", { secret_url: z.string() });
+  const output = sameAs("get_webhook", { secret_url: z.string() });
   return [
     {
       ...READ,
@@ -50,7 +50,7 @@ export function webhookTools({ webhooks, shortUrl, webhookPageUrl }: WebhookTool
       title: "List webhooks",
       description: "Lists webhooks, newest first.",
       input: pageQuery,
-      output: webhookPageSchema.extend({ data: z.array(sameAs("get_webhook", "A webhook")) }),
+      output: webhookPageSchema.extend({ data: z.array(webhook) }),
       run: async (caller, query) => {
         const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
         return { data: page.map(toWebhookView), next_cursor: nextCursor };

@@ -147,7 +147,7 @@ export function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
   const resolve = (schema: Schema): Schema => {
     const resolved = Object.entries(schema).map(([keyword, value]) => [keyword, resolveValue(value)]);
     const own: Schema = Object.fromEntries(resolved);
-    const [, other] = /, as (\w+) returns it\.$/.exec(String(schema.description)) ?? [];
+    const [, other] = /^As (\w+) returns it\.$/.exec(String(schema.description)) ?? [];
     return other === undefined ? own : merge(own, itemOf(find(other)));
   };
   const resolveValue = (value: unknown): unknown => {

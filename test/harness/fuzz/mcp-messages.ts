@@ -53,7 +53,7 @@ function callsOf({ name, inputSchema }: Tool): fc.Arbitrary<McpRequest> {
 const text = fc.oneof(
   {
     weight: 4,
-    arbitrary: fc.constantFrom("links", "slug", "docs", "mcp.md", "tag", "weekly_report", "<run>-1"),
+    arbitrary: fc.constantFrom("links", "slug", "docs", "mcp", "tag", "weekly_report", "<run>-1"),
   },
   { weight: 1, arbitrary: fc.constantFrom(...ODD_TEXTS) },
 );

@@ -32,7 +32,7 @@ for (const era of ALL_ERAS) {
     ["tags", TAG, "ma", ["Mail", "mailing list"]],
     ["tags in another case", TAG, "SA", ["sale"]],
     ["all tags", TAG, "", ["Mail", "mailing list", "sale"]],
-    ["pages", PAGE, "operate/mon", ["operate/monitoring.md"]],
+    ["pages", PAGE, "operate/mon", ["operate/monitoring"]],
     ["another variable", { ...SLUG, name: "id" }, "", []],
     ["another argument", { ...TAG, name: "urls" }, "", []],
     ["the name of a campaign", CAMPAIGN, "", []],

@@ -48,12 +48,12 @@ for (const era of ALL_ERAS) {
   test(`${era}: each page of the documentation is listed with a title, and is read as Markdown`, async (t) => {
     const client = await connectMcp(url, token, era);
     const { resources } = await client.listResources();
-    t.true(resources.some(({ uri }) => uri === "linkgate://docs/operate/deploy.md"));
+    t.true(resources.some(({ uri }) => uri === "linkgate://docs/operate/deploy"));
     for (const { uri, name, title, description, mimeType } of resources) {
       t.truthy(title && description, uri);
       t.is(mimeType, "text/markdown");
       const { text } = textOf(await client.readResource({ uri }));
-      t.is(text, readFileSync(path.join(ROOT, "docs", name), "utf8"), uri);
+      t.is(text, readFileSync(path.join(ROOT, `${name}.md`), "utf8"), uri);
     }
     await client.close();
   });
@@ -90,11 +90,12 @@ for (const era of ALL_ERAS) {
     ["a malformed escape", uriOf("%zz")],
     ["a slug with a zero byte", uriOf("%00")],
     ["a long slug", uriOf("x".repeat(5000))],
-    ["an unknown page", "linkgate://docs/unknown.md"],
-    ["the list of pages", "linkgate://docs/README.md"],
+    ["an unknown page", "linkgate://docs/unknown"],
+    ["the list of pages", "linkgate://docs/README"],
+    ["the file of a page", "linkgate://docs/mcp.md"],
     ["a file that isn't a page", "linkgate://docs/verify-audit-log.mjs"],
-    ["a file outside the documentation", "linkgate://docs/../package.json"],
-    ["an encoded path outside the documentation", "linkgate://docs/..%2fpackage.json"],
+    ["a file outside the documentation", "linkgate://docs/../README"],
+    ["an encoded path outside the documentation", "linkgate://docs/..%2fREADME"],
     ["an absolute path", "linkgate://docs//etc/passwd"],
     ["an unknown kind", "linkgate://webhooks/x"],
     ["another scheme", "file:///etc/passwd"],
@@ -124,7 +125,7 @@ for (const era of ALL_ERAS) {
       resourceTemplates.map(({ name }) => name),
       ["documentation"],
     );
-    const { text } = textOf(await client.readResource({ uri: "linkgate://docs/mcp.md" }));
+    const { text } = textOf(await client.readResource({ uri: "linkgate://docs/mcp" }));
     t.regex(text, /^# /);
     await client.close();
   });
@@ -144,7 +145,7 @@ for (const era of ALL_ERAS) {
 test("a link is never cached, and a page may be cached by anyone for an hour", async (t) => {
   for (const [uri, hint] of [
     [uriOf("Spring-Sale"), { ttlMs: 0, cacheScope: "private" }],
-    ["linkgate://docs/mcp.md", { ttlMs: 60 * 60 * 1000, cacheScope: "public" }],
+    ["linkgate://docs/mcp", { ttlMs: 60 * 60 * 1000, cacheScope: "public" }],
   ] as const) {
     const { message, headers } = modernRequest("resources/read", { uri });
     const { rpc } = await postMcp(url, message, { ...headers, ...bearer(token) });
