@@ -16,6 +16,7 @@ import { createReadClickSource, type FindCountry } from "./links/click-source.ts
 import { createRedirects, type RenderPreview } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
+import type { Documentation } from "./mcp/resources.ts";
 import type { Tool } from "./mcp/tool.ts";
 import type { WebhookPageUrl } from "./mcp/tools/webhooks.ts";
 import { createTools } from "./mcp/tools.ts";
@@ -45,6 +46,7 @@ export type ResourceOptions = {
   signingSecret: string;
   webhookPageUrl: WebhookPageUrl;
   mcpExtensions: readonly string[];
+  documentation: () => Documentation;
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
@@ -97,6 +99,9 @@ export function createResources(options: ResourceOptions): Resources {
     createMcpEndpoint({
       bearerCheck: bearerCheckOf(urls.mcp, mcpUrl),
       tools,
+      links,
+      shortUrl: urls.short,
+      documentation: options.documentation,
       runOnce,
       mcpUrl,
       signingSecret,

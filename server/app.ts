@@ -4,6 +4,7 @@ import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
 import { isAt, isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
+import type { Documentation } from "../resources/mcp/resources.ts";
 import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
@@ -67,7 +68,12 @@ export function createApp(options: Dependencies) {
   parseQueries(app);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
-  const protectedParts = createProtectedParts({ ...parts, onError, introspect });
+  const protectedParts = createProtectedParts({
+    ...parts,
+    onError,
+    introspect,
+    documentation: () => documentation,
+  });
   const documentation = createDocumentation({ urls, resources: protectedParts });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const first = [
@@ -120,10 +126,16 @@ function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): 
   });
 }
 
-type ProtectedOptions = Dependencies & { services: Services; onError: OnError; introspect: Introspect };
+type ProtectedOptions = Dependencies & {
+  services: Services;
+  onError: OnError;
+  introspect: Introspect;
+  documentation: () => Documentation;
+};
 
 function createProtectedParts(options: ProtectedOptions): Resources {
-  const { settings, urls, storage, keys, log, rateLimitStore, services, onError, introspect } = options;
+  const { settings, urls, storage, keys, log, rateLimitStore, services, documentation, onError, introspect } =
+    options;
   return createResources({
     introspect,
     dpop: {
@@ -141,6 +153,7 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     version: VERSION,
     signingSecret: keys.signing,
     mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
+    documentation,
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
     renderErrorPage: unavailableLinkPage,

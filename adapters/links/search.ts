@@ -136,13 +136,16 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
 
   function matchesInPiece(
     organizationId: string,
-    { search, tag, archived }: LinkFilter,
+    { search, tag, archived, slugPrefix }: LinkFilter,
     piece: Ids,
   ): Knex.QueryBuilder {
     const links = liveLinks(organizationId, archived);
     // PostgreSQL may read the links of all organizations in a range of ids.
     if (engine === "postgres") links.whereRaw("id = any(array(?))", [idsFrom(organizationId, piece)]);
     else within(links, piece);
+    if (slugPrefix !== undefined) {
+      links.whereRaw("substr(slug, 1, ?) = ?", [slugPrefix.length, slugPrefix]);
+    }
     if (tag !== undefined) links.whereRaw(containsText(engine), ["tags", tagPattern(tag)]);
     if (search !== undefined) links.whereRaw(containsText(engine), ["searched", foldText(search)]);
     return links;

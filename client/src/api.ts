@@ -297,6 +297,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events
+         * @description Returns the events of the last 30 days, oldest first, with the data that webhooks get. To get further events, send the request again with `next_cursor` as `after`. Every event is returned once, usually within two seconds. Clicks aren't listed.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/organization": {
         parameters: {
             query?: never;
@@ -915,6 +935,46 @@ export interface components {
             has_more: boolean;
         };
         /**
+         * EventPage
+         * @example {
+         *       "data": [
+         *         {
+         *           "id": "evt_01JAV5H3C8M1V7T0S9E4X2Q6ZD",
+         *           "type": "authorization.granted",
+         *           "timestamp": "2026-03-01T09:30:00.000Z",
+         *           "data": {
+         *             "grant_id": "V1StGXR8_Z5jdHi6B-myT",
+         *             "client_id": "lgc_Zr3vYb0aQn5fTtK1",
+         *             "user_id": "usr_01JAV3XQ7C5W9D2N8M4K6R0TBE",
+         *             "scopes": [
+         *               "links:read"
+         *             ]
+         *           }
+         *         }
+         *       ],
+         *       "next_cursor": "fnOqhcM_lYVjjJ0w8DcVQjQy",
+         *       "has_more": false
+         *     }
+         */
+        EventPage: {
+            /** @description Each `type`, `timestamp` and `data` are those that webhooks get. */
+            data: {
+                /** @description The event ID, which webhooks get as `webhook-id`. */
+                id: string;
+                /** @enum {string} */
+                type: "link.created" | "link.updated" | "link.deleted" | "client.secret_rotated" | "authorization.granted" | "authorization.revoked" | "token.replay_detected";
+                /** Format: date-time */
+                timestamp: string;
+                data: {
+                    [key: string]: unknown;
+                };
+            }[];
+            /** @description Where to continue, now or when there are new events. Never null. */
+            next_cursor: string;
+            /** @description Whether to continue now: there may be more events. */
+            has_more: boolean;
+        };
+        /**
          * CallerOrganization
          * @example {
          *       "id": "org_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -985,7 +1045,7 @@ export interface components {
         /**
          * Problem
          * @example {
-         *       "type": "https://links.example/docs#invalid_url",
+         *       "type": "https://links.example/docs/errors/invalid_url",
          *       "title": "Unprocessable Entity",
          *       "status": 422,
          *       "detail": "url must be an http or https URL.",
@@ -1493,13 +1553,13 @@ export interface operations {
     listLinks: {
         parameters: {
             query?: {
-                /** @description The maximum number of links to return. A page of large links may have fewer. */
+                /** @description The maximum number of links. A page of large links may have fewer. */
                 limit?: number;
                 /** @description The previous page's `next_cursor`, with the same filter and sort. */
                 cursor?: string;
                 /** @description Descending. Links without clicks are last. */
                 sort?: "created_at" | "clicks" | "last_clicked_at";
-                /** @description Returns links whose URL, slug or title contains this text. Letters match in either case; accents count. */
+                /** @description Returns links with this text in their URL, slug or title. Ignores case, but not accents. */
                 search?: string;
                 /** @description Returns links with this tag. */
                 tag?: string;
@@ -1699,7 +1759,7 @@ export interface operations {
     getLinkAnalytics: {
         parameters: {
             query?: {
-                /** @description The first day. Defaults to 29 days before the last day. */
+                /** @description The first day. Defaults to 29 days before `to`. */
                 from?: string;
                 /** @description The last day. Defaults to today. */
                 to?: string;
@@ -1727,7 +1787,7 @@ export interface operations {
     getAnalytics: {
         parameters: {
             query?: {
-                /** @description The first day. Defaults to 29 days before the last day. */
+                /** @description The first day. Defaults to 29 days before `to`. */
                 from?: string;
                 /** @description The last day. Defaults to today. */
                 to?: string;
@@ -2035,6 +2095,33 @@ export interface operations {
             };
         };
     };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description The maximum number of events. A page of large ones may have fewer. */
+                limit?: number;
+                /** @description A `next_cursor`, or `latest` for one that only later events follow. Default: 30 days ago. */
+                after?: string;
+                /** @description Only events of these types. */
+                type?: ("link.created" | "link.updated" | "link.deleted" | "client.secret_rotated" | "authorization.granted" | "authorization.revoked" | "token.replay_detected")[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventPage"];
+                };
+            };
+        };
+    };
     getOrganization: {
         parameters: {
             query?: never;
@@ -2070,6 +2157,7 @@ export interface Delivery extends SchemaOf<"Delivery"> {}
 export interface DeliveryPage extends SchemaOf<"DeliveryPage"> {}
 export interface DeliveryDetails extends SchemaOf<"DeliveryDetails"> {}
 export interface ResentDeliveries extends SchemaOf<"ResentDeliveries"> {}
+export interface EventPage extends SchemaOf<"EventPage"> {}
 export interface CallerOrganization extends SchemaOf<"CallerOrganization"> {}
 export interface Problem extends SchemaOf<"Problem"> {}
 export interface LinkCreatedEvent extends SchemaOf<"LinkCreatedEvent"> {}
@@ -2091,7 +2179,7 @@ export interface WebhookChanges extends SchemaOf<"WebhookChanges"> {}
 export type WebhookEvent = LinkCreatedEvent | LinkUpdatedEvent | LinkDeletedEvent | LinkClickedEvent | ClientSecretRotatedEvent | AuthorizationGrantedEvent | AuthorizationRevokedEvent | TokenReplayDetectedEvent | WebhookTestEvent;
 
 /** The code of an error of the API. */
-export type ProblemCode = "body_too_large" | "external_id_taken" | "idempotency_key_in_use" | "idempotency_key_reused" | "insufficient_scope" | "internal_error" | "invalid_archived" | "invalid_cursor" | "invalid_dpop_proof" | "invalid_enabled" | "invalid_event_type" | "invalid_events" | "invalid_expires_at" | "invalid_external_id" | "invalid_fallback_url" | "invalid_from" | "invalid_idempotency_key" | "invalid_json" | "invalid_limit" | "invalid_links" | "invalid_max_clicks" | "invalid_metadata" | "invalid_redirect_type" | "invalid_request" | "invalid_search" | "invalid_slug" | "invalid_sort" | "invalid_status" | "invalid_tag" | "invalid_tags" | "invalid_title" | "invalid_to" | "invalid_token" | "invalid_url" | "link_disabled" | "link_gone" | "method_not_allowed" | "misdirected_request" | "missing_token" | "not_found" | "organization_suspended" | "origin_not_allowed" | "plan_required" | "precondition_failed" | "quota_exceeded" | "rate_limited" | "secret_shown_once" | "slug_taken" | "temporarily_unavailable" | "unknown_field" | "unsupported_media_type" | "unsupported_transfer_encoding" | "use_dpop_nonce" | "webhook_disabled" | "webhook_exists" | "webhook_limit" | "webhook_unverified";
+export type ProblemCode = "body_too_large" | "external_id_taken" | "idempotency_key_in_use" | "idempotency_key_reused" | "insufficient_scope" | "internal_error" | "invalid_after" | "invalid_archived" | "invalid_cursor" | "invalid_dpop_proof" | "invalid_enabled" | "invalid_event_type" | "invalid_events" | "invalid_expires_at" | "invalid_external_id" | "invalid_fallback_url" | "invalid_from" | "invalid_idempotency_key" | "invalid_json" | "invalid_limit" | "invalid_links" | "invalid_max_clicks" | "invalid_metadata" | "invalid_redirect_type" | "invalid_request" | "invalid_search" | "invalid_slug" | "invalid_sort" | "invalid_status" | "invalid_tag" | "invalid_tags" | "invalid_title" | "invalid_to" | "invalid_token" | "invalid_type" | "invalid_url" | "link_disabled" | "link_gone" | "method_not_allowed" | "misdirected_request" | "missing_token" | "not_found" | "organization_suspended" | "origin_not_allowed" | "plan_required" | "precondition_failed" | "quota_exceeded" | "rate_limited" | "secret_shown_once" | "slug_taken" | "temporarily_unavailable" | "unknown_field" | "unsupported_media_type" | "unsupported_transfer_encoding" | "use_dpop_nonce" | "webhook_disabled" | "webhook_exists" | "webhook_limit" | "webhook_unverified";
 
 type Query<Id extends keyof operations> = NonNullable<operations[Id]["parameters"]["query"]>;
 
@@ -2137,6 +2225,8 @@ export interface Operations {
   resendFailedDeliveries(input: { id: string }, options?: CallOptions): Promise<ResentDeliveries>;
   /** Resend a delivery. Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule. */
   resendDelivery(input: { id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
+  /** List events. Returns the events of the last 30 days, oldest first, with the data that webhooks get. To get further events, send the request again with `next_cursor` as `after`. Every event is returned once, usually within two seconds. Clicks aren't listed. */
+  listEvents(input?: Query<"listEvents">, options?: CallOptions): Promise<EventPage>;
   /** Retrieve your organization. Returns the organization that the token acts for, its plan's limits and its current usage, and for a user's token the user's role. */
   getOrganization(input?: Record<string, never>, options?: CallOptions): Promise<CallerOrganization>;
 }
@@ -2162,5 +2252,6 @@ export const OPERATIONS: Record<keyof Operations, { method: string; path: string
   getDelivery: {"method":"GET","path":"/v1/webhooks/{id}/deliveries/{delivery_id}"},
   resendFailedDeliveries: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/resend-failed"},
   resendDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/resend"},
+  listEvents: {"method":"GET","path":"/v1/events"},
   getOrganization: {"method":"GET","path":"/v1/organization"},
 };

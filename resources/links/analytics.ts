@@ -12,7 +12,7 @@ const TOO_EARLY = "must not be before 1970-01-01";
 const date = z.iso.date({ error: "must be a date, for example 2030-01-31" });
 
 export const analyticsQuery = z.strictObject({
-  from: date.optional().describe("The first day. Defaults to 29 days before the last day."),
+  from: date.optional().describe("The first day. Defaults to 29 days before `to`."),
   to: date.optional().describe("The last day. Defaults to today."),
 });
 

@@ -14,9 +14,7 @@ const SORT_TIMEOUT = "Sorting your links took too long. Try again, or sort by cr
 const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
 
 export const listQuery = pageQuery.extend({
-  limit: pageQuery.shape.limit.describe(
-    "The maximum number of links to return. A page of large links may have fewer.",
-  ),
+  limit: pageQuery.shape.limit.describe("The maximum number of links. A page of large links may have fewer."),
   cursor: pageQuery.shape.cursor.describe(
     "The previous page's `next_cursor`, with the same filter and sort.",
   ),
@@ -30,9 +28,7 @@ export const listQuery = pageQuery.extend({
     .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
     .meta({ minLength: 1, maxLength: MAX_SEARCH_LENGTH })
     .optional()
-    .describe(
-      "Returns links whose URL, slug or title contains this text. Letters match in either case; accents count.",
-    ),
+    .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z
     .boolean({ error: "must be true or false" })

@@ -20,7 +20,7 @@ import {
   upsertLink,
 } from "./create.ts";
 import { createLinkList } from "./list.ts";
-import { isReserved, type ReservedNames } from "./rules.ts";
+import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
 import type { ClickedLink, Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 
@@ -150,14 +150,30 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const { ids } = validate(selectionSchema, input);
       return turns.work(organizationId, () => store.findMany(organizationId, ids));
     },
-    /** Suggests tags: those of the newest links, most used first. */
-    async suggestTags({ organizationId }: Caller): Promise<string[]> {
+    async findBySlug({ organizationId }: Caller, slug: string): Promise<Link | undefined> {
+      const resolved = SLUG.test(slug) ? await store.resolve(slug) : undefined;
+      return resolved?.organizationId === organizationId
+        ? store.find(organizationId, resolved.id)
+        : undefined;
+    },
+    /** Suggests slugs with a prefix, those of the newest links first. Resolves to none if the search takes too long. */
+    async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
+      if (prefix !== "" && !SLUG.test(prefix)) return [];
+      const filter = prefix === "" ? {} : { slugPrefix: prefix };
+      const found = await turns.reads(organizationId, () => store.list(organizationId, filter, count));
+      return found === "timeout" ? [] : found.map(({ slug }) => slug);
+    },
+    /** Suggests tags with a prefix, in either case: those of the newest links, most used first. */
+    async suggestTags({ organizationId }: Caller, prefix = "", count = SUGGESTED_TAGS): Promise<string[]> {
       const counts = new Map<string, number>();
       for (const tag of (await store.newestTags(organizationId, LINKS_WITH_SUGGESTED_TAGS)).flat()) {
         counts.set(tag, (counts.get(tag) ?? 0) + 1);
       }
       const mostUsed = [...counts].sort(([, one], [, other]) => other - one);
-      return mostUsed.slice(0, SUGGESTED_TAGS).map(([tag]) => tag);
+      return mostUsed
+        .map(([tag]) => tag)
+        .filter((tag) => tag.toLowerCase().startsWith(prefix.toLowerCase()))
+        .slice(0, count);
     },
     isReserved: (slug: string) => isReserved(slug, reserved),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */

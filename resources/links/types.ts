@@ -48,6 +48,7 @@ export type LinkFilter = {
   search?: string | undefined;
   tag?: string | undefined;
   archived?: boolean | undefined;
+  slugPrefix?: string | undefined;
 };
 
 export type LinkSort = "created_at" | "clicks" | "last_clicked_at";

@@ -16,8 +16,12 @@ const LIMITS = [
 ];
 
 export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
-export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description"]);
-/** For results, which explain themselves: names and types are enough to read and to check them. */
+/** For arguments that another tool describes: names and types are enough to fill them in. */
+export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum"]);
+/**
+ * For results, which explain themselves: names and types are enough to read and to check them. Values can be added to an
+ * enumeration, and a client that still holds an older schema would reject them.
+ */
 export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
 
 // Keywords whose value is a schema, a list of schemas, or schemas by name.
@@ -27,13 +31,13 @@ const MAPS = new Set(["properties", "$defs"]);
 
 /** Removes what is of little use to a model, which holds all schemas. The result matches at least as much. */
 export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
-  const compact = (value: unknown) => compactSchema(value as JsonSchema, dropped);
-  const entries = Object.entries(mergeAlternatives(schema)).flatMap(([keyword, value]) => {
+  const compact = (value: unknown) => compactNested(value as JsonSchema, dropped);
+  const entries = Object.entries(mergeAlternatives(schema, dropped)).flatMap(([keyword, value]) => {
     const isSchema = SCHEMAS.has(keyword) || MAPS.has(keyword);
     if (isSchema && isEmpty(value) && schema.additionalProperties !== false) return [];
-    // The values of an enumeration imply their type. Some clients need it for arguments.
-    if (dropped === RESULTS && keyword === "type" && schema.enum) return [];
-    if (dropped.has(keyword) && !(keyword === "description" && isOpaque(schema))) return [];
+    // What a map may hold is said where it is described.
+    if (keyword === "additionalProperties" && value !== false && dropped.has("description")) return [];
+    if (dropped.has(keyword) && !isNeeded(keyword, schema)) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];
     if (MAPS.has(keyword)) return [[keyword, mapValues(value as object, compact)]];
@@ -42,23 +46,40 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
   return Object.fromEntries(entries);
 }
 
+/** Compacts a schema within another one. A result shows what is in its small objects, and in lists of them. */
+function compactNested(schema: JsonSchema, dropped: Dropped): JsonSchema {
+  if (dropped !== RESULTS) return compactSchema(schema, dropped);
+  const { type, items, ...object } = mergeAlternatives(schema, dropped);
+  const { properties = {} } = (items ?? object) as JsonSchema;
+  const values = Object.values(properties) as JsonSchema[];
+  return values.length > 0 && values.every(isPlain)
+    ? ({ type } as JsonSchema)
+    : compactSchema(schema, dropped);
+}
+
+function isPlain({ properties, items, anyOf = [] }: JsonSchema): boolean {
+  return !properties && !items && anyOf.every((option) => isPlain(option as JsonSchema));
+}
+
 function isEmpty(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
 
-/** Returns whether a schema allows objects with any other properties, so only its description says what they are. */
-function isOpaque({ type, additionalProperties }: JsonSchema): boolean {
-  return type === "object" && isEmpty(additionalProperties);
+/** Returns whether only this keyword says what an object holds, or which type a value has. */
+function isNeeded(keyword: string, { type, additionalProperties }: JsonSchema): boolean {
+  if (keyword === "description") return type === "object" && isEmpty(additionalProperties);
+  return keyword === "enum" && type === undefined;
 }
 
 /** Merges "this or null" into one list of types, and a choice of constants into one list of values. */
-function mergeAlternatives({ anyOf, ...schema }: JsonSchema): JsonSchema {
+function mergeAlternatives({ anyOf, ...schema }: JsonSchema, dropped: Dropped): JsonSchema {
   if (!anyOf) return schema;
   if (anyOf.every((option) => option.const !== undefined)) {
     return { ...schema, enum: anyOf.map((option) => option.const) as NonNullable<JsonSchema["enum"]> };
   }
   const [first, second, ...others] = anyOf;
-  const isNullable = typeof first?.type === "string" && !first.enum && second?.type === "null";
+  const isNullable =
+    typeof first?.type === "string" && (!first.enum || dropped.has("enum")) && second?.type === "null";
   if (!isNullable || others.length > 0) return { ...schema, anyOf };
   // The other keywords of `first` constrain only values of its type, so null still matches.
   return { ...schema, ...first, type: [first.type, "null"] } as JsonSchema;

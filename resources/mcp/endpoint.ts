@@ -1,10 +1,11 @@
 import type { Context, Middleware } from "koa";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
-import { BASIC_SCOPES, covers } from "../access/scopes.ts";
+import { BASIC_SCOPES } from "../access/scopes.ts";
 import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
+import { type Message, missingScopes } from "./required-scopes.ts";
 import type { McpOptions } from "./server.ts";
 import type { Tool } from "./tool.ts";
 
@@ -96,8 +97,6 @@ function refuseSubscription(ctx: Context): boolean {
   return true;
 }
 
-type Message = { method?: unknown; params?: { name?: unknown } } | null | undefined;
-
 /** MCP, "Runtime Insufficient Scope Errors": missing scopes get a 403 step-up challenge. */
 function checkScopes(
   messages: Message[],
@@ -106,11 +105,8 @@ function checkScopes(
   bearerCheck: BearerCheck,
 ): void {
   for (const message of messages) {
-    if (message?.method !== "tools/call") continue;
-    const tool = tools.find(({ name }) => name === message.params?.name);
-    if (tool && !covers(caller.scopes, tool.scopes)) {
-      throw bearerCheck.insufficientScope(caller, tool.scopes);
-    }
+    const missing = missingScopes(message, tools, caller.scopes);
+    if (missing) throw bearerCheck.insufficientScope(caller, missing);
   }
 }
 

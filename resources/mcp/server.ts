@@ -21,11 +21,12 @@ import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
+import { complete } from "./completions.ts";
 import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
+import { registerPrompts } from "./prompts.ts";
+import { asProtocolError, type McpRequest } from "./request.ts";
+import { type ResourceSources, registerResources } from "./resources.ts";
 import { inputSchemaOf, runTool, type Tool } from "./tool.ts";
-
-/** The context of one HTTP request, as tools need it. */
-export type ToolRequest = { caller: AuthenticatedCaller; requestId: string; report(error: unknown): void };
 
 const INSTRUCTIONS =
   "A link is a short URL that redirects to its destination and belongs to the organization that whoami returns. Before \
@@ -33,10 +34,12 @@ you create a link, search for an existing one with list_links. If you have your 
 external_id, which creates the link once and updates it after that. get_link_analytics and get_analytics return clicks by \
 UTC day, referrer and country, with known bots counted separately.";
 
-// The tools depend only on the token, and change only with a new version of the service.
+// Lists depend only on the token, and change only with a new version of the service.
 const CACHE_MS = 60 * 60 * 1000;
+const OF_TOKEN = { ttlMs: CACHE_MS, cacheScope: "private" } as const;
+const OF_VERSION = { ttlMs: CACHE_MS, cacheScope: "public" } as const;
 
-export type McpOptions = {
+export type McpOptions = ResourceSources & {
   tools: Tool[];
   runOnce: RunOnce;
   /** Signs the questions to users; shared by all processes. */
@@ -52,21 +55,32 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
   // Converting the schemas takes longer than most of the startup.
   const described = lazy(() => tools.map((tool) => ({ tool, ...schemasOf(tool) })));
 
-  return function createServer(request: ToolRequest): McpServer {
+  return function createServer(request: McpRequest): McpServer {
     const server = new McpServer(
       { name: "linkgate", title: "linkgate", version },
       {
         instructions: INSTRUCTIONS,
         capabilities: {
           tools: { listChanged: false },
+          resources: { listChanged: false },
+          prompts: { listChanged: false },
+          completions: {},
           extensions: Object.fromEntries(extensions.map((id) => [id, {}])),
         },
         cacheHints: {
-          "tools/list": { ttlMs: CACHE_MS, cacheScope: "private" },
-          "server/discover": { ttlMs: CACHE_MS, cacheScope: "public" },
+          "tools/list": OF_TOKEN,
+          "prompts/list": OF_TOKEN,
+          "resources/templates/list": OF_TOKEN,
+          "resources/list": OF_VERSION,
+          "server/discover": OF_VERSION,
         },
         requestState: { verify: confirmations.verify },
       },
+    );
+    registerResources(server, request, options);
+    registerPrompts(server, request.caller.scopes);
+    server.server.setRequestHandler("completion/complete", ({ params }) =>
+      asProtocolError(request, () => complete(request.caller, options, params)),
     );
     for (const { tool, inputSchema, outputSchema } of described()) {
       if (!covers(request.caller.scopes, tool.scopes)) continue;
@@ -124,6 +138,10 @@ function toErrorResult(error: unknown, requestId: string, report: () => void): C
   return { isError: true, content: [{ type: "text", text: JSON.stringify(body) }] };
 }
 
+/**
+ * The text is the whole result in compact JSON (MCP, "Structured Content"): many hosts show a model only the text, and a
+ * summary would lack what the next call needs, such as an ID or a cursor.
+ */
 function toToolResult({ body, isReplayed }: Awaited<ReturnType<typeof runTool>>): CallToolResult {
   return {
     content: [{ type: "text", text: JSON.stringify(body) }],
@@ -171,7 +189,7 @@ export function createHandler(options: McpOptions) {
       onerror: (error) => void (isClientError(error) || onError(error)),
     }),
   );
-  return async function respond(ctx: Context, request: ToolRequest): Promise<void> {
+  return async function respond(ctx: Context, request: McpRequest): Promise<void> {
     const { caller } = request;
     const auth: AuthInfo = {
       token: "", // never passed on: the tools don't need it
@@ -186,8 +204,8 @@ export function createHandler(options: McpOptions) {
   };
 }
 
-function requestOf(authInfo: AuthInfo | undefined): ToolRequest {
-  return authInfo?.extra?.request as ToolRequest;
+function requestOf(authInfo: AuthInfo | undefined): McpRequest {
+  return authInfo?.extra?.request as McpRequest;
 }
 
 // How the library's messages begin for requests that it answers with a 4xx.

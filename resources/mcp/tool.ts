@@ -45,7 +45,7 @@ const idempotencyKey = z
   .string()
   .refine((key) => KEY.test(key), { error: KEY_RULE })
   .optional()
-  .describe("A unique string, such as a UUID. Retrying with the same key doesn't run the call twice.");
+  .describe("Unique per call; retries reuse it.");
 
 /** Returns the input schema of a tool, with `idempotency_key` if it takes one. */
 export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z.ZodObject {
@@ -92,8 +92,8 @@ export const READS = { ...CREATES, readOnlyHint: true, idempotentHint: true };
 export const REPLACES = { ...CREATES, destructiveHint: true, idempotentHint: true };
 
 /** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
-export function sameAs(tool: string, what: string, more: z.ZodRawShape = {}): z.ZodObject {
-  return z.looseObject(more).describe(`${what}, as ${tool} returns it.`);
+export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
+  return z.looseObject(more).describe(`As ${tool} returns it.`);
 }
 
 export const deletionSchema = z.object({

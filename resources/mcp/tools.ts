@@ -16,7 +16,7 @@ function whoami(showOrganization: ShowOrganization): Tool {
     name: "whoami",
     title: "Who am I",
     description:
-      "Returns the organization that the token acts for, its plan and limits, and the token's scopes.",
+      "Returns the organization that the token acts for, its plan, limits and usage, and the token's scopes.",
     scopes: [],
     input: z.strictObject({}),
     output: z.object({

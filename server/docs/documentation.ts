@@ -2,18 +2,11 @@ import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { Resources } from "../../resources/index.ts";
 import { lazy } from "../../resources/lazy.ts";
 import { isReserved } from "../../resources/links/rules.ts";
+import type { Documentation } from "../../resources/mcp/resources.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { errorPages } from "./errors.ts";
 import { createReplaceUrls, type DocsPage, listFiles, readGuides } from "./guides.ts";
 import { referencePages } from "./reference.ts";
-
-/** The documentation as Markdown. */
-export type Documentation = {
-  /** All pages, in their order. `path` is the address, such as `/docs/webhooks`; `description` has a few words. */
-  pages(): { path: string; title: string; description: string }[];
-  /** Returns the Markdown of a page, with absolute links, or undefined for an unknown path. */
-  read(path: string): string | undefined;
-};
 
 export type Library = Documentation & {
   all(): readonly DocsPage[];
@@ -42,7 +35,11 @@ export function createDocumentation({ urls, resources }: Options): Library {
     all,
     find: (path) => byPath().get(path),
     file: (path) => files().get(path),
-    pages: () => all().map(({ path, title, description }) => ({ path, title, description })),
+    pages: () =>
+      all()
+        .filter(({ section }) => section !== undefined)
+        .map(({ path, title, description }) => ({ path, title, description })),
+    /** Links are absolute. */
     read(path) {
       const page = byPath().get(path);
       return page && markdownOf(page).replaceAll("](/", `](${base}/`);

@@ -4,8 +4,9 @@ import path from "node:path";
 import type { Readable } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { apiAt } from "../harness/clients/api.ts";
 import { openConsent } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { freePort } from "../harness/port.ts";
@@ -35,6 +36,8 @@ const { organization } = withClient;
 publisher.publish(DOCUMENT, {
   body: { client_id: DOCUMENT, redirect_uris, grant_types: ["authorization_code", "refresh_token"] },
 });
+const token = await standard.token(organization);
+await apiAt(standard.url, token).createLink({ slug: "inspected" });
 const home = mkdtempSync(path.join(tmpdir(), "linkgate-hosts-"));
 test.after.always(async () => {
   stopPrograms();
@@ -61,6 +64,20 @@ async function allowAccess({ service, user }: typeof withClient, url: string): P
   const answer = await fetch(callback.url);
   if (!answer.ok) throw new Error(`the callback was answered with ${answer.status}`);
 }
+
+/** Uses what hosts offer their users beside tools, with a token that may read links. */
+async function useResourcesAndPrompts(t: ExecutionContext, client: Client): Promise<void> {
+  const { resources } = await client.listResources();
+  const { contents } = await client.readResource({ uri: String(resources[0]?.uri) });
+  t.like(contents[0], { mimeType: "text/markdown" });
+  const ref = { type: "ref/prompt", name: "weekly_report" } as const;
+  const { messages } = await client.getPrompt({ name: ref.name });
+  t.is(messages.length, 1);
+  const { completion } = await client.complete({ ref, argument: { name: "tag", value: "" } });
+  t.false(completion.hasMore);
+}
+
+const INSPECTOR = path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js");
 
 const IDENTITIES = {
   "its metadata document": {
@@ -106,8 +123,9 @@ for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDE
     }
     await connected;
     const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
-    await client.close();
     t.like(structuredContent, { client_id: clientId, user_id: user.id });
+    await useResourcesAndPrompts(t, client);
+    await client.close();
   });
 
   test(`the Inspector’s command line connects with ${identity}`, async (t) => {
@@ -115,7 +133,7 @@ for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDE
     const program = new Program(
       process.execPath,
       [
-        path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        INSPECTOR,
         "--cli",
         ...["--server-url", service.urls.mcp, "--transport", "http", "--callback-url", callback],
         ...["--method", "tools/call", "--tool-name", "whoami", "--format", "json"],
@@ -128,5 +146,57 @@ for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDE
     const { code, stdout, stderr } = await program.ended;
     t.is(code, 0, stderr);
     t.like(JSON.parse(stdout).result.structuredContent, { client_id: clientId, user_id: user.id });
+  });
+}
+
+type Result = Record<string, { name?: string; text?: string; content?: { text: string } }[]>;
+
+const READS: [
+  what: string,
+  args: string[],
+  era: string,
+  isExpected: (result: Result) => boolean | undefined,
+][] = ["legacy", "modern"].flatMap((era) => [
+  [
+    "the list of pages",
+    ["--method", "resources/list"],
+    era,
+    ({ resources }) => resources?.some(({ name }) => name === "/docs/mcp"),
+  ],
+  [
+    "the template of links",
+    ["--method", "resources/templates/list"],
+    era,
+    ({ resourceTemplates }) => resourceTemplates?.some(({ name }) => name === "link"),
+  ],
+  [
+    "a link",
+    ["--method", "resources/read", "--uri", "linkgate://links/inspected"],
+    era,
+    ({ contents }) => JSON.parse(contents?.[0]?.text ?? "{}").slug === "inspected",
+  ],
+  [
+    "the list of prompts",
+    ["--method", "prompts/list"],
+    era,
+    ({ prompts }) => prompts?.some(({ name }) => name === "weekly_report"),
+  ],
+  [
+    "a prompt",
+    ["--method", "prompts/get", "--prompt-name", "weekly_report", "--prompt-args", "tag=mail"],
+    era,
+    ({ messages }) => messages?.[0]?.content?.text.includes('the tag "mail"'),
+  ],
+]);
+for (const [what, args, era, isExpected] of READS) {
+  test(`the Inspector’s command line reads ${what} in a ${era} revision`, async (t) => {
+    const target = ["--server-url", standard.urls.mcp, "--transport", "http", "--protocol-era", era];
+    const header = ["--header", `Authorization: Bearer ${token}`, "--format", "json"];
+    const program = new Program(process.execPath, [INSPECTOR, "--cli", ...target, ...header, ...args], {
+      settings: environment("inspector with a token"),
+    });
+    const { code, stdout, stderr } = await program.ended;
+    t.is(code, 0, stderr);
+    t.true(isExpected(JSON.parse(stdout).result));
   });
 }

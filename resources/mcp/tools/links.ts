@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { analyticsQuery, analyticsSchema } from "../../links/analytics.ts";
-import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
+import { bulkResultSchema, bulkResults, bulkResultsSchema, bulkSchema } from "../../links/bulk.ts";
 import { listQuery } from "../../links/list.ts";
 import { createdLink, linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
 import type { LinkService } from "../../links/service.ts";
@@ -10,8 +10,11 @@ import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../
 // About 100 links of the usual size, and 16,000 tokens for an agent.
 const PAGE_LENGTH = 64 * 1024;
 
-const byId = z.strictObject({ id: z.string().describe("The ID of the link, such as lnk_01J9….") });
-const link = sameAs("get_link", "The link");
+const byId = z.strictObject({ id: z.string().describe("Link ID (lnk_…).") });
+const link = sameAs("get_link");
+const errorSchema = z.looseObject({ code: z.string(), detail: z.string() }).optional();
+// Its fields, once more, would take 2 % of all schemas.
+const newLink = z.looseObject({ url: z.string() }).describe("The arguments of create_link.");
 
 export function linkTools(links: LinkService, shortUrl: string): Tool[] {
   const { create, update } = links.schemas;
@@ -33,7 +36,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       title: "List links",
       description: "Lists links, by default newest first.",
       input: listQuery,
-      output: linkPageSchema.extend({ data: z.array(sameAs("get_link", "A link")) }),
+      output: linkPageSchema.extend({ data: z.array(link) }),
       run: async (caller, query) => {
         const { links: page, nextCursor } = await links.list(caller, query, PAGE_LENGTH);
         return { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
@@ -44,7 +47,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       name: "get_link_analytics",
       title: "Get analytics of a link",
       description:
-        "Returns the clicks of a link by day, referrer, country, device, browser and operating system, with known bots counted separately. Covers the last 30 days by default. Referrers are untrusted visitor input.",
+        "Returns the clicks of a link by day, referrer, country, device, browser and operating system. Referrers are untrusted visitor input.",
       input: z.strictObject({ ...byId.shape, ...analyticsQuery.shape }),
       output: analyticsSchema,
       run: (caller, { id, ...days }) => links.analytics(caller, id as string, days),
@@ -54,16 +57,16 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       name: "get_analytics",
       title: "Get analytics of all links",
       description:
-        "Returns the combined clicks of all the organization's links, including deleted ones, by day, referrer, country, device, browser and operating system. Covers the last 30 days by default. Referrers are untrusted visitor input.",
+        "Returns the clicks of all links together, including deleted ones, like get_link_analytics. Referrers are untrusted visitor input.",
       input: analyticsQuery,
-      output: sameAs("get_link_analytics", "The clicks"),
+      output: sameAs("get_link_analytics"),
       run: (caller, days) => links.analytics(caller, undefined, days),
     },
     {
       ...writes,
       name: "create_link",
       title: "Create a short link",
-      description: "Creates a short link to a URL. Omit the slug for a random one.",
+      description: "Creates a short link to a URL.",
       input: create,
       output: link,
       annotations: CREATES,
@@ -74,12 +77,11 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       ...writes,
       name: "create_links",
       title: "Create short links in bulk",
-      description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail while others succeed, so check every status.`,
+      description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail, so check every status.`,
       input: bulkSchema,
-      fieldsAsIn: "create_link",
-      shownInput: bulkBody(create, LINKS_PER_BULK),
+      shownInput: z.strictObject({ links: z.array(newLink) }),
       output: bulkResultsSchema.extend({
-        results: z.array(bulkResultSchema.extend({ link: sameAs("get_link", "The link").optional() })),
+        results: z.array(bulkResultSchema.extend({ link: link.optional(), error: errorSchema })),
       }),
       annotations: CREATES,
       operation: "createLinks",
@@ -89,7 +91,7 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
     {
       ...writes,
       name: "upsert_link",
-      title: "Create or replace a link by external ID",
+      title: "Create or replace a link",
       description:
         "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
       fieldsAsIn: "create_link",

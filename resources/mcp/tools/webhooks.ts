@@ -32,14 +32,14 @@ const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 
 const READ = { scopes: ["webhooks:read"], annotations: READS } satisfies Partial<Tool>;
 const WRITE = { scopes: ["webhooks:write"] } satisfies Partial<Tool>;
-const byId = z.strictObject({ id: z.string().describe("The webhook ID, such as whk_01J9….") });
+const byId = z.strictObject({ id: z.string().describe("Webhook ID (whk_…).") });
 const byDeliveryId = byId.extend({
-  delivery_id: z.string().describe("The delivery ID, such as evt_01J9…."),
+  delivery_id: z.string().describe("Delivery ID (evt_…)."),
 });
-const webhook = sameAs("get_webhook", "The webhook");
-const delivery = sameAs("list_webhook_deliveries", "The delivery");
+const webhook = sameAs("get_webhook");
+const delivery = sameAs("list_webhook_deliveries");
 const { request_headers, response } = deliveryDetailsSchema.shape;
-const details = sameAs("list_webhook_deliveries", "The delivery", { request_headers, response });
+const details = sameAs("list_webhook_deliveries", { request_headers, response });
 
 export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }: WebhookToolOptions): Tool[] {
   const { create, update } = webhooks.schemas;
@@ -48,7 +48,7 @@ export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }:
     ...shown,
     secret_url: webhookPageUrl(organizationId, shown.id as string),
   });
-  const output = sameAs("get_webhook", "The webhook", { secret_url: z.string() });
+  const output = sameAs("get_webhook", { secret_url: z.string() });
   return [
     {
       ...READ,
@@ -56,7 +56,7 @@ export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }:
       title: "List webhooks",
       description: "Lists webhooks, newest first.",
       input: pageQuery,
-      output: webhookPageSchema.extend({ data: z.array(sameAs("get_webhook", "A webhook")) }),
+      output: webhookPageSchema.extend({ data: z.array(webhook) }),
       run: async (caller, query) => {
         const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
         return { data: page.map(toWebhookView), next_cursor: nextCursor };
@@ -76,6 +76,7 @@ export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }:
       name: "update_webhook",
       title: "Update a webhook",
       description: "Updates only the given fields.",
+      fieldsAsIn: "create_webhook",
       input: z.strictObject({ ...byId.shape, ...update.shape }),
       output: webhook,
       annotations: REPLACES,

@@ -14,7 +14,11 @@ type Message = { method?: unknown; params?: { name?: unknown } };
 /** Generates calls of tools, other requests, and messages that the protocol forbids. */
 export function mcpRequests(tools: readonly Tool[]): fc.Arbitrary<McpRequest> {
   const calls = fc.oneof(...tools.map(callsOf));
-  const requests = fc.oneof({ weight: 8, arbitrary: calls }, { weight: 1, arbitrary: otherRequests });
+  const requests = fc.oneof(
+    { weight: 8, arbitrary: calls },
+    { weight: 1, arbitrary: otherRequests },
+    { weight: 1, arbitrary: reads },
+  );
   const batches = fc.array(requests, { maxLength: 12 }).map((batch) => ({
     message: batch.map(({ message }, id) => ({ ...(message as Message), id })),
     headers: {},
@@ -46,12 +50,45 @@ function callsOf({ name, inputSchema }: Tool): fc.Arbitrary<McpRequest> {
   );
 }
 
+const text = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom("links", "slug", "docs", "mcp", "tag", "weekly_report", "<run>-1"),
+  },
+  { weight: 1, arbitrary: fc.constantFrom(...ODD_TEXTS) },
+);
+const uri = fc.oneof(
+  fc.constantFrom("linkgate://links/{slug}", "linkgate://docs/{+path}"),
+  fc.tuple(text, text).map(([kind, name]) => `linkgate://${kind}/${name}`),
+  fc.constantFrom(...ODD_TEXTS),
+);
+const promptName = fc.oneof(fc.constantFrom("create_campaign", "weekly_report", "clean_up_links"), text);
+const ref = fc.oneof(
+  uri.map((one) => ({ type: "ref/resource", uri: one })),
+  promptName.map((name) => ({ type: "ref/prompt", name })),
+);
+
+/** Reads of resources, prompts and completions. */
+const reads = fc.oneof(
+  requestsFor("resources/read", fc.record({ uri })),
+  requestsFor(
+    "prompts/get",
+    fc.record({
+      name: promptName,
+      arguments: fc.dictionary(fc.constantFrom("urls", "campaign", "tag", "days"), text),
+    }),
+  ),
+  requestsFor("completion/complete", fc.record({ ref, argument: fc.record({ name: text, value: text }) })),
+);
+
 const METHODS = [
   "ping",
   "initialize",
   "tools/list",
   "server/discover",
   "resources/list",
+  "resources/templates/list",
+  "prompts/list",
   "subscriptions/listen",
   "notifications/initialized",
 ];

@@ -64,6 +64,23 @@ const MISTAKES: [what: string, body: unknown, headers: Record<string, string>][]
   ["an unknown revision", list, { "mcp-protocol-version": "1999-01-01" }],
   ["an unknown method", { ...list, method: "nothing" }, {}],
   ["an unknown tool", { ...list, method: "tools/call", params: { name: "nothing" } }, {}],
+  ["an unknown resource", { ...list, method: "resources/read", params: { uri: "linkgate://links/x" } }, {}],
+  ["text that isn't a URI", { ...list, method: "resources/read", params: { uri: "x" } }, {}],
+  ["an unknown prompt", { ...list, method: "prompts/get", params: { name: "nothing" } }, {}],
+  [
+    "a prompt without its arguments",
+    { ...list, method: "prompts/get", params: { name: "create_campaign" } },
+    {},
+  ],
+  [
+    "a completion of nothing",
+    {
+      ...list,
+      method: "completion/complete",
+      params: { ref: { type: "ref/prompt", name: "nothing" }, argument: { name: "a", value: "" } },
+    },
+    {},
+  ],
   ["an empty batch", [], {}],
   ["a batch over the limit", Array.from({ length: 500 }, () => list), {}],
   [

@@ -103,7 +103,13 @@ for (const era of ALL_ERAS) {
     t.is(client.getNegotiatedProtocolVersion() ?? "", era);
     t.is(client.getServerVersion()?.name, "linkgate");
     t.truthy(client.getInstructions());
-    t.deepEqual(Object.keys(client.getServerCapabilities() ?? {}).sort(), ["extensions", "tools"]);
+    t.deepEqual(Object.keys(client.getServerCapabilities() ?? {}).sort(), [
+      "completions",
+      "extensions",
+      "prompts",
+      "resources",
+      "tools",
+    ]);
     await client.close();
   });
 

@@ -46,7 +46,13 @@ test(`server/discover names revision ${VERSION} and the capabilities`, async (t)
   const { status, rpc } = await postMcp(url, message, { ...headers, ...auth });
   t.is(status, 200);
   t.true((rpc?.result?.supportedVersions as string[] | undefined)?.includes(VERSION));
-  t.deepEqual(Object.keys(rpc?.result?.capabilities as object).sort(), ["extensions", "tools"]);
+  t.deepEqual(Object.keys(rpc?.result?.capabilities as object).sort(), [
+    "completions",
+    "extensions",
+    "prompts",
+    "resources",
+    "tools",
+  ]);
 });
 
 test("the list of tools is private: shared caches may not store it", async (t) => {
