@@ -20,6 +20,7 @@ import {
   upsertLink,
 } from "./create.ts";
 import { createLinkList } from "./list.ts";
+import { createMatches } from "./matches.ts";
 import { isReserved, type ReservedNames } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
 import type { ClickedLink, Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
@@ -117,6 +118,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     create,
     get,
     list: createLinkList(store, cursors, turns),
+    matches: createMatches(store, turns.reads),
     follow,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */

@@ -64,6 +64,17 @@ export type ListPart = {
   isBackward?: boolean;
 };
 
+/** Which links to look at for a list of ids; by default all. */
+export type IdScope = {
+  /** Epoch milliseconds. Links that were created later don't match. An import keeps the times of its links. */
+  createdUntil?: number | undefined;
+  /** Ends the search after about as many links, the newest ones. */
+  maxCompared?: number;
+};
+
+/** The ids of links, newest first. Unless it `isComplete`, or is as long as allowed, more may match. */
+export type FoundIds = { ids: string[]; isComplete: boolean };
+
 /** A link of another service, which keeps its times and its clicks so far. */
 export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "botClicks" | "lastClickedAt">;
 
@@ -90,6 +101,13 @@ export type LinkStore = {
     limit: number,
     part?: ListPart,
   ): Promise<Link[] | "timeout">;
+  /** Lists only the ids of links, at most `limit`, newest first. Resolves to `"timeout"` like `list`. */
+  listIds(
+    organizationId: string,
+    filter: LinkFilter,
+    limit: number,
+    scope?: IdScope,
+  ): Promise<FoundIds | "timeout">;
   /** Finds those that exist, newest first. */
   findMany(organizationId: string, ids: string[]): Promise<Link[]>;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;

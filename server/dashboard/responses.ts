@@ -93,7 +93,7 @@ const COUNTED_NOTICES = {
 export type CountedDone = keyof typeof COUNTED_NOTICES;
 
 export function countLinks(count: number): string {
-  return `${count} ${count === 1 ? "link" : "links"}`;
+  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
 }
 
 export type PageContent = Content & { section?: Section | undefined; error?: string | undefined };

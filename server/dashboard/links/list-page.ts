@@ -1,20 +1,20 @@
+import type { LinkPage } from "../../../resources/links/list.ts";
+import type { LinkCount } from "../../../resources/links/matches.ts";
 import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
+import { countLinks } from "../responses.ts";
 
 type Query = Record<string, string | undefined>;
 
-type LinksPage = {
+type LinksPage = LinkPage & {
   path: string;
   query: Query;
   errors: Partial<Record<string, string>>;
-  links: Link[];
-  previousCursor?: string | null;
-  nextCursor: string | null;
-  /** How many links the organization has. */
-  total: number;
+  /** How many links match the filter. */
+  count: LinkCount;
   /** Tags to choose from. */
   tags: string[];
   shortUrl: string;
@@ -43,10 +43,19 @@ export function linksPage(page: LinksPage): { actions: Html; body: Html } {
   };
 }
 
-function results({ path, query, links, previousCursor, nextCursor, total, shortUrl }: LinksPage): Html {
-  const isWhole = !query.search && !query.tag && query.archived === "all";
-  const count = `${links.length.toLocaleString("en")} of ${total.toLocaleString("en")} links`;
-  const summary = html`<span class="soft">${isWhole ? count : `${links.length.toLocaleString("en")} shown`}</span>`;
+const ARCHIVED: Record<string, boolean | undefined> = { "": false, false: false, true: true, all: undefined };
+
+/** Returns the filter in a query of the list: empty fields don't filter, and archived links are hidden by default. */
+export function filterOf({ search, tag, archived = "" }: Query): object {
+  return {
+    search: search || undefined,
+    tag: tag || undefined,
+    archived: Object.hasOwn(ARCHIVED, archived) ? ARCHIVED[archived] : archived,
+  };
+}
+
+function results(page: LinksPage): Html {
+  const { path, query, links, previousCursor, nextCursor, shortUrl } = page;
   const most = Math.max(1, ...links.map(({ clicks }) => clicks));
   return html`<form method="post" action="${path}/selection" class="linklist">${CSRF_FIELD}
 <input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
@@ -58,7 +67,19 @@ ${links.map((link) => row(link, { path, shortUrl, most }))}</tbody>
 </table>
 ${selectionBar(query)}
 </form>
-${pagination({ path, query, previousCursor, nextCursor }, summary)}`;
+${pagination({ path, query, previousCursor, nextCursor }, html`<span class="soft">${describeRange(page)}</span>`)}`;
+}
+
+const formatCount = (count: number) => count.toLocaleString("en");
+
+/** Says which links of the list the page has, such as “26–50 of 1,000+ links”. */
+function describeRange({ links, offset, nextCursor, count }: LinksPage): string {
+  if (offset === 0 && nextCursor === null) return countLinks(links.length);
+  // Links may have been created or deleted since the pages before were read: the last page ends the list.
+  const last = nextCursor === null && count.isExact ? count.links : offset + links.length;
+  const first = Math.max(1, last - links.length + 1);
+  const range = [...new Set([first, last])].map(formatCount).join("–");
+  return `${range} of ${formatCount(Math.max(last, count.links))}${count.isExact ? "" : "+"} links`;
 }
 
 function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: string; most: number }): Html {

@@ -2,7 +2,8 @@ import type { Context } from "koa";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { listQuery } from "../../../resources/links/list.ts";
+import { type LinkPage, listQuery } from "../../../resources/links/list.ts";
+import type { LinkCount } from "../../../resources/links/matches.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
@@ -26,7 +27,7 @@ import {
 import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
-import { displayUrl, linksPage } from "./list-page.ts";
+import { displayUrl, filterOf, linksPage } from "./list-page.ts";
 import { linkPage } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
@@ -48,23 +49,32 @@ export const links: RouteModule = (router, options) => {
 };
 
 const listRoutes: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
+  async function countMatches(ctx: Context, filter: object, page: LinkPage): Promise<LinkCount> {
+    if (page.offset === 0 && page.nextCursor === null) return { links: page.links.length, isExact: true };
+    const isFiltered = Object.values(filter).some((value) => value !== undefined);
+    if (isFiltered) return links.matches.count(actorOf(ctx), filter);
+    const { usage } = await showOrganization(membershipOf(ctx).id);
+    return { links: usage.links, isExact: true };
+  }
+
   const show: Show = async (ctx, _error, problem) => {
     if (!prefersHtml(ctx)) {
       const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
       return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
     }
     const { error, errors } = queryErrors(problem, ["search", "tag"]);
-    const [page, tags, { usage }] = await Promise.all([
-      links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx)),
+    const query = problem ? {} : (ctx.query as Record<string, string>);
+    const [page, tags] = await Promise.all([
+      links.list(actorOf(ctx), { ...(problem ? {} : pagingOf(ctx)), ...filterOf(query) }),
       links.suggestTags(actorOf(ctx)),
-      showOrganization(membershipOf(ctx).id),
     ]);
+    const count = await countMatches(ctx, filterOf(query), page);
     const content = linksPage({
       path: pathOf(ctx),
-      query: problem ? {} : (ctx.query as Record<string, string>),
+      query,
       errors,
       shortUrl: urls.short,
-      total: usage.links,
+      count,
       tags,
       ...page,
     });
@@ -218,11 +228,10 @@ function changesIn({ version, ...fields }: Input, link: Link) {
   };
 }
 
-/** Converts the query of the filter form: empty fields don't filter, and archived links are hidden by default. */
-function toFilter(ctx: Context): object {
-  const { done: _, archived = false, ...fields } = ctx.state.query;
-  const filled = Object.entries(fields).filter(([, value]) => value !== "");
-  return { ...Object.fromEntries(filled), ...(archived !== "all" && { archived }) };
+/** Returns what a query says beside the filter; empty fields of the form say nothing. */
+function pagingOf(ctx: Context): object {
+  const { done: _, ...fields } = ctx.state.query;
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
 }
 
 function noticeOf(before: Link, after: Link): Done {
