@@ -138,15 +138,14 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,
-    /** Archives, restores, tags or deletes up to 100 links, each as a request of its own would. */
+    /** Archives, restores, tags or deletes up to 1,000 links, each as a request of its own would. */
     changeMany: (caller: Caller, input: unknown): Promise<ChangeResult[]> =>
-      turns.work(caller.organizationId, () =>
-        changeLinks(input, {
-          update: (id, changes) =>
-            change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
-          remove: (id) => remove(caller, id),
-        }),
-      ),
+      changeLinks(input, {
+        update: (id, changes) =>
+          change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
+        remove: (id) => remove(caller, id),
+        inTurn: (work) => turns.work(caller.organizationId, work),
+      }),
     /** Returns those of up to 100 links that exist, newest first. */
     getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
       const { ids } = validate(selectionSchema, input);
