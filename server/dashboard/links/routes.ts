@@ -2,32 +2,26 @@ import type { Context } from "koa";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import type { LinkCount } from "../../../resources/links/matches.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { isPaid } from "../../../resources/plans.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { actorOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import {
   type Done,
   formFieldsOf,
   isForm,
-  queryErrors,
-  redisplayForm,
   respondToChange,
-  type Show,
-  sendJson,
   showPage,
   splitFieldErrors,
 } from "../responses.ts";
 import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
-import { displayUrl, filterOf, linksPage } from "./list-page.ts";
+import { list } from "./list.ts";
+import { displayUrl } from "./list-page.ts";
 import { linkPage } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
@@ -35,53 +29,16 @@ import { selection } from "./selection.ts";
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
 
-const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
 export const links: RouteModule = (router, options) => {
-  listRoutes(router, options);
+  list(router, options);
   createRoutes(router, options);
   selection(router, options);
   detailRoutes(router, options);
   updateRoutes(router, options);
   deleteRoutes(router, options);
-};
-
-const listRoutes: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
-  async function countMatches(ctx: Context, filter: object, page: LinkPage): Promise<LinkCount> {
-    if (page.offset === 0 && page.nextCursor === null) return { links: page.links.length, isExact: true };
-    const isFiltered = Object.values(filter).some((value) => value !== undefined);
-    if (isFiltered) return links.matches.count(actorOf(ctx), filter);
-    const { usage } = await showOrganization(membershipOf(ctx).id);
-    return { links: usage.links, isExact: true };
-  }
-
-  const show: Show = async (ctx, _error, problem) => {
-    if (!prefersHtml(ctx)) {
-      const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
-      return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
-    }
-    const { error, errors } = queryErrors(problem, ["search", "tag"]);
-    const query = problem ? {} : (ctx.query as Record<string, string>);
-    const [page, tags] = await Promise.all([
-      links.list(actorOf(ctx), { ...(problem ? {} : pagingOf(ctx)), ...filterOf(query) }),
-      links.suggestTags(actorOf(ctx)),
-    ]);
-    const count = await countMatches(ctx, filterOf(query), page);
-    const content = linksPage({
-      path: pathOf(ctx),
-      query,
-      errors,
-      shortUrl: urls.short,
-      count,
-      tags,
-      ...page,
-    });
-    const intro = isPaid(membershipOf(ctx).plan) ? undefined : FREE_PLAN_NOTE;
-    showPage(ctx, { title: "Links", ...(intro && { intro }), section: "links", error, ...content });
-  };
-  router.get(LINKS, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
 };
 
 const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
@@ -117,7 +74,7 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, settings, 
       needsCountries: settings.MMDB_PATH === undefined,
     };
     const title = link.title ?? displayUrl(link, urls.short);
-    showPage(ctx, { title, section: "links", ...linkPage(page) });
+    showPage(ctx, { title, section: "links", undo: undoArchivingOf(ctx, link), ...linkPage(page) });
   });
 
   for (const format of Object.keys(QR_FORMATS) as QrFormat[])
@@ -228,10 +185,14 @@ function changesIn({ version, ...fields }: Input, link: Link) {
   };
 }
 
-/** Returns what a query says beside the filter; empty fields of the form say nothing. */
-function pagingOf(ctx: Context): object {
-  const { done: _, ...fields } = ctx.state.query;
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
+/** Renders the form that takes back what the confirmation on the page of a link is about. */
+function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
+  if (ctx.query.done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
+  return formButton({
+    action: pathOf(ctx, link),
+    text: "Undo",
+    fields: { archived: String(!link.archived) },
+  });
 }
 
 function noticeOf(before: Link, after: Link): Done {

@@ -51,6 +51,19 @@ test("a link can be archived and restored", async (t) => {
   t.is((await follow(link)).status, 302);
 });
 
+test("archiving and restoring a link can be undone from the confirmation", async (t) => {
+  const { browser, create, open, look } = await linksInBrowser(service);
+  const { id } = await create();
+  const archived = await browser.press(await open(`/${id}`), "Archive");
+  const restored = await browser.press(archived, "Undo");
+  t.regex(restored.text, /Link restored/);
+  t.false((await look(id)).archived);
+  await browser.press(restored, "Undo");
+  t.true((await look(id)).archived);
+  const stale = await open(`/${id}?done=link-restored`);
+  t.is(stale.html.querySelector("[role=status] form"), null, "the link has another state since");
+});
+
 test("a link is deleted only after a confirmation page", async (t) => {
   const { browser, path, create, open, list } = await linksInBrowser(service);
   const link = await create();
