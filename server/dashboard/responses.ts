@@ -100,7 +100,7 @@ export function countLinks(count: number): string {
 export type PageContent = Content & {
   section?: Section | undefined;
   error?: string | undefined;
-  /** The form that takes back what the confirmation is about. */
+  /** The form that undoes what the confirmation is about. */
   undo?: Html | undefined;
 };
 

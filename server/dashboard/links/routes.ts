@@ -185,7 +185,7 @@ function changesIn({ version, ...fields }: Input, link: Link) {
   };
 }
 
-/** Renders the form that takes back what the confirmation on the page of a link is about. */
+/** Renders the form that undoes what the confirmation on the page of a link is about. */
 function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
   if (ctx.query.done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
   return formButton({

@@ -96,7 +96,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   });
 };
 
-/** Renders the form that takes back the change that a confirmation in the list is about, if it can be taken back. */
+/** Renders the form that undoes the change that a confirmation in the list is about, if it can be undone. */
 export function undoForm(ctx: Context): Html | undefined {
   const { done, undo, ...query } = ctx.query as Record<string, string>;
   const [, state] = /^links-(archived|restored)-\d/.exec(textFieldOf(done)) ?? [];
