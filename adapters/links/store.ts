@@ -101,9 +101,11 @@ export function createLinkStore(
     });
   };
 
-  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count) => {
+  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, origin) => {
     // Some may have been deleted.
-    const top = await stats.topLinks(organizationId, from, to, 2 * count);
+    const top = await (origin
+      ? stats.topLinksFrom(organizationId, origin, from, to, 2 * count)
+      : stats.topLinks(organizationId, from, to, 2 * count));
     const ids = top.map(({ id }) => id);
     const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
     const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
@@ -139,6 +141,7 @@ export function createLinkStore(
     findFallback: prepareFindFallback(database),
     click,
     analytics: stats.read,
+    clicksFrom: stats.readFrom,
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);

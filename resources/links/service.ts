@@ -7,7 +7,14 @@ import { withQuotaProblems } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { createTurns } from "../turns.ts";
-import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
+import {
+  type AnalyticsView,
+  type ClicksFromView,
+  parseDateRange,
+  parseOrigin,
+  toAnalyticsView,
+  toClicksFromView,
+} from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
@@ -169,10 +176,22 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const analytics = await (id === undefined ? turns.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
+    /** Returns the clicks of one referrer, country, device, browser or operating system, on one link or on all. */
+    async clicksFrom(caller: Caller, id: string | undefined, query: unknown): Promise<ClicksFromView> {
+      const { origin, from, to } = parseOrigin(query);
+      if (id !== undefined) await get(caller, id);
+      const read = () => store.clicksFrom(caller.organizationId, id, origin, from, to);
+      return toClicksFromView(origin, await turns.reads(caller.organizationId, read), from, to);
+    },
     /** Returns the organization's links with the most clicks in a range of days, most first, without deleted ones. */
     async topLinks({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
       const { from, to } = parseDateRange(query);
       return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
+    },
+    /** As `topLinks`, by the clicks of one origin, among the 100 links with the most clicks. */
+    async topLinksFrom({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
+      const { origin, from, to } = parseOrigin(query);
+      return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
     },
   };
 }

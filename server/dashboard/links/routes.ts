@@ -70,7 +70,9 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, settings, 
       shortUrl: urls.short,
       creator,
       analytics,
-      previous: await readPrevious(services.links, actorOf(ctx), link.id, analytics),
+      previous: await readPrevious(analytics, (range) =>
+        services.links.analytics(actorOf(ctx), link.id, range),
+      ),
       needsCountries: settings.MMDB_PATH === undefined,
     };
     const title = link.title ?? displayUrl(link, urls.short);
