@@ -40,7 +40,7 @@ export function newId(
 }
 
 /** Returns what the public ids of a time or later sort after. */
-export function idBound(prefix: "evt", at: number): string {
+export function idBound(prefix: "evt" | "lnk", at: number): string {
   return `${prefix}_${encodeTime(at)}`;
 }
 

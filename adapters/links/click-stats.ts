@@ -1,29 +1,20 @@
-import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
-import type { Analytics, Click, ClicksByName, Device, ResolvedLink } from "../../resources/links/types.ts";
+import type { Click, ResolvedLink } from "../../resources/links/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
+import { AGENT_SEPARATOR, ALL_LINKS, createClickAnalytics, OTHER } from "./click-analytics.ts";
 
 // More than any campaign has. Headers can be forged, so without a limit visitors could fill the table.
 const NAMES_PER_LINK = 100;
 const NAMES_PER_ORGANIZATION = 500;
 const MAX_LIMITED = 10_000;
-const OTHER = "(other)";
 // How many clicks a crash may lose. Long enough to merge the clicks of a link.
 const FLUSH_INTERVAL_MS = 2000;
 const MAX_ROWS = 500;
-// The number of names to return, most clicks first.
-const TOP_COUNT = 20;
-// How long the database may take to add clicks up.
-const READ_MS = 10_000;
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_HOURS = 24;
-// Of the device, the browser and the operating system, none of whose names contains it.
-const SEPARATOR = "/";
-// The rows of the sum of all links.
-const ALL_LINKS = "";
 
 type Dimension = ClickCountRow["dimension"];
 /** Equal clicks: of one link, hour and source. */
@@ -31,14 +22,10 @@ type Equal = Pick<ResolvedLink, "id" | "organizationId"> &
   Pick<Click, "bot"> & { hour: number; referrer: string; country: string; agent: string; clicks: number };
 /** Equal clicks are added to their counts when these are stored: most clicks have others like them. */
 type Batch = { equals: Map<string, Equal>; counts: Map<string, ClickCountRow> };
-// Some engines return sums as strings. The name is empty if it is unknown.
-type DailyClicks = { dimension: Dimension; day: number; name?: string; clicks: number | string };
-type NamedClicks = { name: string; clicks: number | string };
 
 export type ClickStats = ReturnType<typeof createClickStats>;
 
 export function createClickStats(database: Database) {
-  const { knex, readAside } = database;
   const limitNames = createNameLimit();
   const addCounts = prepareAddCounts(database);
   const buffer = createWriteBehindBuffer<Batch>({
@@ -61,16 +48,6 @@ export function createClickStats(database: Database) {
       for (const key of chunk) counts.delete(key);
     }
   }
-
-  /** Sums the clicks by name. */
-  const byName = (rows: Knex.QueryBuilder, dimension: Dimension) =>
-    rows.where({ dimension }).groupBy("name").select("name").sum({ clicks: "clicks" });
-  const readTop = (rows: Knex.QueryBuilder, dimension: Dimension, count = TOP_COUNT) => {
-    const query = byName(rows, dimension)
-      .orderBy([{ column: "clicks", order: "desc" }, "name"])
-      .limit(count);
-    return readAside<NamedClicks>(query, READ_MS);
-  };
 
   return {
     /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
@@ -96,57 +73,13 @@ export function createClickStats(database: Database) {
         });
     },
 
-    /** Sums the clicks of one link of the organization, or of all its links. Both ends are inclusive. */
-    async read(
-      organizationId: string,
-      linkId: string | undefined,
-      from: number,
-      to: number,
-    ): Promise<Analytics> {
-      await buffer.settled();
-      const rows = () => rowsOf(knex, organizationId, linkId ?? ALL_LINKS, from, to);
-      const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
-      const byTime = rows()
-        .whereIn("dimension", ["clicks", "bots"])
-        .groupBy(columns)
-        .select(columns)
-        .sum({ clicks: "clicks" });
-      const [times, referrers, countries, agents] = await Promise.all([
-        readAside<DailyClicks>(byTime, READ_MS),
-        readTop(rows(), "referrer"),
-        readTop(rows(), "country"),
-        readAside<NamedClicks>(byName(rows(), "agent"), READ_MS),
-      ]);
-      return {
-        days: sumDays(times),
-        hours: times.flatMap(toHours),
-        referrers: referrers.map(toNamed),
-        countries: countries.map(toNamed),
-        devices: topParts(agents, 0) as ClicksByName<Device>[],
-        browsers: topParts(agents, 1),
-        operatingSystems: topParts(agents, 2),
-      };
-    },
-
-    /** Returns the IDs of the links with the most clicks, with these. */
-    async topLinks(organizationId: string, from: number, to: number, count: number) {
-      await buffer.settled();
-      const top = await readTop(rowsOf(knex, organizationId, ALL_LINKS, from, to), "link", count);
-      return top.map(({ name, clicks }) => ({ id: name, clicks: Number(clicks) }));
-    },
-
+    ...createClickAnalytics(database, buffer.settled),
     drained: buffer.drained,
   };
 }
 
-function rowsOf(knex: Knex, organizationId: string, linkId: string, from: number, to: number) {
-  return knex("click_counts")
-    .where({ organization_id: organizationId, link_id: linkId })
-    .whereBetween("day", [from, to]) as Knex.QueryBuilder;
-}
-
 function agentOf({ device, browser, operatingSystem }: Click): string {
-  return [device, browser, operatingSystem].map((name) => name ?? "").join(SEPARATOR);
+  return [device, browser, operatingSystem].map((name) => name ?? "").join(AGENT_SEPARATOR);
 }
 
 type LimitNames = (scope: string, dimension: Dimension, day: number, name: string, max: number) => string;
@@ -219,36 +152,6 @@ const SELECT_ROWS: Record<Engine, string> = {
 
 function isNumber(column: (typeof COLUMNS)[number]): boolean {
   return column === "day" || column === "clicks";
-}
-
-function sumDays(times: DailyClicks[]): Analytics["days"] {
-  const groups = Map.groupBy(times, ({ dimension, day }) => `${dimension} ${day}`);
-  return [...groups.values()].map((rows) => {
-    const [{ dimension, day }] = rows as [DailyClicks];
-    return { day, bot: dimension === "bots", clicks: rows.reduce((sum, row) => sum + Number(row.clicks), 0) };
-  });
-}
-
-function toHours({ dimension, name, clicks }: DailyClicks): Analytics["hours"] {
-  if (!name) return [];
-  return [{ hour: Number(name), bot: dimension === "bots", clicks: Number(clicks) }];
-}
-
-function toNamed({ name, clicks }: NamedClicks): ClicksByName {
-  return { name: name || null, clicks: Number(clicks) };
-}
-
-/** Sums clicks by one part of the user agent. */
-function topParts(agents: NamedClicks[], part: number): ClicksByName[] {
-  const sums = new Map<string, number>();
-  for (const { name, clicks } of agents) {
-    const key = name.split(SEPARATOR)[part] ?? "";
-    sums.set(key, (sums.get(key) ?? 0) + Number(clicks));
-  }
-  return [...sums]
-    .map(([name, clicks]) => toNamed({ name: name === OTHER ? "" : name, clicks }))
-    .sort((one, other) => other.clicks - one.clicks || ((one.name ?? "") < (other.name ?? "") ? -1 : 1))
-    .slice(0, TOP_COUNT);
 }
 
 /** Returns the name, or `OTHER` once a scope has had the maximum number of different names on that day. */

@@ -1,5 +1,13 @@
 import type { Knex } from "knex";
-import type { Boundary, LinkFilter, LinkSort, ListPart } from "../../resources/links/types.ts";
+import type {
+  Boundary,
+  FoundIds,
+  IdScope,
+  LinkFilter,
+  LinkSort,
+  ListPart,
+} from "../../resources/links/types.ts";
+import { idBound } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { isCanceled } from "../database/retry.ts";
@@ -10,13 +18,12 @@ export class SearchTimeout extends Error {
   override readonly name = "SearchTimeout";
 }
 
-/** Finds the links that match a filter, in the order of a part of their list. @throws SearchTimeout */
-export type SearchLinks = (
-  organizationId: string,
-  filter: LinkFilter,
-  limit: number,
-  part: ListPart,
-) => Promise<LinkRow[]>;
+/** Finds the links that match a filter. @throws SearchTimeout */
+export type LinkSearch = {
+  /** In the order of a part of their list. */
+  findRows(organizationId: string, filter: LinkFilter, limit: number, part: ListPart): Promise<LinkRow[]>;
+  findIds(organizationId: string, filter: LinkFilter, limit: number, scope?: IdScope): Promise<FoundIds>;
+};
 
 const SEARCH_MS = 10_000;
 // The links that one statement compares, in some milliseconds. On SQLite, other organizations wait for it.
@@ -35,23 +42,41 @@ const VALUES: Record<LinkSort, string> = {
 type Ids = { start: string; end?: string | undefined; isUp: boolean };
 
 /** Creates the search. It compares an organization's links in pieces, or finds them in PostgreSQL's index. */
-export function createSearch({ knex, engine, readAside }: Database): SearchLinks {
+export function createSearch({ knex, engine, readAside }: Database): LinkSearch {
   // MariaDB would otherwise read all entries of the organization to find the end of a piece.
   const table = engine === "mysql" ? knex.raw("links force index (links_organization_id_id_index)") : "links";
 
-  return async (organizationId, filter, limit, { sort = "created_at", from, isBackward = false }) => {
-    // No text of a link contains it.
-    if (filter.search?.includes(SEPARATOR_OF_TEXTS)) return [];
-    const deadline = performance.now() + SEARCH_MS;
-    for (;;) {
-      const found = await findFirst();
-      const rows = await readRows(found);
-      // Otherwise one was deleted in between, and another link takes its place.
-      if (rows.length === found.length) return rows;
-    }
+  return {
+    async findRows(organizationId, filter, limit, part) {
+      if (matchesNothing(filter)) return [];
+      const { findFirst, readRows } = createPass(organizationId, filter, limit, part);
+      for (;;) {
+        const { found } = await findFirst();
+        const rows = await readRows(found);
+        // Otherwise one was deleted in between, and another link takes its place.
+        if (rows.length === found.length) return rows;
+      }
+    },
 
-    /** Finds the first links of the part. Those of a list in the order of creation are in the first pieces. */
-    async function findFirst(): Promise<Boundary[]> {
+    async findIds(organizationId, filter, limit, { createdUntil, maxCompared = Infinity } = {}) {
+      if (matchesNothing(filter)) return { ids: [], isComplete: true };
+      const from =
+        createdUntil === undefined ? undefined : { id: idBound("lnk", createdUntil + 1), value: 0 };
+      const { findFirst } = createPass(organizationId, filter, limit, { from });
+      const { found, isComplete } = await findFirst(maxCompared / PIECE[engine]);
+      return { ids: found.map(({ id }) => id), isComplete };
+    },
+  };
+
+  function createPass(organizationId: string, filter: LinkFilter, limit: number, part: ListPart) {
+    const { sort = "created_at", from, isBackward = false } = part;
+    const deadline = performance.now() + SEARCH_MS;
+
+    /**
+     * Finds the first links of the part. Those of a list in the order of creation are in the first pieces. After
+     * `maxPieces`, the others are left out, and more may match.
+     */
+    async function findFirst(maxPieces = Infinity): Promise<{ found: Boundary[]; isComplete: boolean }> {
       const isByCreation = sort === "created_at";
       let found: Boundary[] = [];
       const add = async (matches: Knex.QueryBuilder) => {
@@ -59,16 +84,17 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
       };
       const isUp = isByCreation && isBackward;
       let start = (isByCreation && from?.id) || LAST_ID;
-      for (;;) {
+      for (let pieces = 1; ; pieces++) {
         const ends = idsFrom(organizationId, { start, isUp }).offset(PIECE[engine] - (isUp ? 0 : 1));
         const [end] = await read<{ id: string }>(ends.limit(1));
         await add(matchesInPiece(organizationId, filter, { start, end: end?.id, isUp }));
-        if (!end || (isByCreation && found.length === limit)) return found;
+        if (!end || (isByCreation && found.length === limit)) return { found, isComplete: true };
+        if (pieces >= maxPieces) return { found, isComplete: false };
         start = end.id;
         // The first piece has filled no page, so few match, or old ones.
         if (engine === "postgres" && isSelective(filter) && (await hasSearchIndex(knex))) {
           await add(matchesInIndex(organizationId, filter, { start, isUp }));
-          return found;
+          return { found, isComplete: true };
         }
       }
     }
@@ -120,7 +146,9 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
         throw isCanceled(error) ? new SearchTimeout() : error;
       }
     }
-  };
+
+    return { findFirst, readRows };
+  }
 
   function idsFrom(organizationId: string, ids: Ids): Knex.QueryBuilder {
     const links = knex(table as string).where({ organization_id: organizationId });
@@ -163,6 +191,11 @@ export function createSearch({ knex, engine, readAside }: Database): SearchLinks
     const matches = links.select("id", "clicks", "last_clicked_at");
     return within(knex("matches").withMaterialized("matches", matches), ids);
   }
+}
+
+/** Returns whether a text is searched that no link contains. */
+function matchesNothing({ search }: LinkFilter): boolean {
+  return search?.includes(SEPARATOR_OF_TEXTS) ?? false;
 }
 
 function within(links: Knex.QueryBuilder, { start, end, isUp }: Ids): Knex.QueryBuilder {

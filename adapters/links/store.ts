@@ -19,7 +19,7 @@ import type { ClickStats } from "./click-stats.ts";
 import { createLinkImports } from "./import.ts";
 import { prepareFindFallback, prepareResolve } from "./resolve.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
-import { type SearchLinks, SearchTimeout } from "./search.ts";
+import { type LinkSearch, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
 
 // A change can exceed only this quota.
@@ -32,7 +32,7 @@ export function createLinkStore(
   outbox: Outbox,
   clicks: ClickCounter,
   stats: ClickStats,
-  search: SearchLinks,
+  search: LinkSearch,
   limitsOf: LimitsOf,
 ): LinkStore {
   const { knex } = database;
@@ -44,17 +44,12 @@ export function createLinkStore(
 
   const list: LinkStore["list"] = async (organizationId, filter, limit, part = {}) => {
     await clicks.settled();
-    try {
-      const isFiltered = Object.values(filter).some((value) => value !== undefined);
-      const isSearch = isFiltered || (part.sort ?? "created_at") !== "created_at";
-      const rows = await (isSearch
-        ? search(organizationId, filter, limit, part)
-        : readPart(organizationId, limit, part));
-      return rows.map((row) => toLink(row) as Link);
-    } catch (error) {
-      if (error instanceof SearchTimeout) return "timeout";
-      throw error;
-    }
+    const isFiltered = Object.values(filter).some((value) => value !== undefined);
+    const isSearch = isFiltered || (part.sort ?? "created_at") !== "created_at";
+    const rows = await (isSearch
+      ? withTimeout(search.findRows(organizationId, filter, limit, part))
+      : readPart(organizationId, limit, part));
+    return rows === "timeout" ? rows : rows.map((row) => toLink(row) as Link);
   };
 
   function readPart(organizationId: string, limit: number, { from, isBackward }: ListPart) {
@@ -106,9 +101,11 @@ export function createLinkStore(
     });
   };
 
-  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count) => {
+  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, origin) => {
     // Some may have been deleted.
-    const top = await stats.topLinks(organizationId, from, to, 2 * count);
+    const top = await (origin
+      ? stats.topLinksFrom(organizationId, origin, from, to, 2 * count)
+      : stats.topLinks(organizationId, from, to, 2 * count));
     const ids = top.map(({ id }) => id);
     const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
     const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
@@ -137,12 +134,14 @@ export function createLinkStore(
       return rows.map((row) => toLink(row) as Link);
     },
     list,
+    listIds: (...query) => withTimeout(search.findIds(...query)),
     update,
     remove,
     resolve: prepareResolve(database),
     findFallback: prepareFindFallback(database),
     click,
     analytics: stats.read,
+    clicksFrom: stats.readFrom,
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);
@@ -151,6 +150,15 @@ export function createLinkStore(
     topLinks,
     usage: (organizationId) => readUsage(knex, organizationId),
   };
+}
+
+async function withTimeout<Found>(search: Promise<Found>): Promise<Found | "timeout"> {
+  try {
+    return await search;
+  } catch (error) {
+    if (error instanceof SearchTimeout) return "timeout";
+    throw error;
+  }
 }
 
 function liveLinks(q: Knex, organizationId: string) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { isText } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
-import { type Analytics, DEVICES } from "./types.ts";
+import { type Analytics, CLICK_PROPERTIES, type ClickOrigin, type DailyClicks, DEVICES } from "./types.ts";
 
 const DAY_HOURS = 24;
 const DAY_MS = DAY_HOURS * 60 * 60 * 1000;
@@ -14,6 +15,18 @@ const date = z.iso.date({ error: "must be a date, for example 2030-01-31" });
 export const analyticsQuery = z.strictObject({
   from: date.optional().describe("The first day. Defaults to 29 days before `to`."),
   to: date.optional().describe("The last day. Defaults to today."),
+});
+
+// Longer than any host name.
+const MAX_VALUE_LENGTH = 255;
+
+const originQuery = analyticsQuery.extend({
+  by: z.enum(CLICK_PROPERTIES),
+  value: z
+    .string()
+    .max(MAX_VALUE_LENGTH, { error: `must be at most ${MAX_VALUE_LENGTH} characters` })
+    .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
+    .default(""),
 });
 
 const clicks = z.int().describe("Clicks, without those of known bots.");
@@ -84,7 +97,16 @@ export type AnalyticsView = z.output<typeof analyticsSchema>;
 
 /** Returns days since 1970-01-01 UTC. @throws Problem 422 `invalid_from` or `invalid_to` */
 export function parseDateRange(query: unknown): { from: number; to: number } {
-  const range = validate(analyticsQuery, query);
+  return toDays(validate(analyticsQuery, query));
+}
+
+/** Returns a date range with the origin of its clicks; an empty value is unknown. @throws Problem 422, also `invalid_by` */
+export function parseOrigin(query: unknown): { from: number; to: number; origin: ClickOrigin } {
+  const { by, value, ...range } = validate(originQuery, query);
+  return { ...toDays(range), origin: { by, value: value || null } };
+}
+
+function toDays(range: z.output<typeof analyticsQuery>): { from: number; to: number } {
   const to = range.to === undefined ? Math.floor(Date.now() / DAY_MS) : toDay(range.to);
   const from = range.from === undefined ? Math.max(0, to - DEFAULT_DAYS + 1) : toDay(range.from);
   if (to < 0) throw invalidField("to", TOO_EARLY);
@@ -113,6 +135,23 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
       clicks,
     })),
   };
+}
+
+/** The clicks of one origin. Known bots and hours are not counted by origin, and one origin isn't counted by another. */
+export type ClicksFromView = ClickOrigin & { clicks: number; days: { date: string; clicks: number }[] };
+
+export function toClicksFromView(
+  origin: ClickOrigin,
+  clicksByDay: DailyClicks,
+  from: number,
+  to: number,
+): ClicksFromView {
+  const counted = new Map(clicksByDay.map(({ day, clicks }) => [day, clicks]));
+  const days = Array.from({ length: to - from + 1 }, (_, index) => ({
+    date: toDate(from + index),
+    clicks: counted.get(from + index) ?? 0,
+  }));
+  return { ...origin, clicks: days.reduce((sum, { clicks }) => sum + clicks, 0), days };
 }
 
 type Counts = Pick<AnalyticsView, "clicks" | "bot_clicks">;

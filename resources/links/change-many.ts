@@ -3,68 +3,104 @@ import { z } from "zod";
 import { Problem } from "../http/problem.ts";
 import { invalidField, validate } from "../http/validate.ts";
 import { tag } from "./schema.ts";
-import type { LinkChanges } from "./types.ts";
+import type { Link, LinkChanges } from "./types.ts";
 
-const LINKS_MAX = 100;
-const IDS_RULE = { error: `must have 1 to ${LINKS_MAX} links` };
-const ids = z
-  .array(z.string({ error: "must be a string" }), { error: "must be an array" })
-  .min(1, IDS_RULE)
-  .max(LINKS_MAX, IDS_RULE)
-  .transform((values) => [...new Set(values)]);
+/** The most links of one change. Each takes some milliseconds, and a browser waits for all of them. */
+export const CHANGED_MAX = 1000;
+/** The most links that are read together. They take up to 60 KB each. */
+export const READ_MAX = 100;
+// A change of more is several pieces of work, so that others of the organization get their turns.
+const PER_PIECE = 100;
 
-export const selectionSchema = z.strictObject({ ids });
+function idsUpTo(max: number) {
+  const rule = { error: `must have 1 to ${max.toLocaleString("en")} links` };
+  return z
+    .array(z.string({ error: "must be a string" }), { error: "must be an array" })
+    .min(1, rule)
+    .max(max, rule)
+    .transform((values) => [...new Set(values)]);
+}
 
-const changeSchema = selectionSchema.extend({
+export const selectionSchema = z.strictObject({ ids: idsUpTo(READ_MAX) });
+
+const changeSchema = z.strictObject({
+  ids: idsUpTo(CHANGED_MAX),
   action: z.enum(["archive", "restore", "add-tag", "remove-tag", "delete"]),
   tag: tag.optional(),
 });
 
-/** What happened to a link: it was changed, or the error says why not. */
-export type ChangeResult = { id: string; error?: Problem };
+/** What happened to a link: whether it is different now, or why it could not be changed. */
+export type ChangeResult = { id: string; isChanged: boolean; error?: Problem };
+
+type Current = Pick<Link, "tags" | "archived">;
 
 type ChangeOne = {
-  /** Changes fields that depend on the current tags. */
-  update(id: string, changes: (current: { tags: string[] }) => LinkChanges): Promise<unknown>;
+  /** Changes fields that depend on the current ones. */
+  update(id: string, changes: (current: Current) => LinkChanges): Promise<unknown>;
   remove(id: string): Promise<void>;
+  inTurn<T>(work: () => Promise<T>): Promise<T>;
 };
 
 /**
  * Changes links one after the other, each as a request of its own would. Rejects only on an unexpected error, after
  * which some may be changed.
- * @throws Problem 422 for an invalid change, or if not 1 to 100 links are given
+ * @throws Problem 422 for an invalid change, or if not 1 to 1,000 links are given
  */
 export async function changeLinks(input: unknown, change: ChangeOne): Promise<ChangeResult[]> {
   const { ids, ...rest } = validate(changeSchema, input);
   const apply = changeOf(rest, change);
   const results: ChangeResult[] = [];
+  for (let start = 0; start < ids.length; start += PER_PIECE) {
+    const piece = ids.slice(start, start + PER_PIECE);
+    results.push(...(await change.inTurn(() => changeEach(piece, apply))));
+  }
+  return results;
+}
+
+async function changeEach(ids: string[], apply: (id: string) => Promise<boolean>): Promise<ChangeResult[]> {
+  const results: ChangeResult[] = [];
   for (const id of ids) {
     // On SQLite, a transaction is a part of this turn of the event loop. Others are served in between.
     await nextTurn();
     try {
-      await apply(id);
-      results.push({ id });
+      results.push({ id, isChanged: await apply(id) });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      results.push({ id, error });
+      results.push({ id, isChanged: false, error });
     }
   }
   return results;
 }
 
+/** Returns a function that changes a link, and resolves to whether it is different now. */
 function changeOf(
   { action, tag }: Omit<z.output<typeof changeSchema>, "ids">,
   { update, remove }: ChangeOne,
-): (id: string) => Promise<unknown> {
-  if (action === "delete") return remove;
+): (id: string) => Promise<boolean> {
+  if (action === "delete") return (id) => remove(id).then(() => true);
+  const changesOf = changesTo(action, tag);
+  return async (id) => {
+    let isChanged = false;
+    await update(id, (current) => {
+      const changes = changesOf(current);
+      isChanged = Object.keys(changes).length > 0;
+      return changes;
+    });
+    return isChanged;
+  };
+}
+
+function changesTo(
+  action: "archive" | "restore" | "add-tag" | "remove-tag",
+  tag: string | undefined,
+): (current: Current) => LinkChanges {
   if (action === "archive" || action === "restore") {
-    return (id) => update(id, () => ({ archived: action === "archive" }));
+    const archived = action === "archive";
+    return (current) => (current.archived === archived ? {} : { archived });
   }
   if (tag === undefined) throw invalidField("tag", "is required");
-  return (id) =>
-    update(id, ({ tags }) => {
-      const others = tags.filter((other) => other !== tag);
-      if (action === "remove-tag") return { tags: others };
-      return tags.includes(tag) ? {} : { tags: [...tags, tag] };
-    });
+  return ({ tags }) => {
+    if (tags.includes(tag) === (action === "add-tag")) return {};
+    return { tags: action === "add-tag" ? [...tags, tag] : tags.filter((other) => other !== tag) };
+  };
 }

@@ -36,8 +36,13 @@ export const listQuery = pageQuery.extend({
     .describe("true: only archived links; false: only the others."),
 });
 
-/** A page, with the cursors of the pages beside it. */
-export type LinkPage = { links: Link[]; previousCursor: string | null; nextCursor: string | null };
+/** A page, with the cursors of the pages beside it, and how many links the pages before it had when they were read. */
+export type LinkPage = {
+  links: Link[];
+  previousCursor: string | null;
+  nextCursor: string | null;
+  offset: number;
+};
 
 // 100 links of the largest size take 5 MB, and more than 60 ms. Of the usual size, they fit.
 const PAGE_LENGTH = 256 * 1024;
@@ -56,10 +61,13 @@ export function createLinkList(
     const { cursor, ...listed } = validate(listQuery, query);
     const { limit, sort, ...filter } = listed;
     const binding = JSON.stringify([organizationId, sort, filter satisfies LinkFilter]);
-    const cursorAt = (boundary: Boundary | undefined, backward: boolean) =>
-      boundary ? cursors.write(JSON.stringify([boundary.id, boundary.value, backward]), binding) : null;
-    const [start, isBackward = false] =
-      cursor === undefined ? [] : readPosition(cursors.read(cursor, binding));
+    const cursorAt = (boundary: Boundary | undefined, isBackward: boolean, above: number) => {
+      if (!boundary) return null;
+      return cursors.write(JSON.stringify([boundary.id, boundary.value, isBackward, above]), binding);
+    };
+    const { start, isBackward, above } = readPosition(
+      cursor === undefined ? undefined : cursors.read(cursor, binding),
+    );
     const isSearch = sort !== "created_at" || Object.values(filter).some((value) => value !== undefined);
     const readPart = (count: number, from?: Boundary) => {
       const read = () => store.list(organizationId, filter, count, { sort, from, isBackward });
@@ -94,20 +102,30 @@ export function createLinkList(
     const isLarge = !isSearch && limit > DEFAULT_LIMIT;
     const [links, end] = await (isLarge ? turns.work(organizationId, readLinks) : readLinks());
     if (!isBackward)
-      return { links, previousCursor: cursorAt(start, true), nextCursor: cursorAt(end, false) };
+      return {
+        links,
+        previousCursor: cursorAt(start, true, above),
+        nextCursor: cursorAt(end, false, above + links.length),
+        offset: above,
+      };
     // Those of the previous page were deleted, so the next one is the first.
     if (links.length === 0) return list(caller, listed, maxLength);
+    // Links above may have been created or deleted since they were counted.
+    const offset = end ? Math.max(1, above - links.length) : 0;
     return {
       links: links.reverse(),
-      previousCursor: cursorAt(end, true),
-      nextCursor: cursorAt(start, false),
+      previousCursor: cursorAt(end, true, offset),
+      nextCursor: cursorAt(start, false, offset + links.length),
+      offset,
     };
   };
 }
 
-function readPosition(position: string): [Boundary, isBackward: boolean] {
-  const [id, value, isBackward] = JSON.parse(position) as [string, number, boolean];
-  return [{ id, value }, isBackward];
+/** Reads a cursor: a boundary, the direction from it, and how many links are above it. */
+function readPosition(position: string | undefined) {
+  if (position === undefined) return { start: undefined, isBackward: false, above: 0 };
+  const [id, value, isBackward, above = 0] = JSON.parse(position) as [string, number, boolean, number?];
+  return { start: { id, value }, isBackward, above };
 }
 
 function boundaryBelow({ id, clicks, lastClickedAt }: Link, sort: LinkSort): Boundary {
@@ -115,7 +133,8 @@ function boundaryBelow({ id, clicks, lastClickedAt }: Link, sort: LinkSort): Bou
   return { id, value: values[sort] };
 }
 
-function timeout(sort: LinkSort): Problem {
+/** Returns the error of a search that took too long. */
+export function timeout(sort: LinkSort): Problem {
   const detail = sort === "created_at" ? SEARCH_TIMEOUT : SORT_TIMEOUT;
   return retryLater(503, "temporarily_unavailable", detail, 1);
 }

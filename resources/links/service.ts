@@ -7,7 +7,14 @@ import { withQuotaProblems } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { createTurns } from "../turns.ts";
-import { type AnalyticsView, parseDateRange, toAnalyticsView } from "./analytics.ts";
+import {
+  type AnalyticsView,
+  type ClicksFromView,
+  parseDateRange,
+  parseOrigin,
+  toAnalyticsView,
+  toClicksFromView,
+} from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
@@ -20,6 +27,7 @@ import {
   upsertLink,
 } from "./create.ts";
 import { createLinkList } from "./list.ts";
+import { createMatches } from "./matches.ts";
 import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
 import type { ClickedLink, Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
@@ -117,6 +125,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     create,
     get,
     list: createLinkList(store, cursors, turns),
+    matches: createMatches(store, turns.reads),
     follow,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
@@ -136,15 +145,14 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,
-    /** Archives, restores, tags or deletes up to 100 links, each as a request of its own would. */
+    /** Archives, restores, tags or deletes up to 1,000 links, each as a request of its own would. */
     changeMany: (caller: Caller, input: unknown): Promise<ChangeResult[]> =>
-      turns.work(caller.organizationId, () =>
-        changeLinks(input, {
-          update: (id, changes) =>
-            change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
-          remove: (id) => remove(caller, id),
-        }),
-      ),
+      changeLinks(input, {
+        update: (id, changes) =>
+          change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
+        remove: (id) => remove(caller, id),
+        inTurn: (work) => turns.work(caller.organizationId, work),
+      }),
     /** Returns those of up to 100 links that exist, newest first. */
     getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
       const { ids } = validate(selectionSchema, input);
@@ -184,10 +192,22 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const analytics = await (id === undefined ? turns.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
+    /** Returns the clicks of one referrer, country, device, browser or operating system, on one link or on all. */
+    async clicksFrom(caller: Caller, id: string | undefined, query: unknown): Promise<ClicksFromView> {
+      const { origin, from, to } = parseOrigin(query);
+      if (id !== undefined) await get(caller, id);
+      const read = () => store.clicksFrom(caller.organizationId, id, origin, from, to);
+      return toClicksFromView(origin, await turns.reads(caller.organizationId, read), from, to);
+    },
     /** Returns the organization's links with the most clicks in a range of days, most first, without deleted ones. */
     async topLinks({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
       const { from, to } = parseDateRange(query);
       return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
+    },
+    /** As `topLinks`, by the clicks of one origin, among the 100 links with the most clicks. */
+    async topLinksFrom({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
+      const { origin, from, to } = parseOrigin(query);
+      return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
     },
   };
 }

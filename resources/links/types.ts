@@ -65,6 +65,17 @@ export type ListPart = {
   isBackward?: boolean;
 };
 
+/** Which links to look at for a list of ids; by default all. */
+export type IdScope = {
+  /** Epoch milliseconds. Links that were created later don't match. An import keeps the times of its links. */
+  createdUntil?: number | undefined;
+  /** Ends the search after about as many links, the newest ones. */
+  maxCompared?: number;
+};
+
+/** The ids of links, newest first. Unless it `isComplete`, or is as long as allowed, more may match. */
+export type FoundIds = { ids: string[]; isComplete: boolean };
+
 /** A link of another service, which keeps its times and its clicks so far. */
 export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "botClicks" | "lastClickedAt">;
 
@@ -91,6 +102,13 @@ export type LinkStore = {
     limit: number,
     part?: ListPart,
   ): Promise<Link[] | "timeout">;
+  /** Lists only the ids of links, at most `limit`, newest first. Resolves to `"timeout"` like `list`. */
+  listIds(
+    organizationId: string,
+    filter: LinkFilter,
+    limit: number,
+    scope?: IdScope,
+  ): Promise<FoundIds | "timeout">;
   /** Finds those that exist, newest first. */
   findMany(organizationId: string, ids: string[]): Promise<Link[]>;
   findByExternalId(organizationId: string, externalId: string): Promise<Link | undefined>;
@@ -111,10 +129,27 @@ export type LinkStore = {
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
   analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
+  /** Sums the clicks of one origin by day, as `analytics` does. */
+  clicksFrom(
+    organizationId: string,
+    linkId: string | undefined,
+    origin: ClickOrigin,
+    from: number,
+    to: number,
+  ): Promise<DailyClicks>;
   /** Returns the tags of each of the newest links. */
   newestTags(organizationId: string, count: number): Promise<string[][]>;
-  /** The links with the most clicks of people in these days, most first, without deleted ones. */
-  topLinks(organizationId: string, from: number, to: number, count: number): Promise<ClickedLink[]>;
+  /**
+   * The links with the most clicks of people in these days, most first, without deleted ones. With an origin, those
+   * with the most clicks of that origin, among the 100 links with the most clicks.
+   */
+  topLinks(
+    organizationId: string,
+    from: number,
+    to: number,
+    count: number,
+    origin?: ClickOrigin,
+  ): Promise<ClickedLink[]>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };
@@ -162,5 +197,13 @@ export type Analytics = {
 
 /** The clicks of one referrer, country and so on; `name` is null if it is unknown. */
 export type ClicksByName<Name = string> = { name: Name | null; clicks: number };
+
+export const CLICK_PROPERTIES = ["referrer", "country", "device", "browser", "operating_system"] as const;
+
+/** One referrer, country and so on, by which clicks are filtered; null if it is unknown. */
+export type ClickOrigin = { by: (typeof CLICK_PROPERTIES)[number]; value: string | null };
+
+/** Clicks per day; days without clicks are absent. Known bots are not among them. */
+export type DailyClicks = Pick<Analytics["days"][number], "day" | "clicks">[];
 
 export type ClickedLink = { link: Link; clicks: number };

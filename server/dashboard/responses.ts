@@ -4,6 +4,7 @@ import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
 import { withCsrf } from "../ui/controls.ts";
 import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
+import type { Html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
 import { noticesBanner } from "./notices/page.ts";
 
@@ -93,12 +94,17 @@ const COUNTED_NOTICES = {
 export type CountedDone = keyof typeof COUNTED_NOTICES;
 
 export function countLinks(count: number): string {
-  return `${count} ${count === 1 ? "link" : "links"}`;
+  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
 }
 
-export type PageContent = Content & { section?: Section | undefined; error?: string | undefined };
+export type PageContent = Content & {
+  section?: Section | undefined;
+  error?: string | undefined;
+  /** The form that undoes what the confirmation is about. */
+  undo?: Html | undefined;
+};
 
-export function showPage(ctx: Context, { section, error, ...content }: PageContent): void {
+export function showPage(ctx: Context, { section, error, undo, ...content }: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
   const { memberships, membership, supportContact, notices, failingWebhooks = 0 } = ctx.state;
   const frame = {
@@ -108,6 +114,7 @@ export function showPage(ctx: Context, { section, error, ...content }: PageConte
     supportContact,
     section,
     notice: noticeOf(ctx.query.done),
+    undo,
     error,
     notices: notices?.length ?? 0,
     failingWebhooks,
@@ -120,7 +127,7 @@ export function showPage(ctx: Context, { section, error, ...content }: PageConte
 function noticeOf(done: unknown): string | undefined {
   if (typeof done !== "string") return undefined;
   if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
-  const [, name = "", count] = /^(.+)-(\d{1,3})$/.exec(done) ?? [];
+  const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
   if (!Object.hasOwn(COUNTED_NOTICES, name)) return undefined;
   return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
 }

@@ -43,24 +43,30 @@ function relative(at) {
   return RELATIVE.format(Math.trunc(minutes / length), unit);
 }
 
-/** Counts the selected rows, and selects all of them. */
+/** Counts the selected rows, and selects all of them. Those of other pages are offered once all of this one are. */
 function prepareSelection(root) {
   const form = root.querySelector(".linklist");
   if (!form) return;
   const all = form.querySelector("[data-all]");
   const boxes = [...form.querySelectorAll("tbody [type=checkbox]")];
+  const others = form.querySelector("[data-others]");
+  const othersBox = others?.querySelector("input");
   all.hidden = false;
   const show = () => {
     const count = boxes.filter(({ checked }) => checked).length;
     all.checked = count === boxes.length;
     all.indeterminate = count > 0 && count < boxes.length;
-    form.querySelector(".chosen").textContent = `${count} selected`;
+    if (others) others.hidden = !all.checked;
+    if (othersBox && !all.checked) othersBox.checked = false;
+    const selected = othersBox?.checked ? others.dataset.others : count;
+    form.querySelector(".chosen").textContent = `${selected} selected`;
   };
   all.addEventListener("change", () => {
     for (const box of boxes) box.checked = all.checked;
     show();
   });
   for (const box of boxes) box.addEventListener("change", show);
+  othersBox?.addEventListener("change", show);
   show();
 }
 
@@ -114,16 +120,21 @@ for (const link of document.querySelectorAll("[data-create]"))
   });
 
 const TOAST_MS = 6000;
+const UNDO_MS = 20_000;
 
-// A confirmation disappears by itself, and isn't repeated when the page is loaded again.
+// A confirmation disappears by itself, and isn't repeated when the page is loaded again. One with a button stays
+// longer, and while the button may be about to be pressed.
 for (const notice of document.querySelectorAll("[data-toast]")) {
   notice.classList.add("toast");
-  setTimeout(() => {
+  const delay = notice.querySelector("button") ? UNDO_MS : TOAST_MS;
+  const close = () => {
+    if (notice.matches(":hover, :focus-within")) return setTimeout(close, TOAST_MS);
     notice.remove();
     const url = new URL(location.href);
-    url.searchParams.delete("done");
+    for (const name of ["done", "undo"]) url.searchParams.delete(name);
     history.replaceState(null, "", url);
-  }, TOAST_MS);
+  };
+  setTimeout(close, delay);
 }
 
 // Ignores the second click of a double click on a submit button.

@@ -12,6 +12,8 @@ export type DashboardFrame = {
   /** Whom members of a suspended organization contact: a `mailto:` or `https:` URI. */
   supportContact?: string | undefined;
   notice?: string | undefined;
+  /** Stands beside the notice. */
+  undo?: Html | undefined;
   error?: string | undefined;
   /** How many security notices the user hasn't dismissed. */
   notices: number;
@@ -161,8 +163,8 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
   return html`<p class="alert bad"><strong>This organization is suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
 }
 
-function messages({ notice, error, banner }: DashboardFrame): Html {
-  return html`${banner}${notice && html`<p class="notice" role="status" data-toast>${notice}</p>`}${
+function messages({ notice, undo, error, banner }: DashboardFrame): Html {
+  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${
     error && html`<p class="alert bad" role="alert" id="error">${error}</p>`
   }`;
 }

@@ -49,7 +49,7 @@ type Paging = {
 
 /** Renders the way to the other pages of a list; `summary` says what is shown. */
 export function pagination({ path, query, previousCursor, nextCursor }: Paging, summary = html``): Html {
-  const { cursor, done: _, ...filter } = query;
+  const { cursor, done: _, undo: __, ...filter } = query;
   const hrefOf = (page: Record<string, string>) => pathWith(path, { ...filter, ...page });
   if (!cursor && !nextCursor && !summary.toString()) return html``;
   return html`<nav class="pages" aria-label="Pages">${summary}${

@@ -14,6 +14,7 @@ const PAGES: Record<string, string> = {
   links: "/links",
   "links, most clicks first": "/links?sort=clicks",
   "links, a search": "/links?search=page%2F777&archived=all",
+  "links, a search with several pages": "/links?search=page%2F77",
   link: "/links/LINK",
   "clicks on a link, 90 days": "/links/LINK/analytics?from=FROM",
   "clicks on all links, 90 days": "/analytics?from=FROM",

@@ -1,10 +1,9 @@
-import type { Caller } from "../../../resources/access/actor.ts";
-import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import type { LinkService } from "../../../resources/links/service.ts";
+import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
+import type { ClickOrigin } from "../../../resources/links/types.ts";
 import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
 import { formatDay, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { table } from "../../ui/table.ts";
+import { pathWith, table } from "../../ui/table.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -23,12 +22,18 @@ export type ClicksPanel = {
   previous?: number | undefined;
   /** Whether a database of countries is missing, which is said if no country is known. */
   needsCountries?: boolean;
+  /** The path of the analytics page, which the names of sources lead to, filtered by them. */
+  path?: string;
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
 const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
-const DEVICES = { desktop: "Desktop", mobile: "Mobile", tablet: "Tablet" };
+const DEVICES = new Map<string | null, string>([
+  ["desktop", "Desktop"],
+  ["mobile", "Mobile"],
+  ["tablet", "Tablet"],
+]);
 
 /** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
 export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
@@ -39,29 +44,50 @@ export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html 
   if (clicks + bot_clicks === 0)
     return html`<section class="panel group">${heading}<p class="soft">${empty}${change && ` ${change}`}</p></section>`;
   return html`<section class="panel group">${heading}
-<p><strong class="figure">${clicks.toLocaleString("en")}</strong> ${clicks === 1 ? "click" : "clicks"}${
-    bot_clicks > 0 && html` <span class="soft">· ${bot_clicks.toLocaleString("en")} from known bots</span>`
-  }${change && html`<br><span class="soft">${change}</span>`}</p>
+${figure(clicks, bot_clicks, change)}
 ${clicksChart(analytics)}
-${clicks > 0 && showSources && sources(analytics, panel.needsCountries ?? false)}
+${clicks > 0 && showSources && sources(analytics, panel)}
 </section>`;
 }
 
+function figure(clicks: number, botClicks: number, change: string): Html {
+  return html`<p><strong class="figure">${clicks.toLocaleString("en")}</strong> ${clicks === 1 ? "click" : "clicks"}${
+    botClicks > 0 && html` <span class="soft">· ${botClicks.toLocaleString("en")} from known bots</span>`
+  }${change && html`<br><span class="soft">${change}</span>`}</p>`;
+}
+
+/** Renders the clicks of one origin by day, and says what isn't known of them. */
+export function originPanel(found: ClicksFromView, previous: number | undefined): Html {
+  const { clicks, days } = found;
+  const change = previous === undefined ? "" : describeChange(found, previous);
+  const range = formatRange(found);
+  const points = pointsOfDays(days.map((day) => ({ ...day, bot_clicks: 0 })));
+  return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
+${figure(clicks, 0, change)}
+${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
+<p class="soft">Breakdowns are counted separately, by day. With a filter, the others, hours and known bots aren’t available.</p>
+</section>`;
+}
+
+/** Returns the name of an origin, such as “Country: Sweden”. */
+export function describeOrigin({ by, value }: ClickOrigin): string {
+  return `${SOURCES[by].head}: ${SOURCES[by].nameOf(value)}`;
+}
+
+type Period = { days: { date: string }[] };
+
 /** Returns how many clicks the period of the same length before had; undefined if that began before 1970. */
 export async function readPrevious(
-  links: Pick<LinkService, "analytics">,
-  caller: Caller,
-  linkId: string | undefined,
-  { days }: AnalyticsView,
+  { days }: Period,
+  read: (range: { from: string; to: string }) => Promise<{ clicks: number }>,
 ): Promise<number | undefined> {
   const first = Date.parse(days[0]?.date ?? "");
   const from = first - days.length * DAY_MS;
   if (from < 0) return undefined;
-  const query = { from: toDate(from), to: toDate(first - DAY_MS) };
-  return (await links.analytics(caller, linkId, query)).clicks;
+  return (await read({ from: toDate(from), to: toDate(first - DAY_MS) })).clicks;
 }
 
-export function formatRange({ days }: AnalyticsView): string {
+export function formatRange({ days }: Period): string {
   const [first, last] = [days[0]?.date, days.at(-1)?.date];
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
 }
@@ -71,7 +97,7 @@ export function toDate(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-function describeChange({ clicks, days }: AnalyticsView, previous: number): string {
+function describeChange({ clicks, days }: Period & { clicks: number }, previous: number): string {
   const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
   // A day that isn't over can't be compared with a whole one.
   if (isToday) return `${clickCount(previous)} yesterday.`;
@@ -116,49 +142,64 @@ function monthOf(at: number): string {
   return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
 }
 
+const SOURCES: Record<
+  ClickOrigin["by"],
+  { title: string; head: string; nameOf(value: string | null): string }
+> = {
+  referrer: { title: "Referrers", head: "Referrer", nameOf: (value) => value ?? "Direct" },
+  country: { title: "Countries", head: "Country", nameOf: countryName },
+  device: { title: "Devices", head: "Device", nameOf: (value) => DEVICES.get(value) ?? value ?? "Unknown" },
+  browser: { title: "Browsers", head: "Browser", nameOf: (value) => value ?? "Unknown" },
+  operating_system: { title: "Operating systems", head: "System", nameOf: (value) => value ?? "Unknown" },
+};
+
 type Source = { name: string; clicks: number };
 
-function sources(analytics: AnalyticsView, needsCountries: boolean): Html {
-  const { clicks: total, referrers, countries, devices, browsers, operating_systems } = analytics;
+function sources(analytics: AnalyticsView, { path, needsCountries }: ClicksPanel): Html {
+  const { clicks: total, days, referrers, countries, devices, browsers, operating_systems } = analytics;
+  const range = { from: days[0]?.date, to: days.at(-1)?.date };
+  const list = (by: ClickOrigin["by"], found: { value: string | null; clicks: number }[]) => {
+    const { title, head, nameOf } = SOURCES[by];
+    const rows = found.map(({ value, clicks }) => ({ value, clicks, name: nameOf(value) }));
+    const link = ({ name, value }: (typeof rows)[number]) =>
+      path
+        ? html`<a href="${pathWith(path, { ...range, ...originQuery({ by, value }) })}">${name}</a>`
+        : name;
+    return html`<div><h3>${title}</h3>${shareTable(head, rows, total, link)}</div>\n`;
+  };
   const hasCountries = countries.some(({ country }) => country !== null);
-  const list = (title: string, head: string, rows: Source[]) =>
-    html`<div><h3>${title}</h3>${shareTable(head, rows, total)}</div>\n`;
   return html`<div class="tiles places">
 ${list(
-  "Referrers",
-  "Referrer",
-  named(referrers, ({ referrer }) => referrer ?? "Direct"),
+  "referrer",
+  referrers.map(({ referrer, clicks }) => ({ value: referrer, clicks })),
 )}
 ${
   hasCountries
     ? list(
-        "Countries",
-        "Country",
-        named(countries, ({ country }) => countryName(country)),
+        "country",
+        countries.map(({ country, clicks }) => ({ value: country, clicks })),
       )
     : needsCountries &&
       html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`
 }
 ${list(
-  "Devices",
-  "Device",
-  named(devices, ({ device }) => (device ? DEVICES[device] : "Unknown")),
+  "device",
+  devices.map(({ device, clicks }) => ({ value: device, clicks })),
 )}
 ${list(
-  "Browsers",
-  "Browser",
-  named(browsers, ({ browser }) => browser ?? "Unknown"),
+  "browser",
+  browsers.map(({ browser, clicks }) => ({ value: browser, clicks })),
 )}
 ${list(
-  "Operating systems",
-  "System",
-  named(operating_systems, ({ operating_system }) => operating_system ?? "Unknown"),
+  "operating_system",
+  operating_systems.map(({ operating_system, clicks }) => ({ value: operating_system, clicks })),
 )}
 </div>`;
 }
 
-function named<Row extends { clicks: number }>(rows: Row[], nameOf: (row: Row) => string): Source[] {
-  return rows.map((row) => ({ name: nameOf(row), clicks: row.clicks }));
+/** Returns the query that filters the analytics page by an origin; without a value, by the unknown one. */
+export function originQuery({ by, value }: ClickOrigin): Record<string, string | undefined> {
+  return { by, value: value ?? undefined };
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */
@@ -186,5 +227,6 @@ function shareBar(share: number): Html {
 
 function countryName(country: string | null): string {
   if (country === null) return "Unknown";
-  return COUNTRIES.of(country) ?? country;
+  // The query of a page may have any text.
+  return /^[A-Z]{2}$/.test(country) ? (COUNTRIES.of(country) ?? country) : country;
 }

@@ -20,7 +20,6 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const exportQuery = listQuery.pick({ search: true, tag: true }).extend({
   archived: z.union([z.boolean(), z.literal("all")], { error: "must be true, false or all" }).default("all"),
 });
-type Filter = { search?: string | undefined; tag?: string | undefined; archived?: boolean };
 
 export const linkExports: RouteModule = (router, { services: { links }, urls, allow }) => {
   router.get(`${ORGANIZATION}/links.csv`, allow(), readQuery(listQuery), async (ctx) => {
@@ -49,7 +48,8 @@ function withoutEmpty(query: object): object {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
 }
 
-async function* pages(links: LinkService, caller: Caller, filter: Filter): AsyncGenerator<Link[]> {
+/** Yields the pages of a list, each as long as possible. */
+export async function* pages(links: LinkService, caller: Caller, filter: object): AsyncGenerator<Link[]> {
   let cursor: string | null | undefined;
   while (cursor !== null) {
     const page = await links.list(caller, { ...filter, limit: PAGE, cursor: cursor ?? undefined });

@@ -1,20 +1,23 @@
+import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
+import type { LinkPage } from "../../../resources/links/list.ts";
+import type { LinkCount } from "../../../resources/links/matches.ts";
 import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
+import { countLinks } from "../responses.ts";
 
 type Query = Record<string, string | undefined>;
 
-type LinksPage = {
+type LinksPage = LinkPage & {
   path: string;
   query: Query;
   errors: Partial<Record<string, string>>;
-  links: Link[];
-  previousCursor?: string | null;
-  nextCursor: string | null;
-  /** How many links the organization has. */
-  total: number;
+  /** How many links match the filter. */
+  count: LinkCount;
+  /** When the links were read, in epoch milliseconds. */
+  shownAt: number;
   /** Tags to choose from. */
   tags: string[];
   shortUrl: string;
@@ -43,22 +46,48 @@ export function linksPage(page: LinksPage): { actions: Html; body: Html } {
   };
 }
 
-function results({ path, query, links, previousCursor, nextCursor, total, shortUrl }: LinksPage): Html {
-  const isWhole = !query.search && !query.tag && query.archived === "all";
-  const count = `${links.length.toLocaleString("en")} of ${total.toLocaleString("en")} links`;
-  const summary = html`<span class="soft">${isWhole ? count : `${links.length.toLocaleString("en")} shown`}</span>`;
+const ARCHIVED: Record<string, boolean | undefined> = { "": false, false: false, true: true, all: undefined };
+
+/** Returns the filter in a query of the list: empty fields don't filter, and archived links are hidden by default. */
+export function filterOf({ search, tag, archived = "" }: Query): object {
+  return {
+    search: search || undefined,
+    tag: tag || undefined,
+    archived: Object.hasOwn(ARCHIVED, archived) ? ARCHIVED[archived] : archived,
+  };
+}
+
+function results(page: LinksPage): Html {
+  const { path, query, links, previousCursor, nextCursor, shortUrl } = page;
   const most = Math.max(1, ...links.map(({ clicks }) => clicks));
   return html`<form method="post" action="${path}/selection" class="linklist">${CSRF_FIELD}
 <input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
+<input type="hidden" name="shown_at" value="${page.shownAt}">
 <table>
 <caption class="visually-hidden">Links</caption>
 <thead><tr><th scope="col"><input type="checkbox" data-all aria-label="Select all" hidden><span class="visually-hidden">Select</span></th><th scope="col">Link</th><th scope="col">Tags</th><th scope="col" class="end">Clicks</th><th scope="col">Last click</th><th scope="col">Created</th></tr></thead>
 <tbody>
 ${links.map((link) => row(link, { path, shortUrl, most }))}</tbody>
 </table>
-${selectionBar(query)}
+${selectionBar(page)}
 </form>
-${pagination({ path, query, previousCursor, nextCursor }, summary)}`;
+${pagination({ path, query, previousCursor, nextCursor }, html`<span class="soft">${describeRange(page)}</span>`)}`;
+}
+
+const formatCount = (count: number) => count.toLocaleString("en");
+
+function isPartOfList({ offset, nextCursor }: Pick<LinkPage, "offset" | "nextCursor">): boolean {
+  return offset > 0 || nextCursor !== null;
+}
+
+/** Says which links of the list the page has, such as “26–50 of 1,000+ links”. */
+function describeRange({ links, offset, nextCursor, count }: LinksPage): string {
+  if (!isPartOfList({ offset, nextCursor })) return countLinks(links.length);
+  // Links may have been created or deleted since the pages before were read: the last page ends the list.
+  const last = nextCursor === null && count.isExact ? count.links : offset + links.length;
+  const first = Math.max(1, last - links.length + 1);
+  const range = [...new Set([first, last])].map(formatCount).join("–");
+  return `${range} of ${formatCount(Math.max(last, count.links))}${count.isExact ? "" : "+"} links`;
 }
 
 function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: string; most: number }): Html {
@@ -77,8 +106,10 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
 }
 
 /** Renders the actions on selected links; the style sheet shows them while a row is selected. */
-function selectionBar({ archived }: Query): Html {
+function selectionBar(page: LinksPage): Html {
+  const { archived } = page.query;
   return html`<div class="selection" role="group" aria-label="Selected links"><span class="chosen" role="status">Selected</span>
+${isPartOfList(page) && selectAll(page.count)}
 ${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>`}
 ${archived && archived !== "false" && html`<button type="submit" name="action" value="restore" class="quiet">Restore</button>`}
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
@@ -86,6 +117,14 @@ ${archived && archived !== "false" && html`<button type="submit" name="action" v
 <button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
 <button type="submit" name="action" value="export" class="quiet">${icon("download")}Export</button>
 <button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div>`;
+}
+
+/** Renders what extends the selection to the other pages. With scripts, it is shown once the whole page is selected. */
+function selectAll({ links, isExact }: LinkCount): Html {
+  const count = `${formatCount(links)}${isExact ? "" : "+"}`;
+  if (links === CHANGED_MAX && !isExact)
+    return html`<span class="soft" data-others>${count} links match. Narrow the filter to select them all.</span>`;
+  return html`<label data-others="${count}"><input type="checkbox" name="all" value="true">Select all ${count} links</label>`;
 }
 
 export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): string {

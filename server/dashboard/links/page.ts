@@ -34,6 +34,7 @@ ${clicksPanel(analytics, {
       ? "No clicks in the last 30 days."
       : "No clicks yet. Share the link, and its clicks appear here within seconds.",
   more: linkButton(`${path}/analytics`, "Date range", "quiet"),
+  path: `${path}/analytics`,
   ...panel,
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,

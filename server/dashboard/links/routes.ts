@@ -2,31 +2,26 @@ import type { Context } from "koa";
 import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { listQuery } from "../../../resources/links/list.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { isPaid } from "../../../resources/plans.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { actorOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import {
   type Done,
   formFieldsOf,
   isForm,
-  queryErrors,
-  redisplayForm,
   respondToChange,
-  type Show,
-  sendJson,
   showPage,
   splitFieldErrors,
 } from "../responses.ts";
 import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
-import { displayUrl, linksPage } from "./list-page.ts";
+import { list } from "./list.ts";
+import { displayUrl } from "./list-page.ts";
 import { linkPage } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
@@ -34,44 +29,16 @@ import { selection } from "./selection.ts";
 const LINKS = `${ORGANIZATION}/links`;
 const LINK = `${LINKS}/:link_id`;
 
-const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
 export const links: RouteModule = (router, options) => {
-  listRoutes(router, options);
+  list(router, options);
   createRoutes(router, options);
   selection(router, options);
   detailRoutes(router, options);
   updateRoutes(router, options);
   deleteRoutes(router, options);
-};
-
-const listRoutes: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
-  const show: Show = async (ctx, _error, problem) => {
-    if (!prefersHtml(ctx)) {
-      const { links: page, nextCursor } = await links.list(actorOf(ctx), ctx.state.query);
-      return sendJson(ctx, { data: page.map((link) => toView(link, urls.short)), next_cursor: nextCursor });
-    }
-    const { error, errors } = queryErrors(problem, ["search", "tag"]);
-    const [page, tags, { usage }] = await Promise.all([
-      links.list(actorOf(ctx), problem ? { archived: false } : toFilter(ctx)),
-      links.suggestTags(actorOf(ctx)),
-      showOrganization(membershipOf(ctx).id),
-    ]);
-    const content = linksPage({
-      path: pathOf(ctx),
-      query: problem ? {} : (ctx.query as Record<string, string>),
-      errors,
-      shortUrl: urls.short,
-      total: usage.links,
-      tags,
-      ...page,
-    });
-    const intro = isPaid(membershipOf(ctx).plan) ? undefined : FREE_PLAN_NOTE;
-    showPage(ctx, { title: "Links", ...(intro && { intro }), section: "links", error, ...content });
-  };
-  router.get(LINKS, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
 };
 
 const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
@@ -103,11 +70,13 @@ const detailRoutes: RouteModule = (router, { services, urls, storage, settings, 
       shortUrl: urls.short,
       creator,
       analytics,
-      previous: await readPrevious(services.links, actorOf(ctx), link.id, analytics),
+      previous: await readPrevious(analytics, (range) =>
+        services.links.analytics(actorOf(ctx), link.id, range),
+      ),
       needsCountries: settings.MMDB_PATH === undefined,
     };
     const title = link.title ?? displayUrl(link, urls.short);
-    showPage(ctx, { title, section: "links", ...linkPage(page) });
+    showPage(ctx, { title, section: "links", undo: undoArchivingOf(ctx, link), ...linkPage(page) });
   });
 
   for (const format of Object.keys(QR_FORMATS) as QrFormat[])
@@ -218,11 +187,14 @@ function changesIn({ version, ...fields }: Input, link: Link) {
   };
 }
 
-/** Converts the query of the filter form: empty fields don't filter, and archived links are hidden by default. */
-function toFilter(ctx: Context): object {
-  const { done: _, archived = false, ...fields } = ctx.state.query;
-  const filled = Object.entries(fields).filter(([, value]) => value !== "");
-  return { ...Object.fromEntries(filled), ...(archived !== "all" && { archived }) };
+/** Renders the form that undoes what the confirmation on the page of a link is about. */
+function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
+  if (ctx.query.done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
+  return formButton({
+    action: pathOf(ctx, link),
+    text: "Undo",
+    fields: { archived: String(!link.archived) },
+  });
 }
 
 function noticeOf(before: Link, after: Link): Done {

@@ -1,20 +1,19 @@
 import type { Context } from "koa";
+import { invalidField } from "../../../resources/http/validate.ts";
 import { problemView } from "../../../resources/links/bulk.ts";
-import type { ChangeResult } from "../../../resources/links/change-many.ts";
+import { CHANGED_MAX, type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
 import { listQuery } from "../../../resources/links/list.ts";
-import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { breakable, CSRF_FIELD, field, linkButton, panelForm } from "../../ui/controls.ts";
-import { type Html, html } from "../../ui/html.ts";
-import { table } from "../../ui/table.ts";
+import { formButton } from "../../ui/controls.ts";
+import type { Html } from "../../ui/html.ts";
+import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import {
   type CountedDone,
-  countLinks,
+  type FieldErrors,
   formFieldsOf,
   isForm,
-  type PageContent,
   redisplayForm,
   type Show,
   sendJson,
@@ -22,8 +21,16 @@ import {
   splitFieldErrors,
 } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { sendLinks } from "./export.ts";
-import { displayUrl } from "./list-page.ts";
+import { pages, sendLinks } from "./export.ts";
+import { displayUrl, filterOf } from "./list-page.ts";
+import {
+  backPage,
+  confirmationPage,
+  failurePage,
+  ID_SEPARATOR,
+  type SelectionForm,
+  tagPage,
+} from "./selection-pages.ts";
 
 const DONE: Record<string, CountedDone> = {
   archive: "links-archived",
@@ -33,142 +40,149 @@ const DONE: Record<string, CountedDone> = {
   "remove-tag": "links-untagged",
 };
 
+// The confirmation has their ids in its URL, in 3 KB. A change of more links asks first.
+const UNDONE_MAX = 100;
+
 /** Changes the links that were selected in the list. A page asks for what the form left open. */
 export const selection: RouteModule = (router, { services: { links }, urls, allow }) => {
-  const readSelected = (ctx: Context, fields: Input) => links.getMany(actorOf(ctx), { ids: idsIn(fields) });
+  const findIds = (ctx: Context, fields: Input) =>
+    isAll(fields)
+      ? links.matches.findAll(actorOf(ctx), filterOf(listQueryIn(fields)), shownAtIn(fields))
+      : idsIn(fields);
+
+  /** Shows the page that asks for what the form left open, or that says why it was rejected. */
+  async function ask(ctx: Context, fields: Input, ids: unknown[], error?: string, tagError?: string) {
+    const form = formOf(ctx, fields);
+    const shown = await links.getMany(actorOf(ctx), { ids: ids.slice(0, READ_MAX) });
+    const selected = { shown, ids: ids.length > READ_MAX ? ids.map(String) : shown.map(({ id }) => id) };
+    const page = () => {
+      if (shown.length === 0) return backPage(form, "These links no longer exist.");
+      return isTagging(fields)
+        ? tagPage(form, selected, tagError)
+        : confirmationPage(form, selected, urls.short);
+    };
+    showPage(ctx, { section: "links", error, ...page() });
+  }
 
   const show: Show = async (ctx, error, problem) => {
     const fields = await formFieldsOf(ctx);
     const { errors } = splitFieldErrors(problem);
-    const render = async () => {
-      if (errors.ids || errors.action) return backPage(ctx, fields, errors.ids && "Select 1 to 100 links.");
-      const selected = await readSelected(ctx, fields);
-      if (selected.length === 0) return backPage(ctx, fields, "These links no longer exist.");
-      return isTagging(fields)
-        ? tagPage(ctx, fields, selected, errors.tag)
-        : deletionPage(ctx, fields, selected, urls.short);
-    };
-    showPage(ctx, { section: "links", error, ...(await render()) });
+    if (errors.tag && isTagging(fields))
+      return ask(ctx, fields, await findIds(ctx, fields), error, errors.tag);
+    const page = backPage(formOf(ctx, fields), describeError(errors, fields));
+    showPage(ctx, { section: "links", error, ...page });
   };
+
+  async function sendSelected(ctx: Context, fields: Input): Promise<void> {
+    if (isAll(fields))
+      return sendLinks(ctx, pages(links, actorOf(ctx), filterOf(listQueryIn(fields))), urls.short);
+    sendLinks(ctx, [await links.getMany(actorOf(ctx), { ids: idsIn(fields) })], urls.short);
+  }
 
   router.post(`${ORGANIZATION}/links/selection`, allow(), redisplayForm(show), async (ctx) => {
     const fields = await formFieldsOf(ctx);
     const isPage = prefersHtml(ctx);
-    if (fields.action === "export") return sendLinks(ctx, [await readSelected(ctx, fields)], urls.short);
-    if (isPage && isOpen(fields)) return show(ctx);
-    const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
+    if (fields.action === "export") return sendSelected(ctx, fields);
+    const ids = await findIds(ctx, fields);
+    if (isPage && isOpen(fields, ids.length)) return ask(ctx, fields, ids);
+    const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields, ids) : fields);
     if (!isPage) return sendJson(ctx, { results: results.map(resultView) });
-    if (results.some(({ error }) => error)) {
-      const remaining = await readSelected(ctx, fields);
-      const names = new Map(remaining.map((link) => [link.id, displayUrl(link, urls.short)]));
-      return showPage(ctx, { section: "links", ...failurePage(ctx, fields, results, names) });
-    }
-    seeOther(ctx, listPath(ctx, fields, `${DONE[textFieldOf(fields.action)]}-${results.length}`));
+    const failed = results.filter(({ error }) => error);
+    if (failed.length === 0) return seeOther(ctx, listPath(ctx, fields, doneQuery(fields, results)));
+    const ofFailed = failed.slice(0, READ_MAX).map(({ id }) => id);
+    const remaining = await links.getMany(actorOf(ctx), { ids: ofFailed });
+    const names = new Map(remaining.map((link) => [link.id, displayUrl(link, urls.short)]));
+    showPage(ctx, { section: "links", ...failurePage(formOf(ctx, fields), results, names) });
   });
 };
+
+/** Renders the form that undoes the change that a confirmation in the list is about, if it can be undone. */
+export function undoForm(ctx: Context): Html | undefined {
+  const { done, undo, ...query } = ctx.query as Record<string, string>;
+  const [, state] = /^links-(archived|restored)-\d/.exec(textFieldOf(done)) ?? [];
+  if (!state || !undo) return undefined;
+  const action = state === "archived" ? "restore" : "archive";
+  const fields = { action, ids: undo, return_to: pathWith("", query) };
+  return formButton({ action: selectionPath(ctx), text: "Undo", fields });
+}
+
+function doneQuery({ action }: Input, results: ChangeResult[]): Record<string, string> {
+  const done = `${DONE[textFieldOf(action)]}-${results.length}`;
+  const changed = results.filter(({ isChanged }) => isChanged).map(({ id }) => id);
+  const canBeUndone = isArchiving({ action }) && changed.length > 0 && changed.length <= UNDONE_MAX;
+  return { done, ...(canBeUndone && { undo: changed.join(ID_SEPARATOR) }) };
+}
+
+/** Returns whether the form is about all links that match the filter of the list. */
+function isAll({ all }: Input): boolean {
+  return all === "true";
+}
 
 function isTagging({ action }: Input): boolean {
   return action === "add-tag" || action === "remove-tag";
 }
 
-/** Returns whether a form has to ask for the tag, or for the confirmation of a deletion. */
-function isOpen(fields: Input): boolean {
+function isArchiving({ action }: Input): boolean {
+  return action === "archive" || action === "restore";
+}
+
+/** Returns whether a form has to ask for the tag, or for the confirmation of what can't be undone. */
+function isOpen(fields: Input, count: number): boolean {
   if (isTagging(fields)) return textFieldOf(fields.tag) === "";
-  return fields.action === "delete" && fields.confirmed !== "true";
+  if (fields.confirmed === "true") return false;
+  return fields.action === "delete" || (isArchiving(fields) && count > UNDONE_MAX);
 }
 
-/** The parser of forms turns more than 20 values into an object. */
+/** The parser of forms turns more than 20 values into an object. A form of this module has all ids in one value. */
 function idsIn({ ids = [] }: Input): unknown[] {
-  return typeof ids === "object" && ids !== null ? Object.values(ids) : [ids];
+  const values = typeof ids === "object" && ids !== null ? Object.values(ids) : [ids];
+  return values.flatMap((value) => (typeof value === "string" ? value.split(ID_SEPARATOR) : value));
 }
 
-function toInput(fields: Input): Input {
+/** Returns when the list was shown. Links that were created later are not in a selection of all. */
+function shownAtIn({ shown_at }: Input): number {
+  if (!/^\d{1,15}$/.test(textFieldOf(shown_at)))
+    throw invalidField("shown_at", "must be a time in milliseconds");
+  return Math.min(Number(shown_at), Date.now());
+}
+
+function toInput(fields: Input, ids: unknown[]): Input {
   const { action, tag } = fields;
-  return { ids: idsIn(fields), action, ...(isTagging(fields) && { tag }) };
+  return { ids, action, ...(isTagging(fields) && { tag }) };
+}
+
+/** Returns the query of the list that the form was sent from. A change of all links leads back to the first page. */
+function listQueryIn({ return_to, ...fields }: Input): Record<string, string> {
+  const given = new URLSearchParams(textFieldOf(return_to));
+  const isKnown = (name: string) =>
+    Object.hasOwn(listQuery.shape, name) && !(isAll(fields) && name === "cursor");
+  return Object.fromEntries([...given].filter(([name]) => isKnown(name)));
 }
 
 /** Returns the path of the list with its filter; `return_to` can't lead elsewhere. */
-function listPath(ctx: Context, { return_to }: Input, done?: string): string {
-  const given = new URLSearchParams(textFieldOf(return_to));
-  const query = new URLSearchParams([...given].filter(([name]) => Object.hasOwn(listQuery.shape, name)));
-  if (done) query.set("done", done);
-  const path = pathTo(ctx, "links");
-  return query.size > 0 ? `${path}?${query}` : path;
+function listPath(ctx: Context, fields: Input, done?: Record<string, string>): string {
+  return pathWith(pathTo(ctx, "links"), { ...listQueryIn(fields), ...done });
 }
 
 function resultView({ id, error }: ChangeResult): object {
   return error ? { id, ...problemView(error) } : { id, status: 200 };
 }
 
-function backPage(ctx: Context, fields: Input, error: string | undefined): PageContent {
-  const body = linkButton(listPath(ctx, fields), "Back to links", "quiet");
-  return { title: "Links", body, ...(error && { error }) };
+function describeError(errors: FieldErrors, fields: Input): string | undefined {
+  const max = CHANGED_MAX.toLocaleString("en");
+  if (errors.all)
+    return `More than ${max} links match. Narrow the filter, and try again. No link was changed.`;
+  return errors.ids && (isAll(fields) ? "No link matches anymore." : `Select 1 to ${max} links.`);
 }
 
-function tagPage(ctx: Context, fields: Input, links: Link[], error: string | undefined): PageContent {
-  const isAdded = fields.action === "add-tag";
-  const form = {
-    action: selectionPath(ctx),
-    submit: isAdded ? "Add tag" : "Remove tag",
-    cancel: listPath(ctx, fields),
+function formOf(ctx: Context, fields: Input): SelectionForm {
+  return {
+    path: selectionPath(ctx),
+    list: listPath(ctx, fields),
+    returnTo: pathWith("", listQueryIn(fields)),
+    action: textFieldOf(fields.action),
+    tag: textFieldOf(fields.tag),
   };
-  const tag = field({
-    name: "tag",
-    label: "Tag",
-    value: textFieldOf(fields.tag),
-    error,
-    attributes: html`required maxlength="50" autocapitalize="none"`,
-  });
-  const body = panelForm(form, html`${hiddenFields(fields, links, textFieldOf(fields.action))}${tag}`);
-  return { title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${countLinks(links.length)}`, body };
-}
-
-function deletionPage(ctx: Context, fields: Input, links: Link[], shortUrl: string): PageContent {
-  const count = countLinks(links.length);
-  const columns = {
-    "Short link": (link: Link) => breakable(displayUrl(link, shortUrl)),
-    Destination: ({ url, title }: Link) =>
-      html`<div class="target">${title && html`<strong>${title}</strong>`}<span class="soft clipped" title="${url}">${url}</span></div>`,
-  };
-  const body = html`<div class="panel danger">
-<p>This cannot be undone. The links below stop working immediately and can never be reused. Their clicks stay in your totals.</p>
-<p class="soft">Archiving also stops them, but you can restore them later.</p>
-<div class="actions">
-${confirmation(ctx, fields, links, { action: "delete", text: `Delete ${count}`, look: "danger" })}
-${confirmation(ctx, fields, links, { action: "archive", text: "Archive instead", look: "quiet" })}
-${linkButton(listPath(ctx, fields), "Cancel", "quiet")}
-</div></div>
-<div class="links">${table("Links to delete", columns, links)}</div>`;
-  return { title: `Delete ${count}?`, body };
-}
-
-type Button = { action: string; text: string; look: string };
-
-function confirmation(ctx: Context, fields: Input, links: Link[], { action, text, look }: Button): Html {
-  return html`<form method="post" action="${selectionPath(ctx)}" class="inline">${CSRF_FIELD}${hiddenFields(fields, links, action)}<input type="hidden" name="confirmed" value="true"><button type="submit" class="${look}">${text}</button></form>`;
-}
-
-function hiddenFields({ return_to }: Input, links: Link[], action: string): Html {
-  return html`${links.map(({ id }) => html`<input type="hidden" name="ids" value="${id}">`)}<input type="hidden" name="action" value="${action}"><input type="hidden" name="return_to" value="${textFieldOf(return_to)}">`;
-}
-
-/** Says which links weren't changed, and why. */
-function failurePage(
-  ctx: Context,
-  fields: Input,
-  results: ChangeResult[],
-  names: Map<string, string>,
-): PageContent {
-  const failed = results.filter(({ error }) => error);
-  const changed = results.length - failed.length;
-  const columns = {
-    "Short link": ({ id }: ChangeResult) => breakable(names.get(id) ?? id),
-    Reason: ({ error }: ChangeResult) => error?.message ?? "",
-  };
-  const body = html`<p>${changed > 0 ? `${countLinks(changed)} changed.` : "No link was changed."}</p>
-${table("Links that were not changed", columns, failed)}
-<p>${linkButton(listPath(ctx, fields), "Back to links", "quiet")}</p>`;
-  return { title: "Links", error: `${countLinks(failed.length)} could not be changed.`, body };
 }
 
 function selectionPath(ctx: Context): string {

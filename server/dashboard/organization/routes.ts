@@ -73,7 +73,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
     const [apps, listed, previous, topLinks, activity, webhooks] = await Promise.all([
       grants.listByOrganization(id),
       members.list(id),
-      readPrevious(services.links, caller, undefined, clicks),
+      readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
       services.links.topLinks(caller, range, TOP_LINKS),
       isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, ACTIVITIES) : [],
       isReader ? services.webhooks.list(caller, { limit: 100 }) : undefined,

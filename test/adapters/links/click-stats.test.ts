@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
 import { createClickStats } from "../../../adapters/links/click-stats.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import type { Click, ResolvedLink } from "../../../resources/links/types.ts";
+import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
@@ -214,3 +214,79 @@ function examinedBy(plan: Plan): number {
     : 0;
   return own + (plan.Plans ?? []).reduce((sum, child) => sum + examinedBy(child), 0);
 }
+
+const CLICKS: Partial<Click>[] = [
+  { referrer: "a.example", country: "SE", device: "mobile", browser: "Safari", operatingSystem: "iOS" },
+  { referrer: "a.example", country: "DE", device: "desktop", browser: "Safari", operatingSystem: "macOS" },
+  { referrer: "b.example", country: "SE", device: "desktop", browser: "Firefox", operatingSystem: "Linux" },
+  { referrer: null, country: null, device: null, browser: null, operatingSystem: null },
+  { referrer: "a.example", country: "SE", bot: true },
+];
+const ORIGINS: [origin: ClickOrigin, clicks: number][] = [
+  [{ by: "referrer", value: "a.example" }, 2],
+  [{ by: "referrer", value: null }, 1],
+  [{ by: "referrer", value: "mobile" }, 0],
+  [{ by: "country", value: "SE" }, 2],
+  [{ by: "country", value: null }, 1],
+  [{ by: "device", value: "desktop" }, 2],
+  [{ by: "device", value: "Safari" }, 0],
+  [{ by: "browser", value: "Safari" }, 2],
+  [{ by: "browser", value: null }, 1],
+  [{ by: "operating_system", value: "Linux" }, 1],
+  [{ by: "operating_system", value: "%" }, 0],
+];
+
+test("the clicks of one origin are counted by day, of one link and of all, without bots and other days", async (t) => {
+  const id = await createOrganization();
+  const links = [await createResolvedLink(id, "origin-0"), await createResolvedLink(id, "origin-1")] as const;
+  const click = (link: ResolvedLink, day: number, source: Partial<Click>) =>
+    first.links.click(link, clickAt(day * DAY_MS, source));
+  for (const source of CLICKS) {
+    for (const day of [TODAY - 30, TODAY - 2, TODAY]) await click(links[0], day, source);
+    await click(links[1], TODAY, source);
+  }
+  await click(links[1], TODAY, { referrer: "b.example" });
+  for (const [origin, clicks] of ORIGINS) {
+    const extra = origin.value === "b.example" || origin.value === null ? 1 : 0;
+    const read = async (linkId?: string) =>
+      (await first.links.clicksFrom(id, linkId, origin, ...RANGE)).toSorted((a, b) => a.day - b.day);
+    const own = clicks === 0 ? [] : [TODAY - 2, TODAY].map((day) => ({ day, clicks }));
+    t.deepEqual(await read(links[0].id), own, JSON.stringify(origin));
+    const unknown = origin.by === "referrer" ? 0 : extra;
+    const all =
+      clicks === 0
+        ? []
+        : [
+            { day: TODAY - 2, clicks },
+            { day: TODAY, clicks: 2 * clicks + unknown },
+          ];
+    t.deepEqual(await read(), all, JSON.stringify(origin));
+  }
+  const other = await createOrganization();
+  t.deepEqual(await first.links.clicksFrom(other, undefined, { by: "country", value: "SE" }, ...RANGE), []);
+});
+
+test("the links with the most clicks of an origin are those of the organization that still exist", async (t) => {
+  const id = await createOrganization();
+  const origin: ClickOrigin = { by: "referrer", value: "a.example" };
+  const links: ResolvedLink[] = [];
+  for (const clicks of [1, 3, 2, 0]) {
+    const link = await createResolvedLink(id, `top-${clicks}`);
+    links.push(link);
+    for (let click = 0; click < clicks; click++)
+      await first.links.click(link, clickAt(TODAY * DAY_MS, { referrer: "a.example" }));
+    for (let click = clicks; click < 3; click++) await first.links.click(link, clickAt(TODAY * DAY_MS));
+  }
+  const top = async (count: number) =>
+    (await first.links.topLinks(id, ...RANGE, count, origin)).map(({ link, clicks }) => [link.slug, clicks]);
+  t.deepEqual(await top(2), [
+    ["top-3", 3],
+    ["top-2", 2],
+  ]);
+  await first.links.remove(id, (links[1] as ResolvedLink).id, OPERATOR);
+  t.deepEqual(await top(5), [
+    ["top-2", 2],
+    ["top-1", 1],
+  ]);
+  t.deepEqual(await first.links.topLinks(await createOrganization(), ...RANGE, 5, origin), []);
+});

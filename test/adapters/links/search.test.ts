@@ -4,7 +4,14 @@ import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
+import type {
+  Boundary,
+  IdScope,
+  Link,
+  LinkFilter,
+  LinkSort,
+  ListPart,
+} from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
@@ -152,6 +159,28 @@ test.serial("a list read backward has the links above its boundary, the closest 
   await compareAll(t, BACKWARD, [{}, ...FILTERS.slice(0, 4), ...FILTERS.slice(-7)]);
 });
 
+test.serial("only the ids are listed, of links that existed at a time, and up to a limit", async (t) => {
+  for (const filter of [{}, ...FILTERS]) {
+    const all = expected(filter, COUNT);
+    const listed = (limit: number, scope?: IdScope) =>
+      first.links.listIds(organization.id, filter, limit, scope);
+    t.deepEqual(await listed(COUNT, { createdUntil: Date.now() }), { ids: all, isComplete: true });
+    t.deepEqual(await listed(COUNT, { createdUntil: 0 }), { ids: [], isComplete: true });
+    t.like(await listed(7), { ids: all.slice(0, 7) });
+  }
+});
+
+test.serial("a list of ids says that it ended before all links were compared", async (t) => {
+  // MariaDB compares all links in one piece.
+  const compared = engine === "mysql" ? COUNT : 4000;
+  for (const filter of FILTERS) {
+    const scope = { maxCompared: 4000 };
+    const found = await first.links.listIds(organization.id, filter, COUNT, scope);
+    const newest = expected(filter, COUNT).filter((id) => id >= oldLinkId(COUNT - compared));
+    t.deepEqual(found, { ids: newest, isComplete: compared === COUNT }, JSON.stringify(filter));
+  }
+});
+
 test.serial("a sorted link shows the value by which it was sorted", async (t) => {
   for (const sort of ["clicks", "last_clicked_at"] as const) {
     const page = (await first.links.list(organization.id, {}, COUNT, { sort })) as Link[];
@@ -172,7 +201,7 @@ test.serial("a link that is deleted during a search is replaced by the next one"
       return database.readAside(query, timeoutMs);
     },
   });
-  const rows = await search(organization.id, {}, 3, { sort: "clicks" });
+  const rows = await search.findRows(organization.id, {}, 3, { sort: "clicks" });
   t.deepEqual(
     rows.map(({ id }) => id),
     others,

@@ -141,6 +141,8 @@ function linkPages(gallery: Gallery): GalleryPage[] {
     ["clicks", "owner", `${own}/analytics`],
     ["clicks-today", "owner", `${own}/analytics?from=${dateBefore(0)}`],
     ["clicks-months", "owner", `${own}/analytics?from=${dateBefore(89)}`],
+    ["clicks-filtered", "owner", `${own}/analytics?by=referrer&value=news.example`],
+    ["link-clicks-filtered", "owner", `${own}/links/${gallery.popular.id}/analytics?by=browser`],
     ["clicks-none", "founder", `${ownFresh}/analytics`],
     ["clicks-rejected", "owner", `${own}/analytics?from=2026-01-02&to=2026-01-01`],
   ];

@@ -65,6 +65,13 @@ async function isSameBackward(t: ExecutionContext, lister: Lister) {
   const again = await walk(lister, backward.at(-1) as LinkPage, "nextCursor");
   t.deepEqual(again.slice(0, forward.length).map(ids), forward.map(ids));
   t.is(forward[0]?.previousCursor, null);
+  const sizes = forward.map(({ links }) => links.length);
+  const offsets = sizes.map((_, index) => sizes.slice(0, index).reduce((sum, size) => sum + size, 0));
+  for (const pages of [forward, backward.toReversed()])
+    t.deepEqual(
+      pages.map(({ offset }) => offset),
+      offsets,
+    );
   return forward;
 }
 
@@ -101,6 +108,7 @@ test("links that are created and deleted meanwhile leave no gaps on the way back
   const fields = linkFields({ slug: `${links[0]?.slug}-new` });
   const created = (await storage.links.create(organizationId, OPERATOR, fields)) as Link;
   const [, ...back] = await walk(lister, fourth, "previousCursor");
+  t.is(back.at(-1)?.offset, 0);
   t.deepEqual(back.reverse().flatMap(ids), [created.id, ...above.filter((id) => !deleted.includes(id))]);
 });
 

@@ -61,7 +61,17 @@ const WHO: Who[] = ["visitor", "member", "admin", "owner", "founder", "newcomer"
 const OWN_PATH = /^\/($|dashboard|auth|interaction|docs|oauth)/;
 const PAGES_PER_KIND = 4;
 // A notice, and the filters of links and of deliveries: the page has the same forms without them.
-const SAME_FORMS = new Set(["done", "status", "event_type", "search", "tag", "archived", "sort", "cursor"]);
+const SAME_FORMS = new Set([
+  "done",
+  "undo",
+  "status",
+  "event_type",
+  "search",
+  "tag",
+  "archived",
+  "sort",
+  "cursor",
+]);
 const TOTP_STEP_MS = 30_000;
 
 const pages = [...visitorPages(service, service, gallery), ...dashboardPages(gallery, receiver)];

@@ -3,7 +3,7 @@ import type { AnalyticsView } from "../../../../resources/links/analytics.ts";
 import { formatDay } from "../../../../server/ui/controls.ts";
 import { BROWSER, isProblem, type LinkBody } from "../../../harness/clients/api.ts";
 import { linksInBrowser } from "../../../harness/clients/pages.ts";
-import type { Page } from "../../../harness/clients/test-browser.ts";
+import type { Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { advanceToNoon } from "../../../harness/clock.ts";
 import { atOnce, clickAt } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -183,6 +183,106 @@ test("the analytics of all links name those with the most clicks", async (t) => 
   t.deepEqual(textsOf(page, '[data-head="Link"]'), ["Followed", "Once"]);
   const [first] = page.html.querySelectorAll('[data-head="Link"] a');
   t.is(first?.attributes.href, `${base}/links/${link.id}`);
+});
+
+const follow = (browser: TestBrowser, page: Page, text: string) => {
+  const link = page.html.querySelectorAll("main a").find((candidate) => candidate.text.trim() === text);
+  return browser.open(new URL(link?.attributes.href ?? "", page.url).href);
+};
+const figureOn = (page: Page) => page.html.querySelector("p strong.figure")?.text;
+const chipOn = (page: Page) => page.html.querySelector(".filter .badge")?.text;
+
+const ORIGINS: [name: string, chip: string, clicks: string][] = [
+  ["news.example", "Referrer: news.example", "3"],
+  ["Direct", "Referrer: Direct", "1"],
+  ["Sweden", "Country: Sweden", "2"],
+  ["Unknown", "Country: Unknown", "2"],
+  ["Desktop", "Device: Desktop", "5"],
+  ["Firefox", "Browser: Firefox", "5"],
+  ["Linux", "System: Linux", "5"],
+];
+for (const [name, chip, clicks] of ORIGINS) {
+  test(`the name ${name} filters the analytics by it, and Clear ends that`, async (t) => {
+    const { browser, open, base, link, create } = await createClickedLink();
+    await click(await create(), { referer: "https://news.example/", "user-agent": "curl/8.5.0" });
+    for (const page of [await open(`/${link.id}`), await open(`/${link.id}/analytics`)]) {
+      const filtered = await follow(browser, page, name);
+      t.is(chipOn(filtered), chip);
+      t.is(figureOn(filtered), clicks);
+      t.is(filtered.html.querySelectorAll("svg[role=img] g").length, 30);
+      t.deepEqual(textsOf(filtered, "h3"), []);
+      t.regex(filtered.text, /the others, hours and known bots aren’t available/);
+      t.is(figureOn(await follow(browser, filtered, "Clear the filter")), "5");
+    }
+    const filtered = await follow(browser, await browser.open(`${service.url}${base}/analytics`), name);
+    t.is(chipOn(filtered), chip);
+    t.deepEqual(textsOf(filtered, '[data-head="Link"]')[0], "Followed");
+  });
+}
+
+test("the filter is kept with another date range, of which a single day has no chart", async (t) => {
+  const { browser, base, create } = await createClickedLink();
+  await click(await create({ title: "Once" }), { referer: "https://news.example/" });
+  const page = await browser.open(`${service.url}${base}/analytics?by=referrer&value=news.example`);
+  t.is(figureOn(page), "4");
+  t.deepEqual(textsOf(page, '[data-head="Link"]'), ["Followed", "Once"]);
+  t.deepEqual(textsOf(page, '[data-head="Share"]'), ["75%", "25%"]);
+  const today = await follow(browser, page, "Today");
+  t.is(chipOn(today), "Referrer: news.example");
+  t.is(figureOn(today), "4");
+  t.is(today.html.querySelector("svg[role=img]"), null);
+  t.regex(today.text, /0 clicks yesterday\./);
+  const january = await browser.press(today, "Apply", { from: "2026-01-01", to: "2026-01-31" });
+  t.is(chipOn(january), "Referrer: news.example");
+  t.is(figureOn(january), "0");
+  const cleared = await follow(browser, january, "Clear the filter");
+  t.is(new URL(cleared.url).search, "?from=2026-01-01&to=2026-01-31");
+});
+
+test("the JSON of filtered analytics has clicks by day, and nothing that isn't known", async (t) => {
+  const { member, base, path, link } = await createClickedLink();
+  for (const address of [`${base}/analytics`, `${path}/${link.id}/analytics`]) {
+    const query = `by=country&value=SE&from=${TODAY}&to=${TODAY}`;
+    const { body } = await member.api.get<object>(`${address}?${query}`);
+    t.deepEqual(body, { by: "country", value: "SE", clicks: 2, days: [{ date: TODAY, clicks: 2 }] });
+  }
+});
+
+const INVALID_ORIGINS: [query: string, code: string, fields: string[]][] = [
+  ["by=color&value=red", "invalid_by", ["by"]],
+  ["value=news.example", "invalid_by", ["by"]],
+  [`by=referrer&value=${"x".repeat(256)}`, "invalid_value", ["value"]],
+  ["by=referrer&value=%00", "invalid_value", ["value"]],
+  ["by=referrer&by=country", "invalid_by", ["by"]],
+  ["by=referrer&from=yesterday", "invalid_from", ["from"]],
+];
+for (const [query, code, fields] of INVALID_ORIGINS) {
+  test(`analytics with ${query.slice(0, 40)} are rejected, and the page names the error`, async (t) => {
+    const { member, base, browser } = await createClickedLink();
+    isProblem(t, await member.api.send("GET", `${base}/analytics?${query}`), { status: 422, code, fields });
+    const page = await browser.open(`${service.url}${base}/analytics?${query}`);
+    t.is(page.status, 422);
+    t.truthy(page.html.querySelector("[role=alert]"));
+    t.is(figureOn(page), "5");
+  });
+}
+
+test("a value that no click has, also one that isn't a country, is shown as it is", async (t) => {
+  const { browser, base } = await createClickedLink();
+  for (const [by, name] of Object.entries({ country: "Country", device: "Device", browser: "Browser" })) {
+    const query = new URLSearchParams({ by, value: `"><b>x` });
+    const page = await browser.open(`${service.url}${base}/analytics?${query}`);
+    t.is(page.status, 200);
+    t.is(chipOn(page), `${name}: "><b>x`);
+    t.false(page.text.includes("<b>"));
+    t.is(figureOn(page), "0");
+  }
+});
+
+test("another organization's analytics can't be filtered", async (t) => {
+  const { stranger, base, path, link } = await createClickedLink();
+  for (const address of [`${base}/analytics`, `${path}/${link.id}/analytics`])
+    t.is((await stranger.api.send("GET", `${address}?by=country&value=SE`)).status, 404);
 });
 
 test("a link without clicks has a hint instead of a chart", async (t) => {

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Browser } from "playwright-core";
 import { openPage, useChromium } from "../../../harness/browser/chromium.ts";
-import { openSignedIn } from "../../../harness/browser/readable.ts";
+import { isReadable, openSignedIn } from "../../../harness/browser/readable.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
@@ -50,6 +50,64 @@ inChromium("selected rows have actions, and say how many they are", async (t, br
   await bar.getByRole("button", { name: "Archive" }).click();
   await page.getByText("3 links archived.").waitFor();
   t.is(await page.locator("tbody tr").count(), 0);
+});
+
+inChromium("all links that match are offered once the page is selected", async (t, browser) => {
+  const { page } = await openList(browser);
+  await page.goto(`${page.url()}?limit=2`);
+  const bar = page.getByRole("group", { name: "Selected links" });
+  const others = bar.getByLabel("Select all 3 links");
+  await page.locator("tbody [type=checkbox]").first().check();
+  t.false(await others.isVisible());
+  await page.getByLabel("Select all", { exact: true }).check();
+  t.is(await bar.getByRole("status").textContent(), "2 selected");
+  await others.check();
+  t.is(await bar.getByRole("status").textContent(), "3 selected");
+  await isReadable(t, page, "links-select-all");
+  await page.locator("tbody [type=checkbox]").first().uncheck();
+  t.false(await others.isVisible());
+  t.is(await bar.getByRole("status").textContent(), "1 selected");
+  await page.locator("tbody [type=checkbox]").first().check();
+  t.false(await others.isChecked());
+  await others.check();
+  await bar.getByRole("button", { name: "Archive" }).click();
+  await page.getByText("3 links archived.").waitFor();
+  t.is(await page.locator("tbody tr").count(), 0);
+});
+
+inChromium("what was archived is restored by the button beside the confirmation", async (t, browser) => {
+  const { page, slugs } = await openList(browser);
+  await page.getByLabel(`/${slugs[0]}`).check();
+  await page.getByRole("button", { name: "Archive" }).click();
+  const toast = page.getByRole("status").filter({ hasText: "1 link archived." });
+  await isReadable(t, page, "links-undo");
+  // A new selection takes its place.
+  await page.getByLabel(`/${slugs[1]}`).check();
+  t.false(await toast.isVisible());
+  await page.getByLabel(`/${slugs[1]}`).uncheck();
+  await toast.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("1 link restored.").waitFor();
+  t.is(await page.locator("tbody tr").count(), 3);
+});
+
+inChromium("links are selected, archived and restored without scripts", async (t, browser) => {
+  const team = await createTeam(service);
+  for (let number = 0; number < 3; number++) await createLink(team);
+  const context = await browser.newContext({ baseURL: service.url, javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto("/auth/login");
+  await page.getByLabel("Username").fill(team.owner.username);
+  await page.getByLabel("Password").fill(team.owner.password);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/dashboard/);
+  await page.goto(`${team.base}/links?limit=2`);
+  await page.locator("tbody [type=checkbox]").first().check();
+  await page.getByLabel("Select all 3 links").check();
+  await page.getByRole("button", { name: "Archive" }).click();
+  await page.getByText("3 links archived.").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("3 links restored.").waitFor();
+  t.is(await page.locator(".pages .soft").textContent(), "1–2 of 3 links");
 });
 
 inChromium("keys search, create, move, select and go anywhere", async (t, browser) => {

@@ -51,6 +51,19 @@ test("a link can be archived and restored", async (t) => {
   t.is((await follow(link)).status, 302);
 });
 
+test("archiving and restoring a link can be undone from the confirmation", async (t) => {
+  const { browser, create, open, look } = await linksInBrowser(service);
+  const { id } = await create();
+  const archived = await browser.press(await open(`/${id}`), "Archive");
+  const restored = await browser.press(archived, "Undo");
+  t.regex(restored.text, /Link restored/);
+  t.false((await look(id)).archived);
+  await browser.press(restored, "Undo");
+  t.true((await look(id)).archived);
+  const stale = await open(`/${id}?done=link-restored`);
+  t.is(stale.html.querySelector("[role=status] form"), null, "the link has another state since");
+});
+
 test("a link is deleted only after a confirmation page", async (t) => {
   const { browser, path, create, open, list } = await linksInBrowser(service);
   const link = await create();
@@ -266,3 +279,38 @@ function linkTo({ html }: Page, text: string): string {
   const found = html.querySelectorAll("a").find((link: HTMLElement) => link.text === text);
   return found?.attributes.href?.replaceAll("&amp;", "&") ?? "no such link";
 }
+
+const positionOn = (page: Page) => page.html.querySelector(".pages .soft")?.text;
+
+test("a list says which of how many links a page has, also of a filtered one", async (t) => {
+  const { browser, create, open } = await linksInBrowser(service);
+  for (let number = 0; number < 7; number++) await create({ tags: number === 0 ? [] : ["news"] });
+  t.is(positionOn(await open()), "7 links");
+  for (const [filter, total] of Object.entries({
+    "archived=all": 7,
+    "archived=false": 7,
+    "tag=news": 6,
+    "search=EXAMPLE&sort=clicks": 7,
+  })) {
+    const first = await open(`?limit=3&${filter}`);
+    t.is(positionOn(first), `1–3 of ${total} links`, filter);
+    const second = await browser.open(new URL(linkTo(first, "Next"), first.url).href);
+    t.is(positionOn(second), `4–6 of ${total} links`);
+    t.is(
+      positionOn(await browser.open(new URL(linkTo(second, "Previous"), first.url).href)),
+      `1–3 of ${total} links`,
+    );
+    if (total === 6) continue;
+    t.is(positionOn(await browser.open(new URL(linkTo(second, "Next"), first.url).href)), "7 of 7 links");
+  }
+  t.is(positionOn(await open("?tag=news&limit=6")), "6 links");
+});
+
+test("the last page ends with the number of links, also if links were created after the first page", async (t) => {
+  const { browser, create, open } = await linksInBrowser(service);
+  for (let number = 0; number < 4; number++) await create();
+  const first = await open("?limit=2");
+  await create();
+  const last = await browser.open(new URL(linkTo(first, "Next"), first.url).href);
+  t.is(positionOn(last), "4–5 of 5 links");
+});

@@ -39,7 +39,7 @@ async function openLinks() {
   };
 }
 
-const noticeOf = (page: Page) => page.html.querySelector("[role=status]")?.text.trim();
+const noticeOf = (page: Page) => page.html.querySelector("[role=status] span")?.text;
 const errorOf = (page: Page) => page.html.querySelector("[role=alert]")?.text.trim();
 const inOrder = (links: LinkBody[]) => links.map(({ id }) => ({ id, status: 200 }));
 
@@ -51,7 +51,8 @@ test("a form archives and restores the selected links, and returns to the list w
     return_to: "?search=example&archived=all&done=link-saved",
     tag: "",
   });
-  t.is(archived.url, `${service.url}${path}?search=example&archived=all&done=links-archived-2`);
+  const undo = `${first.id}.${second.id}`;
+  t.is(archived.url, `${service.url}${path}?search=example&archived=all&done=links-archived-2&undo=${undo}`);
   t.is(noticeOf(archived), "2 links archived.");
   t.deepEqual(await Promise.all([first, second, other].map(async ({ id }) => (await look(id)).archived)), [
     true,
@@ -62,6 +63,59 @@ test("a form archives and restores the selected links, and returns to the list w
   t.is((await fetch(first.short_url, { redirect: "manual" })).status, 410);
   t.is(noticeOf(await select([first], { action: "restore" })), "1 link restored.");
   t.is((await fetch(first.short_url, { redirect: "manual" })).status, 302);
+});
+
+test("the confirmation undoes exactly what was archived or restored", async (t) => {
+  const { createMany, select, look, browser, member, path, audited } = await openLinks();
+  const links = (await createMany(3)) as [LinkBody, LinkBody, LinkBody];
+  const [first, second, third] = links;
+  await member.api.send("PATCH", `${path}/${third.id}`, { json: { archived: true } });
+  const states = () => Promise.all(links.map(async ({ id }) => (await look(id)).archived));
+  const archived = await select([...links], { action: "archive", return_to: "?archived=all&sort=clicks" });
+  t.is(noticeOf(archived), "3 links archived.");
+  t.deepEqual(await states(), [true, true, true]);
+  const undone = await browser.press(archived, "Undo");
+  t.is(noticeOf(undone), "2 links restored.");
+  t.is(
+    undone.url,
+    `${service.url}${path}?archived=all&sort=clicks&done=links-restored-2&undo=${first.id}.${second.id}`,
+  );
+  t.deepEqual(await states(), [false, false, true]);
+  t.is(noticeOf(await browser.press(undone, "Undo")), "2 links archived.");
+  t.deepEqual(await states(), [true, true, true]);
+  t.is(await audited("link.updated"), 7);
+});
+
+test("a confirmation without a change, or of another one, has no button", async (t) => {
+  const { createMany, select } = await openLinks();
+  const links = await createMany(2);
+  const buttonOn = (page: Page) => page.html.querySelector("[role=status] button");
+  t.is(buttonOn(await select(links, { action: "restore" })), null);
+  t.is(buttonOn(await select(links, { action: "add-tag", tag: "new" })), null);
+});
+
+test("links that were deleted meanwhile can't be restored, and the page says so", async (t) => {
+  const { createMany, select, browser, change } = await openLinks();
+  const [gone, kept] = (await createMany(2)) as [LinkBody, LinkBody];
+  const archived = await select([gone, kept], { action: "archive" });
+  await change({ ids: [gone.id], action: "delete" });
+  const page = await browser.press(archived, "Undo");
+  t.is(errorOf(page), "1 link could not be changed.");
+  t.regex(page.text, /1 link changed\./);
+});
+
+test("an address with other links to restore is a question to the same user, in the same organization", async (t) => {
+  const { createMany, browser, path, look } = await openLinks();
+  const { createMany: createOther, look: lookOther } = await openLinks();
+  const [own] = (await createMany(1)) as [LinkBody];
+  const [other] = (await createOther(1)) as [LinkBody];
+  const page = await browser.open(
+    `${service.url}${path}?done=links-restored-2&undo=${own.id}.${other.id}."><b>`,
+  );
+  t.false(page.text.includes('"><b>'));
+  t.is(errorOf(await browser.press(page, "Undo")), "2 links could not be changed.");
+  t.true((await look(own.id)).archived);
+  t.false((await lookOther(other.id)).archived);
 });
 
 test("tags are added and removed once, and other tags are kept", async (t) => {
@@ -190,7 +244,7 @@ test("a change that isn't one is rejected, and changes nothing", async (t) => {
     [{ ids: [], action: "archive" }, "invalid_ids", ["ids"]],
     [{ ids: link.id, action: "archive" }, "invalid_ids", ["ids"]],
     [{ ids: [1], action: "archive" }, "invalid_ids", ["ids.0"]],
-    [{ ids: Array.from({ length: 101 }, () => link.id), action: "archive" }, "invalid_ids", ["ids"]],
+    [{ ids: Array.from({ length: 1001 }, () => link.id), action: "archive" }, "invalid_request", ["ids"]],
     [{ ids }, "invalid_action", ["action"]],
     [{ ids, action: "disable" }, "invalid_action", ["action"]],
     [{ ids, action: "add-tag" }, "invalid_tag", ["tag"]],
@@ -210,7 +264,7 @@ test("a form without a selection leads back to the list", async (t) => {
   for (const action of ["archive", "delete", "add-tag"]) {
     const page = await select([], { action, return_to: "?search=x" });
     t.is(page.status, 422);
-    t.is(errorOf(page), "Select 1 to 100 links.");
+    t.is(errorOf(page), "Select 1 to 1,000 links.");
     t.true(page.html.querySelector("main a")?.attributes.href?.endsWith("/links?search=x"));
   }
   t.deepEqual(await list(), [link]);
@@ -248,7 +302,7 @@ for (const return_to of ELSEWHERE) {
     const page = await select(await createMany(1), { action: "archive", return_to });
     const { origin, pathname, searchParams } = new URL(page.url);
     t.deepEqual([origin, pathname], [service.url, path]);
-    t.true([...searchParams.keys()].every((name) => ["search", "done"].includes(name)));
+    t.true([...searchParams.keys()].every((name) => ["search", "done", "undo"].includes(name)));
   });
 }
 

@@ -1,0 +1,51 @@
+import type { Caller } from "../access/actor.ts";
+import { invalidField, validate } from "../http/validate.ts";
+import type { InTurn } from "../turns.ts";
+import { CHANGED_MAX } from "./change-many.ts";
+import { listQuery, timeout } from "./list.ts";
+import type { FoundIds, IdScope, LinkFilter, LinkStore } from "./types.ts";
+
+// The list offers to select as many as one change may have, and says “of 1,000+” above that.
+const COUNTED_MAX = CHANGED_MAX;
+// The count is beside a page of 25 links, which are often found among the newest ones. To compare as many links takes
+// less than 100 ms on each database; without a limit, a rare text would be searched for in all links.
+const COMPARED_MAX = 20_000;
+
+const filterQuery = listQuery.pick({ search: true, tag: true, archived: true });
+
+/** How many links match a filter, or at least match. */
+export type LinkCount = { links: number; isExact: boolean };
+
+/** Creates what looks at all links that match a filter instead of a page of them. Searches wait for their turns. */
+export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) {
+  async function find(caller: Caller, query: unknown, limit: number, scope: IdScope): Promise<FoundIds> {
+    const filter: LinkFilter = validate(filterQuery, query);
+    const { organizationId } = caller;
+    const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));
+    if (found === "timeout") throw timeout("created_at");
+    return found;
+  }
+
+  return {
+    /** Counts up to 1,000 links that match, among the 20,000 newest ones. */
+    async count(caller: Caller, query: unknown): Promise<LinkCount> {
+      const scope = { maxCompared: COMPARED_MAX };
+      const { ids, isComplete } = await find(caller, query, COUNTED_MAX + 1, scope);
+      return {
+        links: Math.min(ids.length, COUNTED_MAX),
+        isExact: isComplete && ids.length <= COUNTED_MAX,
+      };
+    },
+
+    /**
+     * Returns the ids of all links that match and existed at a time, in epoch milliseconds, newest first.
+     * @throws Problem 422 `invalid_all` for more than 1,000
+     */
+    async findAll(caller: Caller, query: unknown, createdUntil: number): Promise<string[]> {
+      const { ids } = await find(caller, query, CHANGED_MAX + 1, { createdUntil });
+      if (ids.length > CHANGED_MAX)
+        throw invalidField("all", `must match at most ${CHANGED_MAX.toLocaleString("en")} links`);
+      return ids;
+    },
+  };
+}
