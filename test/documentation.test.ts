@@ -14,7 +14,7 @@ import { until } from "./harness/webhooks.ts";
 
 const service = await startTestService();
 const documents = await Array.fromAsync(
-  glob("{*.md,docs/**/*.md,{server,adapters,resources,test}/**/README.md}", {
+  glob("{*.md,client/*.md,docs/**/*.md,{server,adapters,resources,test}/**/README.md}", {
     cwd: ROOT,
     exclude: ["**/node_modules"], // the benchmark's references have their own
   }),

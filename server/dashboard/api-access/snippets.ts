@@ -12,6 +12,12 @@ export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
       code: curl(urls, clientId),
     },
     {
+      name: "client",
+      title: "TypeScript (@linkgate/client)",
+      note: "The package isn’t on npm yet. In a clone of linkgate, run npm ci and npm pack ./client, and npm install the file that it prints. Save this as link.mts, and run it with Node.js 24.",
+      code: client(urls, clientId),
+    },
+    {
       name: "typescript",
       title: "TypeScript (openid-client)",
       note: "Run npm install openid-client, save this as link.mts, and run it with Node.js 24.",
@@ -39,6 +45,19 @@ curl -sS --fail-with-body ${api}/links \\
   -H "Authorization: Bearer \${TOKEN:?}" \\
   -H "Content-Type: application/json" \\
   -d '{"url": "https://example.com/"}'`;
+}
+
+function client({ base }: PublicUrls, clientId: string): string {
+  return `import { createClient } from "@linkgate/client";
+
+const linkgate = createClient({
+  baseUrl: "${base}",
+  clientId: "${clientId}",
+  clientSecret: process.env.CLIENT_SECRET ?? "",
+});
+
+const link = await linkgate.createLink({ url: "https://example.com/" });
+console.log(link);`;
 }
 
 function typescript({ base, api }: PublicUrls, clientId: string): string {

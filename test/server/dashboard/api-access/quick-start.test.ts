@@ -36,7 +36,7 @@ test("the page contains the client ID and no secret", (t) => {
   t.is(page.status, 200);
   t.false(page.text.includes(clientSecret));
   t.true(page.html.querySelector("#typescript figcaption")?.text.includes("link.mts"));
-  for (const name of ["curl", "typescript", "python", "mcp"]) {
+  for (const name of ["curl", "client", "typescript", "python", "mcp"]) {
     t.true(snippet(name).includes(clientId), name);
     t.is(page.html.querySelector(`#${name} [data-copy]`)?.attributes["data-copy"], snippet(name));
   }
@@ -65,6 +65,18 @@ test("the TypeScript snippet creates a link", async (t) => {
   // Inside the project, which has openid-client installed.
   const file = path.join(ROOT, "test/server/dashboard/api-access/.quick-start.mts");
   await writeFile(file, snippet("typescript"));
+  try {
+    const { stdout } = await run(process.execPath, [file], { env });
+    t.regex(stdout, isLink);
+  } finally {
+    await rm(file);
+  }
+});
+
+test("the snippet of the TypeScript client creates a link", async (t) => {
+  const file = path.join(ROOT, "test/server/dashboard/api-access/.quick-start-client.mts");
+  // test/client/package.test.ts installs the package; this is its source.
+  await writeFile(file, snippet("client").replace("@linkgate/client", "../../../../client/src/index.ts"));
   try {
     const { stdout } = await run(process.execPath, [file], { env });
     t.regex(stdout, isLink);
